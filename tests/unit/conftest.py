@@ -1,0 +1,31 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What every unit test gets: the code on sys.path, and no way to a real metadata service."""
+
+import os
+import sys
+
+import pytest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+for _place in ("tests/guard", "plugins/module_utils", "roles/poller/files", "roles/emulator/files"):
+    sys.path.insert(0, os.path.join(ROOT, _place))
+
+import metadata_guard  # noqa: E402 - found only through the path set above
+
+
+@pytest.fixture
+def refused_contacts():
+    """The refusals so far, as a list of messages; a test that provokes one on purpose empties it."""
+    return []
+
+
+@pytest.fixture(autouse=True)
+def _no_real_metadata_service(monkeypatch, refused_contacts):
+    """Fail a test that tries to contact a real metadata service, even where the code swallows the exception."""
+    metadata_guard.install(refused_contacts.append, patch=monkeypatch.setattr)
+    yield
+    if refused_contacts:
+        pytest.fail("\n".join(refused_contacts))
