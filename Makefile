@@ -1,0 +1,47 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+# `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
+
+.PHONY: help demo test lint unit library integration sanity galaxy bench clean
+.DEFAULT_GOAL := help
+
+VENV := .venv/complete
+COLLECTIONS := .nox/collections
+NOX := .venv/bin/nox
+
+# Demo and benchmarks see the collection as installed, and may not reach a real metadata service.
+RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" \
+       ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/$(COLLECTIONS)" \
+       PYTHONPATH="$(CURDIR)/tests/guard"
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) >/dev/null
+	@$(RUN) demo/run
+
+test: $(VENV) ## run every check and every test
+	@$(NOX)
+
+lint unit library integration sanity galaxy: $(VENV)
+	@$(NOX) --session $@
+lint: ## only the linters and the types
+unit: ## only the unit tests, on the newest Python
+library: ## only the unit tests of what runs on a VM, on every Python found
+integration: ## only the playbooks against the emulator, from the installed tarball
+sanity: ## only ansible-test sanity
+galaxy: ## only the checks of Galaxy on the tarball
+
+bench: $(VENV) ## measure against alternatives
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) >/dev/null
+	@set -e; for benchmark in benchmarks/*.py; do echo "== $$benchmark"; $(RUN) python "$$benchmark"; done
+
+clean: ## remove what the targets made
+	rm -rf .venv .nox .ansible .mypy_cache .pytest_cache .ruff_cache tests/output
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV): pyproject.toml scripts/make-venv
+	@echo "Making .venv ..."
+	@scripts/make-venv

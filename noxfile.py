@@ -1,0 +1,141 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The checks and tests. `make test` runs them all; `nox --session NAME` runs one."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import xml.etree.ElementTree as ET
+
+import nox
+
+ROOT = pathlib.Path(__file__).parent
+REPORTS = ROOT / ".nox" / "reports"
+TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/module_utils", "tests/unit/poller"]
+
+nox.needs_version = ">=2025.2.9"
+nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
+nox.options.download_python = "never"
+nox.options.reuse_venv = "yes"
+nox.options.error_on_missing_interpreters = False  # what is missing is skipped, and nox says so
+nox.options.sessions = ["lint", "unit", "library", "integration", "sanity", "report"]
+
+
+def discover_pythons() -> list[str]:
+    """Put every CPython of the machine on PATH, where nox looks for them; return the versions wanted."""
+    lines = subprocess.check_output([ROOT / "scripts" / "pythons"], text=True).splitlines()
+    found = dict(line.split("\t") for line in lines)
+    directories = [str(pathlib.Path(path).parent) for path in found.values() if path]
+    os.environ["PATH"] = os.pathsep.join([*directories, os.environ["PATH"]])
+    return list(found)
+
+
+PYTHONS = discover_pythons()
+
+
+def install(session: nox.Session, group: str) -> None:
+    """Install a dependency group of pyproject.toml."""
+    session.install(*nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group))
+
+
+def run_pytest(session: nox.Session, *args: str, **env: str) -> None:
+    """Run pytest, and leave its counts for the closing report."""
+    report = REPORTS / f"{session.name}.xml"
+    session.run("pytest", f"--junitxml={report}", *args, *session.posargs, env=env)
+
+
+def installed_collection(session: nox.Session) -> str:
+    """Install the collection from its tarball; return the directory for ANSIBLE_COLLECTIONS_PATH."""
+    collections = pathlib.Path(session.create_tmp()) / "collections"
+    session.run("scripts/install-collection", str(collections), external=True, silent=True)
+    return str(collections)
+
+
+def copy_checkout(destination: pathlib.Path) -> None:
+    """Copy what git tracks, and what it would, to ``destination``, replacing it."""
+    listing = subprocess.check_output(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], text=True, cwd=ROOT
+    )
+    shutil.rmtree(destination, ignore_errors=True)
+    for name in filter(None, listing.split("\0")):
+        if (ROOT / name).exists():  # deleted, not yet committed
+            (destination / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(ROOT / name, destination / name, follow_symlinks=False)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style, licences, types, changelog."""
+    install(session, "lint")
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    session.run("mypy")
+    session.run("yamllint", "--strict", ".")
+    session.run("ansible-lint", "--offline")
+    session.run("reuse", "lint", "--quiet")
+    session.run("antsibull-changelog", "lint")
+
+
+@nox.session
+def unit(session: nox.Session) -> None:
+    """The unit tests on this Python."""
+    install(session, "unit")
+    run_pytest(session, "tests/unit")
+
+
+@nox.session(python=PYTHONS)
+def library(session: nox.Session) -> None:
+    """The unit tests of what runs on a VM, on every Python that a VM may have."""
+    if session.python == "3.6":
+        session.install("pip>=21,<22")  # the one that comes with 3.6 takes releases that need a newer Python
+    install(session, "library")
+    run_pytest(session, *(path for path in TARGET_SIDE_TESTS if (ROOT / path).exists()))
+
+
+@nox.session
+def integration(session: nox.Session) -> None:
+    """Playbooks against the emulator, with the collection as a user installs it."""
+    install(session, "integration")
+    run_pytest(
+        session,
+        "tests/integration",
+        ANSIBLE_COLLECTIONS_PATH=installed_collection(session),
+        PYTHONPATH=str(ROOT / "tests" / "guard"),
+    )
+
+
+@nox.session
+def sanity(session: nox.Session) -> None:
+    """Run ansible-test sanity.
+
+    ANSIBLE_TEST_BOOTSTRAP may name a Python script that prepares ansible-test where it cannot download.
+    """
+    install(session, "sanity")
+    if bootstrap := os.environ.get("ANSIBLE_TEST_BOOTSTRAP"):
+        session.run("python", bootstrap)
+    checkout = pathlib.Path(session.create_tmp()) / "ansible_collections" / "maintops" / "scheduled_events"
+    copy_checkout(checkout)
+    with session.chdir(checkout):
+        session.run("ansible-test", "sanity", "--venv", "--color", *session.posargs)
+
+
+@nox.session
+def galaxy(session: nox.Session) -> None:
+    """What Galaxy checks when a collection is published."""
+    install(session, "galaxy")
+    session.run("python", "-m", "galaxy_importer.main", "--git-clone-path", ".")
+
+
+@nox.session(python=False)
+def report(session: nox.Session) -> None:
+    """Close with the sum of all tests that ran."""
+    total = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+    for path in REPORTS.glob("*.xml"):
+        suite = ET.parse(path).getroot().find("testsuite")
+        total = {name: count + int(suite.get(name)) for name, count in total.items()}
+        path.unlink()
+    failed = total["failures"] + total["errors"]
+    print(f"{total['tests'] - failed - total['skipped']} passed, {failed} failed, {total['skipped']} skipped")
