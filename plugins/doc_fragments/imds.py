@@ -1,0 +1,61 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    # Options of every module that talks to the metadata service
+    DOCUMENTATION = r"""
+options:
+  endpoint:
+    description:
+      - Base URL of the metadata service, without a path.
+      - It is asked directly, whatever proxy variables say, and no redirect is followed.
+    type: str
+    default: http://169.254.169.254
+  api_version:
+    description:
+      - Version of Scheduled Events to ask for, from V(2017-03-01) to the one that the host knows as its newest.
+      - Older versions tell less about an event.
+    type: str
+    default: '2020-07-01'
+  vm_name:
+    description:
+      - Name of this VM in Azure, as events name it. It need not be the host name, which is never compared.
+      - Without it the service is asked.
+    type: str
+  request_timeout:
+    description:
+      - Seconds to wait for one answer. The first request of a VM enables the service, which can take two minutes.
+      - Connecting fails after 5 seconds at the latest.
+    type: float
+    default: 125
+  retry_for:
+    description:
+      - Seconds for which a request that got no answer, status 410, 429 or 5xx, or an empty body is repeated.
+      - Nothing else is repeated.
+    type: float
+    default: 70
+requirements:
+  - requests (Python library, on the host that runs the module)
+notes:
+  - Run it on the VM itself. The service answers only there.
+  - The first request enables Scheduled Events for the VM, after which events appear within five minutes. Azure
+    disables it again after a day without any request.
+"""
+
+    ATTRIBUTES = r"""
+options: {}
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+  diff_mode:
+    description:
+      - Will return details on what has changed (or possibly needs changing in C(check_mode)), when in diff mode.
+  idempotent:
+    description:
+      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+      - This assumes that the system controlled by the module has not changed in a relevant way.
+"""

@@ -1,0 +1,142 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: scheduled_event_approve
+short_description: Acknowledge Scheduled Events of an Azure VM
+version_added: 0.1.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - Tells Azure that the VMs that an event names are prepared, so that Azure need not wait until NotBefore.
+  - An acknowledgement counts for B(every) VM that the event names, whoever sends it. Acknowledge only when all of
+    them are prepared.
+  - The module reads the events right before, and sends one request for all that are still V(Scheduled).
+  - The events are those of O(event_id) and no others, also such as do not name this VM, since any VM in scope may
+    acknowledge for a neighbour that cannot. O(leader_only=true) restricts it to events that this VM leads.
+extends_documentation_fragment:
+  - maintops.scheduled_events.imds
+  - maintops.scheduled_events.imds.attributes
+options:
+  event_id:
+    description:
+      - Ids of the events to acknowledge, in any case.
+    type: list
+    elements: str
+    required: true
+  leader_only:
+    description:
+      - Acknowledge an event only if this VM is the first that it names, so that one of many hosts does it.
+    type: bool
+    default: false
+attributes:
+  check_mode:
+    support: full
+    details:
+      - Reads and reports what would be acknowledged, and sends nothing.
+  diff_mode:
+    support: none
+  idempotent:
+    support: partial
+    details:
+      - Azure does not tell whether an event is already acknowledged. While it stays V(Scheduled), because Azure still
+        waits for others, the module acknowledges it again and reports a change. That does no harm.
+seealso:
+  - module: maintops.scheduled_events.scheduled_events_info
+  - module: maintops.scheduled_events.scheduled_events_wait
+"""
+
+EXAMPLES = r"""
+- name: Read the events that name this VM and have not started
+  maintops.scheduled_events.scheduled_events_info:
+    event_statuses: [Scheduled]
+  register: maintenance
+
+- name: Prepare this VM
+  ansible.builtin.include_tasks: drain.yml
+  when: maintenance.events | length > 0
+
+- name: Acknowledge the events for which this VM speaks
+  maintops.scheduled_events.scheduled_event_approve:
+    event_id: "{{ maintenance.events | map(attribute='event_id') }}"
+    leader_only: true
+"""
+
+RETURN = r"""
+approved:
+  description: Ids of the events that were acknowledged; in check mode, that would be.
+  returned: success and on a refused request
+  type: list
+  elements: str
+  sample: [C7061BAC-AFDC-4513-B24B-AA5F13A16123]
+already_started:
+  description: Ids of the events that have started, which nobody needs to acknowledge any more.
+  returned: success and on a refused request
+  type: list
+  elements: str
+  sample: []
+absent:
+  description: Ids, as given, of the events that the document does not hold.
+  returned: success and on a refused request
+  type: list
+  elements: str
+  sample: []
+skipped:
+  description:
+    - Ids of the events that this VM does not lead, with O(leader_only=true), and of events in a state that is neither
+      V(Scheduled) nor V(Started).
+  returned: success and on a refused request
+  type: list
+  elements: str
+  sample: []
+left:
+  description: Ids of the events that the service did not take the acknowledgement of.
+  returned: on a refused request
+  type: list
+  elements: str
+  sample: [C7061BAC-AFDC-4513-B24B-AA5F13A16123]
+status:
+  description: HTTP status of the refusal, V(null) if there was no answer.
+  returned: on a refused request
+  type: int
+  sample: 500
+"""
+
+import typing as t
+
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import ImdsModule, run_module
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.approval import (
+    ApprovalFailed,
+    approve,
+)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.endpoint import SettingError
+
+APPROVE_OPTIONS = {
+    "event_id": {"type": "list", "elements": "str", "required": True},
+    "leader_only": {"type": "bool", "default": False},
+}
+
+
+def acknowledge(run: ImdsModule) -> t.Dict[str, t.Any]:
+    if not all(event_id.strip() for event_id in run.params["event_id"]):
+        raise SettingError("event_id contains an empty text: expected the id of an event in each place")
+    leader_only = run.params["leader_only"]
+    try:
+        outcome = approve(
+            run.client,
+            run.params["event_id"],
+            may_approve=lambda event: not leader_only or event.is_led_by(run.vm_name()),
+            dry_run=run.module.check_mode,
+        )
+    except ApprovalFailed as error:
+        run.module.fail_json(msg=str(error), status=error.status, left=error.left, **error.outcome._asdict())
+    return dict(outcome._asdict(), changed=bool(outcome.approved))
+
+
+def main() -> None:
+    run_module(APPROVE_OPTIONS, acknowledge)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,188 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: scheduled_events_info
+short_description: Read the Scheduled Events of an Azure VM
+version_added: 0.1.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - Reads the maintenance that Azure has announced to this VM (freeze, reboot, redeploy, Spot eviction, deletion)
+    from the Scheduled Events endpoint inside the VM.
+  - Most events that a VM reads can be those of another VM, since all VMs of an availability set or of a placement
+    group see the same document. By default only events that name this VM are returned.
+extends_documentation_fragment:
+  - maintops.scheduled_events.imds
+  - maintops.scheduled_events.filters
+  - maintops.scheduled_events.imds.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - The module only reads.
+  diff_mode:
+    support: N/A
+    details:
+      - The module changes nothing.
+  idempotent:
+    support: full
+    details:
+      - The module changes nothing.
+seealso:
+  - module: maintops.scheduled_events.scheduled_events_wait
+  - module: maintops.scheduled_events.scheduled_event_approve
+  - name: Scheduled Events for Linux VMs
+    description: Microsoft's documentation of the service.
+    link: https://learn.microsoft.com/azure/virtual-machines/linux/scheduled-events
+"""
+
+EXAMPLES = r"""
+- name: Read the events that name this VM
+  maintops.scheduled_events.scheduled_events_info:
+  register: maintenance
+
+- name: Say what is coming
+  ansible.builtin.debug:
+    msg: "{{ item.event_type }} not before {{ item.not_before }}"
+  loop: "{{ maintenance.events }}"
+
+- name: Read the reboots and redeployments of the whole availability set that have not started
+  maintops.scheduled_events.scheduled_events_info:
+    scope: all
+    event_types: [Reboot, Redeploy]
+    event_statuses: [Scheduled]
+
+- name: Read from the emulator on the controller
+  maintops.scheduled_events.scheduled_events_info:
+    endpoint: http://127.0.10.1:8169
+  delegate_to: localhost
+"""
+
+RETURN = r"""
+events:
+  description:
+    - The events that the filters select, in the order of the document.
+    - A field that the event lacks is V(null), and so is one whose value cannot be read; the latter gives a warning.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    event_id:
+      description: Identity of the event in Azure, the same through all its states.
+      returned: success
+      type: str
+      sample: C7061BAC-AFDC-4513-B24B-AA5F13A16123
+    event_type:
+      description:
+        - V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate), or a type that Azure added since.
+      returned: success
+      type: str
+      sample: Redeploy
+    event_status:
+      description:
+        - V(Scheduled) or V(Started). An event that is over is no longer in the document.
+      returned: success
+      type: str
+      sample: Scheduled
+    event_source:
+      description:
+        - V(Platform), or V(User) for an event that a user of Azure caused.
+      returned: success
+      type: str
+      sample: Platform
+    resource_type:
+      description: Kind of the resources.
+      returned: success
+      type: str
+      sample: VirtualMachine
+    resources:
+      description: Names of the VMs that the event is about.
+      returned: success
+      type: list
+      elements: str
+      sample: [web_0, web_1]
+    not_before:
+      description:
+        - Time before which the event does not start unless it is acknowledged, in UTC with whole seconds.
+        - V(null) once the event has started, and for a date that cannot be read.
+      returned: success
+      type: str
+      sample: '2022-04-11T22:26:58Z'
+    seconds_until_not_before:
+      description: Seconds from the clock of this host until RV(events[].not_before), negative if it has passed.
+      returned: success
+      type: float
+      sample: 871.25
+    description:
+      description: Free text of Azure, often empty.
+      returned: success
+      type: str
+      sample: Host server is undergoing maintenance.
+    duration_in_seconds:
+      description:
+        - How long the interruption is expected to last. V(0) is no interruption, V(-1) unknown or not applicable.
+      returned: success
+      type: int
+      sample: 9
+    affects_this_vm:
+      description: Whether the event names this VM.
+      returned: success
+      type: bool
+      sample: true
+    is_leader:
+      description: Whether this VM is the first one that the event names.
+      returned: success
+      type: bool
+      sample: true
+    additional:
+      description: Fields that Azure added since, under Azure's names.
+      returned: success
+      type: dict
+      sample: {}
+incarnation:
+  description:
+    - Incarnation of the document. It changes whenever the events change, and can go back.
+    - A number; a string only if the service sent one that is no number.
+  returned: success
+  type: raw
+  sample: 7
+vm_name:
+  description: Name of this VM in Azure, by which its events are told.
+  returned: success
+  type: str
+  sample: web_0
+api_version:
+  description: Version of the service that was asked.
+  returned: success
+  type: str
+  sample: '2020-07-01'
+"""
+
+import typing as t
+
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import (
+    FILTER_OPTIONS,
+    ImdsModule,
+    run_module,
+)
+
+
+def read(run: ImdsModule) -> t.Dict[str, t.Any]:
+    document = run.client.fetch()
+    return {
+        "changed": False,
+        "events": run.describe(run.wanted().select(document)),
+        "incarnation": document.incarnation,
+        "vm_name": run.vm_name(),
+        "api_version": run.client.api_version,
+    }
+
+
+def main() -> None:
+    run_module(FILTER_OPTIONS, read)
+
+
+if __name__ == "__main__":
+    main()
