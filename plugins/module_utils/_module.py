@@ -52,7 +52,7 @@ class ImdsModule:
             self._vm_name = self.params["vm_name"].strip()
             if not self._vm_name:
                 raise SettingError(
-                    "vm_name is empty: expected the name of this VM in Azure, or leave the option out to ask the service"
+                    "vm_name is empty: expected the name of this VM in Azure; leave it out to ask the service"
                 )
 
     def require_positive(self, *options: str) -> None:

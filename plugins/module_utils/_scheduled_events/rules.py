@@ -87,8 +87,8 @@ def _parse_rule(value: Any, place: str) -> Rule:
         if key not in _KEYS:
             raise RuleError(f"{place}.{key}: unknown key; allowed are {', '.join(_KEYS)}")
     if value.get("action") not in ACTIONS:
-        given = _show(value.get("action"))
-        raise RuleError(f"{place}.action: {given} is no action; allowed are {', '.join(ACTIONS)}")
+        action = _show(value.get("action"))
+        raise RuleError(f"{place}.action: {action} is no action; allowed are {', '.join(ACTIONS)}")
     checked: Dict[str, Any] = {"action": value["action"]}
     for key in _KEYS[:-1]:
         given = value.get(key)
