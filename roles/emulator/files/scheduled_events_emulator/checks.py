@@ -1,0 +1,119 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Reading of outside input (fleet file, control API): every complaint names the key, the value and what is expected."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+REQUIRED = object()
+
+
+class InputError(ValueError):
+    """Input that cannot be used. The message is meant for the person who wrote the input."""
+
+
+def shown(value: Any) -> str:
+    """Return ``value`` as short JSON for a message."""
+    text = json.dumps(value, default=repr)
+    return text if len(text) <= 80 else text[:77] + "..."
+
+
+class Fields:
+    """The fields of one JSON object, each read at most once with its type.
+
+    ``done`` then refuses the fields that nobody read, so that a misspelt option is never silently ignored.
+    """
+
+    def __init__(self, value: Any, path: str) -> None:
+        if not isinstance(value, dict):
+            raise InputError(f"{path + ': ' if path else ''}expected a JSON object, got {shown(value)}")
+        self._values: Mapping[str, Any] = value
+        self._path = path
+        self._read: set[str] = set()
+
+    def where(self, key: str) -> str:
+        """Return the path of ``key`` for a message."""
+        return f"{self._path}.{key}" if self._path else key
+
+    def _take(self, key: str, default: Any) -> tuple[bool, Any]:
+        self._read.add(key)
+        if key in self._values and self._values[key] is not None:
+            return True, self._values[key]
+        if default is REQUIRED:
+            raise InputError(f"{self.where(key)}: missing, expected a value")
+        return False, default
+
+    def fail(self, key: str, expected: str) -> InputError:
+        """Return the error for a value of ``key`` that is not what was ``expected``."""
+        return InputError(f"{self.where(key)}: {shown(self._values.get(key))} is not {expected}")
+
+    def text(self, key: str, default: Any = REQUIRED, *, choices: Sequence[str] | None = None) -> Any:
+        """Return the string ``key``. An empty string is allowed only when it is not one of given ``choices``."""
+        given, value = self._take(key, default)
+        if given and (not isinstance(value, str) or (choices is not None and value not in choices)):
+            raise self.fail(key, f"one of {', '.join(choices)}" if choices else "a string")
+        return value
+
+    def boolean(self, key: str, default: bool) -> bool:
+        """Return the boolean ``key``."""
+        given, value = self._take(key, default)
+        if given and not isinstance(value, bool):
+            raise self.fail(key, "true or false")
+        return bool(value)
+
+    def number(self, key: str, default: Any = REQUIRED, *, least: float | None = 0) -> Any:
+        """Return the number ``key``, at least ``least`` (None: any)."""
+        given, value = self._take(key, default)
+        if given and (
+            isinstance(value, bool)
+            or not isinstance(value, (int, float))
+            or value != value
+            or abs(value) > 1e10
+            or (least is not None and value < least)
+        ):
+            raise self.fail(key, "a number" + ("" if least is None else f" of at least {least:g}"))
+        return value
+
+    def integer(self, key: str, default: Any = REQUIRED, *, least: int | None = 0) -> Any:
+        """Return the whole number ``key``, at least ``least`` (None: any)."""
+        value = self.number(key, default, least=least)
+        if value is not default and not isinstance(value, int):
+            raise self.fail(key, "a whole number")
+        return value
+
+    def texts(self, key: str, default: Any = REQUIRED, *, choices: Sequence[str] | None = None) -> Any:
+        """Return the list of strings ``key``; a given list must not be empty."""
+        given, value = self._take(key, default)
+        if not given:
+            return value
+        if not isinstance(value, list) or not value or not all(isinstance(item, str) and item for item in value):
+            raise self.fail(key, "a list of one or more strings")
+        for item in value:
+            if choices is not None and item not in choices:
+                raise InputError(f"{self.where(key)}: {shown(item)} is not one of {', '.join(choices)}")
+        return value
+
+    def objects(self, key: str) -> list[Any]:
+        """Return the list ``key``, one or more elements, for further reading."""
+        _given, value = self._take(key, REQUIRED)
+        if not isinstance(value, list) or not value:
+            raise self.fail(key, "a list of one or more objects")
+        return value
+
+    def mapping(self, key: str) -> dict[str, Any]:
+        """Return the object ``key``, by default an empty one."""
+        given, value = self._take(key, {})
+        if given and not isinstance(value, dict):
+            raise self.fail(key, "an object")
+        return dict(value)
+
+    def done(self) -> None:
+        """Raise InputError when the object has fields that were not read."""
+        unknown = sorted(set(self._values) - self._read)
+        if unknown:
+            raise InputError(f"{self.where(unknown[0])}: unknown key, expected one of {', '.join(sorted(self._read))}")

@@ -1,0 +1,348 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command ``scheduled-events-emulator``: serve, and one verb for everything that the control API does."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import Any, Callable
+
+from scheduled_events_emulator import scenarios
+from scheduled_events_emulator.checks import InputError
+from scheduled_events_emulator.client import DEFAULT_CONTROL, ControlClient, ControlError, quoted
+from scheduled_events_emulator.clock import Clock, ManualClock, RunningClock, parse_iso
+from scheduled_events_emulator.events import DEFAULT_NOTICE
+from scheduled_events_emulator.faults import KINDS
+from scheduled_events_emulator.rendering import VERSIONS
+
+Answer = Any
+
+
+def _number(least: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
+        value = float(text)
+        if not least <= value <= 1e10:
+            raise argparse.ArgumentTypeError(f"{text}: expected a number of at least {least:g}")
+        return value
+
+    parse.__name__ = "number"
+    return parse
+
+
+def _port(text: str) -> int:
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"{text}: expected a port from 0 to 65535, 0 to have one chosen")
+    return value
+
+
+def _host_and_port(text: str) -> tuple[str, int]:
+    host, colon, port = text.rpartition(":")
+    host = host[1:-1] if host.startswith("[") else host
+    if not colon or not host or not port.isdigit():
+        raise argparse.ArgumentTypeError(f"{text}: expected ADDRESS:PORT such as 127.0.0.1:8170")
+    return host, _port(port)
+
+
+def _override(text: str) -> tuple[str, Any]:
+    field, equals, value = text.partition("=")
+    if not equals:
+        raise argparse.ArgumentTypeError(f"{text}: expected FIELD=JSON, such as NotBefore='\"soon\"' or NotBefore=null")
+    try:
+        return field, json.loads(value)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{value}: not JSON, expected such as '\"soon\"', 7 or null") from None
+
+
+# serve
+
+
+def _add_serve(verbs: Any) -> None:
+    parser = verbs.add_parser("serve", help="run the emulator", description="Run the emulator until it is stopped.")
+    parser.set_defaults(run=_serve)
+    add = parser.add_argument
+    add("--fleet", required=True, metavar="FILE", help="the VMs, as JSON")
+    add("--port", type=_port, default=8169, help="port of the IMDS on every VM's address (0: choose one)")
+    add("--listen", action="append", default=[], metavar="ADDRESS", help="serve here too (VMs told by 'from')")
+    add("--control", dest="serve_control", type=_host_and_port, default=("127.0.0.1", 8170), metavar="ADDRESS:PORT")
+    add("--speed", type=_number(0.001), default=1.0, help="how many times faster than real time")
+    add("--manual-clock", action="store_true", help="time stands still until 'advance'")
+    add("--start-time", metavar="ISO", help="emulator time at the start (default: now)")
+    add("--first-answer-delay", type=_number(0), default=0.0, metavar="SECONDS", help="of the enabling call, real")
+    add("--empty-first", action="store_true", help="the first GET answers 200 with an empty body")
+    add("--events-within", type=_number(0), default=0.0, metavar="SECONDS", help="from enabling until events flow")
+    add("--cotenant-delay", type=_number(0), default=0.0, metavar="SECONDS", help="from approval to Started")
+    add("--auto-approve", action="store_true", help="events start at once, without a phase Scheduled")
+    add("--etag", action="store_true", help="send an ETag and answer If-None-Match with 304")
+    add("--unknown-event-status", type=int, choices=(200, 400, 404), default=400, help="of a POST with an unknown id")
+    add("--unknown-version-status", type=int, choices=(400, 404), default=400, help="for what this host lacks")
+    add("--newest-version", choices=VERSIONS, default=VERSIONS[-1], help="newest api-version that this host knows")
+    add("--rate-limit", type=int, default=5, metavar="N", help="requests per real second and VM before 429 (0: none)")
+    add("--exit-after", type=_number(0), default=3600.0, metavar="SECONDS", help="real; 0: never")
+    add("--started-file", metavar="FILE", help="written with the control URL once the emulator listens")
+
+
+def _clock(arguments: argparse.Namespace) -> Clock:
+    if arguments.manual_clock and arguments.speed != 1.0:
+        raise InputError("--speed: a manual clock stands still, expected one of --speed and --manual-clock")
+    try:
+        start = parse_iso(arguments.start_time) if arguments.start_time else time.time()
+    except ValueError:
+        raise InputError(
+            f"--start-time {arguments.start_time}: expected ISO 8601 such as 2026-01-31T12:00:00Z"
+        ) from None
+    # Whole seconds let a stepped NotBefore be hit exactly.
+    return ManualClock(float(int(start))) if arguments.manual_clock else RunningClock(start, arguments.speed)
+
+
+def _serve(arguments: argparse.Namespace) -> int:
+    try:
+        from scheduled_events_emulator import server
+    except ImportError as error:
+        if (error.name or "").split(".")[0] != "aiohttp":
+            raise
+        raise InputError("aiohttp is missing, expected the package python3-aiohttp (or pip install aiohttp)") from None
+    from scheduled_events_emulator.fleet import load_fleet
+    from scheduled_events_emulator.platform import Policy
+    from scheduled_events_emulator.protocol import Settings
+
+    settings = Settings(
+        first_answer_delay=arguments.first_answer_delay,
+        empty_first=arguments.empty_first,
+        etag=arguments.etag,
+        unknown_event_status=arguments.unknown_event_status,
+        unknown_version_status=arguments.unknown_version_status,
+        newest_version=arguments.newest_version,
+        events_within=arguments.events_within,
+        rate_limit=arguments.rate_limit,
+    )
+    options = server.Options(
+        port=arguments.port,
+        control_host=arguments.serve_control[0],
+        control_port=arguments.serve_control[1],
+        listen=arguments.listen,
+        exit_after=arguments.exit_after,
+        started_file=arguments.started_file,
+    )
+    policy = Policy(cotenant_delay=arguments.cotenant_delay, auto_approve=arguments.auto_approve)
+    try:
+        emulator = server.Emulator(load_fleet(arguments.fleet), _clock(arguments), settings, policy, options)
+        asyncio.run(emulator.run())
+    except server.CannotListen as error:
+        raise InputError(str(error)) from None
+    return 0
+
+
+# Verbs of the control API: (method, path, body) of each, from its arguments
+
+
+def _schedule(arguments: argparse.Namespace) -> tuple[str, str, Any]:
+    return "POST", "/control/events", _event_fields(arguments, {"type": arguments.type, "vms": arguments.vms})
+
+
+def _scenario(arguments: argparse.Namespace) -> tuple[str, str, Any]:
+    return "POST", f"/control/scenarios/{arguments.name}", _event_fields(arguments, {"vms": arguments.vms})
+
+
+def _event_fields(arguments: argparse.Namespace, body: dict[str, Any]) -> dict[str, Any]:
+    """Add the options that were given; what was not is the emulator's to default."""
+    for name in _EVENT_OPTIONS:
+        value = getattr(arguments, name)
+        if value is not None and value is not False:
+            body[name] = value
+    if arguments.override:
+        body["overrides"] = dict(arguments.override)
+    return body
+
+
+def _steer(arguments: argparse.Namespace) -> tuple[str, str, Any]:
+    return "POST", f"/control/events/{quoted(arguments.event_id)}/{arguments.verb}", {}
+
+
+def _advance(arguments: argparse.Namespace) -> tuple[str, str, Any]:
+    return (
+        "POST",
+        "/control/advance",
+        {"until": "next"} if arguments.seconds == "next" else {"seconds": _number(0)(arguments.seconds)},
+    )
+
+
+def _fault(arguments: argparse.Namespace) -> tuple[str, str, Any]:
+    names = ("vms", "kind", "status", "count", "seconds", "delay", "methods", "paths", "body", "location")
+    values = {name: getattr(arguments, name) for name in names}
+    return "POST", "/control/faults", {name: value for name, value in values.items() if value is not None}
+
+
+def _vm(arguments: argparse.Namespace) -> tuple[str, str, Any]:
+    return "POST", f"/control/vms/{quoted(arguments.name)}/{arguments.verb}", {}
+
+
+_EVENT_OPTIONS = (
+    "notice",
+    "duration",
+    "source",
+    "description",
+    "started_for",
+    "cancel_after",
+    "late_by",
+    "cotenant_delay",
+    "auto_approve",
+    "direct_started",
+    "group",
+    "event_id",
+)
+
+
+def _add_event_options(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("vms", nargs="+", metavar="VM")
+    add("--notice", type=_number(0), metavar="SECONDS", help="from now to NotBefore")
+    add("--duration", type=int, metavar="SECONDS", help="of the impact; -1: unknown")
+    add("--source", choices=("Platform", "User"))
+    add("--description")
+    add("--started-for", type=_number(0), metavar="SECONDS", help="from Started to removal")
+    add("--cancel-after", type=_number(0), metavar="SECONDS", help="remove it without impact")
+    add("--late-by", type=_number(0), metavar="SECONDS", help="from NotBefore to Started when nobody approves")
+    add("--cotenant-delay", type=_number(0), metavar="SECONDS", help="from approval to Started")
+    add("--auto-approve", action="store_true", help="approved by a policy: starts at once")
+    add("--direct-started", action="store_true", help="no phase Scheduled, as after a hardware failure")
+    add("--group", help="events of one group wait for each other's approval")
+    add("--override", type=_override, action="append", metavar="FIELD=JSON", help="raw field; null drops it")
+
+
+def _add_control_verbs(verbs: Any) -> None:
+    def verb(name: str, call: Any, show: Callable[[Answer], str], text: str) -> argparse.ArgumentParser:
+        parser = verbs.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        parser.set_defaults(run=_control, call=call, show=show)
+        parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the answer as JSON")
+        return parser
+
+    verb("state", lambda _: ("GET", "/control/state", None), _show_state, "show VMs and events")
+    parser = verb("schedule", _schedule, _show_id, "schedule an event; prints its id")
+    parser.add_argument("type", choices=tuple(DEFAULT_NOTICE))
+    _add_event_options(parser)
+    parser.add_argument("--event-id", metavar="GUID")
+    for name, text in (
+        ("cancel", "remove a Scheduled event without impact"),
+        ("start", "start a Scheduled event now"),
+        ("complete", "remove a Started event now"),
+    ):
+        verb(name, _steer, _show_id, text).add_argument("event_id")
+    parser = verb("advance", _advance, lambda answer: answer["now"], "move the clock forward; prints the time")
+    parser.add_argument("seconds", metavar="SECONDS|next", help="next: to the next change of state")
+    parser = verb("log", _log, _show_log, "show approvals and transitions in order")
+    parser.add_argument("--since", type=int, default=0, metavar="SEQ", help="only what came after this entry")
+    verb("polls", lambda _: ("GET", "/control/polls", None), _show_polls, "show who polled, and how often")
+    _add_fault(verb("fault", _fault, lambda answer: answer["fault_id"], "let requests fail; prints the fault's id"))
+    verb("faults", lambda _: ("GET", "/control/faults", None), _show_faults, "show the faults in force")
+    verb("clear-faults", lambda _: ("DELETE", "/control/faults", None), _show_cleared, "lift all faults")
+    parser = verb("scenario", _scenario, lambda answer: "\n".join(answer["event_ids"]), "start a named timeline")
+    parser.add_argument("name", choices=scenarios.NAMES)
+    _add_event_options(parser)
+    parser.set_defaults(event_id=None)
+    verb("deallocate", _vm, _show_vm, "deallocate a VM: clears its events").add_argument("name", metavar="VM")
+    verb("restart", _vm, _show_vm, "restart a VM by hand: clears nothing").add_argument("name", metavar="VM")
+    verb("shutdown", lambda _: ("POST", "/control/shutdown", {}), lambda _: "shutting down", "end the emulator")
+
+
+def _add_fault(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("kind", choices=KINDS)
+    add("--vm", dest="vms", action="append", metavar="VM", help="only this VM (repeatable; default: all)")
+    add("--status", type=int)
+    add("--count", type=int, metavar="N", help="the next N requests of each VM")
+    add("--seconds", type=_number(0), metavar="SECONDS", help="for so long, real")
+    add("--delay", type=_number(0), metavar="SECONDS", help="before the answer, real")
+    add("--method", dest="methods", action="append", choices=("GET", "POST"))
+    add("--path", dest="paths", action="append", choices=("events", "name"))
+    add("--body", help="of the failing answer")
+    add("--location", metavar="URL", help="where a redirect points")
+
+
+def _log(arguments: argparse.Namespace) -> tuple[str, str, Any]:
+    return "GET", f"/control/log?since={arguments.since}", None
+
+
+def _control(arguments: argparse.Namespace) -> int:
+    answer = ControlClient(arguments.control).request(*arguments.call(arguments))
+    print(json.dumps(answer, indent=2) if arguments.json else arguments.show(answer))
+    return 0
+
+
+# What a person reads
+
+
+def _show_id(answer: Answer) -> str:
+    return str(answer["event_id"])
+
+
+def _show_vm(answer: Answer) -> str:
+    return f"{answer['vm']}: cleared {', '.join(answer['cleared']) or 'nothing'}"
+
+
+def _show_cleared(answer: Answer) -> str:
+    return f"lifted {answer['cleared']} faults"
+
+
+def _show_faults(answer: Answer) -> str:
+    return "\n".join(json.dumps(fault) for fault in answer["faults"]) or "no faults"
+
+
+def _show_state(answer: Answer) -> str:
+    lines = [f"now {answer['now']}   next change {answer['next_change'] or '-'}", "", "VM  UNIT  ENDPOINT  POLLING"]
+    for vm in answer["vms"]:
+        lines.append(f"{vm['name']}  {vm['unit']}  {vm['endpoint']}  {'yes' if vm['enabled'] else 'no'}")
+    lines += ["", "EVENT  TYPE  STATUS  NOT BEFORE  VMS  APPROVED BY"]
+    for event in answer["events"]:
+        approvers = ",".join(dict.fromkeys(approval["vm"] for approval in event["approved_by"]))
+        columns = (event["event_id"], event["type"], event["status"], event["not_before"] or "-")
+        lines.append("  ".join((*columns, ",".join(event["resources"]), approvers or "-")))
+    return "\n".join(lines if answer["events"] else [*lines[:-1], "no events"])
+
+
+def _show_log(answer: Answer) -> str:
+    lines = []
+    for entry in answer["log"]:
+        details = {key: value for key, value in entry.items() if key not in ("seq", "kind", "at", "at_real")}
+        shown = "  ".join(f"{key}={_plain(value)}" for key, value in details.items())
+        lines.append(f"{entry['seq']:>5}  {entry['at']}  {entry['kind']:<10}  {shown}")
+    return "\n".join(lines) or "nothing logged"
+
+
+def _plain(value: Any) -> str:
+    if isinstance(value, list):
+        return ",".join(str(item) for item in value) or "-"
+    return json.dumps(value) if isinstance(value, dict) else str(value)
+
+
+def _show_polls(answer: Answer) -> str:
+    lines = ["VM  POLLS  POSTS  FAILED  THROTTLED  FIRST  LAST"]
+    for name, row in answer["polls"].items():
+        figures = (row["polls"], row["posts"], row["failures_injected"], row["throttled"])
+        lines.append("  ".join((name, *map(str, figures), row["first"] or "-", row["last"] or "-")))
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status: 0 done, 1 refused or not reached, 2 wrong usage."""
+    parser = argparse.ArgumentParser(
+        prog="scheduled-events-emulator", description="Emulate Azure Scheduled Events for a fleet of VMs."
+    )
+    parser.add_argument("--control", default=DEFAULT_CONTROL, metavar="URL", help="of the control API (%(default)s)")
+    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
+    _add_serve(verbs)
+    _add_control_verbs(verbs)
+    try:
+        parsed = parser.parse_args(arguments)
+        return int(parsed.run(parsed))
+    except (InputError, ControlError) as error:
+        print(f"scheduled-events-emulator: {error}", file=sys.stderr)
+        return 1

@@ -1,0 +1,233 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The control API: JSON over HTTP to steer the simulation and to see what the VMs did."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable
+from typing import Any, Callable
+
+from aiohttp import web
+
+from scheduled_events_emulator.checks import Fields, InputError
+from scheduled_events_emulator.clock import iso
+from scheduled_events_emulator.events import parse_spec
+from scheduled_events_emulator.faults import Faults
+from scheduled_events_emulator.fleet import Machine
+from scheduled_events_emulator.platform import NoSuchEvent, Platform, WrongPhase
+from scheduled_events_emulator.protocol import Imds
+from scheduled_events_emulator.scenarios import NAMES, start_scenario
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+def _json(value: Any, status: int = 200) -> web.Response:
+    return web.json_response(value, status=status, dumps=lambda item: json.dumps(item) + "\n")
+
+
+async def _body(request: web.Request) -> Any:
+    """Return the JSON body; none at all is an empty object. Raises InputError."""
+    raw = await request.read()
+    if not raw.strip():
+        return {}
+    try:
+        return json.loads(raw)
+    except (ValueError, RecursionError):
+        raise InputError("request body: not JSON, expected a JSON object") from None
+
+
+@web.middleware
+async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Answer every error as JSON with its reason."""
+    try:
+        return await handler(request)
+    except InputError as error:
+        return _json({"error": str(error)}, 400)
+    except NoSuchEvent as error:
+        return _json({"error": str(error)}, 404)
+    except WrongPhase as error:
+        return _json({"error": str(error)}, 409)
+    except web.HTTPException as error:
+        return _json({"error": f"{error.status} {error.reason}: {request.method} {request.path}"}, error.status)
+
+
+class Control:
+    """The handlers of the control API. ``shut_down`` is called once the answer to a shutdown is on its way."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        imds: Imds,
+        faults: Faults,
+        *,
+        endpoint_of: Callable[[Machine], str],
+        shut_down: Callable[[], None],
+    ) -> None:
+        self._platform = platform
+        self._imds = imds
+        self._faults = faults
+        self._endpoint_of = endpoint_of
+        self._shut_down = shut_down
+
+    def application(self) -> web.Application:
+        """Return the web application."""
+        app = web.Application(middlewares=[_errors])
+        app.router.add_get("/control/state", self.state)
+        app.router.add_post("/control/events", self.schedule)
+        app.router.add_post("/control/events/{event_id}/{verb:cancel|start|complete}", self.steer)
+        app.router.add_post("/control/events/{event_id}/overrides", self.override)
+        app.router.add_post("/control/advance", self.advance)
+        app.router.add_get("/control/log", self.log)
+        app.router.add_get("/control/polls", self.polls)
+        app.router.add_get("/control/faults", self.list_faults)
+        app.router.add_post("/control/faults", self.add_fault)
+        app.router.add_delete("/control/faults", self.clear_faults)
+        app.router.add_get("/control/scenarios", self.list_scenarios)
+        app.router.add_post("/control/scenarios/{name}", self.scenario)
+        app.router.add_post("/control/vms/{name}/deallocate", self.deallocate)
+        app.router.add_post("/control/vms/{name}/restart", self.restart)
+        app.router.add_post("/control/shutdown", self.shutdown)
+        return app
+
+    # What is, and what was
+
+    async def state(self, _request: web.Request) -> web.Response:
+        """GET /control/state"""
+        platform = self._platform
+        now = platform.sync()
+        coming = platform.next_change()
+        return _json(
+            {
+                "now": iso(now),
+                "next_change": None if coming is None else iso(coming),
+                "vms": [self._vm(machine) for machine in platform.fleet.machines],
+                "events": [event.to_json() for event in platform.events()],
+                "ended": [event.to_json() for event in platform.ended],
+            }
+        )
+
+    def _vm(self, machine: Machine) -> dict[str, Any]:
+        return {
+            "name": machine.name,
+            "resource_name": machine.resource_name,
+            "hostname": machine.hostname,
+            "kind": machine.kind,
+            "set": machine.set_name,
+            "placement_group": machine.placement_group,
+            "zone": machine.zone,
+            "fault_domain": machine.fault_domain,
+            "gpu": machine.gpu,
+            "spot": machine.spot,
+            "endpoint": self._endpoint_of(machine),
+            "from": list(machine.sources),
+            "unit": "/".join(str(part) for part in self._platform.fleet.unit(machine) if part is not None),
+            "enabled": self._imds.callers[machine.name].service.enabled,
+        }
+
+    async def log(self, request: web.Request) -> web.Response:
+        """GET /control/log?since=N"""
+        self._platform.sync()
+        since = request.query.get("since", "0")
+        if not since.isdigit():
+            raise InputError(f"since: {since!r} is not a number, expected the seq of the last entry that you have")
+        return _json({"log": self._platform.journal.since(int(since))})
+
+    async def polls(self, _request: web.Request) -> web.Response:
+        """GET /control/polls"""
+        return _json({"polls": {name: caller.polls_json() for name, caller in self._imds.callers.items()}})
+
+    # Events
+
+    async def schedule(self, request: web.Request) -> web.Response:
+        """POST /control/events"""
+        spec = parse_spec(await _body(request))
+        self._platform.sync()
+        return _json({"event_id": self._platform.schedule(spec).event_id}, 201)
+
+    async def steer(self, request: web.Request) -> web.Response:
+        """POST /control/events/{id}/cancel, start, complete"""
+        self._platform.sync()
+        verb = {"cancel": self._platform.cancel, "start": self._platform.start, "complete": self._platform.complete}
+        verb[request.match_info["verb"]](request.match_info["event_id"])
+        return _json({"event_id": request.match_info["event_id"]})
+
+    async def override(self, request: web.Request) -> web.Response:
+        """POST /control/events/{id}/overrides"""
+        value = await _body(request)
+        if not isinstance(value, dict):
+            raise InputError("request body: expected an object of raw fields")
+        self._platform.sync()
+        self._platform.override(request.match_info["event_id"], value)
+        return _json({"event_id": request.match_info["event_id"]})
+
+    async def list_scenarios(self, _request: web.Request) -> web.Response:
+        """GET /control/scenarios"""
+        return _json({"scenarios": list(NAMES)})
+
+    async def scenario(self, request: web.Request) -> web.Response:
+        """POST /control/scenarios/{name}"""
+        value = await _body(request)
+        self._platform.sync()
+        name = request.match_info["name"]
+        return _json({"scenario": name, "event_ids": start_scenario(name, value, self._platform)}, 201)
+
+    # Time
+
+    async def advance(self, request: web.Request) -> web.Response:
+        """POST /control/advance"""
+        fields = Fields(await _body(request), "")
+        seconds = fields.number("seconds", None)
+        until = fields.text("until", None, choices=("next",))
+        fields.done()
+        if (seconds is None) == (until is None):
+            raise InputError('expected either {"seconds": N} or {"until": "next"}')
+        before = self._platform.sync()
+        target = before + seconds if seconds is not None else self._platform.next_change()
+        if target is None:
+            raise WrongPhase("no change of state is pending, expected a live event to step to")
+        self._platform.clock.move_to(max(target, self._platform.clock.now()))
+        return _json({"now": iso(self._platform.sync())})
+
+    # Faults and VMs
+
+    async def list_faults(self, _request: web.Request) -> web.Response:
+        """GET /control/faults"""
+        return _json({"faults": self._faults.to_json()})
+
+    async def add_fault(self, request: web.Request) -> web.Response:
+        """POST /control/faults"""
+        fault = self._faults.add(await _body(request))
+        self._platform.journal.record("fault", self._platform.sync(), fault=fault.to_json())
+        return _json({"fault_id": fault.fault_id}, 201)
+
+    async def clear_faults(self, _request: web.Request) -> web.Response:
+        """DELETE /control/faults"""
+        cleared = self._faults.clear()
+        self._platform.journal.record("faults_cleared", self._platform.sync(), count=cleared)
+        return _json({"cleared": cleared})
+
+    def _machine(self, request: web.Request) -> Machine:
+        try:
+            return self._platform.fleet.find(request.match_info["name"])
+        except InputError as error:
+            raise NoSuchEvent(str(error)) from None
+
+    async def deallocate(self, request: web.Request) -> web.Response:
+        """POST /control/vms/{name}/deallocate"""
+        machine = self._machine(request)
+        self._platform.sync()
+        return _json({"vm": machine.name, "cleared": self._platform.deallocate(machine)})
+
+    async def restart(self, request: web.Request) -> web.Response:
+        """POST /control/vms/{name}/restart: the user's own restart, which clears no event"""
+        machine = self._machine(request)
+        self._platform.journal.record("restarted", self._platform.sync(), vm=machine.name)
+        return _json({"vm": machine.name, "cleared": []})
+
+    async def shutdown(self, _request: web.Request) -> web.Response:
+        """POST /control/shutdown"""
+        self._shut_down()
+        return _json({"shutdown": True})

@@ -1,0 +1,139 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One scheduled event: what was asked for, and what has become of it."""
+
+from __future__ import annotations
+
+import re
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduled_events_emulator.checks import Fields, InputError
+from scheduled_events_emulator.clock import iso
+
+SCHEDULED, STARTED = "Scheduled", "Started"
+COMPLETED, CANCELED, CLEARED = "Completed", "Canceled", "Cleared"
+
+# Contract, notice: seconds between the announcement and NotBefore.
+DEFAULT_NOTICE = {"Freeze": 900, "Reboot": 900, "Redeploy": 600, "Preempt": 30, "Terminate": 300}
+DEFAULT_DURATION = {"Freeze": 5}
+DEFAULT_STARTED_FOR = 300
+GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
+
+
+def new_event_id() -> str:
+    """Return a GUID in upper case, as the IMDS writes them."""
+    return str(uuid.uuid4()).upper()
+
+
+@dataclass(frozen=True)
+class EventSpec:
+    """What to schedule. All times in seconds of emulator time.
+
+    ``started_for`` counts from Started to removal; ``cotenant_delay`` from the approval to Started; ``late_by`` from
+    NotBefore to Started when nobody approved; ``cancel_after`` from the announcement. None: the platform's default.
+    ``direct_started`` skips the phase Scheduled, as ``auto_approve`` does for a VM whose policy approves beforehand.
+    Events of one ``group`` wait for each other's approval. ``overrides`` replaces raw fields of the document (None
+    drops one).
+    """
+
+    event_type: str
+    vms: tuple[str, ...]
+    event_id: str = field(default_factory=new_event_id)
+    notice: float = 900
+    duration: int = -1
+    source: str = "Platform"
+    description: str = ""
+    started_for: float = DEFAULT_STARTED_FOR
+    cancel_after: float | None = None
+    late_by: float = 0
+    cotenant_delay: float | None = None
+    auto_approve: bool | None = None
+    direct_started: bool = False
+    group: str | None = None
+    overrides: dict[str, Any] = field(default_factory=dict)
+
+
+def parse_spec(value: Any, path: str = "") -> EventSpec:
+    """Return the spec of a JSON object. Raises InputError."""
+    fields = Fields(value, path)
+    event_type = fields.text("type", choices=tuple(DEFAULT_NOTICE))
+    duration = fields.integer("duration", DEFAULT_DURATION.get(event_type, -1), least=-1)
+    event_id = fields.text("event_id", None)
+    if event_id is not None and not GUID.fullmatch(event_id):
+        raise fields.fail("event_id", "a GUID such as C7061BAC-AFDC-4513-B24B-AA5F13A16123 (overrides can show any)")
+    started_for = fields.number("started_for", max(DEFAULT_STARTED_FOR, duration))
+    if started_for < duration:
+        raise fields.fail("started_for", f"at least the duration ({duration} s): Started outlasts the impact")
+    spec = EventSpec(
+        event_type=event_type,
+        vms=tuple(fields.texts("vms")),
+        event_id=event_id or new_event_id(),
+        notice=fields.number("notice", DEFAULT_NOTICE[event_type]),
+        duration=duration,
+        source=fields.text("source", "Platform", choices=("Platform", "User")),
+        description=fields.text("description", ""),
+        started_for=started_for,
+        cancel_after=fields.number("cancel_after", None),
+        late_by=fields.number("late_by", 0),
+        cotenant_delay=fields.number("cotenant_delay", None),
+        auto_approve=fields.boolean("auto_approve", False) if "auto_approve" in value else None,
+        direct_started=fields.boolean("direct_started", False),
+        group=fields.text("group", None),
+        overrides=fields.mapping("overrides"),
+    )
+    fields.done()
+    if len({name.lower() for name in spec.vms}) != len(spec.vms):
+        raise InputError(f"{fields.where('vms')}: a VM is named twice, expected each once")
+    return spec
+
+
+@dataclass
+class Event:
+    """An event in its life. ``not_before`` is a whole epoch second, or None when it was never announced."""
+
+    spec: EventSpec
+    unit: tuple[Any, ...]
+    resources: list[str]
+    created_at: float
+    not_before: int | None = None
+    status: str = SCHEDULED
+    group: tuple[Any, ...] | None = None
+    overrides: dict[str, Any] = field(default_factory=dict)
+    approved_at: float | None = None
+    approvals: list[dict[str, Any]] = field(default_factory=list)
+    started_at: float | None = None
+    ended_at: float | None = None
+
+    @property
+    def event_id(self) -> str:
+        """The one EventId of all its states."""
+        return self.spec.event_id
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the event as the control API shows it."""
+        impact = max(self.spec.duration, 0)
+        return {
+            "event_id": self.event_id,
+            "type": self.spec.event_type,
+            "status": self.status,
+            "resources": list(self.resources),
+            "not_before": _iso_or_none(self.not_before),
+            "source": self.spec.source,
+            "description": self.spec.description,
+            "duration": self.spec.duration,
+            "overrides": self.overrides,
+            "scheduled_at": iso(self.created_at),
+            "approved_at": _iso_or_none(self.approved_at),
+            "approved_by": list(self.approvals),
+            "started_at": _iso_or_none(self.started_at),
+            "impact_ended_at": _iso_or_none(None if self.started_at is None else self.started_at + impact),
+            "ended_at": _iso_or_none(self.ended_at),
+        }
+
+
+def _iso_or_none(moment: float | None) -> str | None:
+    return None if moment is None else iso(moment)

@@ -1,0 +1,341 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The simulated platform: units of VMs, their events, and the state machine. No I/O; time comes from a clock."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+from scheduled_events_emulator.checks import InputError, shown
+from scheduled_events_emulator.clock import Clock, iso
+from scheduled_events_emulator.events import (
+    CANCELED,
+    CLEARED,
+    COMPLETED,
+    SCHEDULED,
+    STARTED,
+    Event,
+    EventSpec,
+)
+from scheduled_events_emulator.fleet import Fleet, Machine, Unit
+from scheduled_events_emulator.journal import Journal
+
+KEPT_ENDED_EVENTS = 1000
+
+
+class NoSuchEvent(LookupError):
+    """No event in the array has this id."""
+
+
+class WrongPhase(ValueError):
+    """The event is not in the phase that the request needs."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Defaults of the platform: seconds from approval to Started, and whether events are approved beforehand."""
+
+    cotenant_delay: float = 0
+    auto_approve: bool = False
+
+
+@dataclass
+class UnitState:
+    """The array of events of a unit, in order of announcement, and how often it changed.
+
+    Changes are counted per event type too, since an api-version that does not know a type shows no change either.
+    """
+
+    events: dict[str, Event] = field(default_factory=dict)
+    changes: dict[str, int] = field(default_factory=dict)
+    version: int = 0
+
+    def changed(self, event_type: str) -> None:
+        """Count a change of the array that concerns events of ``event_type``."""
+        self.changes[event_type] = self.changes.get(event_type, 0) + 1
+        self.version += 1
+
+    def revision(self, visible: Iterable[str]) -> int:
+        """Return how many changes the array of the ``visible`` types has seen."""
+        return sum(self.changes.get(event_type, 0) for event_type in visible)
+
+
+@dataclass(order=True)
+class _Timer:
+    due: float
+    order: int
+    is_live: Callable[[], bool] = field(compare=False)
+    act: Callable[[float], None] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Approval:
+    """What became of a POST: ``known`` ids are in the caller's scope, ``approved`` of them newly so."""
+
+    known: tuple[str, ...]
+    approved: tuple[str, ...]
+    unknown: tuple[str, ...]
+
+
+class Platform:
+    """Events come, are approved, start and go. Call ``sync`` before reading: time passes only there."""
+
+    def __init__(self, fleet: Fleet, clock: Clock, journal: Journal, policy: Policy = Policy()) -> None:
+        self.fleet = fleet
+        self.clock = clock
+        self.journal = journal
+        self._policy = policy
+        self._units: dict[Unit, UnitState] = {fleet.unit(machine): UnitState() for machine in fleet.machines}
+        self._timers: list[_Timer] = []
+        self._order = itertools.count()
+        self._known_ids: set[str] = set()
+        self._followers: dict[str, list[EventSpec]] = {}
+        self.ended: deque[Event] = deque(maxlen=KEPT_ENDED_EVENTS)
+        self.now = clock.now()
+
+    # Time
+
+    def sync(self) -> float:
+        """Carry out what is due by the clock, in order, and return the emulator time."""
+        moment = self.clock.now()
+        if self._timers and self._timers[0].due <= moment:
+            self._run_until(moment)
+        self.now = max(self.now, moment)
+        return self.now
+
+    def _run_until(self, moment: float) -> None:
+        while self._timers and self._timers[0].due <= moment:
+            timer = heapq.heappop(self._timers)
+            if timer.is_live():
+                self.now = max(self.now, timer.due)
+                timer.act(self.now)
+
+    def next_change(self) -> float | None:
+        """Return when the next change of state is due if nothing is approved or steered until then."""
+        while self._timers and not self._timers[0].is_live():
+            heapq.heappop(self._timers)
+        return self._timers[0].due if self._timers else None
+
+    def at(self, due: float, act: Callable[[float], None], is_live: Callable[[], bool] = lambda: True) -> None:
+        """Have ``act`` called with the time when ``due`` is reached, if ``is_live`` then."""
+        heapq.heappush(self._timers, _Timer(max(due, self.now), next(self._order), is_live, act))
+
+    # Reading
+
+    def unit_state(self, machine: Machine) -> UnitState:
+        """Return the array that ``machine`` sees."""
+        return self._units[self.fleet.unit(machine)]
+
+    def events(self) -> list[Event]:
+        """Return the events of all arrays in order of announcement."""
+        live = [event for unit in self._units.values() for event in unit.events.values()]
+        return sorted(live, key=lambda event: event.created_at)
+
+    def find(self, event_id: str) -> Event:
+        """Return the live event ``event_id``, in any case. Raises NoSuchEvent."""
+        for unit in self._units.values():
+            if event_id.lower() in unit.events:
+                return unit.events[event_id.lower()]
+        raise NoSuchEvent(f"event {shown(event_id)}: not in any VM's document, expected the id of a live event")
+
+    # What the operator of the simulation does
+
+    def reserve(self, specs: Sequence[EventSpec]) -> None:
+        """Check that ``specs`` can be scheduled, now or later, and claim their ids. Raises InputError."""
+        ids = [spec.event_id.lower() for spec in specs]
+        for spec in specs:
+            self._unit_of(spec)
+        for event_id in ids:
+            if event_id in self._known_ids or ids.count(event_id) > 1:
+                raise InputError(f"event_id: {shown(event_id)} was used before, expected a new id")
+        self._known_ids.update(ids)
+
+    def schedule(self, spec: EventSpec) -> Event:
+        """Announce an event now. Raises InputError when it names VMs of more than one unit or an id used before."""
+        self.reserve([spec])
+        return self.announce(spec)
+
+    def announce(self, spec: EventSpec) -> Event:
+        """Announce an event whose id was reserved."""
+        event = Event(
+            spec=spec,
+            unit=self._unit_of(spec),
+            resources=[self.fleet.find(name).resource_name for name in spec.vms],
+            created_at=self.now,
+            overrides=dict(spec.overrides),
+        )
+        unit = self._units[event.unit]
+        unit.events[spec.event_id.lower()] = event
+        policy = self._policy.auto_approve if spec.auto_approve is None else spec.auto_approve
+        if spec.direct_started or policy:
+            self._start(event, self.now, "policy" if policy else "no_notice")
+            return event
+        # NotBefore is shown in whole seconds and nothing starts before it, so it is rounded up.
+        event.not_before = math.ceil(self.now + spec.notice)
+        event.group = self._group(event)
+        unit.changed(spec.event_type)
+        self._log("scheduled", event, not_before=iso(event.not_before))
+        self._in_phase(event, SCHEDULED, event.not_before + spec.late_by, self._start_on_time)
+        if spec.cancel_after is not None:
+            self._in_phase(event, SCHEDULED, self.now + spec.cancel_after, self._cancel)
+        return event
+
+    def follow(self, event_id: str, spec: EventSpec) -> None:
+        """Have ``spec``, whose id was reserved, announced at the moment at which event ``event_id`` has gone."""
+        self._followers.setdefault(event_id.lower(), []).append(spec)
+
+    def cancel(self, event_id: str) -> None:
+        """Withdraw a Scheduled event: no impact happened. Raises NoSuchEvent, WrongPhase."""
+        self._cancel(self._expect(event_id, SCHEDULED, "complete it instead"), self.now)
+
+    def start(self, event_id: str) -> None:
+        """Start a Scheduled event now, whatever its NotBefore. Raises NoSuchEvent, WrongPhase."""
+        self._start(self._expect(event_id, SCHEDULED, "it has started already"), self.now, "forced")
+
+    def complete(self, event_id: str) -> None:
+        """Remove a Started event now. Raises NoSuchEvent, WrongPhase."""
+        self._complete(self._expect(event_id, STARTED, "start or cancel it instead"), self.now)
+
+    def override(self, event_id: str, overrides: dict[str, Any]) -> None:
+        """Replace the raw field overrides of a live event. Raises NoSuchEvent."""
+        event = self.find(event_id)
+        if overrides != event.overrides:
+            event.overrides = dict(overrides)
+            self._units[event.unit].changed(event.spec.event_type)
+            self._log("overridden", event)
+
+    def deallocate(self, machine: Machine) -> list[str]:
+        """Stop and deallocate a VM: its events are cleared. Returns their ids. (A restart clears nothing.)"""
+        cleared = []
+        for event in list(self.unit_state(machine).events.values()):
+            if machine.resource_name not in event.resources:
+                continue
+            cleared.append(event.event_id)
+            if len(event.resources) == 1:
+                self._remove(event, self.now, CLEARED)
+                continue
+            event.resources.remove(machine.resource_name)
+            self._units[event.unit].changed(event.spec.event_type)
+            self._log("cleared", event, vm=machine.name)
+        self.journal.record("deallocated", self.now, vm=machine.name, event_ids=cleared)
+        return cleared
+
+    # What a VM does
+
+    def approve(self, machine: Machine, event_ids: Sequence[str], *, partly: bool) -> Approval:
+        """Take the StartRequests of ``machine``. Unless ``partly``, one unknown id keeps all from being approved."""
+        array = self.unit_state(machine).events
+        known = tuple(event_id for event_id in event_ids if event_id.lower() in array)
+        unknown = tuple(event_id for event_id in event_ids if event_id.lower() not in array)
+        if unknown and not partly:
+            return Approval(known, (), unknown)
+        events = [array[event_id.lower()] for event_id in known]
+        newly = [event for event in events if event.status == SCHEDULED and event.approved_at is None]
+        for event in events:
+            event.approvals.append({"vm": machine.name, "at": iso(self.now)})
+        approved = []
+        for event in newly:
+            if event.approved_at is None:
+                event.approved_at = self.now
+                approved.append(event.event_id)
+                self._log("approved", event, vm=machine.name)
+        for event in newly:
+            self._when_all_approved(event)
+        return Approval(known, tuple(approved), unknown)
+
+    # The state machine
+
+    def _in_phase(self, event: Event, phase: str, due: float, act: Callable[[Event, float], None]) -> None:
+        self.at(due, lambda moment: act(event, moment), lambda: event.status == phase)
+
+    def _when_all_approved(self, event: Event) -> None:
+        """Plan the early start, once every event that has to wait for the others is approved."""
+        peers = [event]
+        if event.group is not None:
+            peers = [
+                other
+                for other in self._units[event.unit].events.values()
+                if other.group == event.group and other.status == SCHEDULED
+            ]
+        if any(peer.approved_at is None for peer in peers):
+            return
+        for peer in peers:
+            delay = self._policy.cotenant_delay if peer.spec.cotenant_delay is None else peer.spec.cotenant_delay
+            self._in_phase(peer, SCHEDULED, self.now + delay, self._start_approved)
+        # An approval without delay starts the event at once.
+        self._run_until(self.now)
+
+    def _start_approved(self, event: Event, moment: float) -> None:
+        self._start(event, moment, "approved")
+
+    def _start_on_time(self, event: Event, moment: float) -> None:
+        self._start(event, moment, "not_before")
+
+    def _start(self, event: Event, moment: float, reason: str) -> None:
+        event.status = STARTED
+        event.started_at = moment
+        self._units[event.unit].changed(event.spec.event_type)
+        self._log("started", event, reason=reason)
+        self._in_phase(event, STARTED, moment + event.spec.started_for, self._complete)
+
+    def _complete(self, event: Event, moment: float) -> None:
+        self._remove(event, moment, COMPLETED)
+
+    def _cancel(self, event: Event, moment: float) -> None:
+        self._remove(event, moment, CANCELED)
+
+    def _remove(self, event: Event, moment: float, outcome: str) -> None:
+        unit = self._units[event.unit]
+        del unit.events[event.event_id.lower()]
+        event.status = outcome
+        event.ended_at = moment
+        self.ended.append(event)
+        unit.changed(event.spec.event_type)
+        self._log("cancelled" if outcome == CANCELED else "removed", event, outcome=outcome)
+        self._release_group(event)
+        for spec in self._followers.pop(event.event_id.lower(), []):
+            self.announce(spec)
+
+    def _release_group(self, event: Event) -> None:
+        """The others of a group no longer wait for an event that has gone."""
+        for other in self._units[event.unit].events.values():
+            if event.group is not None and other.group == event.group and other.approved_at is not None:
+                self._when_all_approved(other)
+                return
+
+    # Details
+
+    def _unit_of(self, spec: EventSpec) -> Unit:
+        units = {self.fleet.unit(self.fleet.find(name)) for name in spec.vms}
+        if len(units) > 1:
+            raise InputError(
+                f"vms: {shown(list(spec.vms))} are in {len(units)} units (standalone VM, availability set, placement"
+                " group, cloud service), expected VMs of one unit: schedule one event for each unit"
+            )
+        return units.pop()
+
+    def _group(self, event: Event) -> tuple[Any, ...] | None:
+        if event.spec.group is not None:
+            return ("named", event.spec.group)
+        # Contract, behaviour 19: Terminates of one unit at the same time wait for one another.
+        if event.spec.event_type == "Terminate":
+            return ("terminate", event.not_before)
+        return None
+
+    def _expect(self, event_id: str, phase: str, instead: str) -> Event:
+        event = self.find(event_id)
+        if event.status != phase:
+            raise WrongPhase(f"event {event.event_id} is {event.status}, not {phase}: {instead}")
+        return event
+
+    def _log(self, kind: str, event: Event, **details: Any) -> None:
+        about = {"event_id": event.event_id, "type": event.spec.event_type, "vms": list(event.resources)}
+        self.journal.record(kind, self.now, **about, **details)

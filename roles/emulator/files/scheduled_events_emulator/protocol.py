@@ -1,0 +1,368 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The HTTP of the IMDS: who calls, what is refused, what is answered. One instance serves the whole fleet."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import hashlib
+import json
+import re
+import socket
+import struct
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any, Callable
+
+from aiohttp import web
+
+from scheduled_events_emulator.clock import iso
+from scheduled_events_emulator.faults import Fault, Faults
+from scheduled_events_emulator.fleet import Machine
+from scheduled_events_emulator.platform import Platform
+from scheduled_events_emulator.rendering import PREVIEW, VERSIONS, render_error
+from scheduled_events_emulator.service import Service
+
+PATHS = {"/metadata/scheduledevents": "events", "/metadata/instance/compute/name": "name"}
+METHODS = {"events": ("GET", "POST"), "name": ("GET",)}
+DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+JSON = "application/json; charset=utf-8"
+TEXT = "text/plain; charset=utf-8"
+THROTTLED = b"Throttle Result: Too Many Requests"
+HTML = b"<!DOCTYPE html><html><head><title>Sign in</title></head><body>Sign in to use this network</body></html>"
+WRONG_TYPES = b'{"DocumentIncarnation":[1],"Events":{"EventId":7,"EventStatus":null,"Resources":"vm"}}'
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How the service behaves where hosts differ.
+
+    ``first_answer_delay`` is in real seconds, ``events_within`` in seconds of emulator time, ``rate_limit`` in requests
+    per real second and VM (0: no limit).
+    """
+
+    first_answer_delay: float = 0
+    empty_first: bool = False
+    etag: bool = False
+    unknown_event_status: int = 400
+    unknown_version_status: int = 400
+    newest_version: str = VERSIONS[-1]
+    events_within: float = 0
+    rate_limit: int = 5
+
+
+@dataclass
+class Caller:
+    """What the front end remembers of a VM. Times for reports are emulator time."""
+
+    machine: Machine
+    service: Service
+    polls: int = 0
+    posts: int = 0
+    failures_injected: int = 0
+    throttled: int = 0
+    first: float | None = None
+    last: float | None = None
+    ready_at: float = 0.0
+    owes_empty: bool = False
+    recent: deque[float] = field(default_factory=deque)
+
+    def polls_json(self) -> dict[str, Any]:
+        """Return the figures that the control API shows."""
+        return {
+            "polls": self.polls,
+            "posts": self.posts,
+            "failures_injected": self.failures_injected,
+            "throttled": self.throttled,
+            "first": None if self.first is None else iso(self.first),
+            "last": None if self.last is None else iso(self.last),
+        }
+
+
+class Refused(Exception):
+    """A request that breaks a rule of the protocol."""
+
+    def __init__(self, status: int, body: bytes) -> None:
+        super().__init__(status)
+        self.status = status
+        self.body = body
+
+
+def _bad_request(reason: str) -> Refused:
+    return Refused(400, render_error(f"Bad request: . {reason}"))
+
+
+def _answer(body: bytes, *, status: int = 200, content_type: str = JSON, **headers: str) -> web.Response:
+    return web.Response(body=body, status=status, headers={"Content-Type": content_type, **headers})
+
+
+class Imds:
+    """The handler behind every address of the fleet."""
+
+    def __init__(
+        self,
+        platform: Platform,
+        faults: Faults,
+        settings: Settings,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._platform = platform
+        self._faults = faults
+        self._settings = settings
+        self._monotonic = monotonic
+        self._versions = frozenset(version for version in VERSIONS if version <= settings.newest_version)
+        self.callers = {
+            machine.name: Caller(machine, Service(machine, platform, settings.events_within))
+            for machine in platform.fleet.machines
+        }
+
+    async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer one request."""
+        caller = self._caller(request)
+        if caller is None:
+            return _answer(
+                render_error("Not found: this emulator has no VM that calls from or to these addresses"), status=404
+            )
+        path = PATHS.get(request.path.lower())
+        self._count(caller, request.method, path)
+        if self._is_throttled(caller):
+            caller.throttled += 1
+            return _answer(THROTTLED, status=429, content_type=TEXT)
+        try:
+            kind = self._check_target(request, path)
+            fault = self._faults.match(caller.machine.name, request.method, kind)
+            if fault is not None:
+                caller.failures_injected += 1
+                failed = await self._fail(fault, request, caller)
+                if failed is not None:
+                    return failed
+            return await self._serve(request, caller, kind)
+        except Refused as refused:
+            return _answer(refused.body, status=refused.status)
+
+    # Who calls, and how often
+
+    def _caller(self, request: web.BaseRequest) -> Caller | None:
+        transport = request.transport
+        if transport is None:
+            return None
+        called = transport.get_extra_info("sockname")
+        calling = transport.get_extra_info("peername")
+        machine = self._platform.fleet.caller(called[0], calling[0])
+        return None if machine is None else self.callers[machine.name]
+
+    def _count(self, caller: Caller, method: str, path: str | None) -> None:
+        if path != "events":
+            return
+        now = self._platform.sync()
+        if method == "POST":
+            caller.posts += 1
+            return
+        caller.polls += 1
+        caller.first = now if caller.first is None else caller.first
+        caller.last = now
+
+    def _is_throttled(self, caller: Caller) -> bool:
+        """Count a request of the VM and return whether it is over the rate: real time, all paths, any second."""
+        limit = self._settings.rate_limit
+        if limit == 0:
+            return False
+        now = self._monotonic()
+        recent = caller.recent
+        while recent and now - recent[0] >= 1.0:
+            recent.popleft()
+        if len(recent) >= limit:
+            return True
+        recent.append(now)
+        return False
+
+    # The rules
+
+    @staticmethod
+    def _check_target(request: web.BaseRequest, path: str | None) -> str:
+        if path is None:
+            raise Refused(404, render_error("Not found"))
+        if request.method not in METHODS[path]:
+            raise Refused(405, render_error(f"Method not allowed: {request.method}"))
+        return path
+
+    def _check_request(self, request: web.BaseRequest, kind: str) -> str:
+        """Check headers and query and return the api-version. Raises Refused."""
+        query = request.query
+        version = query.get("api-version", "")
+        # Contract: in the preview a POST without the header passed.
+        exempt = version == PREVIEW and request.method == "POST"
+        if request.headers.get("Metadata", "").lower() != "true" and not exempt:
+            raise _bad_request("Required metadata header not specified")
+        if "X-Forwarded-For" in request.headers:
+            raise _bad_request("Requests with an X-Forwarded-For header are not served")
+        if len(set(query)) != len(query):
+            raise _bad_request("Duplicate query parameters are not allowed")
+        if kind == "name":
+            if not DATE.fullmatch(version):
+                raise self._bad_version(400)
+        elif version not in self._versions:
+            known_elsewhere = version in VERSIONS
+            raise self._bad_version(self._settings.unknown_version_status if known_elsewhere else 400)
+        return version
+
+    def _bad_version(self, status: int) -> Refused:
+        newest = sorted(self._versions, reverse=True)[:3]
+        return Refused(
+            status,
+            render_error("Bad request. api-version is invalid or was not specified in the request.", newest),
+        )
+
+    # Answers
+
+    async def _serve(self, request: web.BaseRequest, caller: Caller, kind: str) -> web.Response:
+        version = self._check_request(request, kind)
+        if kind == "name":
+            return self._serve_name(request, caller)
+        # What a POST asks for is read whole before anything waits.
+        body = await request.read() if request.method == "POST" else b""
+        await self._enable(caller)
+        if request.method == "POST":
+            return self._serve_post(caller, body)
+        if caller.owes_empty:
+            caller.owes_empty = False
+            return _answer(b"")
+        return self._serve_document(request, caller.service.document(version))
+
+    @staticmethod
+    def _serve_name(request: web.BaseRequest, caller: Caller) -> web.Response:
+        if request.query.get("format") != "text":
+            raise _bad_request("A single value is served with format=text only")
+        return _answer(caller.machine.name.encode(), content_type=TEXT)
+
+    async def _enable(self, caller: Caller) -> None:
+        """Enable the service by the first request: it, and all that come meanwhile, wait for the first answer."""
+        settings = self._settings
+        if caller.service.request(self._platform.sync()):
+            caller.ready_at = self._monotonic() + settings.first_answer_delay
+            caller.owes_empty = settings.empty_first
+        wait = caller.ready_at - self._monotonic()
+        if wait > 0:
+            await asyncio.sleep(wait)
+            self._platform.sync()
+
+    def _serve_document(self, request: web.BaseRequest, document: bytes) -> web.Response:
+        if not self._settings.etag:
+            return _answer(document)
+        etag = f'"{hashlib.sha256(document).hexdigest()[:16]}"'
+        candidates = [value.strip() for value in request.headers.get("If-None-Match", "").split(",")]
+        if etag in candidates:
+            return web.Response(status=304, headers={"ETag": etag})
+        return _answer(document, ETag=etag)
+
+    def _serve_post(self, caller: Caller, body: bytes) -> web.Response:
+        name = caller.machine.name
+        try:
+            event_ids = _start_requests(body)
+        except ValueError as error:
+            self._log_post(name, [], 400, [])
+            raise _bad_request(f"Malformed request body: {error}") from None
+        refusal = self._settings.unknown_event_status
+        approval = self._platform.approve(caller.machine, event_ids, partly=refusal == 200)
+        status = refusal if approval.unknown else 200
+        self._log_post(name, event_ids, status, list(approval.approved))
+        if status != 200:
+            raise Refused(status, render_error(f"Bad request: . Unknown EventId {approval.unknown[0]}"))
+        return _answer(b"")
+
+    def _log_post(self, vm: str, event_ids: list[str], status: int | str, approved: list[str]) -> None:
+        self._platform.journal.record(
+            "post", self._platform.now, vm=vm, event_ids=event_ids, status=status, approved=approved
+        )
+
+    # Failures on demand
+
+    async def _fail(self, fault: Fault, request: web.BaseRequest, caller: Caller) -> web.Response | None:
+        """Let ``fault`` answer the request; None leaves the answer, after a delay, to the service."""
+        body = await request.read() if request.method == "POST" else b""
+        if fault.delay > 0:
+            await _wait(fault)
+        if fault.kind == "slow":
+            return None
+        if request.method == "POST":
+            self._platform.sync()
+            answered: int | str = fault.status if fault.kind in ("status", "redirect") else fault.kind
+            self._log_post(caller.machine.name, _ids_or_none(body), answered, [])
+        if fault.kind in ("hang", "reset"):
+            _drop(request, with_reset=fault.kind == "reset")
+            return _answer(b"")
+        if fault.kind == "cut":
+            return self._cut(request, caller)
+        return self._wrong_answer(fault, request)
+
+    def _cut(self, request: web.BaseRequest, caller: Caller) -> web.Response:
+        document = caller.service.document(VERSIONS[-1]) if caller.service.enabled else b'{"DocumentIncarnation":1}'
+        if request.transport is not None:
+            head = f"HTTP/1.1 200 OK\r\nContent-Type: {JSON}\r\nContent-Length: {len(document)}\r\n\r\n"
+            request.transport.write(head.encode() + document[: len(document) // 2])
+            request.transport.close()
+        return _answer(b"")
+
+    @staticmethod
+    def _wrong_answer(fault: Fault, request: web.BaseRequest) -> web.Response:
+        if fault.kind == "redirect":
+            return _answer(b"", status=fault.status, Location=fault.location or f"http://{request.host}/redirected")
+        if fault.kind == "status":
+            is_text = fault.status == 429 or fault.body is not None
+            body = (fault.body or "").encode() if fault.body is not None else THROTTLED
+            if not is_text:
+                body = render_error(f"Injected status {fault.status}")
+            return _answer(body, status=fault.status, content_type=TEXT if is_text else JSON)
+        bodies = {
+            "broken_json": b'{"DocumentIncarnation":1,"Events":[',
+            "wrong_types": WRONG_TYPES,
+            "empty": b"",
+            "html": HTML,
+        }
+        body = bodies[fault.kind] if fault.body is None else fault.body.encode()
+        content_type = "text/html; charset=utf-8" if fault.kind == "html" else JSON
+        return _answer(body, status=fault.status, content_type=content_type)
+
+
+async def _wait(fault: Fault) -> None:
+    with contextlib.suppress(asyncio.TimeoutError):
+        await asyncio.wait_for(fault.cleared.wait(), fault.delay)
+
+
+def _drop(request: web.BaseRequest, *, with_reset: bool) -> None:
+    """Drop the connection without an answer."""
+    transport = request.transport
+    if transport is None:
+        return
+    connection = transport.get_extra_info("socket")
+    if with_reset and connection is not None:
+        # Closing with a zero linger time sends RST instead of FIN.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    transport.abort()
+
+
+def _start_requests(body: bytes) -> list[str]:
+    """Return the ids of a POST body, whatever its Content-Type said. Raises ValueError."""
+    try:
+        document = json.loads(body)
+    except (ValueError, RecursionError):
+        raise ValueError("not JSON") from None
+    requests = document.get("StartRequests") if isinstance(document, dict) else None
+    if not isinstance(requests, list) or not requests:
+        raise ValueError("StartRequests is missing or no list of requests")
+    ids = [item.get("EventId") if isinstance(item, dict) else None for item in requests]
+    if not all(isinstance(event_id, str) and event_id for event_id in ids):
+        raise ValueError("a StartRequest has no EventId")
+    return [str(event_id) for event_id in ids]
+
+
+def _ids_or_none(body: bytes) -> list[str]:
+    try:
+        return _start_requests(body)
+    except ValueError:
+        return []

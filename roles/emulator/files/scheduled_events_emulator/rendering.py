@@ -1,0 +1,75 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Documents as the IMDS writes them: field set, names and visible types of each api-version; compact JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from email.utils import formatdate
+from typing import Any
+
+from scheduled_events_emulator.events import STARTED, Event
+
+PREVIEW = "2017-03-01"
+VERSIONS = (PREVIEW, "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01")
+_TYPES_SINCE = (
+    ("Freeze", ""),
+    ("Reboot", ""),
+    ("Redeploy", ""),
+    ("Preempt", "2017-11-01"),
+    ("Terminate", "2019-01-01"),
+)
+_FIELDS_SINCE = (("Description", "2019-04-01"), ("EventSource", "2019-08-01"), ("DurationInSeconds", "2020-07-01"))
+
+
+def visible_types(version: str) -> tuple[str, ...]:
+    """Return the event types that the api-version knows."""
+    return tuple(event_type for event_type, since in _TYPES_SINCE if version >= since)
+
+
+def _fields(event: Event, version: str) -> dict[str, Any]:
+    prefix = "_" if version == PREVIEW else ""
+    announced = event.status != STARTED and event.not_before is not None
+    fields = {
+        "EventId": event.event_id,
+        "EventStatus": event.status,
+        "EventType": event.spec.event_type,
+        "ResourceType": "VirtualMachine",
+        "Resources": [prefix + name for name in event.resources],
+        "NotBefore": formatdate(event.not_before, usegmt=True) if announced else "",
+    }
+    later = {
+        "Description": event.spec.description,
+        "EventSource": event.spec.source,
+        "DurationInSeconds": event.spec.duration,
+    }
+    fields.update((name, later[name]) for name, since in _FIELDS_SINCE if version >= since)
+    for name, value in event.overrides.items():
+        if value is None:
+            fields.pop(name, None)
+        else:
+            fields[name] = value
+    return fields
+
+
+def render_events(events: Iterable[Event], version: str) -> bytes:
+    """Return the JSON array of the events that the api-version knows."""
+    types = visible_types(version)
+    shown = [_fields(event, version) for event in events if event.spec.event_type in types]
+    return json.dumps(shown, separators=(",", ":")).encode("ascii")
+
+
+def render_document(incarnation: int, events: bytes) -> bytes:
+    """Return the response document around a rendered array."""
+    return b'{"DocumentIncarnation":%d,"Events":%s}' % (incarnation, events)
+
+
+def render_error(message: str, newest_versions: Sequence[str] = ()) -> bytes:
+    """Return an error body of the IMDS."""
+    body: dict[str, Any] = {"error": message}
+    if newest_versions:
+        body["newest-versions"] = list(newest_versions)
+    return json.dumps(body, separators=(",", ":")).encode("ascii")

@@ -1,0 +1,129 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Named timelines: what Azure typically does, as events to schedule. Times are the contract's typical minutes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Callable
+
+from scheduled_events_emulator.checks import Fields, InputError, shown
+from scheduled_events_emulator.events import EventSpec, parse_spec
+from scheduled_events_emulator.fleet import Fleet, Machine
+from scheduled_events_emulator.platform import Platform
+
+MINUTE = 60
+DAY = 24 * 60 * MINUTE
+MAINTENANCE = "Host server is undergoing maintenance."
+LIVE_MIGRATION = "Virtual machine is being paused because of a memory-preserving Live Migration operation."
+DEGRADED = "The virtual machine is running on degraded hardware and will be moved."
+
+# A scenario cuts the VMs into groups, one event each.
+Cut = Callable[[Sequence[Machine]], list[list[Machine]]]
+
+
+def _together(machines: Sequence[Machine]) -> list[list[Machine]]:
+    return [list(machines)]
+
+
+def _each(machines: Sequence[Machine]) -> list[list[Machine]]:
+    return [[machine] for machine in machines]
+
+
+def _each_spot(machines: Sequence[Machine]) -> list[list[Machine]]:
+    for machine in machines:
+        if not machine.spot:
+            raise InputError(f"vms: {shown(machine.name)} is no Spot VM, expected VMs with spot: true in the fleet")
+    return _each(machines)
+
+
+def _each_of_scale_set(machines: Sequence[Machine]) -> list[list[Machine]]:
+    for machine in machines:
+        if not machine.kind.startswith("scale_set"):
+            raise InputError(f"vms: {shown(machine.name)} is {machine.kind}, expected VMs of a scale set")
+    return _each(machines)
+
+
+def _fault_domains(machines: Sequence[Machine]) -> list[list[Machine]]:
+    domains = sorted({machine.fault_domain for machine in machines})
+    return [[machine for machine in machines if machine.fault_domain == domain] for domain in domains]
+
+
+def _twice(machines: Sequence[Machine]) -> list[list[Machine]]:
+    return [list(machines), list(machines)]
+
+
+def _timeline(event_type: str, scheduled: float, started: float, **fields: Any) -> dict[str, Any]:
+    return {"type": event_type, "notice": scheduled, "started_for": started, **fields}
+
+
+# name → (the event, how the VMs are cut, whether the next event waits until the one before has left)
+_SCENARIOS: Mapping[str, tuple[dict[str, Any], Cut, bool]] = {
+    "live_migration": (
+        _timeline("Freeze", 15 * MINUTE, 5 * MINUTE, duration=5, description=LIVE_MIGRATION),
+        _together,
+        False,
+    ),
+    "user_reboot": (_timeline("Reboot", 15 * MINUTE, 10 * MINUTE, duration=-1, source="User"), _together, False),
+    "host_agent_maintenance": (
+        _timeline("Freeze", 15 * MINUTE, 10 * MINUTE, duration=9, description=MAINTENANCE),
+        _together,
+        False,
+    ),
+    "platform_redeploy": (
+        _timeline("Redeploy", 15 * MINUTE, 10 * MINUTE, duration=-1, description=MAINTENANCE),
+        _together,
+        False,
+    ),
+    "user_redeploy": (_timeline("Redeploy", 15 * MINUTE, 10 * MINUTE, duration=-1, source="User"), _together, False),
+    "cancelled": (
+        _timeline("Reboot", 15 * MINUTE, 10 * MINUTE, cancel_after=8 * MINUTE, description=MAINTENANCE),
+        _together,
+        False,
+    ),
+    "spot_eviction": (_timeline("Preempt", 30, 5 * MINUTE), _each_spot, False),
+    "scale_set_terminate": (_timeline("Terminate", 5 * MINUTE, 5 * MINUTE), _each_of_scale_set, False),
+    "hardware_failure": (_timeline("Reboot", 0, 10 * MINUTE, direct_started=True), _together, False),
+    "degraded_hardware": (_timeline("Redeploy", 7 * DAY, 10 * MINUTE, description=DEGRADED), _together, False),
+    "os_image_upgrade": (_timeline("Reboot", 15 * MINUTE, 10 * MINUTE, source="User"), _each_of_scale_set, False),
+    "fault_domains": (_timeline("Reboot", 15 * MINUTE, 10 * MINUTE, description=MAINTENANCE), _fault_domains, True),
+    "back_to_back": (_timeline("Freeze", 15 * MINUTE, 5 * MINUTE, duration=5, description=MAINTENANCE), _twice, True),
+}
+NAMES = tuple(_SCENARIOS)
+
+
+def start_scenario(name: str, value: Any, platform: Platform) -> list[str]:
+    """Start scenario ``name`` for the VMs of the JSON object ``value``.
+
+    Every field of an event but ``type`` and ``event_id`` may be given too and replaces the scenario's. Returns the ids
+    of all its events, those to come included. Raises InputError; then nothing is scheduled.
+    """
+    if name not in _SCENARIOS:
+        raise InputError(f"scenario {shown(name)}: unknown, expected one of {', '.join(NAMES)}")
+    template, cut, serial = _SCENARIOS[name]
+    if not isinstance(value, dict):
+        raise InputError(f"expected an object, got {shown(value)}")
+    given = dict(value)
+    for key in ("type", "event_id"):
+        if key in given:
+            raise InputError(f"{key}: given by the scenario {name}, expected it to be left out")
+    machines = _machines(given, platform.fleet)
+    fields = {**template, **given}
+    specs = [parse_spec({**fields, "vms": [machine.name for machine in group]}) for group in cut(machines)]
+    platform.reserve(specs)
+    _run(specs, platform, serial=serial)
+    return [spec.event_id for spec in specs]
+
+
+def _machines(given: dict[str, Any], fleet: Fleet) -> list[Machine]:
+    return [fleet.find(name) for name in Fields({"vms": given.get("vms")}, "").texts("vms")]
+
+
+def _run(specs: Sequence[EventSpec], platform: Platform, *, serial: bool) -> None:
+    if serial:
+        for before, spec in zip(specs, specs[1:]):
+            platform.follow(before.event_id, spec)
+    for spec in specs[:1] if serial else specs:
+        platform.announce(spec)

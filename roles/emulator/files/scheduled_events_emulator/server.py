@@ -1,0 +1,175 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The process: sockets on every address of the fleet, the control API, and an end by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ipaddress
+import os
+import resource
+import signal
+import socket
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from aiohttp import web
+
+from scheduled_events_emulator.clock import Clock
+from scheduled_events_emulator.control import Control
+from scheduled_events_emulator.faults import Faults
+from scheduled_events_emulator.fleet import Fleet, Machine
+from scheduled_events_emulator.journal import Journal
+from scheduled_events_emulator.platform import Platform, Policy
+from scheduled_events_emulator.protocol import Imds, Settings
+
+BACKLOG = 1024
+CHOICES_OF_PORT = 20
+GRACE = 0.2
+
+
+class CannotListen(RuntimeError):
+    """An address or port is not to be had."""
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to serve. ``port`` 0 and the control port 0 mean: choose one. ``exit_after`` 0: never, in real seconds."""
+
+    port: int
+    control_host: str
+    control_port: int
+    listen: Sequence[str] = ()
+    exit_after: float = 3600
+    started_file: str | None = None
+
+
+def url(host: str, port: int) -> str:
+    """Return the base URL of an address."""
+    bracketed = f"[{host}]" if ":" in host else host
+    return f"http://{bracketed}:{port}"
+
+
+def _bind(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.setblocking(False)
+    except OSError as error:
+        listener.close()
+        raise CannotListen(f"cannot listen on {host} port {port}: {error.strerror}") from None
+    return listener
+
+
+def bind_all(hosts: Sequence[str], port: int) -> list[socket.socket]:
+    """Bind one port on every address; port 0 chooses one that all have free. Raises CannotListen."""
+    for attempt in range(CHOICES_OF_PORT):
+        chosen = port
+        with contextlib.ExitStack() as bound:
+            listeners = []
+            try:
+                for host in hosts:
+                    listener = _bind(host, chosen)
+                    bound.callback(listener.close)
+                    listeners.append(listener)
+                    chosen = listener.getsockname()[1]
+            except CannotListen:
+                if port != 0 or not listeners or attempt == CHOICES_OF_PORT - 1:
+                    raise
+                continue
+            bound.pop_all()
+            return listeners
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _allow_files(count: int) -> None:
+    """Raise the soft limit of open files to ``count``, as far as the hard limit lets."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count if hard == resource.RLIM_INFINITY else min(count, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _write_whole(path: str, text: str) -> None:
+    """Write a file so that a reader sees all of it or none."""
+    descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".started-")
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)
+    os.chmod(draft, 0o644)
+    os.replace(draft, path)
+
+
+class Emulator:
+    """The whole emulator in one event loop."""
+
+    def __init__(self, fleet: Fleet, clock: Clock, settings: Settings, policy: Policy, options: Options) -> None:
+        self._options = options
+        self._hosts = list(dict.fromkeys([*fleet.addresses, *options.listen]))
+        if not self._hosts:
+            raise CannotListen("no VM of the fleet has an address, expected --listen ADDRESS to say where to listen")
+        self.platform = Platform(fleet, clock, Journal(clock.real_at), policy)
+        self.faults = Faults(fleet)
+        self.imds = Imds(self.platform, self.faults, settings)
+        self._port = options.port
+        self.control_url = ""
+        self._stop: asyncio.Event | None = None
+
+    def endpoint_of(self, machine: Machine) -> str:
+        """Return the URL that ``machine`` calls."""
+        return url(machine.address or self._hosts[-1], self._port)
+
+    def stop(self) -> None:
+        """Have ``run`` end soon."""
+        if self._stop is not None:
+            asyncio.get_running_loop().call_soon(self._stop.set)
+
+    async def run(self) -> None:
+        """Serve until stopped by a signal, by the control API or by ``exit_after``. Raises CannotListen."""
+        self._stop = asyncio.Event()
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self.stop)
+        if self._options.exit_after > 0:
+            loop.call_later(self._options.exit_after, self.stop)
+        # A listener and a few connections for every VM.
+        _allow_files(64 + 8 * (len(self._hosts) + len(self.platform.fleet.machines)))
+        async with self._serving():
+            print(f"scheduled-events-emulator: control API on {self.control_url}", flush=True)
+            if self._options.started_file:
+                _write_whole(self._options.started_file, self.control_url + "\n")
+            await self._stop.wait()
+
+    @contextlib.asynccontextmanager
+    async def _serving(self):
+        listeners = bind_all(self._hosts, self._options.port)
+        self._port = listeners[0].getsockname()[1]
+        try:
+            control_listener = _bind(self._options.control_host, self._options.control_port)
+        except CannotListen:
+            for listener in listeners:
+                listener.close()
+            raise
+        self.control_url = url(*control_listener.getsockname()[:2])
+        control = Control(self.platform, self.imds, self.faults, endpoint_of=self.endpoint_of, shut_down=self.stop)
+        runner = web.AppRunner(control.application(), access_log=None)
+        await runner.setup()
+        front = web.Server(self.imds.handle, access_log=None)
+        loop = asyncio.get_running_loop()
+        servers = [await loop.create_server(runner.server, sock=control_listener, backlog=BACKLOG)]
+        for listener in listeners:
+            servers.append(await loop.create_server(front, sock=listener, backlog=BACKLOG))
+        try:
+            yield
+        finally:
+            for server in servers:
+                server.close()
+            self.faults.clear()
+            await front.shutdown(GRACE)
+            await runner.server.shutdown(GRACE)
+            await runner.cleanup()
