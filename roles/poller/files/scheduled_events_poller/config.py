@@ -1,0 +1,164 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The configuration file of the polling unit, checked whole before any of it is used."""
+
+import json
+import re
+from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+
+from _scheduled_events.endpoint import (
+    DEFAULT_API_VERSION,
+    DEFAULT_ENDPOINT,
+    SettingError,
+    check_api_version,
+    check_endpoint,
+)
+from _scheduled_events.rules import DEFAULT_RULES, Rule, RuleError, parse_rules
+
+CONFIG_FILE = "/etc/scheduled-events/poller.json"
+
+HOLD, APPROVE = "hold", "approve"
+ON_FAILURE = (HOLD, APPROVE)
+
+ALONE, LEADER, ANY, NEVER = "alone", "leader", "any", "never"
+APPROVE_POLICIES = (ALONE, LEADER, ANY, NEVER)
+
+LONGEST_HOOK_TIMEOUT = 7 * 24 * 3600.0
+
+
+class ConfigError(ValueError):
+    """A configuration that cannot be used; the message names its place, the value and what is allowed."""
+
+
+class Settings(NamedTuple):
+    """What the owner decided. Times are in seconds.
+
+    ``hook_timeout``: what the hooks of one phase may take together. ``margin``: how long before NotBefore the prepare
+    hooks must have ended. ``vm_name`` ``None``: asked of the service. ``metrics_directory`` ``None``: no metrics.
+    """
+
+    endpoint: str = DEFAULT_ENDPOINT
+    api_version: str = DEFAULT_API_VERSION
+    vm_name: Optional[str] = None
+    interval: float = 1.0
+    rules: Tuple[Rule, ...] = DEFAULT_RULES
+    hook_timeout: float = 600.0
+    margin: float = 10.0
+    on_failure: str = HOLD
+    approve: str = ALONE
+    dry_run: bool = False
+    metrics_directory: Optional[str] = None
+
+
+def load(path: str) -> Settings:
+    """Read the file.
+
+    :raises ConfigError: the file cannot be read, or the first mistake found in it.
+    """
+    try:
+        with open(path, encoding="utf-8") as file:
+            decoded = json.load(file)
+    except (OSError, ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be read as JSON: {error}") from error
+    try:
+        return parse(decoded)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def parse(decoded: Any) -> Settings:
+    """Check a decoded configuration; a key that it lacks, or that is null, has its default.
+
+    :raises ConfigError: the first mistake found.
+    """
+    if not isinstance(decoded, dict):
+        raise ConfigError(f"an object was expected, not {_show(decoded)}")
+    checked: Dict[str, Any] = {}
+    for key, value in decoded.items():
+        if key not in _CHECKS:
+            raise ConfigError(f"{key}: unknown key; allowed are {', '.join(_CHECKS)}")
+        if value is not None:
+            checked[key] = _CHECKS[key](key, value)
+    return Settings(**checked)
+
+
+def _endpoint(key: str, value: Any) -> str:
+    return _library_check(check_endpoint, key, value)
+
+
+def _api_version(key: str, value: Any) -> str:
+    return _library_check(check_api_version, key, value)
+
+
+def _library_check(check: Callable[[str], str], key: str, value: Any) -> str:
+    if not isinstance(value, str):
+        raise ConfigError(f"{key}: a text was expected, not {_show(value)}")
+    try:
+        return check(value)
+    except SettingError as error:
+        raise ConfigError(f"{key}: {error}") from error
+
+
+def _rules(key: str, value: Any) -> Tuple[Rule, ...]:
+    try:
+        return parse_rules(value, place=key)
+    except RuleError as error:
+        raise ConfigError(str(error)) from error
+
+
+def _vm_name(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not re.match(r"[^\s]{1,256}\Z", value):
+        raise ConfigError(f"{key}: the name of a VM in Azure, or null to ask the service, was expected: {_show(value)}")
+    return value
+
+
+def _directory(key: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
+        raise ConfigError(f"{key}: the absolute path of a directory, or null, was expected, not {_show(value)}")
+    return value
+
+
+def _flag(key: str, value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ConfigError(f"{key}: true or false was expected, not {_show(value)}")
+    return value
+
+
+def _seconds(least: float, most: float) -> Callable[[str, Any], float]:
+    def check(key: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
+            raise ConfigError(f"{key}: seconds from {least:g} to {most:g} were expected, not {_show(value)}")
+        return float(value)
+
+    return check
+
+
+def _one_of(allowed: Tuple[str, ...]) -> Callable[[str, Any], str]:
+    def check(key: str, value: Any) -> str:
+        if value not in allowed:
+            raise ConfigError(f"{key}: {_show(value)} is not allowed; allowed are {', '.join(allowed)}")
+        return str(value)
+
+    return check
+
+
+_CHECKS: Dict[str, Callable[[str, Any], Any]] = {
+    "endpoint": _endpoint,
+    "api_version": _api_version,
+    "vm_name": _vm_name,
+    # The service throttles at about 5 requests a second, shared by all agents of the VM (contract: 429).
+    "interval": _seconds(0.25, 60),
+    "rules": _rules,
+    "hook_timeout": _seconds(1, LONGEST_HOOK_TIMEOUT),
+    "margin": _seconds(0, 86400),
+    "on_failure": _one_of(ON_FAILURE),
+    "approve": _one_of(APPROVE_POLICIES),
+    "dry_run": _flag,
+    "metrics_directory": _directory,
+}
+
+
+def _show(value: Any) -> str:
+    return json.dumps(value, default=str)
