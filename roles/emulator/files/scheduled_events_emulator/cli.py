@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import ipaddress
 import json
 import sys
 import time
@@ -43,12 +44,26 @@ def _port(text: str) -> int:
     return value
 
 
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text}: expected a whole number of at least 0")
+    return value
+
+
+def _ip(text: str) -> str:
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text}: expected an IP address such as 127.0.0.1") from None
+
+
 def _host_and_port(text: str) -> tuple[str, int]:
     host, colon, port = text.rpartition(":")
     host = host[1:-1] if host.startswith("[") else host
     if not colon or not host or not port.isdigit():
         raise argparse.ArgumentTypeError(f"{text}: expected ADDRESS:PORT such as 127.0.0.1:8170")
-    return host, _port(port)
+    return _ip(host), _port(port)
 
 
 def _override(text: str) -> tuple[str, Any]:
@@ -70,7 +85,9 @@ def _add_serve(verbs: Any) -> None:
     add = parser.add_argument
     add("--fleet", required=True, metavar="FILE", help="the VMs, as JSON")
     add("--port", type=_port, default=8169, help="port of the IMDS on every VM's address (0: choose one)")
-    add("--listen", action="append", default=[], metavar="ADDRESS", help="serve here too (VMs told by 'from')")
+    add(
+        "--listen", action="append", type=_ip, default=[], metavar="ADDRESS", help="serve here too (VMs told by 'from')"
+    )
     add("--control", dest="serve_control", type=_host_and_port, default=("127.0.0.1", 8170), metavar="ADDRESS:PORT")
     add("--speed", type=_number(0.001), default=1.0, help="how many times faster than real time")
     add("--manual-clock", action="store_true", help="time stands still until 'advance'")
@@ -84,7 +101,9 @@ def _add_serve(verbs: Any) -> None:
     add("--unknown-event-status", type=int, choices=(200, 400, 404), default=400, help="of a POST with an unknown id")
     add("--unknown-version-status", type=int, choices=(400, 404), default=400, help="for what this host lacks")
     add("--newest-version", choices=VERSIONS, default=VERSIONS[-1], help="newest api-version that this host knows")
-    add("--rate-limit", type=int, default=5, metavar="N", help="requests per real second and VM before 429 (0: none)")
+    add(
+        "--rate-limit", type=_count, default=5, metavar="N", help="requests per real second and VM before 429 (0: none)"
+    )
     add("--exit-after", type=_number(0), default=3600.0, metavar="SECONDS", help="real; 0: never")
     add("--started-file", metavar="FILE", help="written with the control URL once the emulator listens")
 
@@ -219,9 +238,11 @@ def _add_event_options(parser: argparse.ArgumentParser) -> None:
 
 def _add_control_verbs(verbs: Any) -> None:
     def verb(name: str, call: Any, show: Callable[[Answer], str], text: str) -> argparse.ArgumentParser:
-        parser = verbs.add_parser(name, help=text, description=text[0].upper() + text[1:] + ".")
+        parser: argparse.ArgumentParser = verbs.add_parser(
+            name, help=text, description=text[0].upper() + text[1:] + "."
+        )
         parser.set_defaults(run=_control, call=call, show=show)
-        parser.add_argument("--json", action="store_true", default=argparse.SUPPRESS, help="print the answer as JSON")
+        _add_common(parser, after_verb=True)
         return parser
 
     verb("state", lambda _: ("GET", "/control/state", None), _show_state, "show VMs and events")
@@ -250,6 +271,13 @@ def _add_control_verbs(verbs: Any) -> None:
     verb("deallocate", _vm, _show_vm, "deallocate a VM: clears its events").add_argument("name", metavar="VM")
     verb("restart", _vm, _show_vm, "restart a VM by hand: clears nothing").add_argument("name", metavar="VM")
     verb("shutdown", lambda _: ("POST", "/control/shutdown", {}), lambda _: "shutting down", "end the emulator")
+
+
+def _add_common(parser: argparse.ArgumentParser, *, after_verb: bool = False) -> None:
+    """Add what may stand before or after the verb; after it, only what is given there replaces what stood before."""
+    control, as_json = (argparse.SUPPRESS, argparse.SUPPRESS) if after_verb else (DEFAULT_CONTROL, False)
+    parser.add_argument("--control", default=control, metavar="URL", help=f"of the control API ({DEFAULT_CONTROL})")
+    parser.add_argument("--json", action="store_true", default=as_json, help="print the answer as JSON")
 
 
 def _add_fault(parser: argparse.ArgumentParser) -> None:
@@ -335,8 +363,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="scheduled-events-emulator", description="Emulate Azure Scheduled Events for a fleet of VMs."
     )
-    parser.add_argument("--control", default=DEFAULT_CONTROL, metavar="URL", help="of the control API (%(default)s)")
-    parser.add_argument("--json", action="store_true", help="print the answer as JSON")
+    _add_common(parser)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_serve(verbs)
     _add_control_verbs(verbs)

@@ -13,6 +13,7 @@ from typing import Any
 
 from scheduled_events_emulator.checks import Fields, InputError
 from scheduled_events_emulator.clock import iso
+from scheduled_events_emulator.fleet import Unit
 
 SCHEDULED, STARTED = "Scheduled", "Started"
 COMPLETED, CANCELED, CLEARED = "Completed", "Canceled", "Cleared"
@@ -96,7 +97,7 @@ class Event:
     """An event in its life. ``not_before`` is a whole epoch second, or None when it was never announced."""
 
     spec: EventSpec
-    unit: tuple[Any, ...]
+    unit: Unit
     resources: list[str]
     created_at: float
     not_before: int | None = None

@@ -12,14 +12,14 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Optional
 
 from scheduled_events_emulator.checks import Fields, InputError, shown
 
 KINDS = ("single", "availability_set", "scale_set_uniform", "scale_set_flexible", "cloud_service")
 
 # One key of a unit: everyone in the unit sees the unit's events.
-Unit = tuple
+Unit = tuple[Optional[str], ...]
 
 
 @dataclass(frozen=True)

@@ -123,11 +123,12 @@ class Imds:
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer one request."""
-        caller = self._caller(request)
-        if caller is None:
-            return _answer(
-                render_error("Not found: this emulator has no VM that calls from or to these addresses"), status=404
-            )
+        called, calling = _addresses(request)
+        machine = self._platform.fleet.caller(called, calling)
+        if machine is None:
+            reason = f"Not found: this emulator has no VM that calls from {calling} or to {called}"
+            return _answer(render_error(reason), status=404)
+        caller = self.callers[machine.name]
         path = PATHS.get(request.path.lower())
         self._count(caller, request.method, path)
         if self._is_throttled(caller):
@@ -146,15 +147,6 @@ class Imds:
             return _answer(refused.body, status=refused.status)
 
     # Who calls, and how often
-
-    def _caller(self, request: web.BaseRequest) -> Caller | None:
-        transport = request.transport
-        if transport is None:
-            return None
-        called = transport.get_extra_info("sockname")
-        calling = transport.get_extra_info("peername")
-        machine = self._platform.fleet.caller(called[0], calling[0])
-        return None if machine is None else self.callers[machine.name]
 
     def _count(self, caller: Caller, method: str, path: str | None) -> None:
         if path != "events":
@@ -327,6 +319,14 @@ class Imds:
         body = bodies[fault.kind] if fault.body is None else fault.body.encode()
         content_type = "text/html; charset=utf-8" if fault.kind == "html" else JSON
         return _answer(body, status=fault.status, content_type=content_type)
+
+
+def _addresses(request: web.BaseRequest) -> tuple[str, str]:
+    """Return the addresses called to and called from; of a connection that has gone, empty ones."""
+    transport = request.transport
+    if transport is None:
+        return "", ""
+    return transport.get_extra_info("sockname")[0], transport.get_extra_info("peername")[0]
 
 
 async def _wait(fault: Fault) -> None:

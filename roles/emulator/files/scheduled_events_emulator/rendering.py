@@ -33,7 +33,7 @@ def visible_types(version: str) -> tuple[str, ...]:
 def _fields(event: Event, version: str) -> dict[str, Any]:
     prefix = "_" if version == PREVIEW else ""
     announced = event.status != STARTED and event.not_before is not None
-    fields = {
+    fields: dict[str, Any] = {
         "EventId": event.event_id,
         "EventStatus": event.status,
         "EventType": event.spec.event_type,

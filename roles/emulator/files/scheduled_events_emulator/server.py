@@ -14,7 +14,8 @@ import resource
 import signal
 import socket
 import tempfile
-from collections.abc import Sequence
+import time
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 from aiohttp import web
@@ -108,14 +109,23 @@ def _write_whole(path: str, text: str) -> None:
 class Emulator:
     """The whole emulator in one event loop."""
 
-    def __init__(self, fleet: Fleet, clock: Clock, settings: Settings, policy: Policy, options: Options) -> None:
+    def __init__(
+        self,
+        fleet: Fleet,
+        clock: Clock,
+        settings: Settings,
+        policy: Policy,
+        options: Options,
+        *,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._options = options
         self._hosts = list(dict.fromkeys([*fleet.addresses, *options.listen]))
         if not self._hosts:
             raise CannotListen("no VM of the fleet has an address, expected --listen ADDRESS to say where to listen")
         self.platform = Platform(fleet, clock, Journal(clock.real_at), policy)
-        self.faults = Faults(fleet)
-        self.imds = Imds(self.platform, self.faults, settings)
+        self.faults = Faults(fleet, monotonic=monotonic)
+        self.imds = Imds(self.platform, self.faults, settings, monotonic=monotonic)
         self._port = options.port
         self.control_url = ""
         self._stop: asyncio.Event | None = None
@@ -139,14 +149,15 @@ class Emulator:
             loop.call_later(self._options.exit_after, self.stop)
         # A listener and a few connections for every VM.
         _allow_files(64 + 8 * (len(self._hosts) + len(self.platform.fleet.machines)))
-        async with self._serving():
+        async with self.serving():
             print(f"scheduled-events-emulator: control API on {self.control_url}", flush=True)
             if self._options.started_file:
                 _write_whole(self._options.started_file, self.control_url + "\n")
             await self._stop.wait()
 
     @contextlib.asynccontextmanager
-    async def _serving(self):
+    async def serving(self) -> AsyncIterator[None]:
+        """Serve within a context. Raises CannotListen."""
         listeners = bind_all(self._hosts, self._options.port)
         self._port = listeners[0].getsockname()[1]
         try:
@@ -159,9 +170,12 @@ class Emulator:
         control = Control(self.platform, self.imds, self.faults, endpoint_of=self.endpoint_of, shut_down=self.stop)
         runner = web.AppRunner(control.application(), access_log=None)
         await runner.setup()
+        back = runner.server
+        if back is None:
+            raise RuntimeError("aiohttp set up no server for the control API")
         front = web.Server(self.imds.handle, access_log=None)
         loop = asyncio.get_running_loop()
-        servers = [await loop.create_server(runner.server, sock=control_listener, backlog=BACKLOG)]
+        servers = [await loop.create_server(back, sock=control_listener, backlog=BACKLOG)]
         for listener in listeners:
             servers.append(await loop.create_server(front, sock=listener, backlog=BACKLOG))
         try:
@@ -171,5 +185,5 @@ class Emulator:
                 server.close()
             self.faults.clear()
             await front.shutdown(GRACE)
-            await runner.server.shutdown(GRACE)
+            await back.shutdown(GRACE)
             await runner.cleanup()

@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-
 from scheduled_events_emulator.fleet import Machine
 from scheduled_events_emulator.platform import Platform
 from scheduled_events_emulator.rendering import VERSIONS, render_document, render_events, visible_types

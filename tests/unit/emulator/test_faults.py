@@ -1,0 +1,164 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Failures on demand: each kind as a client meets it, for the requests that were asked for and no others."""
+
+import http.client
+import json
+
+import pytest
+
+METADATA = {"Metadata": "true"}
+NAME = "/metadata/instance/compute/name?api-version=2017-08-01&format=text"
+
+
+def inject(served, **fault):
+    answer = served.control("POST", "faults", fault)
+    assert answer.status == 201, answer.body
+    return answer.json["fault_id"]
+
+
+def test_18_a_burst_of_410_ends_after_its_count(emulate):
+    served = emulate()
+    inject(served, kind="status", status=410, count=3)
+    assert [served.get("web1").status for _ in range(4)] == [410, 410, 410, 200]
+
+
+def test_18_a_count_is_each_vms_own(emulate):
+    served = emulate()
+    inject(served, kind="status", status=500, count=1)
+    assert [served.get(vm).status for vm in ("web1", "web2", "web1", "web2")] == [500, 500, 200, 200]
+
+
+def test_18_a_fault_lasts_its_seconds_of_real_time(emulate):
+    served = emulate()
+    inject(served, kind="status", status=500, seconds=20)
+    served.real += 19.9
+    assert served.get("web1").status == 500
+    served.real += 0.1
+    assert served.get("web1").status == 200
+    assert served.control("GET", "faults").json == {"faults": []}
+
+
+def test_18_an_injected_429_has_its_text_body(emulate):
+    served = emulate()
+    inject(served, kind="status", status=429)
+    answer = served.get("web1")
+    assert (answer.status, answer.body) == (429, b"Throttle Result: Too Many Requests")
+    assert answer.headers["Content-Type"].startswith("text/plain")
+
+
+def test_18_a_fault_can_concern_posts_alone_and_then_approves_nothing(emulate):
+    served = emulate()
+    event_id = served.schedule("Reboot", "web1")
+    inject(served, kind="status", status=500, methods=["POST"])
+    assert served.post("web1", event_id).status == 500
+    assert served.events("web1")[0]["EventStatus"] == "Scheduled"
+    assert [(entry["event_ids"], entry["status"]) for entry in served.log("post")] == [([event_id], 500)]
+
+
+def test_18_a_fault_can_concern_one_vm_alone(emulate):
+    served = emulate()
+    inject(served, kind="status", status=500, vms=["WEB2"])
+    assert [served.get(vm).status for vm in ("web1", "web2")] == [200, 500]
+
+
+def test_18_faults_concern_the_name_only_when_asked(emulate, send):
+    served = emulate()
+    inject(served, kind="status", status=500, paths=["name"])
+    assert send(served.endpoint("web1"), "GET", NAME, headers=METADATA).status == 500
+    assert served.get("web1").status == 200
+
+
+def test_18_a_hanging_request_gets_no_answer_until_the_fault_is_lifted(emulate):
+    served = emulate()
+    inject(served, kind="hang")
+    with pytest.raises(TimeoutError):
+        served.get("web1", timeout=0.2)
+    assert served.control("DELETE", "faults").json == {"cleared": 1}
+    assert served.get("web1").status == 200
+
+
+def test_18_a_reset_connection(emulate):
+    served = emulate()
+    inject(served, kind="reset")
+    with pytest.raises(ConnectionResetError):
+        served.get("web1")
+
+
+def test_18_a_cut_body_is_shorter_than_announced(emulate):
+    served = emulate()
+    served.schedule("Reboot", "web1")
+    whole = served.get("web1").body
+    inject(served, kind="cut")
+    with pytest.raises(http.client.IncompleteRead) as cut:
+        served.get("web1")
+    assert whole.startswith(cut.value.partial)
+    assert len(cut.value.partial) == len(whole) // 2
+
+
+def test_18_broken_json_comes_as_a_complete_200(emulate):
+    served = emulate()
+    inject(served, kind="broken_json")
+    answer = served.get("web1")
+    assert answer.status == 200
+    with pytest.raises(json.JSONDecodeError):
+        _ = answer.json
+
+
+def test_18_wrong_types_are_json_without_a_list_of_events(emulate):
+    served = emulate()
+    inject(served, kind="wrong_types")
+    assert isinstance(served.get("web1").json["Events"], dict)
+
+
+def test_18_an_empty_200(emulate):
+    served = emulate()
+    inject(served, kind="empty")
+    answer = served.get("web1")
+    assert (answer.status, answer.body) == (200, b"")
+
+
+def test_18_a_page_instead_of_a_document(emulate):
+    served = emulate()
+    inject(served, kind="html")
+    answer = served.get("web1")
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "text/html; charset=utf-8")
+    assert b"<html" in answer.body
+
+
+@pytest.mark.parametrize("location", [None, "http://127.0.10.9:1/elsewhere"])
+def test_18_a_redirect_points_where_it_was_told_or_to_the_same_host(emulate, location):
+    served = emulate()
+    inject(served, kind="redirect", location=location)
+    answer = served.get("web1")
+    assert answer.status == 302
+    assert answer.headers["Location"] == (location or f"{served.endpoint('web1')}/redirected")
+
+
+def test_06_a_slow_answer_is_the_right_one(emulate):
+    served = emulate()
+    inject(served, kind="slow", delay=0.01, count=1)
+    assert served.get("web1").json == {"DocumentIncarnation": 1, "Events": []}
+    assert served.control("GET", "polls").json["polls"]["web1"]["failures_injected"] == 1
+
+
+@pytest.mark.parametrize(
+    ("fault", "message"),
+    [
+        ({}, "kind: missing, expected a value"),
+        ({"kind": "explode"}, 'kind: "explode" is not one of status, hang'),
+        ({"kind": "status", "status": 700}, "status: 700 is not an HTTP status from 200 to 599"),
+        ({"kind": "status", "vms": ["nobody"]}, 'vm "nobody": not in the fleet'),
+        ({"kind": "status", "count": 0}, "count: 0 is not a number of at least 1"),
+        ({"kind": "status", "methods": ["PUT"]}, 'methods: "PUT" is not one of GET, POST'),
+        ({"kind": "status", "probability": 1}, "probability: unknown key"),
+    ],
+)
+def test_a_fault_that_makes_no_sense_is_refused(emulate, fault, message):
+    served = emulate()
+    answer = served.control("POST", "faults", fault)
+    assert answer.status == 400
+    assert message in answer.json["error"]
+    assert served.control("GET", "faults").json == {"faults": []}
