@@ -1,0 +1,212 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How fast the emulator answers a fleet that polls once a second, beside a handler that only hands out fixed bytes.
+
+Two servers, each one process on one core, are loaded one after the other by the same generator: every VM has its own
+address on loopback, its own connection, and one request a second, spread over the second. A latency counts from the
+moment at which the request was due, so a generator that falls behind does not flatter the server.
+
+Prints a line for people and a line of JSON. Exit status 1: a request failed, or p99 missed the target.
+"""
+
+import argparse
+import asyncio
+import contextlib
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+from urllib.parse import urlsplit
+
+import aiohttp
+from aiohttp import web
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+EMULATOR = ROOT / "roles" / "emulator" / "files"
+PATH = "/metadata/scheduledevents?api-version=2020-07-01"
+TARGET_P99 = 0.050
+STARTS_WITHIN = 30.0
+ENDS_BY_ITSELF_AFTER = 300
+
+
+def address(number):
+    """Return the loopback address of VM ``number``."""
+    return f"127.20.{number // 250}.{number % 250 + 1}"
+
+
+def fleet(count):
+    """Return a fleet of placement groups of a hundred VMs each."""
+    vms = [
+        {
+            "name": f"pool_{number}",
+            "address": address(number),
+            "kind": "scale_set_uniform",
+            "set": "pool",
+            "placement_group": f"pg{number // 100}",
+            "fault_domain": number % 5,
+        }
+        for number in range(count)
+    ]
+    return {"vms": vms}
+
+
+async def serve_static(count, document, started_file):
+    """Serve ``document`` for GETs on every address: what aiohttp alone costs, routing included."""
+
+    async def answer(_request):
+        return web.Response(body=document, content_type="application/json")
+
+    app = web.Application()
+    app.router.add_get("/metadata/scheduledevents", answer)
+    runner = web.AppRunner(app, access_log=None)
+    await runner.setup()
+    first = await asyncio.get_running_loop().create_server(runner.server, address(0), 0, backlog=1024)
+    port = first.sockets[0].getsockname()[1]
+    for number in range(1, count):
+        await asyncio.get_running_loop().create_server(runner.server, address(number), port, backlog=1024)
+    pathlib.Path(started_file).write_text(str(port), encoding="utf-8")
+    await asyncio.sleep(ENDS_BY_ITSELF_AFTER)
+
+
+@contextlib.contextmanager
+def process(command, started_file, core):
+    """Run a server on ``core`` until the block ends; yield what it wrote into its started-file."""
+    environment = {**os.environ, "PYTHONPATH": str(EMULATOR)}
+    with subprocess.Popen([sys.executable, *command], env=environment, stdout=subprocess.DEVNULL) as server:
+        os.sched_setaffinity(server.pid, {core})
+        try:
+            deadline = time.monotonic() + STARTS_WITHIN
+            while not (started_file.exists() and started_file.read_text(encoding="utf-8")):
+                if server.poll() is not None or time.monotonic() > deadline:
+                    raise RuntimeError(f"{command[:2]} did not start")
+                time.sleep(0.05)
+            yield server, started_file.read_text(encoding="utf-8").strip()
+        finally:
+            server.terminate()
+            server.wait(10)
+
+
+class Load:
+    """Bounded load: ``count`` VMs, one request a second each, for ``seconds``."""
+
+    def __init__(self, port, count, seconds):
+        self._port = port
+        self._count = count
+        self._seconds = seconds
+        self.latencies = []
+        self.failures = 0
+
+    async def run(self):
+        """Send all requests and wait for all answers."""
+        connector = aiohttp.TCPConnector(limit=0, keepalive_timeout=60)
+        timeout = aiohttp.ClientTimeout(total=10)
+        async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session:
+            start = time.monotonic() + 0.5
+            await asyncio.gather(*(self._vm(session, number, start) for number in range(self._count)))
+
+    async def _vm(self, session, number, start):
+        url = f"http://{address(number)}:{self._port}{PATH}"
+        for second in range(self._seconds):
+            due = start + second + number / self._count
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            try:
+                async with session.get(url, headers={"Metadata": "true"}, allow_redirects=False) as response:
+                    body = await response.read()
+                    good = response.status == 200 and b'"Events":[{' in body
+            except (aiohttp.ClientError, TimeoutError):
+                good = False
+            self.failures += not good
+            self.latencies.append(time.monotonic() - due)
+
+
+def measure(name, server, port, options):
+    """Load one server and return its figures; latencies in milliseconds."""
+    asyncio.run(Load(port, options.vms, 2).run())
+    load = Load(port, options.vms, options.seconds)
+    before, started = cpu_seconds(server.pid), time.monotonic()
+    asyncio.run(load.run())
+    share = (cpu_seconds(server.pid) - before) / (time.monotonic() - started)
+    ranked = sorted(load.latencies)
+    figures = {
+        "requests": len(ranked),
+        "failures": load.failures,
+        "p50_ms": ranked[len(ranked) // 2] * 1000,
+        "p99_ms": ranked[int(len(ranked) * 0.99)] * 1000,
+        "max_ms": ranked[-1] * 1000,
+        "core": share,
+    }
+    print(
+        f"{name}: {figures['requests']} requests from {options.vms} VMs, {figures['failures']} failed, "
+        f"p50 {figures['p50_ms']:.2f} ms, p99 {figures['p99_ms']:.2f} ms, max {figures['max_ms']:.2f} ms, "
+        f"{share:.0%} of a core"
+    )
+    return {key: round(value, 3) for key, value in figures.items()}
+
+
+def cpu_seconds(pid):
+    """Return the processor time that process ``pid`` has used."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def control(url, *words):
+    """Run a verb of the emulator's command and return its JSON answer."""
+    command = [sys.executable, "-m", "scheduled_events_emulator", "--control", url, "--json", *words]
+    environment = {**os.environ, "PYTHONPATH": str(EMULATOR)}
+    return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, timeout=30).stdout)
+
+
+def measure_emulator(options, folder, core):
+    """Measure the emulator, with an event in every placement group so that no document is empty."""
+    fleet_file, started = folder / "fleet.json", folder / "emulator.started"
+    fleet_file.write_text(json.dumps(fleet(options.vms)), encoding="utf-8")
+    command = ["-m", "scheduled_events_emulator", "serve", "--fleet", str(fleet_file), "--port", "0"]
+    command += ["--control", "127.0.0.1:0", "--started-file", str(started), "--exit-after", str(ENDS_BY_ITSELF_AFTER)]
+    with process(command, started, core) as (server, url):
+        for first in range(0, options.vms, 100):
+            control(url, "schedule", "Redeploy", f"pool_{first}", "--notice", "86400")
+        port = urlsplit(control(url, "state")["vms"][0]["endpoint"]).port
+        return measure("emulator", server, port, options)
+
+
+def measure_static(options, folder, core):
+    """Measure the handler of fixed bytes."""
+    started = folder / "static.started"
+    command = [__file__, "--serve-static", str(started), "--vms", str(options.vms)]
+    with process(command, started, core) as (server, port):
+        return measure("static handler", server, int(port), options)
+
+
+def main():
+    """Run both measurements."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--vms", type=int, default=1000, choices=range(1, 5001), metavar="1..5000")
+    parser.add_argument("--seconds", type=int, default=15, choices=range(1, 121), metavar="1..120")
+    parser.add_argument("--serve-static", metavar="FILE", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.serve_static:
+        recorded = ROOT / "tests" / "payloads" / "live-migration-2-scheduled.json"
+        document = recorded.read_bytes()
+        asyncio.run(serve_static(options.vms, document, options.serve_static))
+        return 0
+    cores = sorted(os.sched_getaffinity(0))
+    os.sched_setaffinity(0, {cores[-1]})
+    with tempfile.TemporaryDirectory() as name:
+        folder = pathlib.Path(name)
+        static = measure_static(options, folder, cores[0])
+        emulator = measure_emulator(options, folder, cores[0])
+    ratio = emulator["p99_ms"] / static["p99_ms"]
+    good = emulator["failures"] == 0 and emulator["p99_ms"] < TARGET_P99 * 1000
+    print(f"p99 of the emulator: {ratio:.2f} times the static handler's; target under {TARGET_P99 * 1000:.0f} ms")
+    result = {"vms": options.vms, "emulator": emulator, "static": static, "p99_ratio": round(ratio, 3), "met": good}
+    print(json.dumps({"emulator_load": result}))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
