@@ -26,8 +26,9 @@ def check_endpoint(endpoint: str) -> str:
     except ValueError:  # an impossible port or IPv6 address
         usable = False
     if not usable or parts.query or parts.fragment or parts.username is not None or re.search(r"\s", endpoint):
+        shown = re.sub(r"//.*@", "//…@", endpoint)  # a password does not belong into a log
         raise SettingError(
-            f'endpoint "{endpoint}" is no URL of a metadata service: expected http://HOST or http://HOST:PORT'
+            f'endpoint "{shown}" is no URL of a metadata service: expected http://HOST or http://HOST:PORT'
         )
     return endpoint.rstrip("/")
 

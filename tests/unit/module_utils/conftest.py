@@ -1,0 +1,123 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A metadata service on loopback that answers what a test scripted, and remembers what it was asked."""
+
+import http.server
+import json
+import os
+import socketserver
+import threading
+
+import pytest
+
+PAYLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "payloads")
+
+
+def payload(name):
+    with open(os.path.join(PAYLOADS, name + ".json"), "rb") as stream:
+        return stream.read()
+
+
+def event(**fields):
+    raw = {
+        "EventId": "A1",
+        "EventStatus": "Scheduled",
+        "EventType": "Reboot",
+        "ResourceType": "VirtualMachine",
+        "Resources": ["vm1"],
+        "NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT",
+    }
+    raw.update(fields)
+    return raw
+
+
+def document_text(*events, **top):
+    return json.dumps(dict({"DocumentIncarnation": 1, "Events": list(events)}, **top))
+
+
+class Clock:
+    """A clock that only sleeping moves, and that remembers how long each sleep was."""
+
+    def __init__(self):
+        self.now = 100.0
+        self.sleeps = []
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.sleeps.append(seconds)
+        self.now += seconds
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+
+    def answer(self):
+        script = self.server.script
+        length = int(self.headers.get("Content-Length", 0))
+        self.server.asked.append((self.command, self.path, dict(self.headers), self.rfile.read(length).decode()))
+        answer = script.pop(0) if len(script) > 1 else script[0]
+        if answer is None:  # break the connection off
+            self.close_connection = True
+            return
+        status, body, headers = answer
+        body = body if isinstance(body, bytes) else body.encode("utf-8")
+        self.send_response(status)
+        for name, value in dict({"Content-Length": str(len(body))}, **headers).items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = answer  # noqa: N815 - the names that http.server looks for
+
+    def log_message(self, *args):
+        pass
+
+
+class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+    daemon_threads = True  # a client that keeps its connection holds up neither the next one nor the end
+
+
+class Service:
+    """``script`` holds the answers in their order, (status, body, headers) or None; the last one is repeated."""
+
+    def __init__(self):
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.server.script = self.script = []
+        self.server.asked = self.asked = []
+        self.endpoint = f"http://127.0.0.1:{self.server.server_address[1]}"
+        self.thread = threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02})
+        self.thread.daemon = True
+        self.thread.start()
+
+    def answers(self, *script):
+        self.script[:] = [self.complete(answer) for answer in script]
+
+    @staticmethod
+    def complete(answer):
+        if answer is None:
+            return None
+        if isinstance(answer, (str, bytes)):
+            answer = (200, answer)
+        return answer if len(answer) == 3 else (answer[0], answer[1], {})
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+        self.thread.join(5)
+
+
+@pytest.fixture
+def service():
+    running = Service()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def clock():
+    return Clock()

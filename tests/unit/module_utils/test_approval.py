@@ -1,0 +1,114 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import json
+
+import pytest
+from _scheduled_events.approval import ApprovalFailed, approve
+from _scheduled_events.client import ImdsClient
+
+from .conftest import document_text, event
+
+
+@pytest.fixture
+def client(service, clock):
+    asking = ImdsClient(endpoint=service.endpoint, retry_for=2, clock=clock, sleep=clock.sleep)
+    yield asking
+    asking.close()
+
+
+def may(_event):
+    return True
+
+
+def posted(service):
+    return [
+        [each["EventId"] for each in json.loads(body)["StartRequests"]]
+        for method, _path, _headers, body in service.asked
+        if method == "POST"
+    ]
+
+
+def test_each_event_is_sorted_by_its_state_and_one_request_sent_for_all_that_are_scheduled(service, client):
+    service.answers(
+        document_text(event(EventId="A1"), event(EventId="b2"), event(EventId="C3", EventStatus="Started")), ""
+    )
+    outcome = approve(client, ["a1", "B2", "c3", "d4", "A1"], may_approve=may)
+    assert outcome._asdict() == {
+        "approved": ["A1", "b2"],
+        "already_started": ["C3"],
+        "absent": ["d4"],
+        "skipped": [],
+    }
+    assert posted(service) == [["A1", "b2"]]
+
+
+def test_an_event_that_may_not_be_approved_is_skipped(service, client):
+    service.answers(document_text(event(EventId="A1"), event(EventId="B2")), "")
+    outcome = approve(client, ["A1", "B2"], may_approve=lambda each: each.event_id == "B2")
+    assert (outcome.approved, outcome.skipped) == (["B2"], ["A1"])
+    assert posted(service) == [["B2"]]
+
+
+def test_an_event_in_an_unknown_state_is_skipped(service, client):
+    service.answers(document_text(event(EventStatus="Paused")))
+    assert approve(client, ["A1"], may_approve=may).skipped == ["A1"]
+    assert posted(service) == []
+
+
+def test_nothing_is_sent_where_nothing_is_scheduled(service, client):
+    service.answers(document_text())
+    assert approve(client, ["A1"], may_approve=may).absent == ["A1"]
+    assert posted(service) == []
+
+
+def test_a_dry_run_tells_and_sends_nothing(service, client):
+    service.answers(document_text(event()))
+    assert approve(client, ["A1"], may_approve=may, dry_run=True).approved == ["A1"]
+    assert posted(service) == []
+
+
+def test_an_id_without_an_event_does_not_match_an_event_without_an_id(service, client):
+    service.answers(document_text({"EventStatus": "Scheduled", "Resources": ["vm1"]}))
+    assert approve(client, [""], may_approve=may).absent == [""]
+
+
+@pytest.mark.parametrize("status", [400, 404])
+def test_a_refusal_of_an_event_that_is_gone_by_now_counts_as_absent(service, client, status):
+    service.answers(document_text(event()), (status, ""), document_text())
+    assert approve(client, ["A1"], may_approve=may).absent == ["A1"]
+    assert posted(service) == [["A1"]]
+
+
+def test_what_is_left_after_one_of_them_went_is_acknowledged_again(service, client):
+    both = document_text(event(EventId="A1"), event(EventId="B2"))
+    service.answers(both, (400, ""), document_text(event(EventId="B2")), "")
+    outcome = approve(client, ["A1", "B2"], may_approve=may)
+    assert (outcome.approved, outcome.absent) == (["B2"], ["A1"])
+    assert posted(service) == [["A1", "B2"], ["B2"]]
+
+
+def test_a_refusal_of_an_event_that_is_still_there_fails_with_the_status_and_what_is_left(service, client):
+    service.answers(document_text(event()), (400, '{"error":"no"}'), document_text(event()))
+    with pytest.raises(ApprovalFailed) as caught:
+        approve(client, ["A1", "x"], may_approve=may)
+    assert (caught.value.status, caught.value.left) == (400, ["A1"])
+    assert caught.value.outcome == ([], [], ["x"], [])
+    assert str(caught.value) == (
+        f"POST {service.endpoint}/metadata/scheduledevents?api-version=2020-07-01 answered 400 Bad Request: no; "
+        "not acknowledged: A1"
+    )
+
+
+def test_a_server_error_is_tried_again_and_then_fails_with_what_is_left(service, client):
+    service.answers(document_text(event()), (500, ""))
+    with pytest.raises(ApprovalFailed) as caught:
+        approve(client, ["A1"], may_approve=may)
+    assert (caught.value.status, caught.value.left) == (500, ["A1"])
+    assert len(posted(service)) > 1
+
+
+def test_a_server_error_that_passes_does_no_harm(service, client):
+    service.answers(document_text(event()), (500, ""), (200, ""))
+    assert approve(client, ["A1"], may_approve=may).approved == ["A1"]

@@ -1,0 +1,204 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import json
+import socket
+
+import pytest
+import requests
+from _scheduled_events.client import BadAnswer, ImdsClient, NoAnswer, NoDocumentYet, Refused, Unavailable
+
+from .conftest import document_text, event
+
+PATH = "/metadata/scheduledevents?api-version=2020-07-01"
+
+
+@pytest.fixture
+def client(service, clock):
+    with_retry = ImdsClient(endpoint=service.endpoint, retry_for=70, request_timeout=5, clock=clock, sleep=clock.sleep)
+    yield with_retry
+    with_retry.close()
+
+
+def test_a_document_is_asked_for_with_the_header_and_the_version(service, client):
+    service.answers(document_text(event()))
+    assert client.fetch().events[0].event_id == "A1"
+    [(method, path, headers, body)] = service.asked
+    assert (method, path, headers["Metadata"], body) == ("GET", PATH, "true", "")
+
+
+def test_the_name_of_the_vm_is_asked_for_as_text(service, client):
+    service.answers("mySpotVM\n")
+    assert client.vm_name() == "mySpotVM"
+    [(method, path, headers, _body)] = service.asked
+    assert (method, headers["Metadata"]) == ("GET", "true")
+    assert path == "/metadata/instance/compute/name?api-version=2017-08-01&format=text"
+
+
+def test_events_are_acknowledged_in_one_request_with_their_ids_verbatim(service, client):
+    service.answers("")
+    client.approve(["A1", "b2"])
+    [(method, path, headers, body)] = service.asked
+    assert (method, path, headers["Metadata"]) == ("POST", PATH, "true")
+    assert json.loads(body) == {"StartRequests": [{"EventId": "A1"}, {"EventId": "b2"}]}
+
+
+def test_one_connection_serves_many_requests(service, client):
+    connections = []
+    accept = service.server.get_request
+    service.server.get_request = lambda: connections.append(1) or accept()
+    service.answers(document_text())
+    for _ in range(5):
+        client.poll()
+    assert (len(service.asked), len(connections)) == (5, 1)
+
+
+@pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"])
+def test_proxy_variables_are_ignored(service, client, monkeypatch, name):
+    monkeypatch.setenv(name, "http://127.0.0.1:9")
+    monkeypatch.delenv("no_proxy", raising=False)
+    service.answers(document_text())
+    assert client.poll().events == ()
+
+
+def test_a_redirect_is_refused_and_not_followed(service, client):
+    service.answers((302, "", {"Location": service.endpoint + "/elsewhere"}))
+    with pytest.raises(Refused) as caught:
+        client.fetch()
+    assert len(service.asked) == 1
+    assert str(caught.value) == (
+        f"GET {service.endpoint}{PATH} answered 302 Found: a redirect to {service.endpoint}/elsewhere, "
+        "which the metadata service never sends and is not followed; check the endpoint and what stands before it"
+    )
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "ending"),
+    [
+        (
+            400,
+            '{"error":"Bad request: . Required metadata header not specified"}',
+            "400 Bad Request: Bad request: . Required metadata header not specified",
+        ),
+        (
+            400,
+            '{"error":"Bad request. api-version is invalid or was not specified.","newest-versions":["2019-08-01"]}',
+            '400 Bad Request: api-version "2020-07-01" is not known to this host; it names as its newest 2019-08-01',
+        ),
+        (
+            404,
+            "",
+            "404 Not Found: this host does not know the path, or not the api-version 2020-07-01: without a body",
+        ),
+        (405, "no", '405 Method Not Allowed: "no"'),
+        (403, "<html>denied</html>", '403 Forbidden: "<html>denied</html>"'),
+        (204, "", "204 No Content: without a body"),
+    ],
+)
+def test_a_refusal_is_not_repeated_and_says_why(service, client, clock, status, body, ending):
+    service.answers((status, body))
+    with pytest.raises(Refused) as caught:
+        client.fetch()
+    assert str(caught.value) == f"GET {service.endpoint}{PATH} answered {ending}"
+    assert (caught.value.status, len(service.asked), clock.sleeps) == (status, 1, [])
+
+
+@pytest.mark.parametrize("failing", [(410, ""), (429, "Throttle Result: Too Many Requests"), (500, ""), (503, ""), ""])
+def test_what_passes_is_asked_again(service, client, clock, failing):
+    service.answers(failing, failing, document_text(event()))
+    assert len(client.fetch().events) == 1
+    assert (len(service.asked), clock.sleeps) == (3, [0.5, 1.0])
+
+
+def test_a_broken_connection_is_tried_again(service, client, clock):
+    service.answers(None, document_text(event()))
+    assert len(client.fetch().events) == 1
+    assert clock.sleeps == [0.5]
+
+
+def test_a_body_that_breaks_off_is_no_answer(service, client):
+    service.answers((200, '{"Events":[]}', {"Content-Length": "500", "Connection": "close"}))
+    with pytest.raises(NoAnswer):
+        client.poll()
+
+
+def test_asking_again_ends_after_the_given_time(service, client, clock):
+    service.answers((429, "Throttle Result: Too Many Requests"))
+    with pytest.raises(Unavailable) as caught:
+        client.fetch()
+    assert sum(clock.sleeps) == 70
+    assert max(clock.sleeps) == 5
+    assert str(caught.value) == (
+        f'GET {service.endpoint}{PATH} answered 429 Too Many Requests: "Throttle Result: Too Many Requests"'
+    )
+
+
+def test_an_empty_body_is_no_document_yet_and_never_no_events(service, client):
+    service.answers("  \n")
+    with pytest.raises(NoDocumentYet) as caught:
+        client.poll()
+    assert str(caught.value) == f"GET {service.endpoint}{PATH} answered 200 OK with an empty body: no document yet"
+
+
+@pytest.mark.parametrize("body", ["<html></html>", "{}", '{"Events":5}'])
+def test_a_body_that_is_no_document_fails_at_once(service, client, clock, body):
+    service.answers(body)
+    with pytest.raises(BadAnswer) as caught:
+        client.fetch()
+    assert service.endpoint + PATH in str(caught.value)
+    assert "check that the endpoint is the metadata service of this VM" in str(caught.value)
+    assert clock.sleeps == []
+
+
+@pytest.mark.parametrize("body", ["<html></html>", "a\nb", "x" * 300])
+def test_a_name_that_is_none_is_refused(service, client, body):
+    service.answers(body)
+    with pytest.raises(BadAnswer):
+        client.vm_name()
+
+
+def test_a_host_that_does_not_answer_is_given_up_after_the_request_timeout(clock):
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))
+        silent.listen(1)
+        endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        client = ImdsClient(endpoint=endpoint, request_timeout=0.1, clock=clock, sleep=clock.sleep)
+        with pytest.raises(NoAnswer) as caught:
+            client.poll()
+        client.close()
+    assert str(caught.value) == f"GET {endpoint}/metadata/scheduledevents got no answer: nothing within 0.1 seconds"
+
+
+def test_a_closed_port_is_named_with_the_cause(clock):
+    with socket.socket() as closed:
+        closed.bind(("127.0.0.1", 0))
+        endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        client = ImdsClient(endpoint=endpoint, retry_for=2, clock=clock, sleep=clock.sleep)
+        with pytest.raises(NoAnswer) as caught:
+            client.fetch()
+        client.close()
+    assert str(caught.value).startswith(f"GET {endpoint}/metadata/scheduledevents got no answer: ")
+    assert "Connection refused" in str(caught.value)
+    assert sum(clock.sleeps) == 2
+
+
+def test_connecting_and_reading_have_time_outs_of_their_own(service, client, monkeypatch):
+    asked = []
+    original = requests.Session.request
+
+    def remember(self, *args, **kwargs):
+        asked.append(kwargs["timeout"])
+        return original(self, *args, **kwargs)
+
+    monkeypatch.setattr(requests.Session, "request", remember)
+    service.answers(document_text())
+    ImdsClient(endpoint=service.endpoint).poll()
+    client.poll(request_timeout=3)
+    assert asked == [(5.0, 125.0), (3, 3)]
+
+
+def test_a_url_that_cannot_be_asked_is_refused():
+    with pytest.raises((Refused, NoAnswer)) as caught:
+        ImdsClient(endpoint="http://a..b", retry_for=0).fetch()
+    assert "http://a..b/metadata/scheduledevents" in str(caught.value)

@@ -1,0 +1,109 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import pytest
+from _scheduled_events.document import parse
+from _scheduled_events.rules import DEFAULT_RULES, RuleError, decide, parse_rules
+
+from .conftest import document_text, event
+
+
+def read(**fields):
+    return parse(document_text(event(**fields)), api_version="2020-07-01").events[0]
+
+
+@pytest.mark.parametrize(
+    ("fields", "action"),
+    [
+        ({"EventType": "Freeze", "DurationInSeconds": 0}, "approve"),
+        ({"EventType": "Freeze", "DurationInSeconds": 8}, "approve"),
+        ({"EventType": "Freeze", "DurationInSeconds": 9}, "prepare"),
+        ({"EventType": "Freeze", "DurationInSeconds": -1}, "prepare"),
+        ({"EventType": "Freeze"}, "prepare"),
+        ({"EventType": "Reboot", "DurationInSeconds": 5}, "prepare"),
+        ({"EventType": "SomethingNew"}, "prepare"),
+    ],
+)
+def test_by_default_a_short_freeze_is_approved_and_everything_else_prepared(fields, action):
+    assert decide(read(**fields), DEFAULT_RULES) == action
+
+
+def test_the_first_rule_that_matches_wins():
+    rules = parse_rules([{"event_types": ["Reboot"], "action": "hold"}, {"action": "ignore"}])
+    assert decide(read(EventType="Reboot"), rules) == "hold"
+    assert decide(read(EventType="Freeze"), rules) == "ignore"
+
+
+@pytest.mark.parametrize(
+    ("condition", "matching", "other"),
+    [
+        ({"event_types": ["reboot"]}, {"EventType": "Reboot"}, {"EventType": "Freeze"}),
+        ({"event_sources": ["User"]}, {"EventSource": "User"}, {"EventSource": "Platform"}),
+        ({"event_sources": ["User"]}, {"EventSource": "User"}, {}),
+        ({"event_statuses": ["Started"]}, {"EventStatus": "Started"}, {"EventStatus": "Scheduled"}),
+        ({"min_duration": 10}, {"DurationInSeconds": 10}, {"DurationInSeconds": 9}),
+        ({"max_duration": 10}, {"DurationInSeconds": 10}, {"DurationInSeconds": 11}),
+        ({"max_duration": 10}, {"DurationInSeconds": 0}, {"DurationInSeconds": -1}),
+        ({"min_duration": 0}, {"DurationInSeconds": 0}, {}),
+        ({"max_resources": 1}, {"Resources": ["vm1"]}, {"Resources": ["vm1", "vm2"]}),
+    ],
+)
+def test_each_condition_tells_events_apart(condition, matching, other):
+    rules = parse_rules([dict(condition, action="hold")])
+    assert decide(read(**matching), rules) == "hold"
+    assert decide(read(**other), rules) == "prepare"
+
+
+def test_a_condition_without_a_value_is_none():
+    assert decide(read(), parse_rules([{"event_types": None, "max_duration": None, "action": "ignore"}])) == "ignore"
+
+
+def test_no_rules_at_all_mean_the_default_and_an_empty_list_means_none():
+    assert parse_rules(None) == DEFAULT_RULES
+    assert parse_rules([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ({}, "rules: a list of rules was expected, not {}"),
+        (["hold"], 'rules[0]: a dictionary was expected, not "hold"'),
+        (
+            [{"action": "hold"}, {"event_type": "Freeze", "action": "hold"}],
+            "rules[1].event_type: unknown key; allowed are event_types, event_sources, event_statuses, min_duration, "
+            "max_duration, max_resources, action",
+        ),
+        ([{}], "rules[0].action: null is no action; allowed are prepare, approve, ignore, hold"),
+        ([{"action": "aprove"}], 'rules[0].action: "aprove" is no action; allowed are prepare, approve, ignore, hold'),
+        (
+            [{"event_types": ["Rebot"], "action": "hold"}],
+            "rules[0].event_types: a list of Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation "
+            'was expected, not ["Rebot"]',
+        ),
+        (
+            [{"event_sources": "User", "action": "hold"}],
+            'rules[0].event_sources: a list of Platform, User was expected, not "User"',
+        ),
+        (
+            [{"event_statuses": [], "action": "hold"}],
+            "rules[0].event_statuses: a list of Scheduled, Started was expected, not []",
+        ),
+        (
+            [{"max_duration": -1, "action": "hold"}],
+            "rules[0].max_duration: a whole number, 0 or more, was expected, not -1",
+        ),
+        (
+            [{"max_resources": True, "action": "hold"}],
+            "rules[0].max_resources: a whole number, 0 or more, was expected, not true",
+        ),
+        (
+            [{"min_duration": "5", "action": "hold"}],
+            'rules[0].min_duration: a whole number, 0 or more, was expected, not "5"',
+        ),
+    ],
+)
+def test_a_mistake_is_refused_with_its_place_and_what_is_allowed(value, message):
+    with pytest.raises(RuleError) as caught:
+        parse_rules(value)
+    assert str(caught.value) == message

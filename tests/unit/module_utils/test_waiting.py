@@ -1,0 +1,148 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import pytest
+from _scheduled_events.client import ImdsClient, NoAnswer, Refused
+from _scheduled_events.document import Filter
+from _scheduled_events.waiting import WaitTimeout, wait
+
+from .conftest import document_text, event
+
+THERE, GONE = document_text(event(), DocumentIncarnation=2), document_text(DocumentIncarnation=3)
+OUTAGE = [(410, ""), (429, "Throttle Result: Too Many Requests"), (500, ""), "", "<html>", '{"Events":7}']
+
+
+@pytest.fixture
+def waiting(service, clock):
+    asking = ImdsClient(endpoint=service.endpoint, clock=clock, sleep=clock.sleep)
+
+    def run(**options):
+        options = dict({"present": False, "timeout": 60, "clock": clock, "pause": clock.sleep}, **options)
+        return wait(asking, lambda: Filter(vm_name="vm1"), **options)
+
+    yield run
+    asking.close()
+
+
+def test_absent_returns_once_the_event_is_gone(service, waiting, clock):
+    service.answers(THERE, THERE, GONE)
+    waited = waiting()
+    assert (waited.events, waited.document.incarnation, waited.elapsed) == ((), 3, 2.0)
+    assert clock.sleeps == [1.0, 1.0]
+
+
+def test_present_returns_the_event_once_it_is_there(service, waiting):
+    service.answers(GONE, THERE)
+    assert [each.event_id for each in waiting(present=True).events] == ["A1"]
+
+
+def test_an_event_of_another_vm_is_not_waited_for(service, waiting, clock):
+    service.answers(document_text(event(Resources=["vm10"])))
+    waiting()
+    assert clock.sleeps == []
+
+
+def test_failing_polls_are_never_taken_for_no_events(service, waiting):
+    service.answers(THERE, *OUTAGE, THERE, GONE)
+    assert waiting(timeout=100).document.incarnation == 3
+    assert len(service.asked) == 9
+
+
+def test_an_outage_at_the_start_is_tolerated(service, waiting):
+    service.answers(*OUTAGE, GONE)
+    assert waiting().document.incarnation == 3
+
+
+def test_polls_are_spread_while_they_fail_and_return_to_the_given_pace(service, waiting, clock):
+    service.answers((429, ""), (429, ""), (429, ""), (429, ""), THERE, GONE)
+    waiting()
+    assert clock.sleeps == [2.0, 4.0, 5.0, 5.0, 1.0]
+
+
+def test_a_refusal_of_the_first_request_fails_at_once(service, waiting, clock):
+    service.answers((400, '{"error":"api-version is invalid"}'))
+    with pytest.raises(Refused):
+        waiting()
+    assert clock.sleeps == []
+
+
+def test_a_refusal_later_is_an_outage(service, waiting):
+    service.answers(THERE, (404, ""), GONE)
+    assert waiting().document.incarnation == 3
+
+
+def test_a_state_must_hold_for_the_given_time(service, waiting, clock):
+    service.answers(GONE)
+    waiting(stable_for=10)
+    assert sum(clock.sleeps) == 10
+
+
+def test_an_event_that_follows_closely_starts_the_time_again(service, waiting, clock):
+    service.answers(GONE, GONE, GONE, THERE, THERE, GONE)
+    waiting(stable_for=4)
+    assert sum(clock.sleeps) == 5 + 4
+
+
+def test_a_failing_poll_neither_ends_the_time_nor_completes_it(service, waiting, clock):
+    service.answers(GONE, GONE, (500, ""), (500, ""), GONE)
+    waiting(stable_for=5)
+    assert clock.sleeps == [1.0, 1.0, 2.0, 4.0]
+
+
+def test_a_time_out_names_the_events_in_the_way(service, waiting):
+    service.answers(document_text(event(Resources=["vm1", "vm2"]), event(EventId="Z9", Resources=["vm3"])))
+    with pytest.raises(WaitTimeout) as caught:
+        waiting(timeout=3)
+    assert str(caught.value) == (
+        "Time-out after 3 seconds: still there: Reboot A1 (Scheduled, NotBefore 2016-09-19T18:29:47Z) of vm1, vm2"
+    )
+    assert [each.event_id for each in caught.value.last.events] == ["A1"]
+
+
+def test_a_time_out_of_present_names_what_is_there_instead(service, waiting):
+    service.answers(document_text(event(EventId="Z9", Resources=["vm3"], EventStatus="Started", NotBefore="")))
+    with pytest.raises(WaitTimeout) as caught:
+        waiting(present=True, timeout=3)
+    assert str(caught.value) == (
+        "Time-out after 3 seconds: no such event; the document 1 holds Reboot Z9 (Started) of vm3"
+    )
+
+
+def test_a_time_out_in_an_outage_tells_the_last_failure(service, waiting):
+    service.answers(THERE, (500, ""))
+    with pytest.raises(WaitTimeout) as caught:
+        waiting(timeout=3)
+    assert "still there: Reboot A1" in str(caught.value)
+    assert str(caught.value).endswith("answered 500 Internal Server Error: without a body")
+
+
+def test_a_time_out_without_any_document_says_so(service, waiting):
+    service.answers("")
+    with pytest.raises(WaitTimeout) as caught:
+        waiting(timeout=3)
+    assert str(caught.value).startswith(
+        "Time-out after 3 seconds: no document could be read; the last poll failed: GET "
+    )
+    assert caught.value.last is None
+
+
+def test_a_time_out_while_the_state_does_not_hold_for_long_enough_says_for_how_long_it_did(service, waiting):
+    service.answers(THERE, THERE, GONE)
+    with pytest.raises(WaitTimeout) as caught:
+        waiting(timeout=6, stable_for=5)
+    assert str(caught.value) == "Time-out after 6 seconds: the events asked for are absent for 4 of 5 seconds only"
+
+
+def test_no_request_waits_far_beyond_the_time_out(clock):
+    seconds = []
+
+    class Silent:
+        def poll(self, request_timeout):
+            seconds.append(request_timeout)
+            clock.now += request_timeout
+            raise NoAnswer("GET http://127.0.0.1 got no answer")
+
+    with pytest.raises(WaitTimeout):
+        wait(Silent(), Filter, present=False, timeout=130, request_timeout=125, clock=clock, pause=clock.sleep)
+    assert seconds == [125, 3.0]
