@@ -51,7 +51,7 @@ def guarded(connect, on_refusal):
 
     def refuse_or_connect(self, address):
         if is_metadata_service(address):
-            message = "refused to contact a real metadata service at {}: name an endpoint of your own".format(address[0])
+            message = f"refused to contact a real metadata service at {address[0]}: name an endpoint of your own"
             on_refusal(message)
             raise MetadataServiceContacted(message)
         return connect(self, address)

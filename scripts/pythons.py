@@ -1,12 +1,11 @@
-#!/usr/bin/env python3
 # Copyright (c) 2026 The maintops.scheduled_events authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """Find the CPythons of this machine: on PATH and under pyenv.
 
-    scripts/pythons           a line for each version from 3.6 to 3.14: the version, a tab, the path (or nothing)
-    scripts/pythons --newest  the path of the newest one that the controller side can use (3.11 or later)
+    python3 scripts/pythons.py           from 3.6 to 3.14, a line each: the version, a tab, the path or nothing
+    python3 scripts/pythons.py --newest  the path of the newest that the controller side can use, 3.11 or later
 
 Runs on any Python 3.6 or later, so that it can choose a better one.
 """
