@@ -205,9 +205,18 @@ class ImdsClient:
             raise Refused(f"{method} {url} cannot be asked: {error}") from error
         except requests.exceptions.RequestException as error:
             raise NoAnswer(f"{method} {url} got no answer: {_cause(error, seconds)}") from error
+        _require_whole_body(method, response)
         if response.status_code == http.HTTPStatus.OK:
             return response
         raise _status_error(method, response, query["api-version"])
+
+
+def _require_whole_body(method: str, response: "requests.Response") -> None:
+    """Older releases of requests take a body that breaks off for a whole one."""
+    announced = response.headers.get("Content-Length", "")
+    received = response.raw.tell()
+    if announced.isdigit() and received < int(announced):
+        raise NoAnswer(f"{method} {response.url} got no answer: it broke off after {received} of {announced} bytes")
 
 
 def _cause(error: Exception, seconds: float) -> str:
