@@ -23,7 +23,7 @@ nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
 nox.options.download_python = "never"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False  # what is missing is skipped, and nox says so
-nox.options.sessions = ["lint", "unit", "library", "integration", "sanity", "report"]
+nox.options.sessions = ["lint", "unit", "library", "emulator", "integration", "sanity", "report"]
 
 
 def discover_pythons() -> list[str]:
@@ -97,6 +97,13 @@ def library(session: nox.Session) -> None:
     run_pytest(session, *(path for path in TARGET_SIDE_TESTS if (ROOT / path).exists()))
 
 
+@nox.session(python="3.9")
+def emulator(session: nox.Session) -> None:
+    """The emulator with the oldest Python and aiohttp that it serves: those of Debian 11."""
+    install(session, "emulator")
+    run_pytest(session, "tests/unit/emulator")
+
+
 @nox.session
 def integration(session: nox.Session) -> None:
     """Playbooks against the emulator, with the collection as a user installs it."""
@@ -106,6 +113,22 @@ def integration(session: nox.Session) -> None:
         "tests/integration",
         ANSIBLE_COLLECTIONS_PATH=installed_collection(session),
         PYTHONPATH=str(ROOT / "tests" / "guard"),
+    )
+
+
+@nox.session
+def molecule(session: nox.Session) -> None:
+    """Roles on test hosts with systemd; arguments go to Molecule (default: test --all)."""
+    session.run("tests/hosts/install-tools", external=True)
+    install(session, "molecule")
+    session.run(
+        "molecule",
+        *(session.posargs or ["test", "--all"]),
+        env={
+            "ANSIBLE_COLLECTIONS_PATH": installed_collection(session),
+            "MOLECULE_COMMAND_BORDERS": "false",  # they break long lines
+            "PYTHONPATH": str(ROOT / "tests" / "guard"),
+        },
     )
 
 
