@@ -4,11 +4,13 @@
 
 """How fast the emulator answers a fleet that polls once a second, beside a handler that only hands out fixed bytes.
 
-Two servers, each one process on one core, are loaded one after the other by the same generator: every VM has its own
-address on loopback, its own connection, and one request a second, spread over the second. A latency counts from the
-moment at which the request was due, so a generator that falls behind does not flatter the server.
+Two servers, each one process, both on the same core, are loaded in turns by the same generator on another: every VM has
+its own address on loopback, its own connection, and one request a second, spread over the second. A latency counts
+from the moment at which the request was due, so a generator that falls behind does not flatter the server. The figure
+of a server is the median of its rounds, so that a burst of other work on the machine does not decide.
 
-Prints a line for people and a line of JSON. Exit status 1: a request failed, or p99 missed the target.
+Prints a line for people and a line of JSON. Exit status 1: a request failed or p99 missed the target; 2: even the
+fixed bytes missed it, so the machine is too busy to tell.
 """
 
 import argparse
@@ -17,6 +19,7 @@ import contextlib
 import json
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -29,9 +32,9 @@ from aiohttp import web
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 EMULATOR = ROOT / "roles" / "emulator" / "files"
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
-TARGET_P99 = 0.050
+TARGET_P99_MS = 50
 STARTS_WITHIN = 30.0
-ENDS_BY_ITSELF_AFTER = 300
+ENDS_BY_ITSELF_AFTER = 600
 
 
 def address(number):
@@ -124,28 +127,40 @@ class Load:
             self.latencies.append(time.monotonic() - due)
 
 
-def measure(name, server, port, options):
-    """Load one server and return its figures; latencies in milliseconds."""
-    asyncio.run(Load(port, options.vms, 2).run())
-    load = Load(port, options.vms, options.seconds)
-    before, started = cpu_seconds(server.pid), time.monotonic()
-    asyncio.run(load.run())
-    share = (cpu_seconds(server.pid) - before) / (time.monotonic() - started)
-    ranked = sorted(load.latencies)
-    figures = {
-        "requests": len(ranked),
-        "failures": load.failures,
-        "p50_ms": ranked[len(ranked) // 2] * 1000,
-        "p99_ms": ranked[int(len(ranked) * 0.99)] * 1000,
-        "max_ms": ranked[-1] * 1000,
-        "core": share,
-    }
-    print(
-        f"{name}: {figures['requests']} requests from {options.vms} VMs, {figures['failures']} failed, "
-        f"p50 {figures['p50_ms']:.2f} ms, p99 {figures['p99_ms']:.2f} ms, max {figures['max_ms']:.2f} ms, "
-        f"{share:.0%} of a core"
-    )
-    return {key: round(value, 3) for key, value in figures.items()}
+class Server:
+    """A server under measurement, and the rounds it has had."""
+
+    def __init__(self, name, pid, port):
+        self.name = name
+        self._pid = pid
+        self._port = port
+        self._rounds = []
+
+    def warm_up(self, options):
+        """Enable the service of every VM."""
+        asyncio.run(Load(self._port, options.vms, 1).run())
+
+    def measure(self, options):
+        """Load the server for one round; latencies in milliseconds."""
+        load = Load(self._port, options.vms, options.seconds)
+        before, started = cpu_seconds(self._pid), time.monotonic()
+        asyncio.run(load.run())
+        ranked = sorted(load.latencies)
+        figures = {
+            "requests": len(ranked),
+            "failures": load.failures,
+            "p50_ms": ranked[len(ranked) // 2] * 1000,
+            "p99_ms": ranked[int(len(ranked) * 0.99)] * 1000,
+            "max_ms": ranked[-1] * 1000,
+            "core": (cpu_seconds(self._pid) - before) / (time.monotonic() - started),
+        }
+        self._rounds.append(figures)
+
+    def figures(self):
+        """Return requests and failures of all rounds, and the median of each other figure."""
+        values = {key: [figures[key] for figures in self._rounds] for key in self._rounds[0]}
+        sums = {key: sum(values.pop(key)) for key in ("requests", "failures")}
+        return {**sums, **{key: round(statistics.median(numbers), 3) for key, numbers in values.items()}}
 
 
 def cpu_seconds(pid):
@@ -161,8 +176,9 @@ def control(url, *words):
     return json.loads(subprocess.run(command, env=environment, check=True, capture_output=True, timeout=30).stdout)
 
 
-def measure_emulator(options, folder, core):
-    """Measure the emulator, with an event in every placement group so that no document is empty."""
+@contextlib.contextmanager
+def emulator_running(options, folder, core):
+    """Run the emulator, with an event in every placement group so that no document is empty."""
     fleet_file, started = folder / "fleet.json", folder / "emulator.started"
     fleet_file.write_text(json.dumps(fleet(options.vms)), encoding="utf-8")
     command = ["-m", "scheduled_events_emulator", "serve", "--fleet", str(fleet_file), "--port", "0"]
@@ -170,23 +186,44 @@ def measure_emulator(options, folder, core):
     with process(command, started, core) as (server, url):
         for first in range(0, options.vms, 100):
             control(url, "schedule", "Redeploy", f"pool_{first}", "--notice", "86400")
-        port = urlsplit(control(url, "state")["vms"][0]["endpoint"]).port
-        return measure("emulator", server, port, options)
+        endpoint = control(url, "state")["vms"][0]["endpoint"]
+        yield Server("emulator", server.pid, urlsplit(endpoint).port)
 
 
-def measure_static(options, folder, core):
-    """Measure the handler of fixed bytes."""
+@contextlib.contextmanager
+def static_running(options, folder, core):
+    """Run the handler of fixed bytes."""
     started = folder / "static.started"
     command = [__file__, "--serve-static", str(started), "--vms", str(options.vms)]
     with process(command, started, core) as (server, port):
-        return measure("static handler", server, int(port), options)
+        yield Server("static handler", server.pid, int(port))
+
+
+def report(options, emulator, static):
+    """Print the figures and return the exit status."""
+    for name, figures in (("emulator", emulator), ("static handler", static)):
+        print(
+            f"{name}: {figures['requests']} requests from {options.vms} VMs, {figures['failures']} failed, "
+            f"p50 {figures['p50_ms']:.2f} ms, p99 {figures['p99_ms']:.2f} ms, max {figures['max_ms']:.2f} ms, "
+            f"{figures['core']:.0%} of a core (medians of {options.rounds} rounds)"
+        )
+    ratio = emulator["p99_ms"] / static["p99_ms"]
+    met = emulator["failures"] == 0 and emulator["p99_ms"] < TARGET_P99_MS
+    fit = static["p99_ms"] < TARGET_P99_MS
+    print(f"p99 of the emulator: {ratio:.2f} times the static handler's; target under {TARGET_P99_MS} ms")
+    if not met and not fit:
+        print("the static handler missed the target too: this machine is too busy to tell")
+    result = {"vms": options.vms, "emulator": emulator, "static": static, "p99_ratio": round(ratio, 3), "met": met}
+    print(json.dumps({"emulator_load": result}))
+    return 0 if met else 1 if fit else 2
 
 
 def main():
     """Run both measurements."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--vms", type=int, default=1000, choices=range(1, 5001), metavar="1..5000")
-    parser.add_argument("--seconds", type=int, default=15, choices=range(1, 121), metavar="1..120")
+    parser.add_argument("--seconds", type=int, default=4, choices=range(1, 21), metavar="1..20", help="of a round")
+    parser.add_argument("--rounds", type=int, default=5, choices=range(1, 11), metavar="1..10")
     parser.add_argument("--serve-static", metavar="FILE", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.serve_static:
@@ -198,14 +235,14 @@ def main():
     os.sched_setaffinity(0, {cores[-1]})
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        static = measure_static(options, folder, cores[0])
-        emulator = measure_emulator(options, folder, cores[0])
-    ratio = emulator["p99_ms"] / static["p99_ms"]
-    good = emulator["failures"] == 0 and emulator["p99_ms"] < TARGET_P99 * 1000
-    print(f"p99 of the emulator: {ratio:.2f} times the static handler's; target under {TARGET_P99 * 1000:.0f} ms")
-    result = {"vms": options.vms, "emulator": emulator, "static": static, "p99_ratio": round(ratio, 3), "met": good}
-    print(json.dumps({"emulator_load": result}))
-    return 0 if good else 1
+        core = cores[0]
+        with emulator_running(options, folder, core) as emulator, static_running(options, folder, core) as static:
+            for server in (emulator, static):
+                server.warm_up(options)
+            for _ in range(options.rounds):
+                for server in (static, emulator):
+                    server.measure(options)
+            return report(options, emulator.figures(), static.figures())
 
 
 if __name__ == "__main__":
