@@ -21,6 +21,7 @@ from scheduled_events_emulator.client import DEFAULT_CONTROL, ControlClient, Con
 from scheduled_events_emulator.clock import Clock, ManualClock, RunningClock, parse_iso
 from scheduled_events_emulator.events import DEFAULT_NOTICE
 from scheduled_events_emulator.faults import KINDS
+from scheduled_events_emulator.fleet import load_fleet
 from scheduled_events_emulator.rendering import VERSIONS
 
 Answer = Any
@@ -108,6 +109,18 @@ def _add_serve(verbs: Any) -> None:
     add("--started-file", metavar="FILE", help="written with the control URL once the emulator listens")
 
 
+def _add_check_fleet(verbs: Any) -> None:
+    parser = verbs.add_parser("check-fleet", help="check a fleet file", description="Check a fleet file.")
+    parser.set_defaults(run=_check_fleet)
+    parser.add_argument("fleet", metavar="FILE")
+
+
+def _check_fleet(arguments: argparse.Namespace) -> int:
+    fleet = load_fleet(arguments.fleet)
+    print(f"{arguments.fleet}: {len(fleet.machines)} VMs")
+    return 0
+
+
 def _clock(arguments: argparse.Namespace) -> Clock:
     if arguments.manual_clock and arguments.speed != 1.0:
         raise InputError("--speed: a manual clock stands still, expected one of --speed and --manual-clock")
@@ -128,7 +141,6 @@ def _serve(arguments: argparse.Namespace) -> int:
         if (error.name or "").split(".")[0] != "aiohttp":
             raise
         raise InputError("aiohttp is missing, expected the package python3-aiohttp (or pip install aiohttp)") from None
-    from scheduled_events_emulator.fleet import load_fleet
     from scheduled_events_emulator.platform import Policy
     from scheduled_events_emulator.protocol import Settings
 
@@ -366,6 +378,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _add_common(parser)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_serve(verbs)
+    _add_check_fleet(verbs)
     _add_control_verbs(verbs)
     try:
         parsed = parser.parse_args(arguments)
