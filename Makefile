@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo test lint unit library emulator integration molecule sanity galaxy bench clean
+.PHONY: help demo test lint unit library emulator integration molecule emulator sanity galaxy changelog bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -25,7 +25,7 @@ demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
 test: $(VENV) ## run every check and every test
 	@$(NOX)
 
-lint unit library emulator integration sanity galaxy: $(VENV)
+lint unit library emulator integration sanity galaxy changelog: $(VENV)
 	@$(NOX) --session $@
 lint: ## only the linters and the types
 unit: ## only the unit tests, on the newest Python
@@ -38,6 +38,8 @@ galaxy: ## only the checks of Galaxy on the tarball
 COMMAND := test
 molecule: $(VENV) ## the scenarios on test hosts with systemd, as root; SCENARIO=x for one
 	@$(NOX) --session molecule -- $(COMMAND) $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)
+
+changelog: ## write CHANGELOG.md anew from its fragments
 
 bench: $(VENV) ## measure against alternatives
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) >/dev/null

@@ -82,6 +82,13 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
+def changelog(session: nox.Session) -> None:
+    """Write CHANGELOG.md anew for the version in galaxy.yml, from the fragments and the plugins' documentation."""
+    install(session, "changelog")
+    session.run("antsibull-changelog", "release", "--refresh", "--reload-plugins", "--update-existing")
+
+
+@nox.session
 def unit(session: nox.Session) -> None:
     """The unit tests on this Python."""
     install(session, "unit")
