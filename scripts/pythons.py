@@ -27,8 +27,7 @@ def candidates(version):
     for directory in os.environ.get("PATH", "").split(os.pathsep):
         yield os.path.join(directory, name)
     pyenv = os.environ.get("PYENV_ROOT") or os.path.join(os.path.expanduser("~"), ".pyenv")
-    for path in sorted(glob.glob(os.path.join(pyenv, "versions", "*", "bin", name)), reverse=True):
-        yield path
+    yield from sorted(glob.glob(os.path.join(pyenv, "versions", "*", "bin", name)), reverse=True)
 
 
 def is_cpython(path, version):

@@ -13,10 +13,10 @@ import pytest
 GUARD = pathlib.Path(__file__).parents[1] / "guard"
 
 sys.path.insert(0, str(GUARD))
-import sitecustomize  # noqa: E402, F401 - guards this process
+import metadata_guard  # noqa: E402 - found only through the path set above
 
-# Guards every Python process that a test starts.
-os.environ["PYTHONPATH"] = str(GUARD)
+metadata_guard.install(on_refusal=print)
+os.environ["PYTHONPATH"] = str(GUARD)  # guards every Python process that a test starts
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -41,10 +41,10 @@ FLEET = {
 class Simulation:
     """The platform under a manual clock."""
 
-    def __init__(self, fleet=FLEET, **policy):
+    def __init__(self, fleet=None, **policy):
         self.clock = ManualClock(START)
         self.journal = Journal(self.clock.real_at)
-        self.platform = Platform(parse_fleet(fleet), self.clock, self.journal, Policy(**policy))
+        self.platform = Platform(parse_fleet(fleet or FLEET), self.clock, self.journal, Policy(**policy))
 
     def machine(self, name):
         return self.platform.fleet.find(name)
@@ -175,8 +175,8 @@ def emulate():
     """Return a function that starts an emulator for the test; what it takes by name are Settings."""
     running = []
 
-    def start(fleet=FLEET, *, policy=None, options=None, **settings):
-        served = Served(fleet, options or {}, settings, policy or {})
+    def start(fleet=None, *, policy=None, options=None, **settings):
+        served = Served(fleet or FLEET, options or {}, settings, policy or {})
         running.append(served)
         return served
 

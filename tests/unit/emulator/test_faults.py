@@ -23,7 +23,7 @@ def inject(served, **fault):
 def test_18_a_burst_of_410_ends_after_its_count(emulate):
     served = emulate()
     inject(served, kind="status", status=410, count=3)
-    assert [served.get("web1").status for _ in range(4)] == [410, 410, 410, 200]
+    assert [served.get("web1").status for _turn in range(4)] == [410, 410, 410, 200]
 
 
 def test_18_a_count_is_each_vms_own(emulate):
@@ -105,7 +105,7 @@ def test_18_broken_json_comes_as_a_complete_200(emulate):
     answer = served.get("web1")
     assert answer.status == 200
     with pytest.raises(json.JSONDecodeError):
-        _ = answer.json
+        _document = answer.json
 
 
 def test_18_wrong_types_are_json_without_a_list_of_events(emulate):

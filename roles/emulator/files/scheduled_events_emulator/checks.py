@@ -72,8 +72,7 @@ class Fields:
         if given and (
             isinstance(value, bool)
             or not isinstance(value, (int, float))
-            or value != value
-            or abs(value) > 1e10
+            or not -1e10 <= value <= 1e10  # refuses NaN too
             or (least is not None and value < least)
         ):
             raise self.fail(key, "a number" + ("" if least is None else f" of at least {least:g}"))

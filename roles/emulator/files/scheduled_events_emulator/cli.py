@@ -138,7 +138,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     try:
         from scheduled_events_emulator import server
     except ImportError as error:
-        if (error.name or "").split(".")[0] != "aiohttp":
+        if (error.name or "").split(".", maxsplit=1)[0] != "aiohttp":
             raise
         raise InputError("aiohttp is missing, expected the package python3-aiohttp (or pip install aiohttp)") from None
     from scheduled_events_emulator.platform import Policy
