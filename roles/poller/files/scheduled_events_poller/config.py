@@ -149,7 +149,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "api_version": _api_version,
     "vm_name": _vm_name,
     # The service throttles at about 5 requests a second, shared by all agents of the VM (contract: 429).
-    "interval": _seconds(0.25, 60),
+    "interval": _seconds(0.25, 5),
     "rules": _rules,
     "hook_timeout": _seconds(1, LONGEST_HOOK_TIMEOUT),
     "margin": _seconds(0, 86400),
