@@ -52,7 +52,8 @@ def _fail(message: str) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="scheduled-events", description="Azure Scheduled Events of this VM: what is coming, and what is done about it."
+        prog="scheduled-events",
+        description="Azure Scheduled Events of this VM: what is coming, and what is done about it.",
     )
     _add_places(parser)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
@@ -79,7 +80,9 @@ def _parser() -> argparse.ArgumentParser:
     tests = _group(commands, "hooks", "try hooks")
     command = _command(tests, "test", _test_hooks, "run the hooks of a phase now, as root would for an event")
     command.add_argument("phase", choices=runner.PHASES, metavar="PHASE", help=", ".join(runner.PHASES))
-    command.add_argument("--event", required=True, metavar="FILE", help="an event, as list --json or as Azure writes it")
+    command.add_argument(
+        "--event", required=True, metavar="FILE", help="an event, as list --json or as Azure writes it"
+    )
     command.set_defaults(needs_requests=False)
 
     checks = _group(commands, "config", "look after the configuration")
@@ -88,7 +91,9 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(needs_requests=False)
 
     command = _command(commands, "run", _run, "poll, as the unit does")
-    command.add_argument("--spawn-hooks", action="store_true", help="run hooks as processes of our own, without systemd")
+    command.add_argument(
+        "--spawn-hooks", action="store_true", help="run hooks as processes of our own, without systemd"
+    )
     return parser
 
 

@@ -13,14 +13,14 @@ The phases of one event follow one another and never overlap; ``failed`` alone r
 """
 
 import datetime
-from typing import Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from _scheduled_events import rules as decisions
 from _scheduled_events.document import Document, ScheduledEvent, describe, format_time
 
 from . import config as options
 from .runner import FAILED, OK, PHASES, TIMEOUT, request_id_of
-from .state import INTERRUPTED, NO_HOOKS, RUNNING, Approval, EventState, Run, State
+from .state import INTERRUPTED, NO_HOOKS, RUNNING, EventState, Run, State
 
 # Seconds after a run's deadline until its silence counts as failure: killing it, writing the result, reading it.
 SILENCE = 30.0
@@ -179,9 +179,7 @@ class _Turn:
             if text != entry.note:
                 self.events[key] = entry._replace(note=text)
                 self._report(key, level, text)
-        return State(
-            serial=self._serial, incarnation=self._incarnation, unnamed=self._unnamed, events=self.events
-        )
+        return State(serial=self._serial, incarnation=self._incarnation, unnamed=self._unnamed, events=self.events)
 
     # What came of earlier actions
 
@@ -232,23 +230,22 @@ class _Turn:
             if self._gone_with_the_boot(entry, "recover"):
                 # Whether it may run again is up to this document, as it was the first time.
                 self._set(key, runs={phase: run for phase, run in entry.runs.items() if phase != "recover"})
-        mine: Dict[str, ScheduledEvent] = {}
-        unnamed = 0
-        for event in document.events:
-            if not event.affects(self._config.vm_name):
-                continue
+        mine = [event for event in document.events if event.affects(self._config.vm_name)]
+        self._note_unnamed(sum(1 for event in mine if not event.key and self._action(event) != decisions.IGNORE))
+        named: Dict[str, ScheduledEvent] = {}
+        for event in mine:
             if event.key:
-                mine.setdefault(event.key, event)
-            elif self._action(event) != decisions.IGNORE:
-                unnamed += 1
-        if unnamed and not self._unnamed:
-            self._report("", WARNING, "an event of this VM has no EventId: it can be neither prepared nor acknowledged")
-        self._unnamed = unnamed
-        for key, event in mine.items():
+                named.setdefault(event.key, event)
+        for key, event in named.items():
             self._see(key, event)
         for key, entry in self.events.items():
-            if key not in mine and entry.present:
+            if key not in named and entry.present:
                 self._set(key, present=False)
+
+    def _note_unnamed(self, count: int) -> None:
+        if count and not self._unnamed:
+            self._report("", WARNING, "an event of this VM has no EventId: it can be neither prepared nor acknowledged")
+        self._unnamed = count
 
     def _see(self, key: str, event: ScheduledEvent) -> None:
         entry = self.events.get(key)
@@ -410,14 +407,12 @@ class _Turn:
         self._set(key, runs={**entry.runs, phase: run})
         now = datetime.datetime.fromtimestamp(self._now.wall, datetime.timezone.utc)
         event = describe(entry.event, vm_name=self._config.vm_name, now=now)
-        self.actions.append(
-            RunHooks(run.request_id, key, phase, event, run.timeout, run.not_later_than, run.deadline)
-        )
+        self.actions.append(RunHooks(run.request_id, key, phase, event, run.timeout, run.not_later_than, run.deadline))
 
     def _action(self, event: ScheduledEvent) -> str:
         return decisions.decide(event, self._config.rules)
 
-    def _set(self, key: str, **fields: object) -> None:
+    def _set(self, key: str, **fields: Any) -> None:
         self.events[key] = self.events[key]._replace(**fields)
 
     def _report(self, key: str, level: str, message: str) -> None:

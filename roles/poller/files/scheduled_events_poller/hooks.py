@@ -45,7 +45,7 @@ class HookRequests:
     def __init__(self, directories: Directories, *, spawn: bool = False) -> None:
         self._directories = directories
         self._spawn = spawn
-        self._children: "list[subprocess.Popen[bytes]]" = []
+        self._children: list[subprocess.Popen[bytes]] = []
 
     def prepare(self) -> None:
         """Make the directory of the requests, which starts the root side as soon as it holds one.

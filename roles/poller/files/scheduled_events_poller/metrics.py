@@ -6,7 +6,7 @@
 
 import collections
 import os
-from typing import Dict, Iterator, List, Optional, Tuple
+from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from _scheduled_events.document import Document
 
@@ -88,9 +88,13 @@ class Metrics:
             [],
             summary=[((), self._delay, self._delays)],
         )
-        runs = [((("phase", phase), ("outcome", outcome)), count) for (phase, outcome), count in self._hook_runs.items()]
+        runs = [
+            ((("phase", phase), ("outcome", outcome)), count) for (phase, outcome), count in self._hook_runs.items()
+        ]
         yield _family("hook_runs_total", "counter", "Ended runs of the hooks of a phase.", runs)
-        durations = [((("phase", phase),), seconds, self._runs_of(phase)) for phase, seconds in self._hook_seconds.items()]
+        durations = [
+            ((("phase", phase),), seconds, self._runs_of(phase)) for phase, seconds in self._hook_seconds.items()
+        ]
         yield _family("hook_duration_seconds", "summary", "What the hooks of a phase took.", [], summary=durations)
 
     def _runs_of(self, phase: str) -> int:
@@ -108,9 +112,9 @@ def _family(
     name: str,
     kind: str,
     meaning: str,
-    values: "List[Tuple[Labels, float]]",
+    values: Sequence[Tuple[Labels, float]],
     *,
-    summary: "List[Tuple[Labels, float, int]]" = [],  # noqa: B006 - never changed
+    summary: Sequence[Tuple[Labels, float, int]] = (),
 ) -> str:
     name = f"scheduled_events_{name}"
     lines = [f"# HELP {name} {meaning}", f"# TYPE {name} {kind}"]

@@ -6,6 +6,7 @@
 
 import collections
 import contextlib
+import functools
 import json
 import os
 import select
@@ -56,9 +57,7 @@ class Poller:
     :param spawn_hooks: run hooks as processes of our own instead of units.
     """
 
-    def __init__(
-        self, load_settings: Callable[[], Settings], places: Places, *, spawn_hooks: bool = False
-    ) -> None:
+    def __init__(self, load_settings: Callable[[], Settings], places: Places, *, spawn_hooks: bool = False) -> None:
         self._load_settings = load_settings
         self._settings = load_settings()
         self._places = places
@@ -165,7 +164,7 @@ class Poller:
         # From beginning to beginning; without an answer the next poll follows it at once.
         gap = self._settings.interval * 2 ** min(self._failures, 10)
         self._next_poll = now + min(gap, LONGEST_GAP)
-        self._poll_worker.submit(lambda service=self._poll_service: _poll(service))
+        self._poll_worker.submit(functools.partial(_poll, self._poll_service))
 
     def _wait(self) -> None:
         now = time.monotonic()
@@ -173,10 +172,10 @@ class Poller:
         if not self._awaiting_poll:
             until.append(self._next_poll)
         pause = 0.0 if self._results or self._stopping else max(0.0, min(until) - now)
-        ready, _, _ = select.select([self._ended, self._wake_end], [], [], min(pause, 1.0))
-        for source in ready:
+        ready, _, _ = select.select([self._ended.fileno(), self._wake_end], [], [], min(pause, 1.0))
+        for descriptor in ready:
             with contextlib.suppress(BlockingIOError):
-                while os.read(source if isinstance(source, int) else source.fileno(), 4096):
+                while os.read(descriptor, 4096):
                     pass
 
     def _deliver(self, outcome: Any) -> None:
@@ -292,9 +291,7 @@ class Poller:
                 self._results.append(result)
         elif action.key not in self._in_flight:
             self._in_flight.add(action.key)
-            self._approve_worker.submit(
-                lambda service=self._approve_service: service.acknowledge(action, config)
-            )
+            self._approve_worker.submit(functools.partial(self._approve_service.acknowledge, action, config))
 
     def _pretend(self, action: engine.Action) -> None:
         """Dry run: say what would be done, and take it for done well."""

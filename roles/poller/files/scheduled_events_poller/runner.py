@@ -26,7 +26,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, Dict, IO, Iterator, List, NamedTuple, Optional, Tuple
+from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 PHASES = ("prepare", "started", "recover", "failed")
 
@@ -563,7 +563,7 @@ def _journal(job: Job) -> Iterator[IO[bytes]]:
         connection.close()
         yield sys.stdout.buffer
         return
-    with connection, connection.makefile("wb", buffering=0) as stream:
+    with connection, os.fdopen(os.dup(connection.fileno()), "wb", buffering=0) as stream:
         yield stream
 
 

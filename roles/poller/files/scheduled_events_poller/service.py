@@ -37,7 +37,7 @@ class Worker:
     """
 
     def __init__(self, name: str, deliver: Callable[[Any], None]) -> None:
-        self._jobs: "queue.Queue[Callable[[], Any]]" = queue.Queue()
+        self._jobs: queue.Queue[Callable[[], Any]] = queue.Queue()
         self._deliver = deliver
         self._busy_since: Optional[float] = None
         # A daemon: a request that hangs must not keep the process from ending.

@@ -80,7 +80,7 @@ class State(NamedTuple):
 def dump(state: State) -> str:
     """The state as JSON."""
     events = {key: _dump_event(entry) for key, entry in state.events.items()}
-    return json.dumps({"version": VERSION, **state._replace(events=events)._asdict()}, indent=1) + "\n"
+    return json.dumps({"version": VERSION, **state._asdict(), "events": events}, indent=1) + "\n"
 
 
 def _dump_event(entry: EventState) -> Dict[str, Any]:
@@ -133,7 +133,7 @@ def _parse_entry(value: Any, place: str) -> EventState:
 
 
 def _parse_run(value: Any, place: str) -> Run:
-    run = _parse_tuple(Run, value, place)
+    run: Run = _parse_tuple(Run, value, place)
     if run.outcome not in _OUTCOMES:
         raise StateError(f"{place}.outcome: {run.outcome!r} is none of {', '.join(_OUTCOMES)}")
     return run
