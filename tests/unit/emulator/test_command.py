@@ -1,0 +1,193 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command, as a process of its own, straight from the checkout."""
+
+import json
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import sys
+
+import pytest
+from scheduled_events_emulator.cli import main
+
+FILES = pathlib.Path(__file__).resolve().parents[3] / "roles" / "emulator" / "files"
+COMMAND = FILES / "scheduled-events-emulator"
+FLEET = {"vms": [{"name": "vm1", "address": "127.0.40.1"}, {"name": "vm2", "address": "127.0.40.2"}]}
+
+
+class Process:
+    """A serving command and the client to it."""
+
+    def __init__(self, folder, *arguments):
+        self._fleet = folder / "fleet.json"
+        self._fleet.write_text(json.dumps(FLEET))
+        serve = ["serve", "--fleet", self._fleet, "--port=0", "--control=127.0.0.1:0", "--exit-after=60", *arguments]
+        # A proxy that nobody should ask.
+        proxy = {"http_proxy": "http://127.0.0.1:9", "PYTHON": sys.executable}
+        self.process = subprocess.Popen(
+            [COMMAND, *serve], stdout=subprocess.PIPE, text=True, env={**os.environ, **proxy}
+        )
+        self.url = self.process.stdout.readline().rpartition(" ")[2].strip()
+
+    def stop(self, number=signal.SIGTERM):
+        if self.process.poll() is None:
+            self.process.send_signal(number)
+        self.process.communicate(timeout=10)
+        return self.process.returncode
+
+
+@pytest.fixture
+def serve(tmp_path):
+    running = []
+
+    def start(*arguments):
+        running.append(Process(tmp_path, *arguments))
+        return running[-1]
+
+    yield start
+    for process in running:
+        process.stop(signal.SIGKILL)
+
+
+@pytest.fixture
+def run(capsys, monkeypatch):
+    """Run a verb in this process; return (exit status, output, errors)."""
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+
+    def call(url, *words):
+        status = main(["--control", url, *words])
+        return (status, *capsys.readouterr())
+
+    return call
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_well(serve, number):
+    assert serve().stop(number) == 0
+
+
+def test_a_hanging_request_does_not_keep_it_from_ending(serve, run):
+    emulator = serve()
+    run(emulator.url, "fault", "hang")
+    endpoint = json.loads(run(emulator.url, "--json", "state")[1])["vms"][0]["endpoint"]
+    host, _, port = endpoint.rpartition("/")[2].partition(":")
+    with socket.create_connection((host, int(port))) as waiting:
+        waiting.sendall(b"GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert emulator.stop() == 0
+
+
+def test_it_ends_by_itself(serve):
+    emulator = serve("--exit-after=0.01")
+    assert emulator.process.wait(10) == 0
+
+
+def test_shutdown_ends_it(serve, run):
+    emulator = serve()
+    assert run(emulator.url, "shutdown")[:2] == (0, "shutting down\n")
+    assert emulator.process.wait(10) == 0
+
+
+def test_the_started_file_holds_the_control_url(serve, tmp_path, run):
+    started = tmp_path / "started"
+    emulator = serve("--started-file", str(started))
+    assert run(emulator.url, "state")[0] == 0
+    assert started.read_text() == emulator.url + "\n"
+
+
+def test_the_verbs_play_an_event_through(serve, run):
+    emulator = serve("--manual-clock", "--start-time=2022-04-15T05:20:00Z")
+    status, output, _ = run(emulator.url, "schedule", "Redeploy", "vm1", "--notice", "60", "--override", 'X={"a":1}')
+    event_id = output.strip()
+    assert (status, len(event_id)) == (0, 36)
+    assert f"{event_id}  Redeploy  Scheduled  2022-04-15T05:21:00.000Z  vm1  -" in run(emulator.url, "state")[1]
+    assert run(emulator.url, "advance", "next")[1] == "2022-04-15T05:21:00.000Z\n"
+    assert run(emulator.url, "complete", event_id)[1] == f"{event_id}\n"
+    kinds = [line.split()[2] for line in run(emulator.url, "log")[1].splitlines()]
+    assert kinds == ["scheduled", "started", "removed"]
+
+
+@pytest.mark.parametrize(
+    ("words", "output"),
+    [
+        (["polls"], "vm1  0  0  0  0  -  -"),
+        (["fault", "status", "--vm", "vm1", "--status", "410", "--count", "3", "--method", "GET"], "fault-1"),
+        (["faults"], "no faults"),
+        (["clear-faults"], "lifted 0 faults"),
+        (["deallocate", "vm1"], "vm1: cleared nothing"),
+        (["restart", "vm1"], "vm1: cleared nothing"),
+        (["log"], "nothing logged"),
+        (["state"], "no events"),
+    ],
+)
+def test_a_verb_answers_for_people_to_read(serve, run, words, output):
+    status, printed, _ = run(serve().url, *words)
+    assert status == 0
+    assert output in printed
+
+
+def test_a_verb_answers_in_json_wherever_the_option_stands(serve, run):
+    emulator = serve()
+    before, after = run(emulator.url, "--json", "polls"), run(emulator.url, "polls", "--json")
+    assert json.loads(before[1]) == json.loads(after[1])
+
+
+def test_a_scenario_is_started_with_its_ids_printed(serve, run):
+    status, output, _ = run(serve().url, "scenario", "back_to_back", "vm1", "--notice", "60")
+    assert (status, len(output.split())) == (0, 2)
+
+
+def test_a_refusal_is_told_with_its_reason(serve, run):
+    emulator = serve()
+    status, _, errors = run(emulator.url, "schedule", "Reboot", "nobody")
+    assert status == 1
+    assert errors == (
+        f"scheduled-events-emulator: POST {emulator.url}/control/events answered 400: "
+        'vm "nobody": not in the fleet, expected one of vm1, vm2\n'
+    )
+
+
+def test_an_emulator_that_does_not_run_is_told_with_its_url(run):
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{reserved.getsockname()[1]}"
+        status, _, errors = run(url, "state")
+    assert status == 1
+    assert errors.startswith(f"scheduled-events-emulator: GET {url}/control/state: ")
+    assert errors.endswith("is the emulator running there?\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--speed=60", "--manual-clock"], "--speed: a manual clock stands still"),
+        (["--start-time=noon"], "--start-time noon: expected ISO 8601"),
+    ],
+)
+def test_options_that_contradict_are_refused(tmp_path, capsys, arguments, message):
+    fleet = tmp_path / "fleet.json"
+    fleet.write_text(json.dumps(FLEET))
+    assert main(["serve", "--fleet", str(fleet), *arguments]) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_a_port_in_use_is_refused_with_its_address(tmp_path, capsys):
+    fleet = tmp_path / "fleet.json"
+    fleet.write_text(json.dumps(FLEET))
+    with socket.socket() as taken:
+        taken.bind(("127.0.40.2", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["serve", "--fleet", str(fleet), f"--port={port}"]) == 1
+    assert f"cannot listen on 127.0.40.2 port {port}: Address already in use" in capsys.readouterr().err
+
+
+def test_a_fleet_file_is_checked_without_serving_it(tmp_path, capsys):
+    fleet = tmp_path / "fleet.json"
+    fleet.write_text(json.dumps(FLEET))
+    assert main(["check-fleet", str(fleet)]) == 0
+    assert capsys.readouterr().out == f"{fleet}: 2 VMs\n"
