@@ -82,7 +82,7 @@ absent:
   type: list
   elements: str
   sample: []
-skipped:
+skipped_ids:
   description:
     - Ids of the events that this VM does not lead, with O(leader_only=true), and of events in a state that is neither
       V(Scheduled) nor V(Started).
@@ -108,6 +108,7 @@ import typing as t
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import ImdsModule, run_module
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.approval import (
     ApprovalFailed,
+    Outcome,
     approve,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.endpoint import SettingError
@@ -116,6 +117,13 @@ APPROVE_OPTIONS = {
     "event_id": {"type": "list", "elements": "str", "required": True},
     "leader_only": {"type": "bool", "default": False},
 }
+
+
+def lists(outcome: Outcome) -> t.Dict[str, t.List[str]]:
+    found = outcome._asdict()
+    # Ansible keeps "skipped" for itself: it makes a bool of it, and a task skipped of one that has it.
+    found["skipped_ids"] = found.pop("skipped")
+    return dict(found)
 
 
 def acknowledge(run: ImdsModule) -> t.Dict[str, t.Any]:
@@ -130,8 +138,8 @@ def acknowledge(run: ImdsModule) -> t.Dict[str, t.Any]:
             dry_run=run.module.check_mode,
         )
     except ApprovalFailed as error:
-        run.module.fail_json(msg=str(error), status=error.status, left=error.left, **error.outcome._asdict())
-    return dict(outcome._asdict(), changed=bool(outcome.approved))
+        run.module.fail_json(msg=str(error), status=error.status, left=error.left, **lists(error.outcome))
+    return dict(lists(outcome), changed=bool(outcome.approved))
 
 
 def main() -> None:
