@@ -76,7 +76,7 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check")
     session.run("mypy")
     session.run("yamllint", "--strict", ".")
-    session.run("ansible-lint", "--offline")
+    session.run("ansible-lint", "--offline", env={"ANSIBLE_COLLECTIONS_PATH": installed_collection(session)})
     session.run("reuse", "lint", "--quiet")
     session.run("antsibull-changelog", "lint")
 
