@@ -75,7 +75,7 @@ def test_a_hanging_request_does_not_keep_it_from_ending(serve, run):
     emulator = serve()
     run(emulator.url, "fault", "hang")
     endpoint = json.loads(run(emulator.url, "--json", "state")[1])["vms"][0]["endpoint"]
-    host, _, port = endpoint.rpartition("/")[2].partition(":")
+    host, _colon, port = endpoint.rpartition("/")[2].partition(":")
     with socket.create_connection((host, int(port))) as waiting:
         waiting.sendall(b"GET /metadata/scheduledevents?api-version=2020-07-01 HTTP/1.1\r\nHost: x\r\n\r\n")
         assert emulator.stop() == 0
@@ -101,7 +101,9 @@ def test_the_started_file_holds_the_control_url(serve, tmp_path, run):
 
 def test_the_verbs_play_an_event_through(serve, run):
     emulator = serve("--manual-clock", "--start-time=2022-04-15T05:20:00Z")
-    status, output, _ = run(emulator.url, "schedule", "Redeploy", "vm1", "--notice", "60", "--override", 'X={"a":1}')
+    status, output, _errors = run(
+        emulator.url, "schedule", "Redeploy", "vm1", "--notice", "60", "--override", 'X={"a":1}'
+    )
     event_id = output.strip()
     assert (status, len(event_id)) == (0, 36)
     assert f"{event_id}  Redeploy  Scheduled  2022-04-15T05:21:00.000Z  vm1  -" in run(emulator.url, "state")[1]
@@ -125,7 +127,7 @@ def test_the_verbs_play_an_event_through(serve, run):
     ],
 )
 def test_a_verb_answers_for_people_to_read(serve, run, words, output):
-    status, printed, _ = run(serve().url, *words)
+    status, printed, _errors = run(serve().url, *words)
     assert status == 0
     assert output in printed
 
@@ -137,13 +139,13 @@ def test_a_verb_answers_in_json_wherever_the_option_stands(serve, run):
 
 
 def test_a_scenario_is_started_with_its_ids_printed(serve, run):
-    status, output, _ = run(serve().url, "scenario", "back_to_back", "vm1", "--notice", "60")
+    status, output, _errors = run(serve().url, "scenario", "back_to_back", "vm1", "--notice", "60")
     assert (status, len(output.split())) == (0, 2)
 
 
 def test_a_refusal_is_told_with_its_reason(serve, run):
     emulator = serve()
-    status, _, errors = run(emulator.url, "schedule", "Reboot", "nobody")
+    status, _output, errors = run(emulator.url, "schedule", "Reboot", "nobody")
     assert status == 1
     assert errors == (
         f"scheduled-events-emulator: POST {emulator.url}/control/events answered 400: "
@@ -155,7 +157,7 @@ def test_an_emulator_that_does_not_run_is_told_with_its_url(run):
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{reserved.getsockname()[1]}"
-        status, _, errors = run(url, "state")
+        status, _output, errors = run(url, "state")
     assert status == 1
     assert errors.startswith(f"scheduled-events-emulator: GET {url}/control/state: ")
     assert errors.endswith("is the emulator running there?\n")
