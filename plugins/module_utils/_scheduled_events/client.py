@@ -253,9 +253,9 @@ def _phrase(response: "requests.Response") -> str:
 
 def _version_detail(response: "requests.Response", api_version: str) -> Optional[str]:
     error = _json_object(response)
-    if response.status_code == http.HTTPStatus.NOT_FOUND:
-        return f"this host does not know the path, or not the api-version {api_version}: {_detail(response)}"
     if "newest-versions" not in error and "api-version" not in str(error.get("error")):
+        if response.status_code == http.HTTPStatus.NOT_FOUND:
+            return f"this host does not know the path, or not the api-version {api_version}: {_detail(response)}"
         return None
     message = f'api-version "{api_version}" is not known to this host'
     newest = error.get("newest-versions")
