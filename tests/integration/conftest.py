@@ -6,14 +6,20 @@
 
 import os
 import pathlib
+import socket
 import sys
 
 import pytest
 
-GUARD = pathlib.Path(__file__).parents[1] / "guard"
+HERE = pathlib.Path(__file__).parent
+GUARD = HERE.parent / "guard"
 
-sys.path.insert(0, str(GUARD))
-import metadata_guard  # noqa: E402 - found only through the path set above
+sys.path[:0] = [str(GUARD), str(HERE / "support")]
+import metadata_guard  # noqa: E402 - found only through the path set above, as are the next
+from emulation import Emulator  # noqa: E402
+from webhosts import WebHost  # noqa: E402
+
+from playbooks import Ansible  # noqa: E402
 
 metadata_guard.install(on_refusal=print)
 os.environ["PYTHONPATH"] = str(GUARD)  # guards every Python process that a test starts
@@ -26,3 +32,60 @@ def installed_collection():
     if not (path / "MANIFEST.json").exists():
         pytest.exit(f"No collection is installed from a tarball at {path}: run `make integration`.", returncode=1)
     return path
+
+
+@pytest.fixture(scope="module")
+def ansible(tmp_path_factory):
+    """Runs playbooks and modules: see support/playbooks.py."""
+    runner = Ansible(tmp_path_factory.mktemp("ansible"))
+    yield runner
+    runner.stop()
+
+
+@pytest.fixture(scope="module")
+def emulate(tmp_path_factory, installed_collection):
+    """Return a function that starts an emulator: ``emulate([{"name": "vm1"}, …], "--manual-clock", …)``."""
+    command = installed_collection / "roles" / "emulator" / "files" / "scheduled-events-emulator"
+    running = []
+
+    def start(vms, *options):
+        emulator = Emulator(command, tmp_path_factory.mktemp("emulator"), vms, options)
+        running.append(emulator)
+        return emulator
+
+    yield start
+    for emulator in running:
+        emulator.stop()
+
+
+@pytest.fixture(scope="module")
+def fleet(emulate):
+    """Return a function that starts an emulator of VMs in one availability set: ``fleet("web1", "web2")``."""
+
+    def start(*names, options=("--manual-clock", "--rate-limit", "0")):
+        return emulate([{"name": name, "kind": "availability_set", "set": "web"} for name in names], *options)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def web_host():
+    """Return a function that starts a host with one fixed answer: see support/webhosts.py."""
+    running = []
+
+    def start(*arguments, **keywords):
+        host = WebHost(*arguments, **keywords)
+        running.append(host)
+        return host
+
+    yield start
+    for host in running:
+        host.stop()
+
+
+@pytest.fixture
+def closed_port():
+    """The URL of a loopback port where nobody listens, and nobody will during the test."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        yield f"http://127.0.0.1:{holder.getsockname()[1]}"

@@ -1,0 +1,100 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Bad input is refused with the value and what was expected, before anything is asked."""
+
+import pytest
+
+MODULES = ("scheduled_events_info", "scheduled_event_approve", "scheduled_events_wait")
+NO_URL = "is no URL of a metadata service: expected http://HOST or http://HOST:PORT"
+NO_TIME = "is no time: expected seconds, more than 0"
+NO_VERSION = (
+    'is no version of Scheduled Events: expected a date such as 2020-07-01, and the service does not know "latest"'
+)
+
+# (arguments beyond a good endpoint, message), for every module
+COMMON = [
+    ({"endpoint": "not a url"}, f'endpoint "not a url" {NO_URL}'),
+    ({"endpoint": "ftp://127.0.0.1"}, f'endpoint "ftp://127.0.0.1" {NO_URL}'),
+    ({"endpoint": "http://user:secret@127.0.0.1"}, f'endpoint "http://…@127.0.0.1" {NO_URL}'),
+    ({"api_version": "latest"}, f'api_version "latest" {NO_VERSION}'),
+    ({"api_version": "2020-7-1"}, f'api_version "2020-7-1" {NO_VERSION}'),
+    ({"request_timeout": 0}, f"request_timeout 0 {NO_TIME}"),
+    ({"request_timeout": -1}, f"request_timeout -1 {NO_TIME}"),
+    ({"retry_for": 0}, f"retry_for 0 {NO_TIME}"),
+    ({"retry_for": "nan"}, f"retry_for nan {NO_TIME}"),
+    ({"vm_name": " "}, "vm_name is empty: expected the name of this VM in Azure; leave it out to ask the service"),
+    ({"vm": "web1"}, "Unsupported parameters for"),
+]
+OWN = {
+    "scheduled_events_info": [
+        ({"scope": "mine"}, "value of scope must be one of: this_vm, all, got: mine"),
+        ({"retry_for": "soon"}, "argument 'retry_for' is of type"),
+    ],
+    "scheduled_event_approve": [
+        ({"event_id": ["A", ""]}, "event_id contains an empty text: expected the id of an event in each place"),
+        ({"event_id": None}, "missing required arguments: event_id"),
+    ],
+    "scheduled_events_wait": [
+        ({"timeout": 0}, f"timeout 0 {NO_TIME}"),
+        ({"timeout": "inf"}, f"timeout inf {NO_TIME}"),
+        ({"sleep": -2}, f"sleep -2 {NO_TIME}"),
+        (
+            {"stable_for": -1},
+            "stable_for -1 is out of range: expected seconds, 0 or more and less than timeout, which is 5",
+        ),
+        (
+            {"stable_for": 5},
+            "stable_for 5 is out of range: expected seconds, 0 or more and less than timeout, which is 5",
+        ),
+        ({"state": "gone"}, "value of state must be one of: absent, present, got: gone"),
+    ],
+}
+BASE = {
+    "scheduled_events_info": {},
+    "scheduled_event_approve": {"event_id": ["A"]},
+    "scheduled_events_wait": {"timeout": 5},
+}
+CASES = {
+    f"{module} {arguments}": (module, arguments, message)
+    # What all modules share is checked by shared code: one of them shows it for all values.
+    for module in MODULES
+    for arguments, message in [*(COMMON if module == MODULES[0] else COMMON[3:4]), *OWN[module]]
+}
+
+
+@pytest.fixture(scope="module")
+def host(web_host):
+    """A host that would answer."""
+    return web_host(200, b'{"DocumentIncarnation":1,"Events":[]}', path_bodies={"/metadata/instance": b"vm1"})
+
+
+@pytest.fixture(scope="module")
+def results(ansible, host):
+    """Case → result."""
+    calls = []
+    for module, arguments, _message in CASES.values():
+        given = {"endpoint": host.endpoint, **BASE[module], **arguments}
+        calls.append((module, {name: value for name, value in given.items() if value is not None}))
+    return dict(zip(CASES, ansible.run_modules(calls), strict=True))
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_it_is_refused_with_a_message(results, case):
+    message = CASES[case][2]
+    assert results[case].failed
+    assert message in results[case]["msg"]
+    assert "secret" not in results[case]["msg"]
+
+
+def test_nothing_was_asked(results, host):
+    assert results
+    assert host.asked == []
+
+
+def test_the_same_arguments_without_the_mistake_ask(ansible, web_host):
+    host = web_host(200, b'{"DocumentIncarnation":1,"Events":[]}', path_bodies={"/metadata/instance": b"vm1"})
+    calls = [(module, {"endpoint": host.endpoint, **arguments}) for module, arguments in BASE.items()]
+    assert [result.failed for result in ansible.run_modules(calls)] == [False, False, False]
+    assert len(host.asked) >= 3
