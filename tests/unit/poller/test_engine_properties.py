@@ -32,7 +32,7 @@ STEPS = int(os.environ.get("ENGINE_PROPERTY_STEPS", "60"))
 LEAST_STEPS = 10000
 
 VM = "vm1"
-IDS = ["AAAAAAAA-0000-0000-0000-00000000000%d" % number for number in range(4)]
+IDS = [f"AAAAAAAA-0000-0000-0000-00000000000{number}" for number in range(4)]
 START = 1000000000.0
 
 MINE_ALONE, MINE_LED, MINE_AMONG, OTHERS, NOBODY = ["VM1"], ["vm1", "vm10"], ["vm10", "vm1"], ["vm10"], []
@@ -208,6 +208,7 @@ class World(RuleBasedStateMachine):
         for key in before.events:
             if key not in self.state.events:
                 self.seen_started.discard(key)
+                self.tries.pop(key, None)
                 self.over[key] = len(self.runs)
         for action in self.pending:
             if isinstance(action, engine.RunHooks):
@@ -219,7 +220,7 @@ class World(RuleBasedStateMachine):
         self.disk = text
 
     def _now(self):
-        return engine.Moment(self.wall, self.monotonic, "boot %d" % self.boots)
+        return engine.Moment(self.wall, self.monotonic, f"boot {self.boots}")
 
     def _read_results(self):
         running = {
