@@ -48,7 +48,7 @@ bench: $(VENV) ## measure against alternatives
 	done; exit $$missed
 
 clean: ## remove what the targets made
-	rm -rf .venv .nox .ansible .mypy_cache .pytest_cache .ruff_cache tests/output
+	rm -rf .venv .nox .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output
 	find . -name __pycache__ -prune -exec rm -rf {} +
 
 $(VENV): pyproject.toml scripts/make-venv
