@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import typing as t
-
 from pathlib import Path
 
 from ansible import constants

@@ -16,12 +16,9 @@ import json
 import os
 import tempfile
 import typing as t
-
 from pathlib import Path
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.document import (
-    UNDERSCORE_VERSION,
-)
+from ..module_utils._scheduled_events.document import UNDERSCORE_VERSION
 
 PREPARED, FAILED = "prepared", "failed"
 
@@ -92,8 +89,10 @@ class Rendezvous:
     def _obstacle(self, event: t.Mapping[str, t.Any]) -> str | None:
         """Why not to acknowledge the event; None if every VM that it names and that is in the play is prepared."""
         hosts = self._read_all("hosts")
-        for name in event["names"]:
-            outcome = self._read(_of("outcomes", event["event_id"]), name)
+        outcomes = {name: self._read(_of("outcomes", event["event_id"]), name) for name in event["names"]}
+        if not any(outcomes.values()):
+            return "no host has prepared"  # it may be about other VMs alone, or about none
+        for name, outcome in outcomes.items():
             if outcome == PREPARED:
                 continue
             if outcome == FAILED:

@@ -1,0 +1,235 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The role respond, with hosts that are all on this machine and an emulator that shares nothing with it."""
+
+import json
+import pathlib
+
+import pytest
+from emulation import until
+
+TASKS = pathlib.Path(__file__).parent / "tasks"
+PLAYBOOK = "maintops.scheduled_events.respond"
+DANGEROUS = "{{ 7 * 7 }} $(touch owned) ; `id`"
+
+
+class Hosts:
+    """The hosts of one emulator, each with a directory where its tasks leave their traces."""
+
+    def __init__(self, emulator, ansible, directory):
+        self.emulator, self.ansible, self.directory = emulator, ansible, directory
+        for name in emulator.endpoints:
+            (directory / name).mkdir()
+
+    def inventory(self, hosts=None, **host_vars):
+        inventory = self.emulator.inventory(
+            respond_endpoint=lambda name: self.emulator.endpoints[name],
+            vm_directory=lambda name: str(self.directory / name),
+        )
+        if hosts is not None:
+            inventory["all"]["hosts"] = {name: inventory["all"]["hosts"][name] for name in hosts}
+        for name, variables in host_vars.items():
+            inventory["all"]["hosts"].setdefault(name, {}).update(variables)
+        inventory["all"]["vars"] = {
+            "respond_become": False,
+            "respond_prepare_tasks": str(TASKS / "prepare.yml"),
+            "respond_started_tasks": str(TASKS / "started.yml"),
+            "respond_recover_tasks": str(TASKS / "recover.yml"),
+            "respond_state_directory": "{{ vm_directory }}/state",
+            "respond_wait_timeout": 120,
+        }
+        return inventory
+
+    def run(self, hosts=None, *, playbook=PLAYBOOK, check=False, host_vars=None, options=(), env=None):
+        inventory = self.inventory(hosts, **(host_vars or {}))
+        return self.ansible.run_playbook(playbook, inventory=inventory, check=check, options=options, env=env)
+
+    def start(self, hosts=None, **host_vars):
+        return self.ansible.start_playbook(PLAYBOOK, inventory=self.inventory(hosts, **host_vars))
+
+    def traces(self, name):
+        return sorted(path.name for path in (self.directory / name).iterdir() if path.name != "state")
+
+    def prepared_at(self, name, event_id):
+        return float((self.directory / name / f"prepared-{event_id}").read_text())
+
+    def recoveries(self, name):
+        path = self.directory / name / "recovered"
+        return [line.split()[1:] for line in path.read_text().splitlines()] if path.exists() else []
+
+    def recovered_at(self, name):
+        return float((self.directory / name / "recovered").read_text().split()[0])
+
+    def remembered(self, name):
+        path = self.directory / name / "state" / "respond.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+
+@pytest.fixture(scope="module")
+def hosts_of(fleet, ansible, tmp_path_factory):
+    def start(*names, options=("--speed", "60", "--rate-limit", "0")):
+        return Hosts(fleet(*names, options=options), ansible, tmp_path_factory.mktemp("vms"))
+
+    return start
+
+
+def approved_at(emulator, event_id):
+    return [entry["at_real"] for entry in emulator.log("approved") if entry["event_id"] == event_id]
+
+
+def removed_at(emulator, event_id):
+    return next(entry["at_real"] for entry in emulator.log("removed") if entry["event_id"] == event_id)
+
+
+def result(run, host):
+    return run.one(host=host, task="Sum up").result["ansible_facts"]["respond_result"]
+
+
+class Story:
+    """One run over several events at once."""
+
+    def __init__(self, hosts):
+        self.hosts, self.emulator = hosts, hosts.emulator
+        announce = self.emulator.schedule
+        self.pair = announce("Redeploy", "vm1", "vm2", notice=3600, started_for=60, description=DANGEROUS)
+        self.single = announce("Freeze", "vm3", notice=3600, started_for=60)
+        # Withdrawn in the end, so that the run need not wait for its NotBefore.
+        self.failing = announce("Reboot", "vm4", "vm5", notice=7200, cancel_after=2400)
+        self.stranger = announce("Reboot", "vm6", "elsewhere", notice=3600, started_for=60)
+        self.neighbour = announce("Reboot", "elsewhere", notice=7200)
+        self.unled = announce("Reboot", "vm7", "vm8", notice=3600, started_for=60)
+        self.started = announce("Reboot", "vm9", direct_started=True, started_for=1800)
+        self.emulator.fault("status", status=400, vms=["vm7"], methods=["POST"])
+        self.run = hosts.run(
+            [f"vm{number}" for number in range(1, 11)],
+            host_vars={"vm5": {"prepare_fails": True}},
+            env={"ANSIBLE_FORKS": "10"},
+        )
+        self.posts = self.emulator.posts()
+
+
+@pytest.fixture(scope="module")
+def story(hosts_of):
+    return Story(hosts_of(*[f"vm{number}" for number in range(1, 11)], "elsewhere"))
+
+
+def test_an_event_is_acknowledged_once_from_its_leader_after_all_its_hosts_have_prepared(story):
+    [at] = approved_at(story.emulator, story.pair)
+    assert [post for post in story.posts if story.pair in post[1]] == [("vm1", [story.pair], 200)]
+    assert max(story.hosts.prepared_at(name, story.pair) for name in ("vm1", "vm2")) < at
+
+
+def test_each_event_is_acknowledged_for_itself(story):
+    assert [post for post in story.posts if story.single in post[1]] == [("vm3", [story.single], 200)]
+
+
+def test_a_host_recovers_once_after_its_event_is_gone(story):
+    for name, event_id in (("vm1", story.pair), ("vm2", story.pair), ("vm3", story.single)):
+        assert story.hosts.recoveries(name) == [[event_id]]
+        assert story.hosts.recovered_at(name) > removed_at(story.emulator, event_id)
+        assert story.hosts.remembered(name) == {}
+
+
+def test_a_host_whose_prepare_fails_keeps_the_event_unacknowledged_and_fails_at_the_end(story):
+    assert story.run.rc == 2
+    assert not [post for post in story.posts if story.failing in post[1]]
+    assert result(story.run, "vm4")["held"] == [{"event_id": story.failing, "reason": "vm5 failed to prepare"}]
+    failure = story.run.one(host="vm5", task="Fail for what could not be done")
+    assert failure["msg"] == f"vm5: prepare tasks failed for Reboot {story.failing}"
+    assert [task.host for task in story.run.tasks if task.status == "failed" and "Fail for" in task.task] == ["vm5"]
+
+
+def test_hosts_of_an_unacknowledged_event_recover_when_it_is_withdrawn(story):
+    assert story.hosts.recoveries("vm4") == story.hosts.recoveries("vm5") == [[story.failing]]
+
+
+def test_a_vm_outside_the_play_does_not_hold_the_event(story):
+    assert [post for post in story.posts if story.stranger in post[1]] == [("vm6", [story.stranger], 200)]
+
+
+def test_an_event_of_other_vms_alone_is_left_alone(story):
+    assert not [post for post in story.posts if story.neighbour in post[1]]
+
+
+def test_another_host_acknowledges_where_the_leader_cannot(story):
+    posts = [post for post in story.posts if story.unled in post[1]]
+    assert [(vm == "vm7", status) for vm, _ids, status in posts] == [(True, 400), (False, 200)]
+    assert story.hosts.recoveries("vm7") == story.hosts.recoveries("vm8") == [[story.unled]]
+
+
+def test_a_started_event_runs_its_tasks_is_not_acknowledged_and_recovered_from(story):
+    assert story.hosts.traces("vm9") == ["recovered", f"started-{story.started}"]
+    assert story.hosts.recoveries("vm9") == [[story.started]]
+    assert not [post for post in story.posts if story.started in post[1]]
+
+
+def test_a_host_without_an_event_does_nothing(story):
+    assert story.hosts.traces("vm10") == []
+    assert not [task for task in story.run.all(host="vm10") if task.result.get("changed")]
+
+
+def test_event_text_is_never_evaluated(story):
+    told = json.loads((story.hosts.directory / "vm1" / f"preparing-{story.pair}").read_text())
+    assert told["event"]["description"] == DANGEROUS
+
+
+def test_check_mode_shows_what_would_happen_and_does_none_of_it(hosts_of):
+    hosts = hosts_of("vm1", "vm2", options=("--manual-clock", "--rate-limit", "0"))
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=900)
+    run = hosts.run(check=True)
+    assert run.rc == 0, run.output
+    assert run.one(task="Acknowledge")["approved"] == [event_id]
+    assert len(run.all(task="Note that preparing is done")) == 2
+    assert hosts.emulator.posts() == []
+    assert [path for path in hosts.directory.rglob("*") if path.is_file()] == []
+
+
+def test_an_unreachable_host_that_the_event_may_name_holds_it(hosts_of):
+    hosts = hosts_of("vm1", "vm2")
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=7200, cancel_after=1800)
+    lost = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
+    run = hosts.run(host_vars={"vm2": lost})
+    assert run.rc == 4
+    assert hosts.emulator.posts() == []
+    assert result(run, "vm1")["held"] == [
+        {"event_id": event_id, "reason": "vm2 may be one of the hosts that have not answered: vm2"}
+    ]
+
+
+def test_an_event_that_follows_closely_is_prepared_before_the_host_recovers(hosts_of):
+    hosts = hosts_of("vm1")
+    first = hosts.emulator.schedule("Freeze", "vm1", notice=3600, started_for=600)
+    run = hosts.start()
+    until(lambda: approved_at(hosts.emulator, first), what="the first acknowledgement", timeout=60)
+    second = hosts.emulator.schedule("Freeze", "vm1", notice=3600, started_for=60)
+    assert run.result().rc == 0, run.result().output
+    assert len(approved_at(hosts.emulator, second)) == 1
+    assert hosts.recoveries("vm1") == [sorted([first, second])]
+
+
+def test_a_run_that_was_killed_is_finished_by_the_next_one(hosts_of):
+    hosts = hosts_of("vm1", options=("--manual-clock", "--rate-limit", "0"))
+    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=900)
+    (hosts.directory / "vm1" / "hold").touch()
+    run = hosts.start()
+    until(lambda: f"preparing-{event_id}" in hosts.traces("vm1"), what="the prepare tasks", timeout=60)
+    run.stop()
+    (hosts.directory / "vm1" / "hold").unlink()
+    assert hosts.remembered("vm1")[event_id]["state"] == "preparing"
+    hosts.emulator.cancel(event_id)
+    finished = hosts.run()
+    assert finished.rc == 0, finished.output
+    assert hosts.recoveries("vm1") == [[event_id]]
+    assert hosts.remembered("vm1") == {}
+
+
+def test_it_works_with_the_linear_strategy_in_a_play_of_ones_own(hosts_of):
+    hosts = hosts_of("vm1", "vm2")
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=3600, started_for=60)
+    play = {"hosts": "all", "gather_facts": False, "roles": [{"role": "maintops.scheduled_events.respond"}]}
+    run = hosts.run(playbook=[play])
+    assert run.rc == 0, run.output
+    assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
+    assert hosts.recoveries("vm1") == hosts.recoveries("vm2") == [[event_id]]
