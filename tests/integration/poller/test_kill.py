@@ -116,7 +116,7 @@ def test_a_killed_poller_loses_no_event_approves_nothing_early_and_recovers_once
 def _live_through(emulator, name: str, vm: Vm, lives: range) -> list[str]:
     complaints: list[str] = []
     for number in lives:
-        moments = random.Random(f"{SEED} {number}")  # noqa: S311 - no secret
+        moments = random.Random(f"{SEED} {number}")
         kills = sorted(moments.uniform(0, LIFE) for _kill in range(KILLS_PER_LIFE))
         event_id = emulator.schedule("Reboot", name, notice=36000, started_for=36000)
         _live(emulator, vm, event_id, kills)

@@ -45,8 +45,9 @@ RULES = {
 ALL_PHASES = frozenset(["prepare", "started", "recover", "failed"])
 
 # The hooks that ran for one event, as letters in their order: P, S, R ended (well or not), p, s, r lost with the boot.
-# Each life of an event: prepare and started at most once to their end, then recover exactly once to its end.
-LIVES = re.compile(r"(?:(?=[pPsS])p*P?s*S?r*R)*\Z")
+# Each life of an event: prepare and started at most once to their end, then recover exactly once to its end. A recovery
+# that was lost may have undone a part of the preparation: should the event be back, all begins anew.
+LIVES = re.compile(r"(?:(?=[pPsS])(?:p*P?s*S?r+)*p*P?s*S?R)*\Z")
 
 steps_taken = []
 
@@ -203,7 +204,7 @@ class World(RuleBasedStateMachine):
             self.last_document = document
             mine = [event for event in document.events if event.affects(VM) and event.key]
             self.seen_started |= {event.key for event in mine if event.event_status == "Started"}
-            self._check_5_no_event_waits_for_another(mine)
+            self._check_5_no_event_waits_for_another(mine, before)
             self._check_8_without_hooks_it_is_acknowledged_at_once(mine)
         for key in before.events:
             if key not in self.state.events:
@@ -368,6 +369,13 @@ class World(RuleBasedStateMachine):
         runs = list(self.runs.values())[self.over.get(key, 0) :]
         return [run for run in runs if run.action.key == key and run.action.phase != "failed"]
 
+    def _attempt(self, key):
+        """The runs of this life since a recovery was lost with the boot, if one was."""
+        attempt = []
+        for run in self._life(key):
+            attempt = [] if run.action.phase == "recover" and run.lost else [*attempt, run]
+        return attempt
+
     def _action(self, event):
         return decisions.decide(event, self.config.rules)
 
@@ -385,17 +393,13 @@ class World(RuleBasedStateMachine):
         if action == "approve" or "prepare" not in self.config.hooks:
             return
         if self.config.on_failure == "approve":
-            assert any(run.action.phase == "prepare" for run in self._life(event.key)), "acknowledged before preparing"
+            assert any(run.action.phase == "prepare" for run in self._attempt(event.key)), (
+                "acknowledged before preparing"
+            )
             assert not any(run.running for run in self._life(event.key)), "acknowledged while prepare hooks run"
             return
-        outcomes = [run.result.outcome for run in self._life(event.key) if run.action.phase == "prepare" and run.result]
-        assert "ok" in outcomes or self._prepared_before_a_reboot(event.key), "acknowledged before preparing succeeded"
-
-    def _prepared_before_a_reboot(self, key):
-        entry = self.state.events.get(key)
-        return entry is not None and any(
-            run.action.phase == "prepare" and run.ended and not run.lost for run in self._life(key)
-        )
+        ended = [run.result.outcome for run in self._attempt(event.key) if run.action.phase == "prepare" and run.result]
+        assert "ok" in ended, "acknowledged before preparing succeeded"
 
     def _check_2_recover(self, action):
         life = self._life(action.key)
@@ -407,7 +411,7 @@ class World(RuleBasedStateMachine):
         assert not blocking, "recovered while another event holds the VM"
 
     def _check_3_prepare_is_not_repeated(self, action):
-        earlier = [run for run in self._life(action.key) if run.action.phase == "prepare"]
+        earlier = [run for run in self._attempt(action.key) if run.action.phase == "prepare"]
         assert all(run.lost for run in earlier), "prepared again what had ended"
 
     def _check_4_a_failed_poll_changes_nothing(self, before, after):
@@ -418,9 +422,12 @@ class World(RuleBasedStateMachine):
         again, actions = engine.step(self.state, None, [], self._now(), self.config)
         assert (again, actions) == (self.state, []), "the same failed poll once more did something"
 
-    def _check_5_no_event_waits_for_another(self, mine):
+    def _check_5_no_event_waits_for_another(self, mine, before):
         for event in mine:
             entry = self.state.events.get(event.key)
+            earlier = before.events.get(event.key)
+            if entry is None and earlier is not None and "recover" in earlier.runs:
+                continue  # back under the same id as its recovery ended: the next poll takes it for a new one
             if self._action(event) not in ("prepare", "hold"):
                 continue
             assert entry is not None, "an event of this VM is not handled"

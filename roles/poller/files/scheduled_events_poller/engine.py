@@ -20,7 +20,7 @@ from _scheduled_events.document import Document, ScheduledEvent, describe, forma
 
 from . import config as options
 from .runner import FAILED, OK, PHASES, TIMEOUT, request_id_of
-from .state import INTERRUPTED, NO_HOOKS, RUNNING, EventState, Run, State
+from .state import INTERRUPTED, NO_HOOKS, RUNNING, Approval, EventState, Run, State
 
 # Seconds after a run's deadline until its silence counts as failure: killing it, writing the result, reading it.
 SILENCE = 30.0
@@ -160,6 +160,10 @@ def _running(entry: EventState, *phases: str) -> bool:
     return any(entry.runs[phase].outcome == RUNNING for phase in phases if phase in entry.runs)
 
 
+def _is_due(entry: EventState, phase: str) -> bool:
+    return phase not in entry.runs or entry.runs[phase].outcome == INTERRUPTED
+
+
 class _Turn:
     """One step in the making."""
 
@@ -226,11 +230,10 @@ class _Turn:
 
     def read(self, document: Document) -> None:
         self._incarnation = document.incarnation
+        mine = [event for event in document.events if event.affects(self._config.vm_name)]
         for key, entry in list(self.events.items()):
             if self._gone_with_the_boot(entry, "recover"):
-                # Whether it may run again is up to this document, as it was the first time.
-                self._set(key, runs={phase: run for phase, run in entry.runs.items() if phase != "recover"})
-        mine = [event for event in document.events if event.affects(self._config.vm_name)]
+                self._undo_recovery(key, back=any(event.key == key for event in mine))
         self._note_unnamed(sum(1 for event in mine if not event.key and self._action(event) != decisions.IGNORE))
         named: Dict[str, ScheduledEvent] = {}
         for event in mine:
@@ -241,6 +244,20 @@ class _Turn:
         for key, entry in self.events.items():
             if key not in named and entry.present:
                 self._set(key, present=False)
+
+    def _undo_recovery(self, key: str, *, back: bool) -> None:
+        """A recovery was lost with the boot. Whether it may run again is up to the document, as it was at first.
+
+        If the event is back, its preparation is worth nothing: the recovery may have undone a part of it.
+        """
+        entry = self.events[key]
+        runs = {phase: run for phase, run in entry.runs.items() if phase != "recover"}
+        if back:
+            for phase in ("prepare", "started"):
+                if phase in runs and runs[phase].request_id:
+                    runs[phase] = runs[phase]._replace(outcome=INTERRUPTED)
+            entry = entry._replace(impact=False, approval=Approval())
+        self.events[key] = entry._replace(runs=runs)
 
     def _note_unnamed(self, count: int) -> None:
         if count and not self._unnamed:
@@ -312,11 +329,10 @@ class _Turn:
         if action == decisions.IGNORE:
             return
         if entry.impact:
-            if "started" not in entry.runs and not _running(entry, "prepare"):
+            if _is_due(entry, "started") and not _running(entry, "prepare"):
                 self._begin(key, "started")
             return
-        prepare = entry.runs.get("prepare")
-        if action != decisions.APPROVE and (prepare is None or prepare.outcome == INTERRUPTED):
+        if action != decisions.APPROVE and _is_due(entry, "prepare"):
             self._begin(key, "prepare")
         self._approve(key)
 

@@ -275,7 +275,7 @@ def _start(request_id: str, directories: Directories, *, spawn: bool) -> bool:
         _spawn(request_id, directories)
         return True
     unit = f"scheduled-events-hook@{request_id}.service"
-    ended = subprocess.run(["systemctl", "start", "--no-block", "--", unit], stdin=subprocess.DEVNULL)
+    ended = subprocess.run(["systemctl", "start", "--no-block", "--", unit], check=False, stdin=subprocess.DEVNULL)
     if ended.returncode != 0:
         _say(f"{unit} could not be started")
     return ended.returncode == 0
