@@ -6,6 +6,8 @@
 
 import pytest
 
+from playbooks import module_task, play
+
 MODULES = {
     "scheduled_events_info": {"retry_for": 2},
     "scheduled_event_approve": {"retry_for": 2, "event_id": ["A"]},
@@ -38,8 +40,6 @@ def endpoints(web_host, elsewhere):
 @pytest.fixture(scope="module")
 def run(ansible, endpoints):
     """All modules against all hosts: the whole run."""
-    from playbooks import module_task, play
-
     tasks = [
         {**module_task(module, {"endpoint": url, **arguments}), "name": f"{module} {kind}"}
         for module, arguments in MODULES.items()

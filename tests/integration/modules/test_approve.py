@@ -1,0 +1,257 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""scheduled_event_approve: what it returns, and what the emulator says was posted."""
+
+import pytest
+from emulation import until
+
+from playbooks import module_task, play
+
+APPROVE = "scheduled_event_approve"
+LISTS = ("approved", "already_started", "absent", "skipped_ids")
+GONE = "00000000-0000-4000-8000-00000000DEAD"
+WAITS = {"cotenant_delay": 3600}  # an approved event stays Scheduled
+
+
+def outcome(result):
+    """The lists that are not empty, and whether something changed."""
+    return {name: result[name] for name in LISTS if result[name]}, result["changed"]
+
+
+def task(emulator, vm, *event_ids, **more):
+    return APPROVE, {"endpoint": emulator.endpoints[vm], "event_id": list(event_ids), **more}
+
+
+@pytest.fixture(scope="module")
+def one_by_one(ansible, fleet):
+    """Ways of acknowledging that do not fail: way → (result, what was posted, what was expected of both)."""
+    emulators, calls, expected = {}, [], []
+
+    def way(name, vm, event_ids, returns, posts, check=False, **more):
+        emulator = emulators[name] = fleet("web1", "web2")
+        chosen = event_ids(emulator)
+        calls.append((name, task(emulator, vm, *chosen, **more), check))
+        expected.append((returns(chosen), posts(chosen)))
+
+    def scheduled(emulator, count=1, vms=("web1", "web2"), **fields):
+        return [emulator.schedule("Reboot", *vms, **{**WAITS, **fields}) for _ in range(count)]
+
+    way("once", "web1", scheduled, lambda e: ({"approved": e}, True), lambda e: [("web1", e, 200)])
+    way(
+        "three at once",
+        "web2",
+        lambda emulator: scheduled(emulator, 3),
+        lambda e: ({"approved": e}, True),
+        lambda e: [("web2", e, 200)],
+    )
+    way(
+        "in lower case, and twice",
+        "web1",
+        lambda emulator: [name.lower() for name in scheduled(emulator) * 2],
+        lambda e: ({"approved": [e[0].upper()]}, True),
+        lambda e: [("web1", [e[0].upper()], 200)],
+    )
+    way("gone", "web1", lambda _: [GONE], lambda e: ({"absent": e}, False), lambda _: [])
+    way(
+        "started",
+        "web1",
+        lambda emulator: scheduled(emulator, direct_started=True),
+        lambda e: ({"already_started": e}, False),
+        lambda _: [],
+    )
+    way(
+        "one of each",
+        "web1",
+        lambda emulator: [*scheduled(emulator), GONE, *scheduled(emulator, direct_started=True)],
+        lambda e: ({"approved": e[:1], "absent": [e[1]], "already_started": e[2:]}, True),
+        lambda e: [("web1", e[:1], 200)],
+    )
+    way(
+        "in check mode",
+        "web1",
+        lambda emulator: [*scheduled(emulator, 2), GONE],
+        lambda e: ({"approved": e[:2], "absent": [GONE]}, True),
+        lambda _: [],
+        check=True,
+    )
+    way(
+        "leader_only by the leader",
+        "web1",
+        scheduled,
+        lambda e: ({"approved": e}, True),
+        lambda e: [("web1", e, 200)],
+        leader_only=True,
+    )
+    way(
+        "leader_only by another",
+        "web2",
+        scheduled,
+        lambda e: ({"skipped_ids": e}, False),
+        lambda _: [],
+        leader_only=True,
+    )
+    way(
+        "leader_only of two",
+        "web2",
+        lambda emulator: scheduled(emulator) + scheduled(emulator, vms=("web2",)),
+        lambda e: ({"approved": e[1:], "skipped_ids": e[:1]}, True),
+        lambda e: [("web2", e[1:], 200)],
+        leader_only=True,
+    )
+    way(
+        "by a neighbour that it does not name",
+        "web2",
+        lambda emulator: scheduled(emulator, vms=("web1",)),
+        lambda e: ({"approved": e}, True),
+        lambda e: [("web2", e, 200)],
+    )
+    way(
+        "in a state of its own",
+        "web1",
+        lambda emulator: scheduled(emulator, overrides={"EventStatus": "Paused"}),
+        lambda e: ({"skipped_ids": e}, False),
+        lambda _: [],
+    )
+    tasks = [module_task(*call, check_mode=check) for _name, call, check in calls]
+    results = ansible.run_playbook([play(tasks)]).tasks
+    return {
+        name: (result, emulators[name].posts(), *wanted)
+        for (name, _call, _check), result, wanted in zip(calls, results, expected, strict=True)
+    }
+
+
+WAYS = [
+    "once",
+    "three at once",
+    "in lower case, and twice",
+    "gone",
+    "started",
+    "one of each",
+    "in check mode",
+    "leader_only by the leader",
+    "leader_only by another",
+    "leader_only of two",
+    "by a neighbour that it does not name",
+    "in a state of its own",
+]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_result_tells_what_became_of_each_event(one_by_one, way):
+    result, _posted, returns, _posts = one_by_one[way]
+    assert not result.failed, result["msg"]
+    assert outcome(result) == returns
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_the_emulator_was_posted_exactly_what_the_result_says(one_by_one, way):
+    _result, posted, _returns, posts = one_by_one[way]
+    assert posted == posts
+
+
+def test_repeated_while_azure_waits_it_acknowledges_again_and_then_no_more(ansible, fleet):
+    emulator = fleet("web1")
+    event_id = emulator.schedule("Reboot", "web1", **WAITS)
+    first, second = ansible.run_modules([task(emulator, "web1", event_id)] * 2)
+    emulator.start(event_id)
+    third = ansible.run_module(*task(emulator, "web1", event_id))
+    emulator.complete(event_id)
+    fourth = ansible.run_module(*task(emulator, "web1", event_id))
+    assert [outcome(result) for result in (first, second, third, fourth)] == [
+        ({"approved": [event_id]}, True),
+        ({"approved": [event_id]}, True),
+        ({"already_started": [event_id]}, False),
+        ({"absent": [event_id]}, False),
+    ]
+    assert emulator.posts() == [("web1", [event_id], 200)] * 2
+    assert [entry["vm"] for entry in emulator.log("approved")] == ["web1"]
+
+
+def test_an_acknowledgement_starts_the_event(ansible, fleet):
+    emulator = fleet("web1", "web2")
+    event_id = emulator.schedule("Reboot", "web2", "web1")
+    ansible.run_module(*task(emulator, "web1", event_id))
+    assert [(entry["kind"], entry["event_id"]) for entry in emulator.log("approved", "started")] == [
+        ("approved", event_id),
+        ("started", event_id),
+    ]
+
+
+def refused_lists(result):
+    return {name: result[name] for name in (*LISTS, "left", "status")}
+
+
+def test_refused_with_400_it_fails_with_the_ids_left_and_does_not_insist(ansible, fleet):
+    emulator = fleet("web1")
+    events = [emulator.schedule("Reboot", "web1") for _ in range(2)]
+    emulator.fault("status", status=400, methods=["POST"], body='{"error":"Bad request. No."}')
+    result = ansible.run_module(*task(emulator, "web1", *events, GONE, retry_for=2))
+    url = f"{emulator.endpoints['web1']}/metadata/scheduledevents?api-version=2020-07-01"
+    assert result.failed
+    assert result["msg"] == (
+        f"POST {url} answered 400 Bad Request: Bad request. No.; not acknowledged: {', '.join(events)}"
+    )
+    assert refused_lists(result) == {
+        "approved": [],
+        "already_started": [],
+        "absent": [GONE],
+        "skipped_ids": [],
+        "left": events,
+        "status": 400,
+    }
+    assert emulator.posts() == [("web1", events, 400)]
+
+
+def test_refused_with_500_it_insists_for_retry_for_and_fails_with_the_ids_left(ansible, fleet):
+    emulator = fleet("web1")
+    event_id = emulator.schedule("Reboot", "web1")
+    emulator.fault("status", status=500, methods=["POST"], body="oops")
+    result = ansible.run_module(*task(emulator, "web1", event_id, retry_for=2))
+    url = f"{emulator.endpoints['web1']}/metadata/scheduledevents?api-version=2020-07-01"
+    assert result.failed
+    assert result["msg"] == (f'POST {url} answered 500 Internal Server Error: "oops"; not acknowledged: {event_id}')
+    assert refused_lists(result) == {
+        "approved": [],
+        "already_started": [],
+        "absent": [],
+        "skipped_ids": [],
+        "left": [event_id],
+        "status": 500,
+    }
+    posts = emulator.posts()
+    assert len(posts) > 1
+    assert set(map(str, posts)) == {str(("web1", [event_id], 500))}
+    assert emulator.log("approved") == []
+
+
+def test_a_500_that_passes_is_no_failure(ansible, fleet):
+    emulator = fleet("web1")
+    event_id = emulator.schedule("Reboot", "web1")
+    emulator.fault("status", status=500, methods=["POST"], count=1)
+    assert outcome(ansible.run_module(*task(emulator, "web1", event_id))) == ({"approved": [event_id]}, True)
+    assert emulator.posts() == [("web1", [event_id], 500), ("web1", [event_id], 200)]
+
+
+def test_an_unreadable_document_posts_nothing(ansible, fleet):
+    emulator = fleet("web1")
+    event_id = emulator.schedule("Reboot", "web1")
+    emulator.fault("broken_json", methods=["GET"])
+    result = ansible.run_module(*task(emulator, "web1", event_id, retry_for=1))
+    assert result.failed
+    assert "answered 200 OK, but not with a Scheduled Events document" in result["msg"]
+    assert emulator.posts() == []
+
+
+def test_an_event_that_goes_between_reading_and_posting_does_not_keep_the_other_unacknowledged(ansible, fleet):
+    emulator = fleet("web1")
+    going, staying = (emulator.schedule("Reboot", "web1", **WAITS) for _ in range(2))
+    # The POST is held up long enough for the first event to go.
+    emulator.fault("slow", methods=["POST"], delay=30, count=1)
+    run = ansible.start_playbook([play([module_task(*task(emulator, "web1", going, staying))])])
+    until(lambda: emulator.polls("web1")["posts"] == 1, what="the POST")
+    emulator.cancel(going)
+    emulator.clear_faults()  # lets it go on
+    assert outcome(run.result().tasks[0]) == ({"approved": [staying], "absent": [going]}, True)
+    assert emulator.posts() == [("web1", [going, staying], 400), ("web1", [staying], 200)]

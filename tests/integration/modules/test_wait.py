@@ -1,0 +1,170 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""scheduled_events_wait, by its own clock: the seconds that pass here are real, so all waits run at the same time.
+
+Every wait is a process of its own, started before the first test; a test steers the platform and looks at the result.
+"""
+
+import pytest
+from emulation import until
+
+from playbooks import module_task, play
+
+WAIT = "scheduled_events_wait"
+OUTAGE = 20.0
+STABLE_FOR = 8.0
+
+
+class Wait:
+    """A wait under way on a VM of its own, which one event names."""
+
+    def __init__(self, ansible, emulator, vm, *, announce=True, check=False, **arguments):
+        self.emulator, self.vm = emulator, vm
+        self.event_id = emulator.schedule("Reboot", vm) if announce else None
+        task = module_task(WAIT, {"endpoint": emulator.endpoints[vm], "timeout": 90, **arguments}, check_mode=check)
+        self.run = ansible.start_playbook([play([task])])
+
+    def polled(self, more=1):
+        """Wait until the module has polled ``more`` times from now on."""
+        before = self.emulator.polls(self.vm)["polls"]
+        until(lambda: self.emulator.polls(self.vm)["polls"] >= before + more, what=f"a poll of {self.vm}")
+
+    def finish(self, event_id=None):
+        """Let the event start and leave."""
+        self.emulator.start(event_id or self.event_id)
+        self.emulator.complete(event_id or self.event_id)
+
+    def result(self):
+        return self.run.result().tasks[0]
+
+    def gone_at(self):
+        """The wall time at which the last event left."""
+        return self.emulator.log("removed")[-1]["at_real"]
+
+
+@pytest.fixture(scope="module")
+def waits(ansible, emulate):
+    """Name → the wait."""
+    names = ["outage", "throttled", "stable", "present", "timeout", "cut_short", "check"]
+    emulators = {name: emulate([{"name": name}], "--manual-clock", "--rate-limit", "0") for name in names}
+
+    def start(name, **arguments):
+        return Wait(ansible, emulators[name], name, **arguments)
+
+    started = {"outage": start("outage")}
+    started["outage"].polled()
+    emulators["outage"].fault("reset", seconds=OUTAGE)
+    emulators["throttled"].fault(
+        "status", status=429, body="Throttle Result: Too Many Requests", count=4, paths=["events", "name"]
+    )
+    started["throttled"] = start("throttled", sleep=0.5)
+    started["stable"] = start("stable", stable_for=STABLE_FOR, sleep=0.5)
+    started["present"] = start("present", announce=False, state="present", event_types=["Preempt"])
+    started["timeout"] = start("timeout", timeout=2, sleep=0.5)
+    emulators["cut_short"].fault("status", status=500)
+    started["cut_short"] = start("cut_short", timeout=2, sleep=0.5)
+    started["check"] = start("check", check=True)
+    return started
+
+
+def test_absent_holds_through_a_burst_of_429(waits):
+    wait = waits["throttled"]
+    until(lambda: wait.emulator.polls("throttled")["failures_injected"] >= 4, what="the burst")
+    wait.polled(2)
+    assert wait.run.running, "took throttling for the absence of the event"
+    wait.finish()
+    result = wait.result()
+    assert not result.failed, result["msg"]
+    assert (result["events"], result["changed"], result["incarnation"]) == ([], False, 3)
+    assert wait.run.result().ended > wait.gone_at()
+
+
+def test_stable_for_is_honoured_when_another_event_follows(waits):
+    wait = waits["stable"]
+    wait.polled()
+    wait.finish()
+    wait.polled(2)
+    assert wait.run.running, "ended before the state was stable"
+    second = wait.emulator.schedule("Freeze", "stable")
+    wait.polled(2)
+    wait.finish(second)
+    result = wait.result()
+    assert not result.failed, result["msg"]
+    assert result["events"] == []
+    # Counted from the second event's end, not from the first one's.
+    assert wait.run.result().ended >= wait.gone_at() + STABLE_FOR
+
+
+def test_present_ends_with_the_event_that_was_asked_for(waits):
+    wait = waits["present"]
+    wait.emulator.schedule("Reboot", "present")
+    wait.polled(2)
+    assert wait.run.running, "ended with an event of another type"
+    event_id = wait.emulator.schedule("Preempt", "present")
+    result = wait.result()
+    assert not result.failed, result["msg"]
+    assert [event["event_id"] for event in result["events"]] == [event_id]
+    assert (result["changed"], result["incarnation"]) == (False, 3)
+
+
+def test_a_time_out_fails_and_names_the_event_that_stood_in_the_way(waits):
+    wait = waits["timeout"]
+    result = wait.result()
+    assert result.failed
+    not_before = wait.emulator.state()["events"][0]["not_before"].replace(".000Z", "Z")
+    assert result["msg"] == (
+        f"Time-out after 2 seconds: still there: Reboot {wait.event_id} (Scheduled, NotBefore {not_before}) of timeout"
+    )
+    assert [event["event_id"] for event in result["events"]] == [wait.event_id]
+    assert 2 <= result["elapsed"] < 10
+    assert result["incarnation"] == 1
+
+
+def test_a_time_out_without_any_document_says_so(waits):
+    result = waits["cut_short"].result()
+    assert result.failed
+    assert result["msg"].startswith("Time-out after 2 seconds: no document could be read; the last poll failed: GET ")
+    assert "answered 500 Internal Server Error" in result["msg"]
+    assert (result["events"], result["incarnation"]) == ([], None)
+
+
+def test_check_mode_waits_too(waits):
+    wait = waits["check"]
+    wait.polled(2)
+    assert wait.run.running
+    wait.finish()
+    assert not wait.result().failed
+    assert wait.emulator.posts() == []
+
+
+def test_a_request_that_the_host_refuses_fails_at_once(ansible, emulate):
+    emulator = emulate([{"name": "vm1"}], "--newest-version", "2019-08-01")
+    result = ansible.run_module(WAIT, {"endpoint": emulator.endpoints["vm1"], "timeout": 600})
+    assert result.failed
+    assert 'api-version "2020-07-01" is not known to this host' in result["msg"]
+    assert emulator.polls("vm1")["polls"] == 1
+
+
+def test_an_absent_event_ends_the_wait_at_the_first_poll(ansible, fleet):
+    emulator = fleet("vm1", "vm10")
+    emulator.schedule("Reboot", "vm10")
+    result = ansible.run_module(WAIT, {"endpoint": emulator.endpoints["vm1"], "timeout": 600})
+    assert (result.failed, result["events"], result["incarnation"]) == (False, [], 1)
+    assert emulator.polls("vm1")["polls"] == 1
+
+
+def test_absent_holds_through_an_outage_of_20_seconds(waits):
+    wait = waits["outage"]
+    until(lambda: not wait.emulator.control("GET", "faults")["faults"], what="the end of the outage")
+    wait.polled(2)
+    assert wait.run.running, "took the outage for the absence of the event"
+    failures = wait.emulator.polls("outage")["failures_injected"]
+    assert failures >= 4, "asked too rarely to meet the outage"
+    wait.finish()
+    result = wait.result()
+    assert not result.failed, result["msg"]
+    assert (result["events"], result["incarnation"]) == ([], 3)
+    assert result["elapsed"] > OUTAGE
+    assert wait.run.result().ended > wait.gone_at()
