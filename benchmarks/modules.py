@@ -1,0 +1,213 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the modules cost, beside what a playbook would do without them: tasks of ansible.builtin.uri.
+
+Reading: in one play, tasks of scheduled_events_info and of uri fetch the same document in turns, in a new order each
+round. Both are measured alike, by a callback on the controller, from the start of a task to its result: copying the
+module, starting Python, the requests. scheduled_events_info asks twice, for the document and for the VM's name, uri
+once; a third task gives the name, so that both ask once. Everything is on Ansible's defaults.
+
+Waiting: scheduled_events_wait and a uri task with `until` and `delay: 1` wait side by side for the same event. Counted
+is the CPU time of the controller: ansible-playbook with its forks, without the commands that it starts. Those run on
+the host; here they run on this machine too, so a shell in their way notes what they took, to be subtracted. What ssh
+would cost the controller for every command is therefore missing, which favours the loop. From each the CPU of a play
+without tasks is subtracted, since starting ansible-playbook is not the task's cost; the figure without that is given
+too.
+
+Prints lines for people and a line of JSON. A missed target is said, and does not change the exit status.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import resource
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "integration" / "support"))
+from emulation import Emulator, until  # noqa: E402 - found only through the path set above, as is the next
+
+from playbooks import COLLECTION, Ansible, play  # noqa: E402
+
+EMULATOR = ROOT / "roles" / "emulator" / "files" / "scheduled-events-emulator"
+READ_TARGET, WAIT_TARGET = 1.0, 0.1
+DEFAULTS = {"ANSIBLE_PIPELINING": "false"}
+
+# Started by ansible-playbook instead of /bin/sh. What it starts may come here again, and is already counted.
+COUNTING_SHELL = """#!/bin/bash
+[ -n "$CPU_IS_COUNTED" ] && exec /bin/sh "$@"
+CPU_IS_COUNTED=1 /bin/sh "$@"
+status=$?
+times >>'{log}'
+exit $status
+"""
+
+
+def document_url(endpoint):
+    return f"{endpoint}/metadata/scheduledevents?api-version=2020-07-01"
+
+
+def uri_task(endpoint, **keywords):
+    arguments = {"url": document_url(endpoint), "headers": {"Metadata": "true"}, "return_content": True}
+    return {"name": "uri", "ansible.builtin.uri": arguments, **keywords}
+
+
+def info_task(name, **arguments):
+    return {"name": name, f"{COLLECTION}.scheduled_events_info": arguments}
+
+
+def measure_reading(ansible, emulator, rounds):
+    """Name of the task → the seconds that it took in each round."""
+    endpoint = emulator.endpoints["reads"]
+    tasks = [
+        info_task("info", endpoint=endpoint),
+        uri_task(endpoint),
+        info_task("info, named", endpoint=endpoint, vm_name="reads"),
+    ]
+    in_turns = []
+    for number in range(rounds + 1):  # the first round warms the caches of files
+        shift = number % len(tasks)
+        in_turns += tasks[shift:] + tasks[:shift]
+    run = ansible.start_playbook([play(in_turns)], env=DEFAULTS).result(timeout=60 + 10 * rounds)
+    if run.rc:
+        raise SystemExit(f"A task failed:\n{run.output}")
+    measured = run.tasks[len(tasks) :]
+    return {task["name"]: [result.seconds for result in measured if result.task == task["name"]] for task in tasks}
+
+
+def cpu_of_commands(log):
+    """The seconds in the log of the counting shell."""
+    return sum(int(m) * 60 + float(s) for m, s in re.findall(r"(\d+)m([\d.]+)s", log.read_text()))
+
+
+class Controller:
+    """A run of ansible-playbook whose CPU is counted: in a process of its own, for the usage of its children."""
+
+    def __init__(self, directory, name, task):
+        self._directory, self._log = directory / name, directory / f"{name}.times"
+        self._directory.mkdir()
+        self._log.touch()
+        self._shell = directory / f"{name}.sh"
+        self._shell.write_text(COUNTING_SHELL.format(log=self._log))
+        self._shell.chmod(0o700)
+        self._task = task
+        self._read_end, self._write_end = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._run_and_tell()
+
+    def _run_and_tell(self):
+        status = 1
+        try:
+            env = {**DEFAULTS, "ANSIBLE_EXECUTABLE": str(self._shell)}
+            tasks = [self._task] if self._task else []
+            run = Ansible(self._directory).start_playbook([play(tasks)], env=env).result(timeout=600)
+            usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+            if run.rc:
+                raise SystemExit(run.output)
+            os.write(self._write_end, json.dumps(usage.ru_utime + usage.ru_stime).encode())
+            status = 0
+        finally:
+            os._exit(status)
+
+    def cpu(self):
+        """Wait for the end; the CPU seconds of the controller."""
+        _pid, status = os.waitpid(self._pid, 0)
+        os.close(self._write_end)
+        if status:
+            raise SystemExit(f"{self._directory.name}: ansible-playbook failed, see its output above")
+        with os.fdopen(self._read_end) as told:
+            return json.load(told) - cpu_of_commands(self._log)
+
+
+def measure_waiting(emulator, directory, seconds):
+    """Name → the CPU seconds of the controller, for nothing, a wait, and a loop."""
+    idle = Controller(directory, "idle", None).cpu()
+    wait = {f"{COLLECTION}.scheduled_events_wait": {"endpoint": emulator.endpoints["waits"], "state": "present"}}
+    loop = uri_task(
+        emulator.endpoints["loops"],
+        register="answer",
+        until="answer.json.Events | length > 0",
+        retries=10 * int(seconds) + 100,
+        delay=1,
+    )
+    running = {"wait": Controller(directory, "wait", wait), "loop": Controller(directory, "loop", loop)}
+    for vm in ("waits", "loops"):
+        until(lambda vm=vm: emulator.polls(vm)["polls"], timeout=60, what=f"the first poll of {vm}")
+    time.sleep(seconds)
+    emulator.schedule("Reboot", "waits")
+    emulator.schedule("Reboot", "loops")
+    return {"idle": idle, **{name: controller.cpu() for name, controller in running.items()}}
+
+
+def verdict(ratio, target):
+    return f"target at most {target:g}: {'met' if ratio <= target else 'missed'}"
+
+
+def report_reading(times):
+    medians = {name: statistics.median(values) for name, values in times.items()}
+    ratio, named = medians["info"] / medians["uri"], medians["info, named"] / medians["uri"]
+    shown = ", ".join(f"{name} {1000 * value:.0f} ms" for name, value in medians.items())
+    print(f"a task that reads the document, median of {len(times['uri'])}: {shown}")
+    print(f"  info / uri = {ratio:.2f} ({verdict(ratio, READ_TARGET)}); with vm_name given {named:.2f}")
+    return {
+        "read_ms": {name: round(1000 * value, 1) for name, value in medians.items()},
+        "read_ratio": round(ratio, 3),
+        "read_ratio_named": round(named, 3),
+    }
+
+
+def report_waiting(cpu, seconds, polls):
+    ratio = (cpu["wait"] - cpu["idle"]) / (cpu["loop"] - cpu["idle"])
+    whole = cpu["wait"] / cpu["loop"]
+    print(
+        f"CPU of the controller while waiting for {seconds:g} s: scheduled_events_wait {cpu['wait']:.2f} s"
+        f" ({polls['waits']} polls), uri loop {cpu['loop']:.2f} s ({polls['loops']} polls),"
+        f" a play without tasks {cpu['idle']:.2f} s"
+    )
+    print(
+        f"  wait / loop = {ratio:.3f} ({verdict(ratio, WAIT_TARGET)}); with the start of ansible-playbook {whole:.3f}"
+    )
+    return {
+        "wait_seconds": seconds,
+        "wait_cpu_s": {name: round(value, 3) for name, value in cpu.items()},
+        "wait_polls": polls,
+        "wait_ratio": round(ratio, 4),
+        "wait_ratio_with_start": round(whole, 4),
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=20, help="of reading")
+    parser.add_argument("--wait", type=float, default=60.0, metavar="SECONDS", help="0 leaves the waiting out")
+    arguments = parser.parse_args()
+
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="scheduled-events-benchmark-"))
+    emulator = None
+    try:
+        vms = [{"name": name} for name in ("reads", "waits", "loops")]
+        emulator = Emulator(EMULATOR, directory, vms, ("--rate-limit", "0"))
+        emulator.schedule("Redeploy", "reads", description="Host server is undergoing maintenance.")
+        result = report_reading(measure_reading(Ansible(directory), emulator, arguments.rounds))
+        if arguments.wait:
+            cpu = measure_waiting(emulator, directory, arguments.wait)
+            polls = {vm: emulator.polls(vm)["polls"] for vm in ("waits", "loops")}
+            result.update(report_waiting(cpu, arguments.wait, polls))
+        print(json.dumps({"benchmark": "modules", **result}))
+    finally:
+        if emulator:
+            emulator.stop()
+        shutil.rmtree(directory)
+
+
+if __name__ == "__main__":
+    main()
