@@ -88,6 +88,7 @@ class World(RuleBasedStateMachine):
         self.pending = []  # actions decided, not carried out
         self.tries = {}  # key: monotonic time of the last attempt to acknowledge, by this process
         self.approval_results = []
+        self.answers = []  # of the service to the next acknowledgements, the last first
         self.over = {}  # key: number of runs when it was over last
         self.seen_started = set()
         self.whole = True  # no check has failed yet
@@ -269,14 +270,7 @@ class World(RuleBasedStateMachine):
         last = self.tries.get(action.key)
         assert last is None or self.monotonic - last >= engine.FIRST_PAUSE, "acknowledging hammers the service"
         self.tries[action.key] = self.monotonic
-        self.posting = action
-
-    posting = None
-
-    @precondition(lambda self: self.posting is not None)
-    @rule(answer=st.sampled_from(["accepted", "accepted", "refused", "unavailable", "unknown"]))
-    def service_answers_the_acknowledgement(self, answer):
-        action, self.posting = self.posting, None
+        answer = self.answers.pop() if self.answers else "accepted"
         event = self.documents[-1].find(action.key)  # read right before
         if event is None or not engine.may_approve(event, self.config):
             self.approval_results.append(engine.ApprovalResult(action.key, accepted=False, error="not any more"))
@@ -289,6 +283,10 @@ class World(RuleBasedStateMachine):
             refused = answer == "refused"
             result = engine.ApprovalResult(action.key, accepted=False, error=answer, refused=refused)
             self.approval_results.append(result)
+
+    @rule(answers=st.lists(st.sampled_from(["accepted", "refused", "unavailable", "unknown"]), min_size=1, max_size=4))
+    def service_will_answer_acknowledgements_with(self, answers):
+        self.answers = answers
 
     # Hooks
 
@@ -327,7 +325,8 @@ class World(RuleBasedStateMachine):
 
     @rule()
     def poller_crashes(self):
-        self.pending, self.approval_results, self.posting = [], [], None
+        self.pending, self.approval_results = [], []
+        self.last_document = None
         self.tries = {}
         self.state = engine.resume(parse_state(self.disk))
 
@@ -360,6 +359,7 @@ class World(RuleBasedStateMachine):
         on_failure=st.sampled_from(["hold", "approve"]),
     )
     def owner_changes_the_configuration(self, rules, approve, on_failure):
+        self._carry_out_all()  # what was decided is carried out by the configuration that it was decided by
         self.config = self.config._replace(rules=RULES[rules], approve=approve, on_failure=on_failure)
 
     # What must hold
@@ -403,6 +403,7 @@ class World(RuleBasedStateMachine):
 
     def _check_2_recover(self, action):
         life = self._life(action.key)
+        assert self.last_document is not None, "recovered before this process knew what is there"
         assert life, "recovered an event for which nothing ran"
         assert not any(run.action.phase == "recover" and not run.lost for run in life), "recovered twice"
         holding = [event for event in self.last_document.events if event.affects(VM)]
@@ -416,8 +417,8 @@ class World(RuleBasedStateMachine):
 
     def _check_4_a_failed_poll_changes_nothing(self, before, after):
         assert all(after[key] == before[key] for key in after), "a failed poll changed an event"
-        gone = set(before) - set(after)
-        assert all(not before[key][1] for key in gone), "a failed poll made an event disappear"
+        gone = [event for key, (event, present, _impact) in before.items() if present and key not in after]
+        assert all(self._action(event) == "ignore" for event in gone), "a failed poll made an event disappear"
         self._carry_out_all()
         again, actions = engine.step(self.state, None, [], self._now(), self.config)
         assert (again, actions) == (self.state, []), "the same failed poll once more did something"

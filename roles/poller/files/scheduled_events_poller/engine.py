@@ -174,6 +174,7 @@ class _Turn:
         self._serial = state.serial
         self._incarnation = state.incarnation
         self._unnamed = state.unnamed
+        self._named: Dict[str, ScheduledEvent] = {}  # what the document of this turn holds of this VM
         self._now = now
         self._config = config
 
@@ -235,14 +236,13 @@ class _Turn:
             if self._gone_with_the_boot(entry, "recover"):
                 self._undo_recovery(key, back=any(event.key == key for event in mine))
         self._note_unnamed(sum(1 for event in mine if not event.key and self._action(event) != decisions.IGNORE))
-        named: Dict[str, ScheduledEvent] = {}
         for event in mine:
             if event.key:
-                named.setdefault(event.key, event)
-        for key, event in named.items():
+                self._named.setdefault(event.key, event)
+        for key, event in self._named.items():
             self._see(key, event)
         for key, entry in self.events.items():
-            if key not in named and entry.present:
+            if key not in self._named and entry.present:
                 self._set(key, present=False)
 
     def _undo_recovery(self, key: str, *, back: bool) -> None:
@@ -379,10 +379,16 @@ class _Turn:
 
     def _held_by_others(self, key: str) -> bool:
         """Whether another event holds this VM: one that is in the document, and that the owner does not ignore."""
+        # Also one that is back while its own recovery still runs, and that counts as gone until then.
+        there = {other: entry.event for other, entry in self.events.items() if entry.present}
+        there.update(self._named)
         return self._unnamed > 0 or any(
-            other != key and entry.present and (_ran(entry) or self._action(entry.event) != decisions.IGNORE)
-            for other, entry in self.events.items()
+            other != key and (self._action(event) != decisions.IGNORE or self._has_run(other))
+            for other, event in there.items()
         )
+
+    def _has_run(self, key: str) -> bool:
+        return key in self.events and _ran(self.events[key])
 
     def _begin(self, key: str, phase: str) -> None:
         entry = self.events[key]

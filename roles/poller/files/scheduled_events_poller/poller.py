@@ -211,6 +211,8 @@ class Poller:
         now = time.time()
         if self._failures:
             systemd.log(systemd.INFO, f"polling works again, after {self._failures} failed polls")
+        if self._failures or self._last_success is None:
+            self._next_heartbeat = 0.0
         self._complaints.pop("poll", None)
         self._failures, self._last_error, self._last_success = 0, "", now
         self._vm_name = polled.vm_name
