@@ -1,12 +1,14 @@
 # Copyright (c) 2026 The maintops.scheduled_events authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo test lint unit library emulator integration molecule emulator sanity galaxy changelog bench clean
+.PHONY: help demo test lint unit library emulator integration molecule sanity galaxy changelog bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
+# Where the collection is installed; what it depends on serves load balancers alone.
 COLLECTIONS := .nox/collections
 NOX := .venv/bin/nox
 
@@ -19,8 +21,8 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) >/dev/null
-	@$(RUN) demo/run
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
+	@$(RUN) python demo/run.py
 
 test: $(VENV) ## run every check and every test
 	@$(NOX)
@@ -42,7 +44,7 @@ molecule: $(VENV) ## the scenarios on test hosts with systemd, as root; SCENARIO
 changelog: ## write CHANGELOG.md anew from its fragments
 
 bench: $(VENV) ## measure against alternatives
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) >/dev/null
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
 	@missed=0; for benchmark in benchmarks/*.py; do \
 	    echo "== $$benchmark"; $(RUN) python "$$benchmark" || missed=1; \
 	done; exit $$missed

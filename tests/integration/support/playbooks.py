@@ -142,7 +142,7 @@ class Ansible:
         self,
         playbook: str | pathlib.Path | list[dict[str, Any]],
         *,
-        inventory: dict[str, Any] = LOCALHOST,
+        inventory: dict[str, Any] | None = None,
         extra_vars: dict[str, Any] | None = None,
         check: bool = False,
         options: tuple[str, ...] = (),
@@ -151,12 +151,17 @@ class Ansible:
         """Start ansible-playbook.
 
         :param playbook: a path, the full name of a playbook of the collection, or the plays themselves.
-        :param inventory: as a YAML inventory spells it.
+        :param inventory: as a YAML inventory spells it; without one, localhost alone.
         """
         directory = self._directory()
         if isinstance(playbook, list):
             playbook = self._write(directory / "playbook.yml", playbook)
-        command = ["ansible-playbook", str(playbook), "-i", self._write(directory / "inventory.yml", inventory)]
+        command = [
+            "ansible-playbook",
+            str(playbook),
+            "-i",
+            self._write(directory / "inventory.yml", inventory or LOCALHOST),
+        ]
         if extra_vars:
             command += ["-e", "@" + self._write(directory / "extra_vars.yml", extra_vars)]
         if check:

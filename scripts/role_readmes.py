@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # Copyright (c) 2026 The maintops.scheduled_events authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -62,7 +61,9 @@ def main() -> int:
         head, _begin, rest = before.partition(BEGIN)
         after = head + variables(role) + rest.partition(END)[2]
         if after != before and check:
-            complaints.append(f"{role.name}: README.md is not true to the argument specs; run scripts/role-readmes")
+            complaints.append(
+                f"{role.name}: README.md is not true to the argument specs; run python scripts/role_readmes.py"
+            )
         elif after != before:
             readme.write_text(after)
     print("\n".join(complaints), end="\n" if complaints else "")
