@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A host web1 with its files in a directory of its own, and balancers, all on this machine."""
+
+import tempfile
+import types
+from pathlib import Path
+
+import pytest
+from balanced import Host
+from haproxies import Backend, HAProxy
+
+
+@pytest.fixture
+def backend(tmp_path):
+    server = Backend(tmp_path / "etc" / "drained")
+    yield server
+    server.stop()
+
+
+@pytest.fixture
+def haproxy_fleet(ansible, backend, tmp_path):
+    """Two balancers with web1 in two backends each (and web2, which the role must not touch), and the host."""
+    servers = {"web1": backend.port, "web2": backend.port}
+    with tempfile.TemporaryDirectory(prefix="haproxy-") as base:
+        balancers = {}
+        try:
+            for name in ("lb1", "lb2"):
+                directory = Path(base) / name
+                directory.mkdir()
+                balancers[name] = HAProxy(directory, {"www": servers, "api": servers})
+            variables = {
+                "load_balancer_provider": "haproxy",
+                "load_balancer_haproxy_hosts": list(balancers),
+                "load_balancer_haproxy_become": False,
+                "load_balancer_drain_timeout": 20,
+                "load_balancer_return_timeout": 20,
+            }
+            own = {name: {"load_balancer_haproxy_socket": str(each.socket)} for name, each in balancers.items()}
+            yield types.SimpleNamespace(host=Host(ansible, tmp_path, variables, balancers=own), **balancers)
+        finally:
+            for balancer in balancers.values():
+                balancer.stop()
+
+
+@pytest.fixture
+def probed_host(ansible, backend, tmp_path):
+    """A host whose health endpoint honours the flag."""
+    variables = {
+        "load_balancer_provider": "health_probe",
+        "load_balancer_probe_flag": str(backend.flag),
+        "load_balancer_probe_url": f"http://127.0.0.1:{backend.port}/healthz",
+        "load_balancer_probe_interval": 0.1,
+        "load_balancer_ports": [backend.port],
+        "load_balancer_drain_timeout": 20,
+        "load_balancer_return_timeout": 5,
+    }
+    return Host(ansible, tmp_path, variables)

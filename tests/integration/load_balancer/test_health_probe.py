@@ -1,0 +1,81 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The role load_balancer with a health endpoint that honours its flag."""
+
+import socket
+
+from emulation import ask
+
+
+def health(backend):
+    return ask(f"http://127.0.0.1:{backend.port}", "GET", "/healthz")[0]
+
+
+def changed(run):
+    return [task.task for task in run.tasks if task.result.get("changed")]
+
+
+def test_the_probe_fails_while_the_host_is_drained(probed_host, backend):
+    probed_host.run("drained")
+    assert health(backend) == 503
+    assert backend.flag.stat().st_mode & 0o777 == 0o644
+    assert changed(probed_host.run("drained")) == []
+    probed_host.run("active")
+    assert health(backend) == 200
+    assert not probed_host.marker.exists()
+    assert changed(probed_host.run("active")) == []
+
+
+def test_a_flag_that_an_operator_raised_stays(probed_host, backend):
+    backend.flag.parent.mkdir()
+    backend.flag.touch()
+    probed_host.run("drained")
+    assert "stays out" in probed_host.run("active").output
+    assert health(backend) == 503
+
+
+def test_a_host_that_is_drained_for_two_comes_back_when_both_are_done(probed_host, backend):
+    probed_host.run("drained", load_balancer_holder="first")
+    probed_host.run("drained", load_balancer_holder="second")
+    assert "stays drained for second" in probed_host.run("active", load_balancer_holder="first").output
+    assert health(backend) == 503
+    probed_host.run("active", load_balancer_holder="first")  # again, and nothing happens
+    assert health(backend) == 503
+    probed_host.run("active", load_balancer_holder="second")
+    assert health(backend) == 200
+
+
+def test_it_names_the_peers_of_connections_that_are_left(probed_host, backend):
+    with socket.create_connection(("127.0.0.1", backend.port)) as connection:
+        run = probed_host.run("drained", rc=2, load_balancer_drain_timeout=1)
+        peer = f"127.0.0.1:{connection.getsockname()[1]}"
+        assert f"after 1 s it still has 1 on port {backend.port}, from {peer}" in " ".join(run.output.split())
+        run = probed_host.run("drained", load_balancer_drain_timeout=1, load_balancer_on_timeout="continue")
+        assert peer in run.output
+
+
+def test_an_endpoint_that_does_not_honour_the_flag_is_named(probed_host, tmp_path):
+    elsewhere = str(tmp_path / "elsewhere" / "drained")
+    run = probed_host.run("drained", rc=2, load_balancer_probe_flag=elsewhere)
+    assert f"/healthz answers 200 although {elsewhere} is there" in " ".join(run.output.split())
+
+
+def test_a_host_that_does_not_answer_is_not_back(probed_host, closed_port):
+    probed_host.run("drained")
+    run = probed_host.run(
+        "active", rc=2, load_balancer_probe_url=f"{closed_port}/healthz", load_balancer_return_timeout=1
+    )
+    assert "/healthz does not answer 200 although" in run.output
+    assert probed_host.holders() == ["operator"]  # so that a second run goes on
+
+
+def test_check_mode_changes_nothing_on_a_host_that_was_never_drained(probed_host, backend):
+    assert "Raise the flag" in " ".join(changed(probed_host.run("drained", check=True)))
+    assert not probed_host.marker.exists()
+    assert health(backend) == 200
+    probed_host.run("active", check=True)
+    probed_host.run("drained")
+    probed_host.run("active", check=True)
+    assert health(backend) == 503

@@ -1,0 +1,57 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The role load_balancer with tasks of the user's own."""
+
+import json
+
+import pytest
+from balanced import Host
+
+
+@pytest.fixture
+def host(ansible, tmp_path):
+    """A host that is "in" or "out", as the file place says."""
+    place = tmp_path / "place"
+    place.write_text("in")
+
+    def tasks(name, *content):
+        (tmp_path / name).write_text(json.dumps(content))
+        return str(tmp_path / name)
+
+    def write(content):
+        return {"name": "Write", "ansible.builtin.copy": {"dest": str(place), "content": content, "mode": "0644"}}
+
+    look = {
+        "name": "Look",
+        "ansible.builtin.set_fact": {"load_balancer_found": f"{{{{ lookup('ansible.builtin.file', '{place}') }}}}"},
+    }
+    variables = {
+        "load_balancer_provider": "tasks",
+        "load_balancer_find_tasks": tasks("find.yml", look),
+        "load_balancer_drain_tasks": tasks("out.yml", write("out")),
+        "load_balancer_return_tasks": tasks("in.yml", write("{{ load_balancer_found }}")),
+    }
+    host = Host(ansible, tmp_path, variables)
+    host.place = place
+    return host
+
+
+@pytest.mark.parametrize("before", ["in", "out"])
+def test_the_tasks_take_the_host_out_and_bring_it_back_to_what_was_found(host, before):
+    host.place.write_text(before)
+    host.run("drained")
+    host.run("drained")
+    assert host.place.read_text() == "out"
+    host.run("active")
+    assert host.place.read_text() == before
+    host.place.write_text("elsewhere")
+    host.run("active")  # nothing to put back
+    assert host.place.read_text() == "elsewhere"
+
+
+def test_missing_tasks_are_refused(host):
+    run = host.run("drained", rc=2, load_balancer_return_tasks="in.yml")
+    assert "expected the absolute path of a tasks file" in " ".join(run.output.split())
+    assert not host.marker.exists()

@@ -1,0 +1,120 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""HAProxy, in a process of its own on loopback, and web servers behind it."""
+
+import csv
+import http.server
+import pathlib
+import socket
+import subprocess
+import threading
+
+from emulation import until
+
+CONFIGURATION = """\
+global
+    stats socket {socket} mode 600 level admin
+defaults
+    mode http
+    timeout connect 2s
+    timeout client 60s
+    timeout server 60s
+    default-server inter 200ms fall 2 rise 1 check
+"""
+SECTION = """\
+listen {name}
+    bind 127.0.0.1:{port}
+    option httpchk GET /healthz
+"""
+
+
+class Backend:
+    """A web server on loopback. A GET of /slow is answered once ``release`` is called.
+
+    :param flag: as long as this file is there, /healthz answers 503.
+    """
+
+    def __init__(self, flag: pathlib.Path) -> None:
+        self.flag = flag
+        self._released = threading.Event()
+        backend = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def do_GET(self) -> None:
+                if self.path == "/slow":
+                    backend._released.wait(60)
+                self.send_response(503 if self.path == "/healthz" and backend.flag.exists() else 200)
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_arguments: object) -> None:
+                pass
+
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server.daemon_threads = True
+        self.port = self._server.server_port
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    def release(self) -> None:
+        """Answer the slow requests."""
+        self._released.set()
+
+    def stop(self) -> None:
+        """End it."""
+        self.release()
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class HAProxy:
+    """A running HAProxy.
+
+    :param directory: for its files; short, since the path of a socket is.
+    :param backends: name of each backend → name of each server → its port.
+    """
+
+    def __init__(self, directory: pathlib.Path, backends: dict[str, dict[str, int]]) -> None:
+        self.socket = directory / "admin.sock"
+        self.ports = {name: free_port() for name in backends}
+        configuration = CONFIGURATION.format(socket=self.socket)
+        for name, servers in backends.items():
+            configuration += SECTION.format(name=name, port=self.ports[name])
+            configuration += "".join(f"    server {server} 127.0.0.1:{port}\n" for server, port in servers.items())
+        path = directory / "haproxy.cfg"
+        path.write_text(configuration)
+        self._process = subprocess.Popen(["haproxy", "-db", "-q", "-f", str(path)], stdin=subprocess.DEVNULL)
+        until(lambda: self.socket.exists() or self._process.poll() is not None, what="the start of HAProxy")
+        assert self._process.poll() is None, "HAProxy did not start: see its messages above"
+
+    def command(self, line: str) -> str:
+        """Send a command to its socket, as an operator does; the answer."""
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(str(self.socket))
+            connection.sendall(line.encode() + b"\n")
+            with connection.makefile() as stream:
+                return stream.read()
+
+    def status(self) -> dict[str, str]:
+        """Status of each server, by backend/server."""
+        rows = csv.DictReader(self.command("show stat").removeprefix("# ").splitlines())
+        return {
+            f"{row['pxname']}/{row['svname']}": row["status"]
+            for row in rows
+            if row["svname"] not in ("FRONTEND", "BACKEND")
+        }
+
+    def stop(self) -> None:
+        """End the process."""
+        self._process.kill()
+        self._process.wait()
+
+
+def free_port() -> int:
+    """A TCP port of loopback that is free now."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        return holder.getsockname()[1]
