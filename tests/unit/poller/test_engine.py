@@ -141,6 +141,14 @@ def test_a_cancelled_event_is_recovered_after_its_hooks_have_ended():
     assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
 
 
+def test_a_recovery_waits_for_a_document_that_still_says_so():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document())
+    assert vm.step(None, ok(run("prepare", 1))) == []
+    assert vm.step(document(event(OTHER_ID))) == [run("prepare", 2, OTHER_ID)]
+
+
 def test_two_events_in_a_row_are_both_recovered_once_the_second_is_gone():
     vm = Engine()
     vm.step(document(event()))

@@ -27,12 +27,12 @@ from scheduled_events_poller import engine  # noqa: E402
 from scheduled_events_poller.state import State, dump  # noqa: E402
 from scheduled_events_poller.state import parse as parse_state  # noqa: E402
 
-EXAMPLES = int(os.environ.get("ENGINE_PROPERTY_EXAMPLES", "600"))
+EXAMPLES = int(os.environ.get("ENGINE_PROPERTY_EXAMPLES", "500"))
 STEPS = int(os.environ.get("ENGINE_PROPERTY_STEPS", "60"))
 LEAST_STEPS = 10000
 
 VM = "vm1"
-IDS = [f"AAAAAAAA-0000-0000-0000-00000000000{number}" for number in range(4)]
+IDS = [f"AAAAAAAA-0000-0000-0000-00000000000{number}" for number in range(3)]
 START = 1000000000.0
 
 MINE_ALONE, MINE_LED, MINE_AMONG, OTHERS, NOBODY = ["VM1"], ["vm1", "vm10"], ["vm10", "vm1"], ["vm10"], []
@@ -88,6 +88,7 @@ class World(RuleBasedStateMachine):
         self.pending = []  # actions decided, not carried out
         self.tries = {}  # key: monotonic time of the last attempt to acknowledge, by this process
         self.approval_results = []
+        self.accepted = set()  # keys, as far as the engine was told
         self.answers = []  # of the service to the next acknowledgements, the last first
         self.over = {}  # key: number of runs when it was over last
         self.seen_started = set()
@@ -172,6 +173,21 @@ class World(RuleBasedStateMachine):
         self._step(self.documents[-1])
 
     @rule()
+    def poll_until_hooks_have_ended(self):
+        self._step(self.documents[-1])
+        self._carry_out_all()
+        for run in self.runs.values():
+            if run.running:
+                self._end_hooks(run, "ok")
+        self._step(self.documents[-1])
+
+    @rule()
+    def service_removes_all(self):
+        self.azure = {}
+        self._announce()
+        self._step(self.documents[-1])
+
+    @rule()
     def poll_is_repeated(self):
         self._step(self.documents[-1])
         self._step(self.documents[-1])
@@ -197,6 +213,11 @@ class World(RuleBasedStateMachine):
         self._carry_out_all()
         results = self._read_results()
         before = self.state
+        self.accepted |= {
+            result.key
+            for result in results
+            if isinstance(result, engine.ApprovalResult) and result.accepted and result.key in before.events
+        }
         self.state, actions = engine.step(before, document, results, self._now(), self.config)
         self.approval_results = []
         self._persist()
@@ -211,6 +232,7 @@ class World(RuleBasedStateMachine):
             if key not in self.state.events:
                 self.seen_started.discard(key)
                 self.tries.pop(key, None)
+                self.accepted.discard(key)
                 self.over[key] = len(self.runs)
         for action in self.pending:
             if isinstance(action, engine.RunHooks):
@@ -270,6 +292,7 @@ class World(RuleBasedStateMachine):
         last = self.tries.get(action.key)
         assert last is None or self.monotonic - last >= engine.FIRST_PAUSE, "acknowledging hammers the service"
         self.tries[action.key] = self.monotonic
+        assert action.key not in self.accepted, "acknowledged again what was accepted"
         answer = self.answers.pop() if self.answers else "accepted"
         event = self.documents[-1].find(action.key)  # read right before
         if event is None or not engine.may_approve(event, self.config):
@@ -348,6 +371,8 @@ class World(RuleBasedStateMachine):
         for name, run in self.runs.items():
             if name in known:  # whatever became of it, nobody has read it, and /run is empty
                 run.lost, run.result = True, None
+                if run.action.phase == "recover":
+                    self.accepted.discard(run.action.key)  # all of this event begins anew
         self.poller_crashes()
         self.boots += 1
         self.wall += downtime
@@ -486,6 +511,7 @@ class World(RuleBasedStateMachine):
         self._announce()
         self._run_dry()
         assert not self.state.events, "events are left that nobody needs any more"
+        self._check_3_no_request_is_forgotten()
         for key in {run.action.key for run in self.runs.values()}:
             phases = [run for run in self.runs.values() if run.action.key == key and run.action.phase != "failed"]
             self._check_2_and_7_each_life_ends_with_one_recovery("".join(run.letter for run in phases))
@@ -506,6 +532,10 @@ class World(RuleBasedStateMachine):
             return  # it started before it could be prepared
         prepare = entry.runs["prepare"]
         assert prepare.outcome != "running", "preparation does not come to an end"
+
+    def _check_3_no_request_is_forgotten(self):
+        forgotten = [run.action.request_id for run in self.runs.values() if not run.asked and not run.lost]
+        assert not forgotten, "hooks were never asked for"
 
     def _check_2_and_7_each_life_ends_with_one_recovery(self, letters):
         if "recover" in self.config.hooks:

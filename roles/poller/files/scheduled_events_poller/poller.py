@@ -136,7 +136,7 @@ class Poller:
 
         handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: reload}
         before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        wake_fd = signal.set_wakeup_fd(self._wake_start, warn_on_full_buffer=False)
+        wake_fd = signal.set_wakeup_fd(self._wake_start)
         try:
             yield
         finally:
