@@ -117,7 +117,7 @@ def integration(session: nox.Session) -> None:
     """Playbooks against the emulator, with the collection as a user installs it."""
     session.run("scripts/install-commands", "haproxy", "socat", external=True)
     install(session, "integration")
-    run_pytest(session, "tests/integration", ANSIBLE_COLLECTIONS_PATH=installed_collection(session))
+    run_pytest(session, "--durations=10", "tests/integration", ANSIBLE_COLLECTIONS_PATH=installed_collection(session))
 
 
 @nox.session
