@@ -145,10 +145,14 @@ def measure_waiting(emulator, directory, seconds, host_vars):
         emulator.endpoints["loops"],
         register="answer",
         until="answer.json.Events | length > 0",
-        retries=10 * int(seconds) + 100,
+        retries=int(seconds) + 60,
         delay=1,
     )
-    wait = {f"{COLLECTION}.scheduled_events_wait": {"endpoint": emulator.endpoints["waits"], "state": "present"}}
+    # With their limits both end by themselves, should no event come.
+    endpoint = emulator.endpoints["waits"]
+    wait = {
+        f"{COLLECTION}.scheduled_events_wait": {"endpoint": endpoint, "state": "present", "timeout": int(seconds) + 120}
+    }
     running = {
         "sleep": start("sleep", {"ansible.builtin.wait_for": {"timeout": int(seconds)}}),
         "wait": start("wait", wait),
