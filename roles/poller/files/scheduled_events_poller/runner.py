@@ -25,6 +25,7 @@ import stat
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
@@ -484,13 +485,15 @@ def _execute(path: str, job: Job, deadline: Deadline, output: IO[bytes]) -> Opti
             )
         except OSError as error:
             raise HookRefused(f"it cannot be started: {_start_error(error, path)}") from error
-        while process.returncode is None:
+        # Popen.wait with a timeout looks only every 50 ms, of which the acknowledgement would be late.
+        end = threading.Thread(target=process.wait, daemon=True)
+        end.start()
+        while end.is_alive():
             left = deadline.left()
             if left <= 0:
                 _end(process)
                 return None
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=min(left, 1.0))  # a jump of the clock is seen within a second
+            end.join(timeout=min(left, 1.0))  # a jump of the clock is seen within a second
         return int(process.returncode)
 
 
