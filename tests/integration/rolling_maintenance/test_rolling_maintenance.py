@@ -1,0 +1,169 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook rolling_maintenance, with hosts that are all on this machine and share an availability set."""
+
+import json
+import pathlib
+
+import pytest
+from emulation import until
+
+TASKS = pathlib.Path(__file__).parent / "tasks"
+PLAYBOOK = "maintops.scheduled_events.rolling_maintenance"
+GONE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
+
+
+class Hosts:
+    """The hosts of one emulator, each with a directory where its tasks leave their traces."""
+
+    def __init__(self, emulator, ansible, directory):
+        self.emulator, self.ansible, self.directory = emulator, ansible, directory
+        for name in emulator.endpoints:
+            (directory / name).mkdir()
+
+    def start(self, *, check=False, host_vars=None, serial=1, **variables):
+        inventory = self.emulator.inventory(
+            maintenance_endpoint=lambda name: self.emulator.endpoints[name],
+            vm_directory=lambda name: str(self.directory / name),
+        )
+        for name, more in (host_vars or {}).items():
+            inventory["all"]["hosts"][name].update(more)
+        inventory["all"]["vars"] = {
+            "maintenance_become": False,
+            "maintenance_load_balancer": False,
+            "maintenance_state_directory": "{{ vm_directory }}/state",
+            "maintenance_tasks": str(TASKS / "maintain.yml"),
+            "maintenance_reboot": "never",
+            "maintenance_reboot_tasks": str(TASKS / "reboot.yml"),
+            "maintenance_gate_timeout": 60,
+            "maintenance_settle": 0,
+            # Where the gate looks for the flag; there is none on this machine.
+            "load_balancer_probe_flag": "{{ vm_directory }}/drained",
+            **variables,
+        }
+        serial = {"maintenance_serial": serial}  # a play reads it before it knows any host
+        return self.ansible.start_playbook(PLAYBOOK, inventory=inventory, check=check, extra_vars=serial)
+
+    def run(self, *, rc=0, **how):
+        run = self.start(**how).result()
+        assert run.rc == rc, run.output
+        return run
+
+    def maintained(self):
+        """The hosts that were maintained since the last call, in order."""
+        paths = [self.directory / name / "maintained" for name in self.emulator.endpoints]
+        times = {path.parent.name: float(path.read_text()) for path in paths if path.exists()}
+        for name in times:
+            (self.directory / name / "maintained").unlink()
+        return sorted(times, key=times.get)
+
+    def marked(self):
+        return [
+            name for name in self.emulator.endpoints if (self.directory / name / "state/maintenance-under-way").exists()
+        ]
+
+
+def says(run, text):
+    return " ".join(text.split()) in " ".join(run.output.split())
+
+
+@pytest.fixture
+def hosts_of(fleet, ansible, tmp_path):
+    def start(*names, options=("--rate-limit", "0")):
+        return Hosts(fleet(*names, options=options), ansible, tmp_path)
+
+    return start
+
+
+def test_the_fleet_is_maintained_one_after_the_other(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    run = hosts.run()
+    assert hosts.maintained() == ["web1", "web2"]
+    assert hosts.marked() == []
+    assert says(run, "web1: goes ahead")
+
+
+def test_a_failed_host_stops_the_run_and_the_next_run_takes_up_where_it_stopped(hosts_of):
+    hosts = hosts_of("web1", "web2", "web3", "web4")
+    run = hosts.run(rc=2, serial=2, maintenance_max_unavailable="50%", broken=["web1"])
+    assert hosts.maintained() in (["web1", "web2"], ["web2", "web1"])
+    assert says(run, "web1 failed or was lost, so no further host is taken down")
+    hosts.run()
+    assert hosts.maintained() == ["web1", "web3", "web4"]
+    hosts.run(serial=2, maintenance_max_unavailable=2)  # all were done: a new round
+    assert len(hosts.maintained()) == 4
+
+
+def test_the_gate_is_shut_while_an_event_names_a_neighbour_and_for_the_settling_time(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    event_id = hosts.emulator.schedule("Reboot", "web2", notice=900)
+    started = hosts.start(maintenance_settle=3)
+    until(lambda: hosts.emulator.polls("web2")["polls"] >= 2, what="a second look of the gate")
+    assert hosts.maintained() == []
+    assert hosts.marked() in ([], ["web1"])
+    hosts.emulator.cancel(event_id)
+    run = started.result()
+    assert run.rc == 0, run.output
+    assert says(run, "web1: waits for web2 (Reboot Scheduled")
+    assert "since an event has left" in run.output
+    assert hosts.maintained() == ["web1", "web2"]
+
+
+def test_a_budget_that_allows_it_opens_the_gate_beside_an_event(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    hosts.emulator.schedule("Reboot", "web2", notice=900)
+    run = hosts.run(maintenance_max_unavailable=2, maintenance_on_event="skip")
+    assert hosts.maintained() == ["web1"]
+    assert says(run, "(web2 is left out, for its event)")
+
+
+def test_the_gate_gives_up_and_says_what_it_waited_for(hosts_of):
+    hosts = hosts_of("web1", "web2", "web3")
+    (hosts.directory / "web2" / "drained").touch()
+    run = hosts.run(rc=2, maintenance_gate_timeout=2, host_vars={"web3": GONE})
+    assert says(run, "The gate stayed shut for 2 s: web1 waits for web2 (drained); web3 (cannot be reached)")
+    assert hosts.maintained() == []
+    assert hosts.marked() == []
+
+
+@pytest.mark.parametrize(
+    ("on_event", "rc", "maintained"), [("fail", 2, []), ("skip", 0, ["web2"]), ("respond", 0, ["web1", "web2"])]
+)
+def test_a_host_with_an_event_of_its_own(hosts_of, on_event, rc, maintained):
+    hosts = hosts_of("web1", "web2")
+    hosts.emulator.schedule("Reboot", "web1", notice=900, started_for=1)
+    hosts.run(rc=rc, maintenance_on_event=on_event, maintenance_max_unavailable=2)
+    assert hosts.maintained() == maintained
+    assert len(hosts.emulator.posts()) == (on_event == "respond")
+
+
+def test_check_mode_tells_the_plan_and_changes_nothing(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    hosts.emulator.schedule("Reboot", "web2", notice=900)
+    run = hosts.run(check=True)
+    assert says(run, "web1: would wait for web2 (Reboot Scheduled")
+    assert says(run, "web2: would wait for web2 (Reboot Scheduled")
+    assert hosts.maintained() == []
+    assert list((hosts.directory / "web1").iterdir()) == []
+
+
+def test_a_reboot_comes_when_it_is_asked_for_or_needed(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    needed = {"web2": {"maintenance_reboot": "if_needed", "maintenance_reboot_needed": True}}
+    hosts.run(maintenance_reboot="never", host_vars=needed)
+    assert [(hosts.directory / name / "rebooted").exists() for name in ("web1", "web2")] == [False, True]
+
+
+def test_a_budget_that_allows_nothing_is_refused(hosts_of):
+    run = hosts_of("web1").run(rc=2, maintenance_max_unavailable="50%")
+    assert says(run, "maintenance_max_unavailable is 50%, which allows none of 1 hosts")
+
+
+def test_the_record_of_a_host_is_not_for_others_to_read(hosts_of):
+    hosts = hosts_of("web1")
+    hosts.run()
+    record = hosts.directory / "web1" / "state" / "maintenance.json"
+    assert record.stat().st_mode & 0o777 == 0o600
+    assert json.loads(record.read_text())["round"] == 1
