@@ -225,7 +225,8 @@ class World(RuleBasedStateMachine):
         if document is not None:
             self.last_document = document
             mine = [event for event in document.events if event.affects(VM) and event.key]
-            self.seen_started |= {event.key for event in mine if event.event_status == "Started"}
+            started = {event.key for event in mine if event.event_status == "Started"}
+            self.seen_started |= started & set(self.state.events)
             self._check_5_no_event_waits_for_another(mine, before)
             self._check_8_without_hooks_it_is_acknowledged_at_once(mine)
         for key in before.events:
@@ -372,7 +373,9 @@ class World(RuleBasedStateMachine):
             if name in known:  # whatever became of it, nobody has read it, and /run is empty
                 run.lost, run.result = True, None
                 if run.action.phase == "recover":
-                    self.accepted.discard(run.action.key)  # all of this event begins anew
+                    # Should the event be back, all of it begins anew.
+                    self.accepted.discard(run.action.key)
+                    self.seen_started.discard(run.action.key)
         self.poller_crashes()
         self.boots += 1
         self.wall += downtime
