@@ -134,6 +134,13 @@ def test_started_without_scheduled_runs_started_hooks_and_recovers_and_is_never_
     assert vm.step(document()) == [run("recover", 2)]
 
 
+def test_started_hooks_wait_for_the_end_of_the_prepare_hooks_of_the_same_event():
+    vm = Engine()
+    vm.step(document(event()))
+    assert vm.step(document(event(status="Started"))) == []
+    assert vm.step(None, ok(run("prepare", 1))) == [run("started", 2)]
+
+
 def test_a_cancelled_event_is_recovered_after_its_hooks_have_ended():
     vm = Engine()
     vm.step(document(event()))

@@ -27,7 +27,7 @@ from scheduled_events_poller import engine  # noqa: E402
 from scheduled_events_poller.state import State, dump  # noqa: E402
 from scheduled_events_poller.state import parse as parse_state  # noqa: E402
 
-EXAMPLES = int(os.environ.get("ENGINE_PROPERTY_EXAMPLES", "500"))
+EXAMPLES = int(os.environ.get("ENGINE_PROPERTY_EXAMPLES", "1500"))
 STEPS = int(os.environ.get("ENGINE_PROPERTY_STEPS", "60"))
 LEAST_STEPS = 10000
 
