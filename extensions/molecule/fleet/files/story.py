@@ -1,0 +1,260 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The fleet under load while Azure and the operator take its hosts: story.py short|long PREFIX.
+
+PREFIX begins the names of the containers; FLEET_INVENTORIES names the inventories. Prints the figures, and fails if a
+request was lost with the collection, if none was lost without it, or if the budget was exceeded.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import random
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from typing import Any, NamedTuple
+
+VMS = ["web1", "web2", "web3", "web4"]
+BALANCERS = ["lb1", "lb2"]
+BUDGET = 2
+LIMIT = 900  # seconds after which any one command is ended
+
+
+class Form(NamedTuple):
+    """``requests``: at least so many with the collection, in each part; ``rate``: requests per second."""
+
+    vms: list[str]
+    requests: int
+    rate: int
+    rolling_runs: int
+
+
+FORMS = {
+    "short": Form(["web1", "web2"], 3_000, 100, 1),
+    "long": Form(VMS, 100_000, 400, 20),
+}
+
+
+class Hosts:
+    """The containers, by the names that the inventory gives them."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix
+
+    def run(self, host: str, *command: str) -> str:
+        """Run a command on a host; its output."""
+        return self._podman("exec", f"{self._prefix}-{host}", *command)
+
+    def start(self, host: str, unit: str, *command: str) -> None:
+        """Start a command on a host in the background."""
+        self.run(host, "systemd-run", "--quiet", "--collect", f"--unit={unit}", *command)
+
+    def stop(self, host: str, unit: str) -> None:
+        """End it."""
+        self.run(host, "systemctl", "stop", unit)
+
+    def restart(self, host: str) -> None:
+        """What the platform does to a VM."""
+        self._podman("restart", f"{self._prefix}-{host}")
+
+    def address(self, host: str) -> str:
+        """Its address on the test network."""
+        return self.run(host, "hostname", "--all-ip-addresses").split()[0]
+
+    def emulator(self, *arguments: str) -> Any:
+        """What the emulator answers to its command."""
+        output = self.run("azure", "scheduled-events-emulator", "--json", *arguments)
+        return json.loads(output) if output.strip() else None
+
+    @staticmethod
+    def _podman(*arguments: str) -> str:
+        done = subprocess.run(["podman", *arguments], capture_output=True, text=True, timeout=LIMIT, check=False)
+        if done.returncode:
+            raise RuntimeError(f"podman {' '.join(arguments)}: {done.stderr}{done.stdout}")
+        return done.stdout
+
+
+class Platform(threading.Thread):
+    """Restarts the container of each VM whose Reboot or Redeploy has started."""
+
+    def __init__(self, hosts: Hosts) -> None:
+        super().__init__(daemon=True)
+        self._hosts, self._ended = hosts, threading.Event()
+        self._seen = max([entry["seq"] for entry in hosts.emulator("log")["log"]], default=0)
+        self.restarts: list[str] = []
+
+    def run(self) -> None:
+        while not self._ended.wait(0.5):
+            for entry in self._hosts.emulator("log")["log"]:
+                if entry["seq"] > self._seen:
+                    self._seen = entry["seq"]
+                    if entry["kind"] == "started":
+                        for vm in entry["vms"]:
+                            self._hosts.restart(vm)
+                            self.restarts.append(vm)
+
+    def end(self) -> None:
+        self._ended.set()
+        self.join(LIMIT)
+
+
+class Story:
+    """The parts of the story."""
+
+    def __init__(self, form: Form, hosts: Hosts) -> None:
+        self._form, self._hosts = form, hosts
+        self._urls = [f"http://{hosts.address(name)}:{port}" for name in BALANCERS for port in (80, 8080)]
+        self._inventories = os.environ["FLEET_INVENTORIES"].split(":")
+        self._logs, self._started = pathlib.Path(tempfile.mkdtemp(prefix="fleet-")), 0
+        print(f"What the playbooks say is in {self._logs}", flush=True)
+
+    def playbook(self, name: str, *options: str) -> subprocess.Popen[bytes]:
+        """Start a playbook of the collection."""
+        self._started += 1
+        log = self._logs / f"{self._started}-{name}.txt"
+        inventories = [word for path in self._inventories for word in ("-i", path)]
+        return subprocess.Popen(
+            ["ansible-playbook", f"maintops.scheduled_events.{name}", *inventories, *options],
+            stdin=subprocess.DEVNULL,
+            stdout=log.open("w"),
+            stderr=subprocess.STDOUT,
+        )
+
+    def respond(self) -> subprocess.Popen[bytes]:
+        return self.playbook("respond", "-e", "respond_hosts=vms")
+
+    @contextlib.contextmanager
+    def load(self, least: int = 0):
+        """Load while the block runs, and until ``least`` requests are made; then the dict that it gives is filled."""
+        result: dict[str, Any] = {}
+        began = time.monotonic()
+        command = ["/root/load.py", "/root/load.json", str(self._form.rate), "7200", *self._urls]
+        self._hosts.start("azure", "fleet-load", *command)
+        for balancer in BALANCERS:
+            self._hosts.start(balancer, "fleet-sample", "/root/sample.py", "/root/sample.json", "7200")
+        try:
+            yield result
+            time.sleep(max(0.0, least / self._form.rate * 1.1 - (time.monotonic() - began)))
+        finally:
+            self._hosts.stop("azure", "fleet-load")
+            for balancer in BALANCERS:
+                self._hosts.stop(balancer, "fleet-sample")
+        samples = [json.loads(self._hosts.run(balancer, "cat", "/root/sample.json")) for balancer in BALANCERS]
+        result.update(json.loads(self._hosts.run("azure", "cat", "/root/load.json")))
+        result["most_out"] = max(sample["most_out"] for sample in samples)
+        result["seconds"] = round(time.monotonic() - began)
+
+    def schedule(self, number: int, vm: str, notice: int) -> None:
+        kind = ("Redeploy", "Reboot")[number % 2]
+        self._hosts.emulator("schedule", kind, vm, "--notice", str(notice), "--started-for", "15")
+
+    def until_quiet(self) -> None:
+        """Wait until no event is left and every server is up."""
+        give_up_at = time.monotonic() + LIMIT
+        while self._hosts.emulator("state")["events"] or self.out():
+            if time.monotonic() > give_up_at:
+                raise RuntimeError(f"not quiet after {LIMIT} s; out: {self.out()}")
+            time.sleep(1)
+
+    def out(self) -> list[str]:
+        """The servers that some balancer says are not up."""
+        rows = [
+            (balancer, line.split(","))
+            for balancer in BALANCERS
+            for line in self._hosts.run(
+                balancer, "sh", "-c", "echo show stat | socat -t 10 STDIO /run/haproxy/admin.sock"
+            ).splitlines()
+        ]
+        return [
+            f"{lb} {row[0]}/{row[1]} {row[17]}"
+            for lb, row in rows
+            if len(row) > 17 and row[1] in VMS and row[17] != "UP"
+        ]
+
+    def platform_with_respond(self) -> dict[str, Any]:
+        """The platform takes one VM after the other, and the controller responds."""
+        platform = Platform(self._hosts)
+        platform.start()
+        with self.load(self._form.requests) as result:
+            for number, vm in enumerate(self._form.vms):
+                self.schedule(number, vm, notice=600)
+                expect_success(self.respond())
+                self.until_quiet()
+        platform.end()
+        expect(platform.restarts == self._form.vms, f"the platform restarted {platform.restarts}")
+        return result
+
+    def platform_alone(self) -> dict[str, Any]:
+        """The same, and nobody responds."""
+        platform = Platform(self._hosts)
+        platform.start()
+        with self.load() as result:
+            for number, vm in enumerate(self._form.vms):
+                self.schedule(number, vm, notice=1)
+                time.sleep(5)
+                self.until_quiet()
+        platform.end()
+        return result
+
+    def rolling(self) -> dict[str, Any]:
+        """A rolling maintenance, an event at a random moment, and a controller that responds."""
+        platform = Platform(self._hosts)
+        platform.start()
+        chance = random.SystemRandom()
+        with self.load() as result:
+            rolling = self.playbook("rolling_maintenance", "-e", "maintenance_hosts=vms")
+            event_at = time.monotonic() + chance.uniform(0, 120)
+            result["event"] = vm = chance.choice(VMS)
+            scheduled = False
+            while rolling.poll() is None or not scheduled:
+                if not scheduled and time.monotonic() >= event_at:
+                    self.schedule(0, vm, notice=600)
+                    scheduled = True
+                if scheduled and self._hosts.emulator("state")["events"]:
+                    responding = self.respond()
+                    responding.wait(LIMIT)  # a host that reboots just then is taken up by the next run
+                time.sleep(1)
+            expect_success(rolling)
+            expect_success(self.respond())
+            self.until_quiet()
+        platform.end()
+        return result
+
+
+def expect_success(process: subprocess.Popen[bytes]) -> None:
+    rc = process.wait(LIMIT)
+    if rc:
+        raise RuntimeError(f"{process.args} ended with {rc}; what it said is in the directory printed above")
+
+
+def expect(truth: bool, otherwise: str) -> None:
+    """End with this message unless it is true."""
+    if not truth:
+        sys.exit(otherwise)
+
+
+def main() -> None:
+    form = FORMS[sys.argv[1]]
+    story = Story(form, Hosts(sys.argv[2]))
+    story.until_quiet()
+    parts = {"platform, with respond": story.platform_with_respond(), "platform, alone": story.platform_alone()}
+    for number in range(form.rolling_runs):
+        parts[f"rolling maintenance {number + 1}"] = story.rolling()
+    for name, result in parts.items():
+        print(f"{name}: {json.dumps(result)}")
+    for name, result in parts.items():
+        if name == "platform, alone":
+            expect(result["failed"] > 0, "no request was lost without the collection, so this shows nothing")
+        else:
+            expect(result["failed"] == 0, f"{name}: requests were lost")
+            expect(result["most_out"] <= BUDGET, f"{name}: more than {BUDGET} servers were out")
+
+
+if __name__ == "__main__":
+    main()
