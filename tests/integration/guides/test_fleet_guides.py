@@ -54,6 +54,7 @@ class Web:
         )["all"]["hosts"]
         state = "{{ vm_directory }}/state"
         own = {f"{role}_state_directory": state for role in ("maintenance", "respond", "load_balancer")}
+        own["ansible_become"] = False
         return {"all": {"children": {"web": {"hosts": hosts, "vars": own}, **groups}}}
 
     def traces(self, name):
@@ -62,7 +63,7 @@ class Web:
 
 def test_gate_a_rolling_patch(ansible, web):
     web.emulator.schedule("Reboot", "web2", notice=900)
-    variables = {"maintenance_become": False, "maintenance_load_balancer": False, "maintenance_max_unavailable": 2}
+    variables = {"maintenance_load_balancer": False, "maintenance_max_unavailable": 2}
     run = ansible.run_playbook(web.playbook("gate-a-rolling-patch.md"), inventory=web.inventory(), extra_vars=variables)
     assert run.rc == 0, run.output
     assert web.traces("web1") == ["checked", "patched"]
@@ -75,7 +76,7 @@ def test_behind_an_azure_load_balancer(ansible, web):
     run = ansible.run_playbook(
         web.playbook("behind-an-azure-load-balancer.md"),
         inventory=web.inventory(),
-        extra_vars={"respond_become": False, **ports},
+        extra_vars=ports,
     )
     assert run.rc == 0, run.output
     assert run.one(task="Raise the flag", host="web1")["changed"]
@@ -93,7 +94,7 @@ def test_behind_haproxy(ansible, web):
             run = ansible.run_playbook(
                 web.playbook("behind-haproxy.md"),
                 inventory=web.inventory(balancers=balancers),
-                extra_vars={"maintenance_become": False, "load_balancer_haproxy_become": False},
+                extra_vars={"load_balancer_haproxy_become": False},
                 options=("--limit", "web1,balancers"),
             )
             assert run.rc == 0, run.output
