@@ -23,7 +23,7 @@ nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
 nox.options.download_python = "never"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False  # what is missing is skipped, and nox says so
-nox.options.sessions = ["lint", "unit", "library", "emulator", "integration", "sanity", "galaxy", "report"]
+nox.options.sessions = ["lint", "unit", "library", "emulator", "integration", "molecule", "sanity", "galaxy", "report"]
 
 
 def discover_pythons() -> list[str]:
@@ -117,7 +117,14 @@ def integration(session: nox.Session) -> None:
     """Playbooks against the emulator, with the collection as a user installs it."""
     session.run("scripts/install-commands", "haproxy", "socat", external=True)
     install(session, "integration")
-    run_pytest(session, "--durations=10", "tests/integration", ANSIBLE_COLLECTIONS_PATH=installed_collection(session))
+    run_pytest(
+        session,
+        "--durations=10",
+        "--numprocesses=3",  # they wait more than they compute
+        "--dist=loadfile",
+        "tests/integration",
+        ANSIBLE_COLLECTIONS_PATH=installed_collection(session),
+    )
 
 
 @nox.session

@@ -12,6 +12,7 @@ from emulation import until
 
 TASKS = pathlib.Path(__file__).parent / "tasks"
 PLAYBOOK = "maintops.scheduled_events.respond"
+AHEAD = 86400  # seconds of emulated notice, 24 minutes at the speed of these tests
 DANGEROUS = "{{ 7 * 7 }} $(touch owned) ; `id`"
 
 
@@ -46,8 +47,8 @@ class Hosts:
         inventory = self.inventory(hosts, **(host_vars or {}))
         return self.ansible.run_playbook(playbook, inventory=inventory, check=check, options=options, env=env)
 
-    def start(self, hosts=None, **host_vars):
-        return self.ansible.start_playbook(PLAYBOOK, inventory=self.inventory(hosts, **host_vars))
+    def start(self, hosts=None, *, host_vars=None, env=None):
+        return self.ansible.start_playbook(PLAYBOOK, inventory=self.inventory(hosts, **(host_vars or {})), env=env)
 
     def traces(self, name):
         return sorted(path.name for path in (self.directory / name).iterdir() if path.name != "state")
@@ -87,26 +88,39 @@ def result(run, host):
     return run.one(host=host, task="Sum up").result["ansible_facts"]["respond_result"]
 
 
+def cancel_once_waited_for(emulator, event_id, run, *names):
+    """Withdraw an event as soon as these hosts have done what they do before they wait for its end."""
+
+    def wait():
+        done = [task.host for task in run.tasks if task.task.endswith("Note which events to wait for")]
+        return set(names) <= set(done) or not run.running
+
+    until(wait, timeout=90, what="the wait")
+    emulator.cancel(event_id)
+
+
 class Story:
-    """One run over several events at once."""
+    """One run over several events at once. No NotBefore comes near while it runs."""
 
     def __init__(self, hosts):
         self.hosts, self.emulator = hosts, hosts.emulator
         announce = self.emulator.schedule
-        self.pair = announce("Redeploy", "vm1", "vm2", notice=3600, started_for=60, description=DANGEROUS)
-        self.single = announce("Freeze", "vm3", notice=3600, started_for=60)
-        # Withdrawn in the end, so that the run need not wait for its NotBefore.
-        self.failing = announce("Reboot", "vm4", "vm5", notice=7200, cancel_after=2400)
-        self.stranger = announce("Reboot", "vm6", "elsewhere", notice=3600, started_for=60)
-        self.neighbour = announce("Reboot", "elsewhere", notice=7200)
-        self.unled = announce("Reboot", "vm7", "vm8", notice=3600, started_for=60)
-        self.started = announce("Reboot", "vm9", direct_started=True, started_for=1800)
+        self.pair = announce("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60, description=DANGEROUS)
+        self.single = announce("Freeze", "vm3", notice=AHEAD, started_for=60)
+        self.failing = announce("Reboot", "vm4", "vm5", notice=AHEAD)
+        self.stranger = announce("Reboot", "vm6", "elsewhere", notice=AHEAD, started_for=60)
+        self.neighbour = announce("Reboot", "elsewhere", notice=AHEAD)
+        self.unled = announce("Reboot", "vm7", "vm8", notice=AHEAD, started_for=60)
+        self.started = announce("Reboot", "vm9", direct_started=True, started_for=AHEAD)
         self.emulator.fault("status", status=400, vms=["vm7"], methods=["POST"])
-        self.run = hosts.run(
+        run = hosts.start(
             [f"vm{number}" for number in range(1, 11)],
             host_vars={"vm5": {"prepare_fails": True}},
             env={"ANSIBLE_FORKS": "10"},
         )
+        cancel_once_waited_for(self.emulator, self.failing, run, "vm4", "vm5", "vm9")
+        self.emulator.complete(self.started)
+        self.run = run.result()
         self.posts = self.emulator.posts()
 
 
@@ -188,9 +202,11 @@ def test_check_mode_shows_what_would_happen_and_does_none_of_it(hosts_of):
 
 def test_an_unreachable_host_that_the_event_may_name_holds_it(hosts_of):
     hosts = hosts_of("vm1", "vm2")
-    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=7200, cancel_after=1800)
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD)
     lost = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 9}
-    run = hosts.run(host_vars={"vm2": lost})
+    started = hosts.start(host_vars={"vm2": lost})
+    cancel_once_waited_for(hosts.emulator, event_id, started, "vm1")
+    run = started.result()
     assert run.rc == 4
     assert hosts.emulator.posts() == []
     assert result(run, "vm1")["held"] == [
@@ -200,10 +216,10 @@ def test_an_unreachable_host_that_the_event_may_name_holds_it(hosts_of):
 
 def test_an_event_that_follows_closely_is_prepared_before_the_host_recovers(hosts_of):
     hosts = hosts_of("vm1")
-    first = hosts.emulator.schedule("Freeze", "vm1", notice=3600, started_for=600)
+    first = hosts.emulator.schedule("Freeze", "vm1", notice=AHEAD, started_for=600)
     run = hosts.start()
     until(lambda: approved_at(hosts.emulator, first), what="the first acknowledgement", timeout=60)
-    second = hosts.emulator.schedule("Freeze", "vm1", notice=3600, started_for=60)
+    second = hosts.emulator.schedule("Freeze", "vm1", notice=AHEAD, started_for=60)
     assert run.result().rc == 0, run.result().output
     assert len(approved_at(hosts.emulator, second)) == 1
     assert hosts.recoveries("vm1") == [sorted([first, second])]
@@ -227,7 +243,7 @@ def test_a_run_that_was_killed_is_finished_by_the_next_one(hosts_of):
 
 def test_it_works_with_the_linear_strategy_in_a_play_of_ones_own(hosts_of):
     hosts = hosts_of("vm1", "vm2")
-    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=3600, started_for=60)
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
     play = {"hosts": "all", "gather_facts": False, "roles": [{"role": "maintops.scheduled_events.respond"}]}
     run = hosts.run(playbook=[play])
     assert run.rc == 0, run.output

@@ -92,6 +92,12 @@ class StartedRun:
         """Whether the run has not ended."""
         return self._process.poll() is None
 
+    @property
+    def tasks(self) -> list[TaskResult]:
+        """The results so far."""
+        lines = self._record.read_text().splitlines(keepends=True) if self._record.exists() else []
+        return [TaskResult(**json.loads(line)) for line in lines if line.endswith("\n")]
+
     def result(self, *, timeout: float = TIMEOUT) -> Run:
         """Wait for the end; a run that does not end in ``timeout`` seconds is killed and fails the test."""
         if self._result is None:
@@ -100,9 +106,7 @@ class StartedRun:
             except subprocess.TimeoutExpired:
                 self.stop()
                 raise AssertionError(f"did not end in {timeout:g} s:\n{self._output_path.read_text()}") from None
-            lines = self._record.read_text().splitlines() if self._record.exists() else []
-            tasks = [TaskResult(**json.loads(line)) for line in lines]
-            self._result = Run(rc, self._output_path.read_text(), self._started, time.time(), tasks)
+            self._result = Run(rc, self._output_path.read_text(), self._started, time.time(), self.tasks)
         return self._result
 
     def stop(self) -> None:

@@ -1,0 +1,108 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The role respond with hosts that leave their load balancer first and return last."""
+
+import os
+import random
+import socket
+import time
+
+import pytest
+from emulation import until
+from haproxies import Backend
+
+PLAYBOOK = "maintops.scheduled_events.respond"
+KILLS = int(os.environ.get("RESPOND_KILLS", "2"))
+
+
+class Fleet:
+    """Hosts that are all this machine, each with a service behind a balancer that probes."""
+
+    def __init__(self, emulator, ansible, directory):
+        self.emulator, self._ansible, self.directory = emulator, ansible, directory
+        self.backends = {}
+        for name in emulator.endpoints:
+            (directory / name).mkdir()
+            self.backends[name] = Backend(directory / name / "drained")
+
+    def start(self, *options):
+        inventory = self.emulator.inventory(
+            respond_endpoint=lambda name: self.emulator.endpoints[name],
+            respond_state_directory=lambda name: str(self.directory / name / "state"),
+            load_balancer_state_directory=lambda name: str(self.directory / name / "state"),
+            load_balancer_probe_flag=lambda name: str(self.backends[name].flag),
+            load_balancer_probe_url=lambda name: f"http://127.0.0.1:{self.backends[name].port}/healthz",
+            load_balancer_ports=lambda name: [self.backends[name].port],
+        )
+        inventory["all"]["vars"] = {
+            "respond_become": False,
+            "respond_load_balancer": True,
+            "respond_wait_timeout": 300,
+            "load_balancer_probe_interval": 0.1,
+        }
+        return self._ansible.start_playbook(PLAYBOOK, inventory=inventory, options=options)
+
+    def left_behind(self):
+        """What there should not be once all is over."""
+        return [str(path) for name in self.backends for path in (self.directory / name).rglob("*") if path.is_file()]
+
+    def stop(self):
+        for backend in self.backends.values():
+            backend.stop()
+
+
+@pytest.fixture
+def fleet_of(fleet, ansible, tmp_path):
+    running = []
+
+    def start(*names):
+        running.append(Fleet(fleet(*names, options=("--rate-limit", "0", "--exit-after", "7200")), ansible, tmp_path))
+        return running[-1]
+
+    yield start
+    for each in running:
+        each.stop()
+
+
+def recovered(run, name):
+    return [task for task in run.all(task="Take the flag away", host=name) if task.result.get("changed")]
+
+
+@pytest.mark.timeout(300)
+def test_a_short_notice_is_not_held_up_by_a_long_drain_even_with_a_single_fork(fleet_of):
+    hosts = fleet_of("web1", "web2")
+    slow = hosts.emulator.schedule("Redeploy", "web1", notice=900, started_for=1)
+    urgent = hosts.emulator.schedule("Preempt", "web2", notice=600, started_for=1)
+    with socket.create_connection(("127.0.0.1", hosts.backends["web1"].port)):
+        started = hosts.start("--forks", "1")
+        until(hosts.emulator.posts, timeout=200, what="the acknowledgement of the urgent event")
+        assert [ids for _, ids, _ in hosts.emulator.posts()] == [[urgent]]
+        assert hosts.backends["web1"].flag.exists()
+    run = started.result(timeout=200)
+    assert run.rc == 0, run.output
+    assert [ids for _, ids, _ in hosts.emulator.posts()] == [[urgent], [slow]]
+    assert len(recovered(run, "web1")) == len(recovered(run, "web2")) == 1
+    assert hosts.left_behind() == []
+
+
+@pytest.mark.timeout(300 * KILLS)
+def test_a_controller_that_dies_at_a_random_moment_leaves_nothing_that_the_next_run_does_not_finish(fleet_of):
+    hosts = fleet_of("web1", "web2")
+    chance = random.Random()
+    lasts = 40.0
+    for _ in range(KILLS):
+        event_id = hosts.emulator.schedule("Redeploy", "web1", "web2", notice=900, started_for=1)
+        interrupted = hosts.start()
+        moment = chance.uniform(0, lasts)
+        time.sleep(moment)  # the moment is what the test is about
+        interrupted.stop()
+        began = time.monotonic()
+        run = hosts.start().result(timeout=200)
+        lasts = time.monotonic() - began
+        assert run.rc == 0, f"killed after {moment:.1f} s\n{run.output}"
+        posts = [ids for _, ids, _ in hosts.emulator.posts() if event_id in ids]
+        assert 1 <= len(posts) <= 2, f"killed after {moment:.1f} s: {posts}"
+        assert hosts.emulator.state()["events"] == []
+        assert hosts.left_behind() == [], f"killed after {moment:.1f} s"
