@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo test lint unit library emulator integration molecule sanity galaxy changelog bench clean
+.PHONY: help demo test lint unit library emulator integration molecule fleet sanity galaxy changelog bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -40,6 +40,9 @@ galaxy: ## only the checks of Galaxy on the tarball
 COMMAND := test
 molecule: $(VENV) ## the scenarios on test hosts with systemd, as root; SCENARIO=x for one
 	@$(NOX) --session molecule -- $(COMMAND) $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)
+
+fleet: $(VENV) ## the fleet scenario in its long form, as root: hours
+	@FLEET_FORM=long $(NOX) --session molecule -- test --scenario-name fleet
 
 changelog: ## write CHANGELOG.md anew from its fragments
 
