@@ -75,7 +75,7 @@ def measure(ansible, directory, hosts):
             sys.exit(f"{len(emulator.posts())} acknowledgements for {hosts} events")
         tasks = no_ops(run, names[0])
         play = {"hosts": "all", "gather_facts": False, "strategy": "ansible.builtin.free", "tasks": tasks}
-        plain_seconds, plain_cpu, _ = measured(ansible.start_playbook([play], **how))
+        plain_seconds, plain_cpu, _run = measured(ansible.start_playbook([play], **how))
     finally:
         emulator.stop()
     by_action = collections.Counter()

@@ -81,7 +81,7 @@ def test_behind_an_azure_load_balancer(ansible, web):
     assert run.rc == 0, run.output
     assert run.one(task="Raise the flag", host="web1")["changed"]
     assert run.all(task="Raise the flag", host="web2") == []
-    assert [ids for _, ids, _ in web.emulator.posts()] == [[event_id]]
+    assert [ids for _vm, ids, _status in web.emulator.posts()] == [[event_id]]
     assert web.traces("web1") == []  # the flag is gone
 
 

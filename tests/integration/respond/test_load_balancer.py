@@ -78,11 +78,11 @@ def test_a_short_notice_is_not_held_up_by_a_long_drain_even_with_a_single_fork(f
     with socket.create_connection(("127.0.0.1", hosts.backends["web1"].port)):
         started = hosts.start("--forks", "1")
         until(hosts.emulator.posts, timeout=200, what="the acknowledgement of the urgent event")
-        assert [ids for _, ids, _ in hosts.emulator.posts()] == [[urgent]]
+        assert [ids for _vm, ids, _status in hosts.emulator.posts()] == [[urgent]]
         assert hosts.backends["web1"].flag.exists()
     run = started.result(timeout=200)
     assert run.rc == 0, run.output
-    assert [ids for _, ids, _ in hosts.emulator.posts()] == [[urgent], [slow]]
+    assert [ids for _vm, ids, _status in hosts.emulator.posts()] == [[urgent], [slow]]
     assert len(recovered(run, "web1")) == len(recovered(run, "web2")) == 1
     assert hosts.left_behind() == []
 
@@ -92,7 +92,7 @@ def test_a_controller_that_dies_at_a_random_moment_leaves_nothing_that_the_next_
     hosts = fleet_of("web1", "web2")
     chance = random.Random()
     lasts = 40.0
-    for _ in range(KILLS):
+    for _kill in range(KILLS):
         event_id = hosts.emulator.schedule("Redeploy", "web1", "web2", notice=900, started_for=1)
         interrupted = hosts.start()
         moment = chance.uniform(0, lasts)
@@ -102,7 +102,7 @@ def test_a_controller_that_dies_at_a_random_moment_leaves_nothing_that_the_next_
         run = hosts.start().result(timeout=200)
         lasts = time.monotonic() - began
         assert run.rc == 0, f"killed after {moment:.1f} s\n{run.output}"
-        posts = [ids for _, ids, _ in hosts.emulator.posts() if event_id in ids]
+        posts = [ids for _vm, ids, _status in hosts.emulator.posts() if event_id in ids]
         assert 1 <= len(posts) <= 2, f"killed after {moment:.1f} s: {posts}"
         assert hosts.emulator.state()["events"] == []
         assert hosts.left_behind() == [], f"killed after {moment:.1f} s"

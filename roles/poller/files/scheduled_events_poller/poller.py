@@ -172,7 +172,7 @@ class Poller:
         if not self._awaiting_poll:
             until.append(self._next_poll)
         pause = 0.0 if self._results or self._stopping else max(0.0, min(until) - now)
-        ready, _, _ = select.select([self._ended.fileno(), self._wake_end], [], [], min(pause, 1.0))
+        ready = select.select([self._ended.fileno(), self._wake_end], [], [], min(pause, 1.0))[0]
         for descriptor in ready:
             with contextlib.suppress(BlockingIOError):
                 while os.read(descriptor, 4096):

@@ -432,7 +432,7 @@ def _run_hook(name: str, directory: str, job: Job, deadline: Deadline, output: I
         if status == 0:
             return HookEnd(name, OK, status, seconds)
         if status != TRY_AGAIN:
-            how = f"signal {-status}" if status < 0 else f"exit status {status}"
+            how = f"signal {abs(status)}" if status < 0 else f"exit status {status}"
             return HookEnd(name, FAILED, status, seconds, how)
         _log(output, f"{job.phase} hook {name}: not yet (exit status {TRY_AGAIN}), again in {RETRY_PAUSE:g} s")
         time.sleep(max(0.0, min(RETRY_PAUSE, deadline.left())))
