@@ -134,10 +134,10 @@ class Story:
         """Load while the block runs, and until ``least`` requests are made; then the dict that it gives is filled."""
         result: dict[str, Any] = {}
         began = time.monotonic()
-        command = ["/root/load.py", "/root/load.json", str(self._form.rate), "7200", *self._urls]
+        command = ["python3", "/root/load.py", "/root/load.json", str(self._form.rate), "7200", *self._urls]
         self._hosts.start("azure", "fleet-load", *command)
         for balancer in BALANCERS:
-            self._hosts.start(balancer, "fleet-sample", "/root/sample.py", "/root/sample.json", "7200")
+            self._hosts.start(balancer, "fleet-sample", "python3", "/root/sample.py", "/root/sample.json", "7200")
         try:
             yield result
             time.sleep(max(0.0, least / self._form.rate * 1.1 - (time.monotonic() - began)))
