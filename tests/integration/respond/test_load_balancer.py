@@ -87,6 +87,19 @@ def test_a_short_notice_is_not_held_up_by_a_long_drain_even_with_a_single_fork(f
     assert hosts.left_behind() == []
 
 
+@pytest.mark.timeout(300)
+def test_a_host_under_maintenance_is_prepared_when_not_before_is_near(fleet_of):
+    hosts = fleet_of("web1")
+    mark = hosts.directory / "web1" / "state" / "maintenance-under-way"
+    mark.parent.mkdir()
+    mark.touch()
+    hosts.emulator.schedule("Redeploy", "web1", notice=900, started_for=1)
+    run = hosts.start("-e", "respond_maintenance_margin=850").result(timeout=200)
+    assert run.rc == 0, run.output
+    (scheduled,), (approved,) = hosts.emulator.log("scheduled"), hosts.emulator.log("approved")
+    assert approved["at_real"] - scheduled["at_real"] >= 49  # a second is lost to rounding
+
+
 @pytest.mark.timeout(300 * KILLS)
 def test_a_controller_that_dies_at_a_random_moment_leaves_nothing_that_the_next_run_does_not_finish(fleet_of):
     hosts = fleet_of("web1", "web2")
