@@ -27,17 +27,19 @@ LIMIT = 900  # seconds after which any one command is ended
 
 
 class Form(NamedTuple):
-    """``requests``: at least so many with the collection, in each part; ``rate``: requests per second."""
+    """``vms``: those that the platform takes; ``requests``: at least so many while it does, with the collection;
+    ``rate``: requests per second; ``rolling_vms``: those that are maintained."""
 
     vms: list[str]
     requests: int
     rate: int
+    rolling_vms: list[str]
     rolling_runs: int
 
 
 FORMS = {
-    "short": Form(["web1", "web2"], 3_000, 100, 1),
-    "long": Form(VMS, 100_000, 400, 20),
+    "short": Form(["web1"], 3_000, 100, ["web2", "web3"], 1),
+    "long": Form(VMS, 100_000, 400, VMS, 20),
 }
 
 
@@ -190,6 +192,24 @@ class Story:
         expect(platform.restarts == self._form.vms, f"the platform restarted {platform.restarts}")
         return result
 
+    def platform_with_polling_unit(self) -> dict[str, Any]:
+        """The same, and the polling units on the VMs respond."""
+        platform = Platform(self._hosts)
+        platform.start()
+        self.polling_units("enable")
+        with self.load(self._form.requests) as result:
+            for number, vm in enumerate(self._form.vms):
+                self.schedule(number, vm, notice=600)
+                self.until_quiet()
+        self.polling_units("disable")
+        platform.end()
+        expect(platform.restarts == self._form.vms, f"the platform restarted {platform.restarts}")
+        return result
+
+    def polling_units(self, verb: str) -> None:
+        for vm in VMS:
+            self._hosts.run(vm, "systemctl", verb, "--now", "--quiet", "scheduled-events-poller.service")
+
     def platform_alone(self) -> dict[str, Any]:
         """The same, and nobody responds."""
         platform = Platform(self._hosts)
@@ -208,8 +228,9 @@ class Story:
         platform.start()
         chance = random.SystemRandom()
         with self.load() as result:
-            rolling = self.playbook("rolling_maintenance", "-e", "maintenance_hosts=vms")
-            event_at = time.monotonic() + chance.uniform(0, 120)
+            hosts = {"maintenance_hosts": self._form.rolling_vms, "maintenance_fleet": VMS}
+            rolling = self.playbook("rolling_maintenance", "-e", json.dumps(hosts))
+            event_at = time.monotonic() + chance.uniform(0, 60 * len(self._form.rolling_vms))
             result["event"] = vm = chance.choice(VMS)
             scheduled = False
             while rolling.poll() is None or not scheduled:
@@ -243,7 +264,11 @@ def main() -> None:
     form = FORMS[sys.argv[1]]
     story = Story(form, Hosts(sys.argv[2]))
     story.until_quiet()
-    parts = {"platform, with respond": story.platform_with_respond(), "platform, alone": story.platform_alone()}
+    parts = {
+        "platform, with respond": story.platform_with_respond(),
+        "platform, with polling unit": story.platform_with_polling_unit(),
+        "platform, alone": story.platform_alone(),
+    }
     for number in range(form.rolling_runs):
         parts[f"rolling maintenance {number + 1}"] = story.rolling()
     for name, result in parts.items():
