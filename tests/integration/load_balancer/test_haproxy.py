@@ -7,7 +7,10 @@
 import http.client
 import threading
 
+import pytest
 from emulation import until
+
+pytestmark = pytest.mark.timeout(400)  # several runs of a long playbook
 
 
 def changed(run):

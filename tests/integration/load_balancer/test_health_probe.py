@@ -6,7 +6,10 @@
 
 import socket
 
+import pytest
 from emulation import ask
+
+pytestmark = pytest.mark.timeout(400)  # several runs of a long playbook
 
 
 def health(backend):

@@ -10,6 +10,7 @@ import pathlib
 import pytest
 from emulation import until
 
+pytestmark = pytest.mark.timeout(600)  # several runs of a long playbook
 TASKS = pathlib.Path(__file__).parent / "tasks"
 PLAYBOOK = "maintops.scheduled_events.rolling_maintenance"
 GONE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}
@@ -37,7 +38,7 @@ class Hosts:
             "maintenance_tasks": str(TASKS / "maintain.yml"),
             "maintenance_reboot": "never",
             "maintenance_reboot_tasks": str(TASKS / "reboot.yml"),
-            "maintenance_gate_timeout": 60,
+            "maintenance_gate_timeout": 250,
             "maintenance_settle": 0,
             # Where the gate looks for the flag; there is none on this machine.
             "load_balancer_probe_flag": "{{ vm_directory }}/drained",
@@ -47,7 +48,7 @@ class Hosts:
         return self.ansible.start_playbook(PLAYBOOK, inventory=inventory, check=check, extra_vars=serial)
 
     def run(self, *, rc=0, **how):
-        run = self.start(**how).result()
+        run = self.start(**how).result(timeout=250)
         assert run.rc == rc, run.output
         return run
 
@@ -98,11 +99,11 @@ def test_the_gate_is_shut_while_an_event_names_a_neighbour_and_for_the_settling_
     hosts = hosts_of("web1", "web2")
     event_id = hosts.emulator.schedule("Reboot", "web2", notice=900)
     started = hosts.start(maintenance_settle=3)
-    until(lambda: hosts.emulator.polls("web2")["polls"] >= 2, what="a second look of the gate")
+    until(lambda: hosts.emulator.polls("web2")["polls"] >= 2, timeout=100, what="a second look")
     assert hosts.maintained() == []
     assert hosts.marked() in ([], ["web1"])
     hosts.emulator.cancel(event_id)
-    run = started.result()
+    run = started.result(timeout=250)
     assert run.rc == 0, run.output
     assert says(run, "web1: waits for web2 (Reboot Scheduled")
     assert "since an event has left" in run.output
