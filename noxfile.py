@@ -120,7 +120,7 @@ def integration(session: nox.Session) -> None:
     run_pytest(
         session,
         "--durations=10",
-        "--numprocesses=3",  # they wait more than they compute
+        "--numprocesses=2",
         "--dist=loadfile",
         "tests/integration",
         ANSIBLE_COLLECTIONS_PATH=installed_collection(session),

@@ -13,7 +13,7 @@ from haproxies import Backend, HAProxy
 
 from playbooks import LOCAL
 
-pytestmark = pytest.mark.timeout(300)  # two hosts, one after the other
+pytestmark = pytest.mark.timeout(900)  # two hosts, one after the other
 GUIDES = pathlib.Path(__file__).parents[3] / "docs" / "guides"
 TASK = '- name: Leave a trace\n  ansible.builtin.file: {path: "{{ vm_directory }}/%s", state: touch, mode: "0644"}\n'
 

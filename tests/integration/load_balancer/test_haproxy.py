@@ -10,7 +10,7 @@ import threading
 import pytest
 from emulation import until
 
-pytestmark = pytest.mark.timeout(400)  # several runs of a long playbook
+pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
 
 
 def changed(run):

@@ -9,7 +9,7 @@ import socket
 import pytest
 from emulation import ask
 
-pytestmark = pytest.mark.timeout(400)  # several runs of a long playbook
+pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
 
 
 def health(backend):

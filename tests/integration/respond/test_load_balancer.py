@@ -70,7 +70,7 @@ def recovered(run, name):
     return [task for task in run.all(task="Take the flag away", host=name) if task.result.get("changed")]
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_short_notice_is_not_held_up_by_a_long_drain_even_with_a_single_fork(fleet_of):
     hosts = fleet_of("web1", "web2")
     slow = hosts.emulator.schedule("Redeploy", "web1", notice=900, started_for=1)
@@ -87,7 +87,7 @@ def test_a_short_notice_is_not_held_up_by_a_long_drain_even_with_a_single_fork(f
     assert hosts.left_behind() == []
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(900)
 def test_a_host_under_maintenance_is_prepared_when_not_before_is_near(fleet_of):
     hosts = fleet_of("web1")
     mark = hosts.directory / "web1" / "state" / "maintenance-under-way"

@@ -10,7 +10,7 @@ import pathlib
 import pytest
 from emulation import until
 
-pytestmark = pytest.mark.timeout(600)  # several runs of a long playbook
+pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
 TASKS = pathlib.Path(__file__).parent / "tasks"
 PLAYBOOK = "maintops.scheduled_events.rolling_maintenance"
 GONE = {"ansible_connection": "ssh", "ansible_host": "127.0.0.1", "ansible_port": 1, "ansible_ssh_retries": 0}

@@ -18,11 +18,11 @@ from urllib.parse import urlsplit
 from playbooks import LOCAL
 
 STARTS_WITHIN = 20.0  # seconds; only so that an emulator that does not start is named
-OUTLIVES = 600.0  # seconds after which it ends, should the test not end it
+OUTLIVES = 3600.0  # seconds after which it ends, should the test not end it
 NEWEST = "2020-07-01"
 
 
-def until(condition: Callable[[], Any], *, timeout: float = 30.0, what: str = "the condition") -> Any:
+def until(condition: Callable[[], Any], *, timeout: float = 120.0, what: str = "the condition") -> Any:
     """Return the first true value of ``condition``; fail if there is none in ``timeout`` seconds."""
     give_up_at = time.monotonic() + timeout
     while True:

@@ -18,7 +18,7 @@ PYTHON = sys.executable
 LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON}
 LOCALHOST = {"all": {"hosts": {"localhost": LOCAL}}}
 COLLECTION = "maintops.scheduled_events"
-TIMEOUT = 100.0  # seconds; only so that a run that hangs ends
+TIMEOUT = 400.0  # seconds; only so that a run that hangs ends
 
 
 @dataclasses.dataclass(frozen=True)
