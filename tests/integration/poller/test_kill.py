@@ -143,7 +143,10 @@ def _live(emulator, vm: Vm, event_id: str, kills: list[float]) -> None:
             completed = True
         return completed and not kills and vm.remembers_nothing() and vm.hooks_of(event_id)[-1][0] == "recover"
 
-    until(over, timeout=300, what=f"the end of {event_id}: {vm.journal()}")
+    try:
+        until(over, timeout=300, what=f"the end of {event_id}")
+    except AssertionError as error:
+        raise AssertionError(f"seed {SEED}: {error}\n{vm.hooks_of(event_id)}\n{vm.journal()}") from None
 
 
 def _complaints(emulator, name: str, vm: Vm, event_id: str) -> list[str]:

@@ -174,6 +174,20 @@ def test_a_request_that_is_no_file_of_its_own_is_refused_and_removed(directories
     assert json.loads(elsewhere.read_text()) == REQUEST
 
 
+def test_a_request_that_a_poller_begun_anew_repeats_while_it_is_read_is_not_lost(directories, started, monkeypatch):
+    path = leave(directories)
+    fstat = os.fstat
+
+    def repeat(descriptor):
+        monkeypatch.setattr(os, "fstat", fstat)
+        os.rename(leave(directories, "repeated"), path)
+        return fstat(descriptor)
+
+    monkeypatch.setattr(os, "fstat", repeat)
+    runner.dispatch(directories, spawn=True)
+    assert started == [REQUEST_ID]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_request_of_another_user_than_the_directory_is_refused(directories, started, capsys):
     os.chown(leave(directories), 12345, -1)

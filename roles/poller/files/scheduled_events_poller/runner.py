@@ -249,7 +249,8 @@ def _read_request(requests: int, name: str) -> bytes:
     descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=requests)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:
+        # None is left of one that the poller, begun anew, has replaced since by the same request.
+        if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
             raise RequestError("it is no regular file with one name")
         if status.st_uid != os.fstat(requests).st_uid:
             raise RequestError("it belongs to another user than its directory")
@@ -357,7 +358,8 @@ def run(request_id: str, directories: Directories) -> int:
             _say(f"{request_id} is running already")
             return 0
         if os.path.exists(os.path.join(directories.results, request_id)):
-            os.unlink(path)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
             return 0
         job = parse_request(job_file.read(), request_id)
         with _journal(job) as output:
