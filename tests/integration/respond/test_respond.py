@@ -214,6 +214,34 @@ def test_an_unreachable_host_that_the_event_may_name_holds_it(hosts_of):
     ]
 
 
+def test_a_host_that_is_lost_while_it_prepares_holds_its_event_and_no_other(hosts_of):
+    hosts = hosts_of("vm1", "vm2", "vm3")
+    pair = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD)
+    single = hosts.emulator.schedule("Redeploy", "vm3", notice=AHEAD, started_for=60)
+    started = hosts.start(host_vars={"vm2": {"prepare_loses_it": True}})
+    cancel_once_waited_for(hosts.emulator, pair, started, "vm1", "vm3")
+    run = started.result()
+    assert run.rc == 4, run.output
+    assert hosts.emulator.posts() == [("vm3", [single], 200)]
+    assert result(run, "vm1")["held"] == [{"event_id": pair, "reason": "vm2 has not prepared"}]
+    assert hosts.recoveries("vm1") == [[pair]]
+    assert hosts.remembered("vm2")[pair]["state"] == "preparing"  # for the next run
+
+
+def test_throttle_in_the_prepare_tasks_is_kept_to_with_the_linear_strategy(hosts_of):
+    hosts = hosts_of("vm1", "vm2", "vm3")
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", "vm3", notice=AHEAD, started_for=60)
+    play = {
+        "hosts": "all",
+        "gather_facts": False,
+        "vars": {"prepare_in_turn": str(hosts.directory / "turn")},
+        "roles": [{"role": "maintops.scheduled_events.respond"}],
+    }
+    run = hosts.run(playbook=[play])
+    assert run.rc == 0, run.output
+    assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
+
+
 def test_an_event_that_follows_closely_is_prepared_before_the_host_recovers(hosts_of):
     hosts = hosts_of("vm1")
     first = hosts.emulator.schedule("Freeze", "vm1", notice=AHEAD, started_for=600)
