@@ -6,9 +6,12 @@
 
 import json
 import pathlib
+import tempfile
 
 import pytest
 from emulation import until
+from haproxies import Backend, HAProxy
+from playbooks import LOCAL
 
 pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
 TASKS = pathlib.Path(__file__).parent / "tasks"
@@ -30,7 +33,7 @@ class Hosts:
             vm_directory=lambda name: str(self.directory / name),
         )
         for name, more in (host_vars or {}).items():
-            inventory["all"]["hosts"][name].update(more)
+            inventory["all"]["hosts"].setdefault(name, {}).update(more)
         inventory["all"]["vars"] = {
             "maintenance_become": False,
             "maintenance_load_balancer": False,
@@ -44,8 +47,9 @@ class Hosts:
             "load_balancer_probe_flag": "{{ vm_directory }}/drained",
             **variables,
         }
-        serial = {"maintenance_serial": serial}  # a play reads it before it knows any host
-        return self.ansible.start_playbook(PLAYBOOK, inventory=inventory, check=check, extra_vars=serial)
+        # A play reads them before it knows any host.
+        of_play = {"maintenance_serial": serial, "maintenance_hosts": list(self.emulator.endpoints)}
+        return self.ansible.start_playbook(PLAYBOOK, inventory=inventory, check=check, extra_vars=of_play)
 
     def run(self, *, rc=0, **how):
         run = self.start(**how).result(timeout=250)
@@ -125,6 +129,32 @@ def test_the_gate_gives_up_and_says_what_it_waited_for(hosts_of):
     assert says(run, "The gate stayed shut for 2 s: web1 waits for web2 (drained); web3 (cannot be reached)")
     assert hosts.maintained() == []
     assert hosts.marked() == []
+
+
+@pytest.fixture
+def balancer(tmp_path):
+    """A HAProxy with web1 and web2."""
+    backend = Backend(tmp_path / "drained")
+    with tempfile.TemporaryDirectory(prefix="haproxy-") as directory:
+        haproxy = HAProxy(pathlib.Path(directory), {"www": {"web1": backend.port, "web2": backend.port}})
+        yield haproxy
+        haproxy.stop()
+    backend.stop()
+
+
+def test_a_host_that_an_operator_keeps_out_of_the_balancer_counts_as_unavailable(hosts_of, balancer):
+    hosts = hosts_of("web1", "web2")
+    balancer.command("set server www/web2 state maint")
+    run = hosts.run(
+        check=True,
+        host_vars={"lb1": {**LOCAL, "load_balancer_haproxy_socket": str(balancer.socket)}},
+        maintenance_load_balancer=True,
+        load_balancer_provider="haproxy",
+        load_balancer_haproxy_hosts=["lb1"],
+        load_balancer_haproxy_become=False,
+    )
+    assert says(run, "web1: would wait for web2 (drained)")
+    assert says(run, "web2: would go ahead")
 
 
 @pytest.mark.parametrize(("on_event", "rc", "maintained"), [("fail", 2, []), ("skip", 0, []), ("respond", 0, ["web1"])])
