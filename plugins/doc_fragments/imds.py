@@ -13,6 +13,8 @@ options:
     description:
       - Base URL of the metadata service, without a path.
       - It is asked directly, whatever proxy variables say, and no redirect is followed.
+      - A VM outside a virtual network (classic, cloud service) may have to ask the address in its DHCP option 245
+        instead, on port 80 or 8080. It is not looked up; give it here.
     type: str
     default: http://169.254.169.254
   api_version:
