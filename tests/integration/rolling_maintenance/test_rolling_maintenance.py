@@ -11,6 +11,7 @@ import tempfile
 import pytest
 from emulation import until
 from haproxies import Backend, HAProxy
+
 from playbooks import LOCAL
 
 pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
