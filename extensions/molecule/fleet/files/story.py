@@ -265,15 +265,16 @@ def main() -> None:
     story = Story(form, Hosts(sys.argv[2]))
     story.until_quiet()
     parts = {
-        "platform, with respond": story.platform_with_respond(),
-        "platform, with polling unit": story.platform_with_polling_unit(),
-        "platform, alone": story.platform_alone(),
+        "platform, with respond": story.platform_with_respond,
+        "platform, with polling unit": story.platform_with_polling_unit,
+        "platform, alone": story.platform_alone,
+        **{f"rolling maintenance {number + 1}": story.rolling for number in range(form.rolling_runs)},
     }
-    for number in range(form.rolling_runs):
-        parts[f"rolling maintenance {number + 1}"] = story.rolling()
-    for name, result in parts.items():
-        print(f"{name}: {json.dumps(result)}")
-    for name, result in parts.items():
+    results = {}
+    for name, part in parts.items():
+        results[name] = part()
+        print(f"{name}: {json.dumps(results[name])}", flush=True)
+    for name, result in results.items():
         if name == "platform, alone":
             expect(result["failed"] > 0, "no request was lost without the collection, so this shows nothing")
         else:
