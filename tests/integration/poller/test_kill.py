@@ -12,6 +12,7 @@ import pathlib
 import random
 import subprocess
 import sys
+import tempfile
 import time
 
 import pytest
@@ -66,6 +67,9 @@ class Vm:
         self._poller.kill()
         self._poller.wait()
 
+    def runs(self) -> bool:
+        return self._poller.poll() is None
+
     def stop(self) -> None:
         self._poller.terminate()
         self._poller.wait(10)
@@ -89,16 +93,18 @@ def emulator(emulate):
 
 
 @pytest.fixture
-def vms(emulator, installed_collection, tmp_path):
+def vms(emulator, installed_collection):
     started = {}
-    for name in VMS:
-        directory = tmp_path / name
-        directory.mkdir()
-        started[name] = Vm(installed_collection, directory, emulator.endpoints[name])
-        started[name].start()
-    yield started
-    for vm in started.values():
-        vm.stop()
+    # Short, unlike tmp_path, since the path of a socket is.
+    with tempfile.TemporaryDirectory(prefix="vms-") as base:
+        for name in VMS:
+            directory = pathlib.Path(base) / name
+            directory.mkdir()
+            started[name] = Vm(installed_collection, directory, emulator.endpoints[name])
+            started[name].start()
+        yield started
+        for vm in started.values():
+            vm.stop()
 
 
 @pytest.mark.timeout(1200)
@@ -136,6 +142,7 @@ def _live(emulator, vm: Vm, event_id: str, kills: list[float]) -> None:
         nonlocal completed
         if kills and time.monotonic() - began >= kills[0]:
             kills.pop(0)
+            assert vm.runs(), "the poller has ended by itself"
             vm.kill()
             vm.start()
         if not completed and ("started", "end") in [hook[:2] for hook in vm.hooks_of(event_id)]:

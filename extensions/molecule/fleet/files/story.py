@@ -92,7 +92,7 @@ class Platform(threading.Thread):
         self.restarts: list[str] = []
 
     def run(self) -> None:
-        while not self._ended.wait(0.5):
+        while not self._ended.wait(2):
             for entry in self._hosts.emulator("log")["log"]:
                 if entry["seq"] > self._seen:
                     self._seen = entry["seq"]
@@ -162,7 +162,7 @@ class Story:
         while self._hosts.emulator("state")["events"] or self.out():
             if time.monotonic() > give_up_at:
                 raise RuntimeError(f"not quiet after {LIMIT} s; out: {self.out()}")
-            time.sleep(1)
+            time.sleep(3)
 
     def out(self) -> list[str]:
         """The servers that some balancer says are not up."""
