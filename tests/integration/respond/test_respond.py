@@ -228,6 +228,24 @@ def test_a_host_that_is_lost_while_it_prepares_holds_its_event_and_no_other(host
     assert hosts.remembered("vm2")[pair]["state"] == "preparing"  # for the next run
 
 
+def test_a_host_that_reboots_before_the_wait_runs_on_it_is_waited_for(hosts_of):
+    hosts = hosts_of("vm1")
+    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
+    marker = hosts.directory / "broken"
+    run = hosts.start(
+        host_vars={"vm1": {"ansible_connection": "breaks_once"}},
+        env={
+            "ANSIBLE_CONNECTION_PLUGINS": str(pathlib.Path(__file__).parent / "connection_plugins"),
+            "ANSIBLE_PIPELINING": "false",
+            "BREAKS_BEFORE": "scheduled_events_wait",
+            "BREAKS_MARKER": str(marker),
+        },
+    ).result()
+    assert marker.exists()
+    assert run.rc == 0, run.output
+    assert hosts.recoveries("vm1") == [[event_id]]
+
+
 def test_throttle_in_the_prepare_tasks_is_kept_to_with_the_linear_strategy(hosts_of):
     hosts = hosts_of("vm1", "vm2", "vm3")
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", "vm3", notice=AHEAD, started_for=60)

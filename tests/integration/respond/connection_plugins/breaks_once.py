@@ -1,0 +1,33 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A connection to this machine that breaks as one to a container does that is restarted: once, just before the module
+named by BREAKS_BEFORE would run. It leaves the file BREAKS_MARKER."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+from ansible.plugins.connection.local import Connection as LocalConnection
+
+DOCUMENTATION = """
+name: breaks_once
+short_description: breaks once
+description: [breaks once]
+author: The maintops.scheduled_events authors
+options: {}
+"""
+
+
+class Connection(LocalConnection):
+    transport = "breaks_once"
+    has_pipelining = False
+
+    def exec_command(self, cmd, in_data=None, sudoable=True):
+        marker = pathlib.Path(os.environ["BREAKS_MARKER"])
+        if f"AnsiballZ_{os.environ['BREAKS_BEFORE']}" in str(cmd) and "chmod" in str(cmd) and not marker.exists():
+            marker.touch()
+            return 255, b"", b"Error: can only create exec sessions on running containers"
+        return super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
