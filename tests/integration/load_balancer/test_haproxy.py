@@ -10,6 +10,8 @@ import threading
 import pytest
 from emulation import until
 
+from playbooks import ADDRESSED
+
 pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
 
 
@@ -28,6 +30,19 @@ def test_a_host_leaves_every_backend_on_every_balancer_and_comes_back(haproxy_fl
         assert set(balancer.status().values()) == {"UP"}
     assert not haproxy_fleet.host.marker.exists()
     assert changed(haproxy_fleet.host.run("active")) == []
+
+
+def test_each_balancer_is_asked_where_it_is_when_addresses_are_made_from_names(haproxy_fleet, tmp_path):
+    for own in haproxy_fleet.host.inventory["all"]["hosts"].values():
+        own.update(ADDRESSED)
+    log = tmp_path / "addressed"
+    for state in ("drained", "active"):
+        haproxy_fleet.host.start(state, env={"ADDRESSED_LOG": str(log)}).result(timeout=200)
+    lines = [line.split() for line in log.read_text().splitlines()]
+    assert {(address, module) for address, module in lines if module in ("command", "haproxy")} == {
+        (address, module) for address in ("at-lb1", "at-lb2") for module in ("command", "haproxy")
+    }
+    assert {address for address, module in lines if module not in ("command", "haproxy")} == {"at-web1"}
 
 
 def test_what_an_operator_took_out_stays_out(haproxy_fleet):

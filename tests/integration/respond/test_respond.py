@@ -10,6 +10,8 @@ import pathlib
 import pytest
 from emulation import until
 
+from playbooks import ADDRESSED
+
 TASKS = pathlib.Path(__file__).parent / "tasks"
 PLAYBOOK = "maintops.scheduled_events.respond"
 AHEAD = 86400  # seconds of emulated notice, 24 minutes at the speed of these tests
@@ -235,7 +237,6 @@ def test_a_host_that_reboots_before_the_wait_runs_on_it_is_waited_for(hosts_of):
     run = hosts.start(
         host_vars={"vm1": {"ansible_connection": "breaks_once"}},
         env={
-            "ANSIBLE_CONNECTION_PLUGINS": str(pathlib.Path(__file__).parent / "connection_plugins"),
             "ANSIBLE_PIPELINING": "false",
             "BREAKS_BEFORE": "scheduled_events_wait",
             "BREAKS_MARKER": str(marker),
@@ -244,6 +245,24 @@ def test_a_host_that_reboots_before_the_wait_runs_on_it_is_waited_for(hosts_of):
     assert marker.exists()
     assert run.rc == 0, run.output
     assert hosts.recoveries("vm1") == [[event_id]]
+
+
+def test_the_leader_acknowledges_where_it_is_when_addresses_are_made_from_names(hosts_of, tmp_path):
+    hosts = hosts_of("vm1", "vm2")
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
+    log = tmp_path / "addressed"
+    (hosts.directory / "vm1" / "hold").touch()  # so that the other is the last to prepare, and acknowledges for both
+    started = hosts.start(host_vars=dict.fromkeys(hosts.emulator.endpoints, ADDRESSED), env={"ADDRESSED_LOG": str(log)})
+    (hosts.directory / "vm2" / "hold").touch()
+    until(lambda: hosts.traces("vm1") and hosts.traces("vm2"), timeout=100, what="the preparations")
+    (hosts.directory / "vm1" / "hold").unlink()
+    until(lambda: f"prepared-{event_id}" in hosts.traces("vm1"), timeout=100, what="vm1")
+    (hosts.directory / "vm2" / "hold").unlink()
+    run = started.result()
+    assert run.rc == 0, run.output
+    assert run.one(task="Acknowledge")["approved"] == [event_id]
+    lines = [line.split() for line in log.read_text().splitlines()]
+    assert [address for address, module in lines if module == "scheduled_event_approve"] == ["at-vm1"]
 
 
 def test_throttle_in_the_prepare_tasks_is_kept_to_with_the_linear_strategy(hosts_of):

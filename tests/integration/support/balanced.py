@@ -32,17 +32,20 @@ class Host:
         self._ansible = ansible
         self.marker = directory / "state" / "load-balancer.json"
         self._variables = {"load_balancer_state_directory": str(directory / "state"), **variables}
-        self._inventory = {
-            "all": {"hosts": {"web1": LOCAL, **{name: {**LOCAL, **own} for name, own in (balancers or {}).items()}}}
+        self.inventory = {
+            "all": {"hosts": {name: {**LOCAL, **own} for name, own in {"web1": {}, **(balancers or {})}.items()}}
         }
 
-    def start(self, state: str, *, check: bool = False, **variables: Any) -> StartedRun:
+    def start(
+        self, state: str, *, check: bool = False, env: dict[str, str] | None = None, **variables: Any
+    ) -> StartedRun:
         """Start the role, with more ``variables``."""
         return self._ansible.start_playbook(
             [{"hosts": "web1", "gather_facts": False, "roles": [{"role": ROLE}]}],
-            inventory=self._inventory,
+            inventory=self.inventory,
             extra_vars={**self._variables, "load_balancer_state": state, **variables},
             check=check,
+            env=env,
         )
 
     def run(self, state: str, *, rc: int = 0, check: bool = False, **variables: Any) -> Run:

@@ -14,9 +14,12 @@ import time
 from typing import Any
 
 CALLBACKS = pathlib.Path(__file__).parent / "callback_plugins"
+CONNECTIONS = pathlib.Path(__file__).parent / "connection_plugins"
 PYTHON = sys.executable
 LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON}
 LOCALHOST = {"all": {"hosts": {"localhost": LOCAL}}}
+# Each host at an address made from its name, as many inventories do it; ADDRESSED_LOG gets "address module" lines.
+ADDRESSED = {"ansible_connection": "addressed", "ansible_host": "at-{{ inventory_hostname }}"}
 COLLECTION = "maintops.scheduled_events"
 TIMEOUT = 400.0  # seconds; only so that a run that hangs ends
 
@@ -124,6 +127,7 @@ def environment(**more: str) -> dict[str, str]:
         "ANSIBLE_CALLBACKS_ENABLED": "record_results",
         "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
         "ANSIBLE_COLLECTIONS_PATH": os.environ["ANSIBLE_COLLECTIONS_PATH"],
+        "ANSIBLE_CONNECTION_PLUGINS": str(CONNECTIONS),
         "ANSIBLE_DEPRECATION_WARNINGS": "true",
         "ANSIBLE_LOAD_CALLBACK_PLUGINS": "true",  # for the command ansible, which loads none by itself
         "ANSIBLE_LOCALHOST_WARNING": "false",
