@@ -29,10 +29,10 @@ positional: _input
 options:
   _input:
     description:
-      - What was found of the hosts. Each value is a list of task results with the host in C(item). C(found) are of
-        M(ansible.builtin.find), C(slurped) of M(ansible.builtin.slurp), C(read) of
-        M(maintops.scheduled_events.scheduled_events_info).
-    type: dict
+      - What was found of each C(host). C(found) is the result of M(ansible.builtin.find), C(slurped) of
+        M(ansible.builtin.slurp), C(read) of M(maintops.scheduled_events.scheduled_events_info).
+    type: list
+    elements: dict
     required: true
   play_hosts:
     description: All hosts of the play.
@@ -48,6 +48,10 @@ options:
     description: The hosts of the batch.
     type: list
     elements: str
+    required: true
+  marks:
+    description: The hosts of the batch, each with the result of the task that marked it as under maintenance.
+    type: dict
     required: true
   out:
     description: Hosts that a balancer says are out.
@@ -89,8 +93,9 @@ EXAMPLES = r"""
   ansible.builtin.set_fact:
     gate: >-
       {{ survey | maintops.scheduled_events.maintenance_gate(
-           play_hosts=ansible_play_hosts_all, fleet=groups['web'], batch=ansible_play_batch, max_unavailable='25%',
-           on_event='wait', settle=60, resume_within=86400, arrived=arrived, now=now().timestamp()) }}
+           play_hosts=ansible_play_hosts_all, fleet=groups['web'], batch=ansible_play_batch, marks=marks,
+           max_unavailable='25%', on_event='wait', settle=60, resume_within=86400, arrived=arrived,
+           now=now().timestamp()) }}
 """
 
 RETURN = r"""
@@ -104,11 +109,12 @@ _value:
 
 
 def maintenance_gate(
-    survey: t.Mapping[str, t.Any],
+    survey: t.Sequence[t.Mapping[str, t.Any]],
     *,
     play_hosts: t.Sequence[str],
     fleet: t.Sequence[str],
     batch: t.Sequence[str],
+    marks: t.Mapping[str, t.Mapping[str, t.Any]],
     max_unavailable: t.Any,
     on_event: str,
     settle: float,
@@ -123,31 +129,26 @@ def maintenance_gate(
     except ValueError as error:
         raise AnsibleFilterError(str(error)) from error
     settings = Settings(play_hosts, fleet, batch, budget, on_event, settle, resume_within)
-    decision = decide(_seen(survey, out), settings, memory=memory or {}, now=now)
+    decision = decide([_seen(host, marks, out) for host in survey], settings, memory=memory or {}, now=now)
     only_settling = decision.settle_left > 0 and len(decision.waits_for) == 1
     seconds = pause(now - arrived, settle_left=decision.settle_left, only_settling=only_settling)
     return {**decision._asdict(), "budget": budget, "pause": seconds}
 
 
-def _seen(survey: t.Mapping[str, t.Any], out: t.Sequence[str]) -> list[Seen]:
-    slurped = {result["item"]: result.get("content") for result in survey["slurped"]}
-    read = {result["item"]: result for result in survey["read"]}
-    hosts = []
-    for result in survey["found"]:
-        host, files = result["item"], result.get("files")
-        names = [file["path"].rpartition("/")[2] for file in files or []]
-        answer = read.get(host, {})
-        hosts.append(
-            Seen(
-                host=host,
-                reached=files is not None and not answer.get("unreachable", False),
-                drained=host in out or any(name != "maintenance.json" for name in names),
-                document=answer if "vm_name" in answer and "events" in answer else None,
-                problem=answer.get("msg", "no answer"),
-                finished=json.loads(base64.b64decode(slurped[host])) if slurped.get(host) else None,
-            )
-        )
-    return hosts
+def _seen(result: t.Mapping[str, t.Any], marks: t.Mapping[str, t.Any], out: t.Sequence[str]) -> Seen:
+    host, files, answer, mark = result["host"], result["found"].get("files"), result["read"], marks.get(result["host"])
+    names = [file["path"].rpartition("/")[2] for file in files or []]
+    content = result["slurped"].get("content")
+    lost = mark is not None and (mark.get("failed", False) or mark.get("unreachable", False))
+    return Seen(
+        host=host,
+        reached=files is not None and not answer.get("unreachable", False),
+        unmarked=mark.get("msg", "no answer") if mark and lost else "",
+        drained=host in out or any(name != "maintenance.json" for name in names),
+        document=answer if "vm_name" in answer and "events" in answer else None,
+        problem=answer.get("msg", "no answer"),
+        finished=json.loads(base64.b64decode(content)) if content else None,
+    )
 
 
 class FilterModule:

@@ -19,10 +19,12 @@ WAIT, SKIP = "wait", "skip"
 
 
 class Seen(t.NamedTuple):
-    """What was seen of one host. ``document``: its answer of scheduled_events_info; None if there is none."""
+    """What was seen of one host. ``unmarked``: why it could not be marked as under maintenance; empty if it was or
+    need not be. ``document``: its answer of scheduled_events_info; None if there is none."""
 
     host: str
     reached: bool
+    unmarked: str
     drained: bool
     document: t.Mapping[str, t.Any] | None
     problem: str
@@ -76,9 +78,9 @@ def decide(seen: t.Sequence[Seen], settings: Settings, *, memory: t.Mapping[str,
     recalled = _recall(memory, fleet_events, all_read=all(each.document is not None for each in seen), now=now)
     settle_left = max(0.0, recalled["left_at"] + settings.settle - now) if recalled["left_at"] else 0.0
     unavailable = [host for host in settings.fleet if host in reasons and host not in batch]
-    waits_for = (
-        [] if not batch else _obstacles(batch, unavailable, [h for h in own if h not in skipped], settings, reasons)
-    )
+    unfit = [each.host for each in seen if not each.reached or each.unmarked or each.document is None]
+    shut_by = [host for host in batch if host in own or host in unfit]
+    waits_for = _obstacles(batch, unavailable, shut_by, settings, reasons) if batch else []
     if batch and settle_left > 0:
         waits_for = [*waits_for, f"{settle_left:.0f} s more, since an event has left"]
     return Decision(
@@ -154,6 +156,8 @@ def _events_of(host: Seen, events: t.Sequence[Event]) -> list[Event]:
 def _reason(host: Seen, events: t.Sequence[Event]) -> str:
     if not host.reached:
         return "cannot be reached"
+    if host.unmarked:
+        return f"cannot be marked as under maintenance: {host.unmarked}"
     if host.document is None:
         return f"its events cannot be read: {host.problem}"
     if events:
@@ -171,9 +175,9 @@ def _recall(memory: t.Mapping[str, t.Any], events: set[str], *, all_read: bool, 
 
 
 def _obstacles(
-    batch: list[str], unavailable: list[str], own: list[str], settings: Settings, reasons: dict[str, str]
+    batch: list[str], unavailable: list[str], shut_by: list[str], settings: Settings, reasons: dict[str, str]
 ) -> list[str]:
-    obstacles = [f"{host} ({reasons[host]})" for host in own]
+    obstacles = [f"{host} ({reasons[host]})" for host in shut_by]
     needed = len([host for host in batch if host in settings.fleet])
     if len(unavailable) + needed > settings.budget:
         others = [f"{host} ({reasons[host]})" for host in unavailable]

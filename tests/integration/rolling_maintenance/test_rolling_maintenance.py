@@ -12,7 +12,7 @@ import pytest
 from emulation import until
 from haproxies import Backend, HAProxy
 
-from playbooks import LOCAL
+from playbooks import ADDRESSED, LOCAL
 
 pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
 TASKS = pathlib.Path(__file__).parent / "tasks"
@@ -28,7 +28,7 @@ class Hosts:
         for name in emulator.endpoints:
             (directory / name).mkdir()
 
-    def start(self, *, check=False, host_vars=None, serial=1, **variables):
+    def start(self, *, check=False, host_vars=None, serial=1, env=None, **variables):
         inventory = self.emulator.inventory(
             maintenance_endpoint=lambda name: self.emulator.endpoints[name],
             vm_directory=lambda name: str(self.directory / name),
@@ -50,7 +50,7 @@ class Hosts:
         }
         # A play reads them before it knows any host.
         of_play = {"maintenance_serial": serial, "maintenance_hosts": list(self.emulator.endpoints)}
-        return self.ansible.start_playbook(PLAYBOOK, inventory=inventory, check=check, extra_vars=of_play)
+        return self.ansible.start_playbook(PLAYBOOK, inventory=inventory, check=check, extra_vars=of_play, env=env)
 
     def run(self, *, rc=0, **how):
         run = self.start(**how).result(timeout=250)
@@ -129,6 +129,32 @@ def test_the_gate_gives_up_and_says_what_it_waited_for(hosts_of):
     run = hosts.run(rc=2, maintenance_gate_timeout=2, host_vars={"web3": GONE})
     assert says(run, "The gate stayed shut for 2 s: web1 waits for web2 (drained); web3 (cannot be reached)")
     assert hosts.maintained() == []
+    assert hosts.marked() == []
+
+
+def test_the_gate_asks_each_host_where_it_is_when_addresses_are_made_from_names(hosts_of, tmp_path):
+    hosts = hosts_of("web1", "web2", "web3")
+    log = tmp_path / "addressed"
+    hosts.run(check=True, host_vars=dict.fromkeys(hosts.emulator.endpoints, ADDRESSED), env={"ADDRESSED_LOG": str(log)})
+    fleet = ["at-web1", "at-web2", "at-web3"]
+    lines = [line.split() for line in log.read_text().splitlines()]
+    for module in ("find", "scheduled_events_info"):
+        assert [address for address, asked in lines if asked == module] == fleet * 3  # one look for each batch
+
+
+@pytest.mark.parametrize("module", ["copy", "stat", "find", "scheduled_events_info", "file"])
+def test_a_host_that_reboots_while_it_waits_at_the_gate_is_waited_for(hosts_of, tmp_path, module):
+    hosts = hosts_of("web1")
+    event_id = hosts.emulator.schedule("Reboot", "web1", notice=900)
+    started = hosts.start(
+        host_vars={"web1": {"ansible_connection": "breaks_once"}},
+        env={"ANSIBLE_PIPELINING": "false", "BREAKS_BEFORE": module, "BREAKS_MARKER": str(tmp_path / "broken")},
+    )
+    until((tmp_path / "broken").exists, timeout=100, what="the reboot")
+    hosts.emulator.cancel(event_id)
+    run = started.result(timeout=250)
+    assert run.rc == 0, run.output
+    assert hosts.maintained() == ["web1"]
     assert hosts.marked() == []
 
 

@@ -29,11 +29,11 @@ def event(*names, event_id="ID", not_before="2026-11-21T09:00:00Z", status="Sche
     }
 
 
-def host(name, *events, reached=True, drained=False, readable=True, finished=None):
+def host(name, *events, reached=True, unmarked="", drained=False, readable=True, finished=None):
     """A host that sees these events."""
     document = {"vm_name": name, "events": events} if reached and readable else None
     record = {"round": finished[0], "finished_at": finished[1]} if finished else None
-    return Seen(name, reached, drained, document, "HTTP 500", record)
+    return Seen(name, reached, unmarked, drained, document, "HTTP 500", record)
 
 
 def fleet_with(*special):
@@ -75,6 +75,19 @@ def test_an_event_counts_that_another_host_of_the_set_saw_first():
 
 def test_a_vm_whose_name_only_begins_alike_is_not_named():
     assert decision(fleet_with(host("web4", event("web22", "web"))), "web1").open
+
+
+@pytest.mark.parametrize(
+    ("of_batch", "reason"),
+    [
+        (host("web1", reached=False), "cannot be reached"),
+        (host("web1", unmarked="disk full"), "cannot be marked as under maintenance: disk full"),
+        (host("web1", readable=False), "its events cannot be read: HTTP 500"),
+    ],
+)
+def test_a_host_of_the_batch_of_which_nothing_certain_is_known_shuts_the_gate(of_batch, reason):
+    result = decision(fleet_with(of_batch), "web1", budget=4)
+    assert (result.open, result.waits_for) == (False, [f"web1 ({reason})"])
 
 
 def test_a_host_of_the_batch_counts_once_however_unavailable_it_is():

@@ -149,7 +149,8 @@ class Story:
                 self._hosts.stop(balancer, "fleet-sample")
         samples = [json.loads(self._hosts.run(balancer, "cat", "/root/sample.json")) for balancer in BALANCERS]
         result.update(json.loads(self._hosts.run("azure", "cat", "/root/load.json")))
-        result["most_out"] = max(sample["most_out"] for sample in samples)
+        worst = max(samples, key=lambda sample: sample["most_out"])
+        result.update(most_out=worst["most_out"], out=worst["worst"])
         result["seconds"] = round(time.monotonic() - began)
 
     def schedule(self, number: int, vm: str, notice: int) -> None:
