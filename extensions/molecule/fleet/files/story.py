@@ -232,7 +232,7 @@ class Story:
         with self.load() as result:
             hosts = {"maintenance_hosts": self._form.rolling_vms, "maintenance_fleet": VMS}
             rolling = self.playbook("rolling_maintenance", "-e", json.dumps(hosts))
-            event_at = time.monotonic() + chance.uniform(0, 60 * len(self._form.rolling_vms))
+            event_at = time.monotonic() + chance.uniform(0, 30 * len(self._form.rolling_vms))
             result["event"] = vm = chance.choice(VMS)
             scheduled = False
             while rolling.poll() is None or not scheduled:
