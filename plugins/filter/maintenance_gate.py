@@ -136,14 +136,14 @@ def maintenance_gate(
 
 
 def _seen(result: t.Mapping[str, t.Any], marks: t.Mapping[str, t.Any], out: t.Sequence[str]) -> Seen:
-    host, files, answer, mark = result["host"], result["found"].get("files"), result["read"], marks.get(result["host"])
+    host, files, answer = result["host"], result["found"].get("files"), result["read"]
+    mark = marks.get(host, {})  # only the hosts of the batch are marked
     names = [file["path"].rpartition("/")[2] for file in files or []]
     content = result["slurped"].get("content")
-    lost = mark is not None and (mark.get("failed", False) or mark.get("unreachable", False))
     return Seen(
         host=host,
         reached=files is not None and not answer.get("unreachable", False),
-        unmarked=mark.get("msg", "no answer") if mark and lost else "",
+        unmarked=mark.get("msg", "no answer") if mark.get("failed") or mark.get("unreachable") else "",
         drained=host in out or any(name != "maintenance.json" for name in names),
         document=answer if "vm_name" in answer and "events" in answer else None,
         problem=answer.get("msg", "no answer"),

@@ -78,7 +78,7 @@ def decide(seen: t.Sequence[Seen], settings: Settings, *, memory: t.Mapping[str,
     recalled = _recall(memory, fleet_events, all_read=all(each.document is not None for each in seen), now=now)
     settle_left = max(0.0, recalled["left_at"] + settings.settle - now) if recalled["left_at"] else 0.0
     unavailable = [host for host in settings.fleet if host in reasons and host not in batch]
-    unfit = [each.host for each in seen if not each.reached or each.unmarked or each.document is None]
+    unfit = [each.host for each in seen if _unfit(each)]
     shut_by = [host for host in batch if host in own or host in unfit]
     waits_for = _obstacles(batch, unavailable, shut_by, settings, reasons) if batch else []
     if batch and settle_left > 0:
@@ -153,13 +153,18 @@ def _events_of(host: Seen, events: t.Sequence[Event]) -> list[Event]:
     return own + [event for event in named if event["event_id"].lower() not in ids]
 
 
-def _reason(host: Seen, events: t.Sequence[Event]) -> str:
+def _unfit(host: Seen) -> str:
+    """Why nothing certain is known of the host; empty if that is not so."""
     if not host.reached:
         return "cannot be reached"
     if host.unmarked:
         return f"cannot be marked as under maintenance: {host.unmarked}"
-    if host.document is None:
-        return f"its events cannot be read: {host.problem}"
+    return f"its events cannot be read: {host.problem}" if host.document is None else ""
+
+
+def _reason(host: Seen, events: t.Sequence[Event]) -> str:
+    if unfit := _unfit(host):
+        return unfit
     if events:
         first = events[0]
         until = f", NotBefore {first['not_before']}" if first["not_before"] else ""

@@ -37,7 +37,7 @@ def test_each_balancer_is_asked_where_it_is_when_addresses_are_made_from_names(h
         own.update(ADDRESSED)
     log = tmp_path / "addressed"
     for state in ("drained", "active"):
-        haproxy_fleet.host.start(state, env={"ADDRESSED_LOG": str(log)}).result(timeout=200)
+        haproxy_fleet.host.run(state, env={"ADDRESSED_LOG": str(log)})
     lines = [line.split() for line in log.read_text().splitlines()]
     assert {(address, module) for address, module in lines if module in ("command", "haproxy")} == {
         (address, module) for address in ("at-lb1", "at-lb2") for module in ("command", "haproxy")

@@ -251,12 +251,13 @@ def test_the_leader_acknowledges_where_it_is_when_addresses_are_made_from_names(
     hosts = hosts_of("vm1", "vm2")
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
     log = tmp_path / "addressed"
-    (hosts.directory / "vm1" / "hold").touch()  # so that the other is the last to prepare, and acknowledges for both
+    for name in hosts.emulator.endpoints:
+        (hosts.directory / name / "hold").touch()
     started = hosts.start(host_vars=dict.fromkeys(hosts.emulator.endpoints, ADDRESSED), env={"ADDRESSED_LOG": str(log)})
-    (hosts.directory / "vm2" / "hold").touch()
     until(lambda: hosts.traces("vm1") and hosts.traces("vm2"), timeout=100, what="the preparations")
     (hosts.directory / "vm1" / "hold").unlink()
     until(lambda: f"prepared-{event_id}" in hosts.traces("vm1"), timeout=100, what="vm1")
+    # So vm2 is the last to prepare, and has vm1 acknowledge for both.
     (hosts.directory / "vm2" / "hold").unlink()
     run = started.result()
     assert run.rc == 0, run.output

@@ -123,7 +123,6 @@ class Story:
         inventories = [word for path in self._inventories for word in ("-i", path)]
         return subprocess.Popen(
             ["ansible-playbook", f"maintops.scheduled_events.{name}", *inventories, *options],
-            env={**os.environ, "ANSIBLE_PIPELINING": "true"},  # one podman call a task instead of five
             stdin=subprocess.DEVNULL,
             stdout=log.open("w"),
             stderr=subprocess.STDOUT,
