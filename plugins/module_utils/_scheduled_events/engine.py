@@ -15,11 +15,9 @@ The phases of one event follow one another and never overlap; ``failed`` alone r
 import datetime
 from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from _scheduled_events import rules as decisions
-from _scheduled_events.document import Document, ScheduledEvent, describe, format_time
-
-from . import config as options
-from .runner import FAILED, OK, PHASES, TIMEOUT, request_id_of
+from . import rules as decisions
+from .document import Document, ScheduledEvent, describe, format_time
+from .runs import FAILED, OK, PHASES, TIMEOUT, run_id_of
 from .state import INTERRUPTED, NO_HOOKS, RUNNING, Approval, EventState, Run, State
 
 # Seconds after a run's deadline until its silence counts as failure: killing it, writing the result, reading it.
@@ -30,6 +28,11 @@ FIRST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE_REFUSED = 1.0, 5.0, 60.0
 IN_FLIGHT = 15.0  # after which an attempt without any outcome counts as failed
 
 INFO, WARNING = "info", "warning"
+
+# What the owner may choose: what to do when prepare hooks failed, and which events this VM acknowledges.
+ON_FAILURE = (decisions.HOLD, decisions.APPROVE)
+ALONE, LEADER, ANY, NEVER = "alone", "leader", "any", "never"
+APPROVE_POLICIES = (ALONE, LEADER, ANY, NEVER)
 
 
 class Moment(NamedTuple):
@@ -48,8 +51,8 @@ class Config(NamedTuple):
     rules: Tuple[decisions.Rule, ...] = decisions.DEFAULT_RULES
     hook_timeout: float = 600.0
     margin: float = 10.0
-    on_failure: str = options.HOLD
-    approve: str = options.ALONE
+    on_failure: str = decisions.HOLD
+    approve: str = ALONE
 
 
 class HookResult(NamedTuple):
@@ -144,11 +147,11 @@ def may_approve(event: ScheduledEvent, config: Config) -> bool:
 
 
 def _policy_allows(event: ScheduledEvent, config: Config) -> bool:
-    if config.approve == options.ALONE:
+    if config.approve == ALONE:
         return event.affects_only(config.vm_name)
-    if config.approve == options.LEADER:
+    if config.approve == LEADER:
         return event.is_led_by(config.vm_name)
-    return config.approve == options.ANY
+    return config.approve == ANY
 
 
 def _ran(entry: EventState) -> bool:
@@ -400,7 +403,7 @@ class _Turn:
         not_later_than = self._not_later_than(entry.event) if phase == "prepare" else None
         deadline = self._now.wall + timeout
         run = Run(
-            request_id=request_id_of(key, phase, self._serial),
+            request_id=run_id_of(key, phase, self._serial),
             outcome=RUNNING,
             boot_id=self._now.boot_id,
             issued=True,
@@ -451,7 +454,7 @@ def is_ready(entry: EventState, config: Config) -> bool:
     if prepare is None:
         return False
     return prepare.outcome in (OK, NO_HOOKS) or (
-        prepare.outcome in (FAILED, TIMEOUT) and config.on_failure == options.APPROVE
+        prepare.outcome in (FAILED, TIMEOUT) and config.on_failure == decisions.APPROVE
     )
 
 

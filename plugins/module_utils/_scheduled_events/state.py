@@ -9,9 +9,9 @@ import json
 import os
 from typing import Any, Dict, NamedTuple, Optional, Tuple, Type, Union
 
-from _scheduled_events.document import Incarnation, ScheduledEvent, parse_not_before
-
-from .runner import FAILED, OK, PHASES, TIMEOUT, write_atomically
+from .document import Incarnation, ScheduledEvent, parse_not_before
+from .files import write_atomically
+from .runs import FAILED, OK, PHASES, TIMEOUT
 
 VERSION = 1
 

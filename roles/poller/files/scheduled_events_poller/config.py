@@ -15,15 +15,10 @@ from _scheduled_events.endpoint import (
     check_api_version,
     check_endpoint,
 )
-from _scheduled_events.rules import DEFAULT_RULES, Rule, RuleError, parse_rules
+from _scheduled_events.engine import ALONE, APPROVE_POLICIES, ON_FAILURE
+from _scheduled_events.rules import DEFAULT_RULES, HOLD, Rule, RuleError, parse_rules
 
 CONFIG_FILE = "/etc/scheduled-events/poller.json"
-
-HOLD, APPROVE = "hold", "approve"
-ON_FAILURE = (HOLD, APPROVE)
-
-ALONE, LEADER, ANY, NEVER = "alone", "leader", "any", "never"
-APPROVE_POLICIES = (ALONE, LEADER, ANY, NEVER)
 
 LONGEST_HOOK_TIMEOUT = 7 * 24 * 3600.0
 

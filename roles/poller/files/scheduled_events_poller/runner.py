@@ -29,14 +29,10 @@ import threading
 import time
 from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-PHASES = ("prepare", "started", "recover", "failed")
-
 HOOKS_DIRECTORY = "/etc/scheduled-events/hooks"
 RUNTIME_DIRECTORY = "/run/scheduled-events"  # the poller's own
 HOOKS_RUNTIME_DIRECTORY = "/run/scheduled-events-hooks"  # root's own
 
-OK, FAILED, TIMEOUT = "ok", "failed", "timeout"
-OUTCOMES = (OK, FAILED, TIMEOUT)
 TRY_AGAIN = 75  # EX_TEMPFAIL, exit status of a hook that wants to be run again
 
 RETRY_PAUSE = 5.0  # seconds until a hook that exited with 75 is run again
@@ -47,8 +43,6 @@ MAX_REQUEST = 128 * 1024 - 4096
 MAX_REQUESTS, MAX_JOBS = 100, 64
 KEEP_RESULTS = 30 * 24 * 3600.0  # seconds
 
-_REQUEST_ID = re.compile(r"([0-9a-z-]{1,64})\.(prepare|started|recover|failed)\.([0-9]{1,18})\Z")
-_PLAIN_KEY = re.compile(r"[0-9a-f][0-9a-f-]{0,62}\Z")
 
 
 class RequestError(ValueError):
@@ -97,48 +91,6 @@ class Job(NamedTuple):
     timeout: float
     not_later_than: Optional[float]
     deadline: float
-
-
-# Names, and what both sides share
-
-
-def request_id_of(key: str, phase: str, serial: int) -> str:
-    """The name of a request: fit for a file and for an instance of a unit, whatever the EventId is."""
-    return f"{_token(key)}.{phase}.{serial}"
-
-
-def _token(key: str) -> str:
-    if _PLAIN_KEY.match(key):
-        return key
-    return "x" + hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:40]
-
-
-def write_atomically(path: str, content: bytes, *, mode: int, durable: bool = False) -> None:
-    """Replace a file as a whole, or leave it as it was.
-
-    :param durable: whether it has to outlast a power cut as well.
-    :raises OSError: it could not be replaced.
-    """
-    directory = os.path.dirname(path)
-    descriptor, temporary = tempfile.mkstemp(dir=directory, prefix=f".{os.path.basename(path)}.")
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            os.fchmod(file.fileno(), mode)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        raise
-    if durable:
-        descriptor = os.open(directory, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def hook_names(directory: str) -> List[str]:

@@ -1,0 +1,43 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The names of what is run for an event: phases, outcomes, and the identity of one run."""
+
+import hashlib
+import re
+from typing import NamedTuple, Optional
+
+PHASES = ("prepare", "started", "recover", "failed")
+
+OK, FAILED, TIMEOUT = "ok", "failed", "timeout"
+OUTCOMES = (OK, FAILED, TIMEOUT)
+
+_RUN_ID = re.compile(r"([0-9a-z-]{1,64})\.(prepare|started|recover|failed)\.([0-9]{1,18})\Z")
+_PLAIN_KEY = re.compile(r"[0-9a-f][0-9a-f-]{0,62}\Z")
+
+
+class RunName(NamedTuple):
+    """The parts of a run's id. ``token`` identifies the event; compare it with :func:`token_of`."""
+
+    token: str
+    phase: str
+    serial: int
+
+
+def run_id_of(key: str, phase: str, serial: int) -> str:
+    """The id of a run: fit for a file and for an instance of a unit, whatever the EventId is."""
+    return f"{token_of(key)}.{phase}.{serial}"
+
+
+def parse_run_id(run_id: str) -> Optional[RunName]:
+    """The parts of an id that :func:`run_id_of` made, or ``None`` if it is something else."""
+    match = _RUN_ID.match(run_id)
+    return RunName(match.group(1), match.group(2), int(match.group(3))) if match else None
+
+
+def token_of(key: str) -> str:
+    """An event's key (its EventId in lower case) as a part of a file name; unusual keys are hashed."""
+    if _PLAIN_KEY.match(key):
+        return key
+    return "x" + hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:40]

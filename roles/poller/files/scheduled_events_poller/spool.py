@@ -1,0 +1,183 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the poller and the root side exchange: the names of the files, and the formats of requests and results.
+
+Both sides build and read them here alone. The root side reads a request as hostile input.
+"""
+
+import json
+import os
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+from _scheduled_events.runs import OUTCOMES, parse_run_id, token_of
+
+HOOKS_DIRECTORY = "/etc/scheduled-events/hooks"
+RUNTIME_DIRECTORY = "/run/scheduled-events"  # the poller's own
+HOOKS_RUNTIME_DIRECTORY = "/run/scheduled-events-hooks"  # root's own
+
+# Below the 128 KiB that the kernel allows for one variable of the environment, which is at most a part of a request.
+MAX_REQUEST = 128 * 1024 - 4096
+LONGEST_TIMEOUT = 7 * 24 * 3600.0  # seconds that the hooks of a phase may take
+
+VERSION = 2
+
+
+class RequestError(ValueError):
+    """A request that is not carried out; the message says why."""
+
+
+class Directories(NamedTuple):
+    """Where things are; tests use other places."""
+
+    hooks: str = HOOKS_DIRECTORY
+    runtime: str = RUNTIME_DIRECTORY
+    hooks_runtime: str = HOOKS_RUNTIME_DIRECTORY
+
+    @property
+    def requests(self) -> str:
+        """What the poller asks for."""
+        return os.path.join(self.runtime, "requests")
+
+    @property
+    def socket(self) -> str:
+        """Where the poller listens: for the end of a run, and for commands of the operator."""
+        return os.path.join(self.runtime, "notify")
+
+    @property
+    def jobs(self) -> str:
+        """Accepted requests, which only root can write."""
+        return os.path.join(self.hooks_runtime, "jobs")
+
+    @property
+    def results(self) -> str:
+        """The results of ended runs, which the poller reads."""
+        return os.path.join(self.hooks_runtime, "results")
+
+
+class Job(NamedTuple):
+    """One run of the hooks of a phase for an event.
+
+    ``timeout``: seconds that the hooks may take together. ``not_later_than``: seconds since the epoch at which they
+    must have ended, or ``None``. ``deadline``: the earlier of both as the engine saw it, in seconds since the epoch.
+    ``ends_at``: monotonic seconds of this boot after which no hook of the run may be running, whatever the clock says.
+    ``hooks``: names of the hooks that the configuration requires. ``failed_phase`` and ``failure``: for the phase
+    ``failed``, the phase that failed and why.
+    """
+
+    request_id: str
+    phase: str
+    event: Dict[str, Any]
+    vm_name: str
+    timeout: float
+    not_later_than: Optional[float]
+    deadline: float
+    ends_at: float
+    hooks: Tuple[str, ...] = ()
+    failed_phase: str = ""
+    failure: str = ""
+
+
+class RunResult(NamedTuple):
+    """The end of a run. ``seconds``: how long it took."""
+
+    request_id: str
+    outcome: str
+    reason: str
+    seconds: float
+
+
+def format_request(job: Job) -> bytes:
+    """The request for a run, as the poller writes it to the file named ``job.request_id``.
+
+    A request that is too long loses the event's additional fields first, then its description.
+
+    :raises RequestError: it is longer than ``MAX_REQUEST`` bytes all the same.
+    """
+    text = _dump(job)
+    for field, shorter in (("additional", {}), ("description", "")):
+        if len(text) > MAX_REQUEST:
+            job = job._replace(event={**job.event, field: shorter})
+            text = _dump(job)
+    if len(text) > MAX_REQUEST:
+        raise RequestError(f"the event takes {len(text)} bytes, more than the {MAX_REQUEST} that a hook can be given")
+    return text
+
+
+def _dump(job: Job) -> bytes:
+    fields = job._asdict()
+    del fields["request_id"], fields["phase"]  # the name of the file has both
+    return json.dumps({"version": VERSION, **fields}).encode()
+
+
+def parse_request(text: bytes, request_id: str) -> Job:
+    """Check a request as it comes from a user who may be hostile.
+
+    :raises RequestError: the first thing wrong with it.
+    """
+    name = parse_run_id(request_id)
+    if name is None:
+        raise RequestError("its name is not EVENT.PHASE.NUMBER")
+    if len(text) > MAX_REQUEST:
+        raise RequestError(f"it is longer than {MAX_REQUEST} bytes")
+    try:
+        raw = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"it is not JSON: {error}") from error
+    if not isinstance(raw, dict) or raw.get("version") != VERSION:
+        raise RequestError(f"it is not an object of version {VERSION}")
+    event = raw.get("event")
+    if not isinstance(event, dict) or not isinstance(event.get("event_id"), str):
+        raise RequestError("event is not an object with an event_id")
+    if token_of(event["event_id"].lower()) != name.token:
+        raise RequestError("its name belongs to another event")
+    hooks = raw.get("hooks")
+    if not isinstance(hooks, list) or not all(isinstance(hook, str) for hook in hooks):
+        raise RequestError("hooks is not a list of texts")
+    not_later_than = raw.get("not_later_than")
+    return Job(
+        request_id=request_id,
+        phase=name.phase,
+        event=event,
+        vm_name=_text(raw, "vm_name"),
+        timeout=_number(raw, "timeout", most=LONGEST_TIMEOUT),
+        not_later_than=None if not_later_than is None else _number(raw, "not_later_than", most=1e11),
+        deadline=_number(raw, "deadline", most=1e11),
+        ends_at=_number(raw, "ends_at", most=1e11),
+        hooks=tuple(hooks),
+        failed_phase=_text(raw, "failed_phase"),
+        failure=_text(raw, "failure"),
+    )
+
+
+def _text(raw: Dict[str, Any], key: str) -> str:
+    value = raw.get(key)
+    if not isinstance(value, str):
+        raise RequestError(f"{key} is not a text")
+    return value
+
+
+def _number(raw: Dict[str, Any], key: str, *, most: float) -> float:
+    value = raw.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:  # nor NaN
+        raise RequestError(f"{key} is not a number from 0 to {most:g}")
+    return float(value)
+
+
+def format_result(result: RunResult) -> bytes:
+    """The result of a run, as the root side writes it to the file named ``result.request_id``."""
+    fields = result._asdict()
+    del fields["request_id"]
+    return json.dumps(fields).encode()
+
+
+def parse_result(text: bytes, request_id: str) -> Optional[RunResult]:
+    """Read a result; ``None`` if it is not one."""
+    try:
+        raw = json.loads(text.decode("utf-8"))
+        if raw["outcome"] not in OUTCOMES:
+            return None
+        return RunResult(request_id, raw["outcome"], str(raw["reason"]), float(raw["seconds"]))
+    except (ValueError, RecursionError, KeyError, TypeError, OverflowError):
+        return None
