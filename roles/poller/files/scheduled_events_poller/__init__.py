@@ -6,3 +6,5 @@
 
 ``engine`` decides and is pure; ``poller`` is the shell around it; ``runner`` is the side that runs as root.
 """
+
+__version__ = "0.1.0"

@@ -44,7 +44,6 @@ MAX_REQUESTS, MAX_JOBS = 100, 64
 KEEP_RESULTS = 30 * 24 * 3600.0  # seconds
 
 
-
 class RequestError(ValueError):
     """A request that is not carried out; the message says why."""
 
