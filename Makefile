@@ -11,6 +11,8 @@ VENV := .venv/complete
 # Where the collection is installed; what it depends on serves load balancers alone.
 COLLECTIONS := .nox/collections
 NOX := .venv/bin/nox
+# What nox reports of the stages of `make test`.
+STAGES := .nox/stages.json
 
 # Demo and benchmarks see the collection as installed, and may not reach a real metadata service.
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" \
@@ -25,7 +27,8 @@ demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
 	@$(RUN) python demo/run.py
 
 test: $(VENV) ## run every check and every test
-	@$(NOX)
+	@mkdir -p .nox && rm -f $(STAGES)
+	@$(NOX) --report $(STAGES) || { .venv/bin/python scripts/failed_stages.py $(STAGES); exit 1; }
 
 lint unit library emulator integration sanity galaxy changelog: $(VENV)
 	@$(NOX) --session $@
@@ -47,7 +50,7 @@ molecule: $(VENV) ## the scenarios on test hosts with systemd, as root; SCENARIO
 fleet: $(VENV) ## the fleet scenario in its long form, as root: hours
 	@FLEET_FORM=long $(NOX) --session molecule -- test --scenario-name fleet
 
-changelog: ## write CHANGELOG.md anew from its fragments
+changelog: ## write CHANGELOG.md again from its fragments
 
 bench: $(VENV) ## measure against alternatives
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
