@@ -17,8 +17,8 @@ OF_THE_DOWNLOAD = ("--no-setuptools", "--no-wheel")
 
 def main():
     wanted = [argument for argument in sys.argv[1:] if argument not in OF_THE_DOWNLOAD]
-    for command in (["ensurepip", "--default-pip"], ["pip", "install"] + wanted):
-        status = subprocess.call([sys.executable, "-m"] + command)
+    for command in (["ensurepip", "--default-pip"], ["pip", "install", *wanted]):
+        status = subprocess.call([sys.executable, "-m", *command])
         if status:
             return status
     return 0

@@ -60,8 +60,9 @@ def test_ansible_test_installs_pip_without_a_download(home, tmp_path):
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=False)
     python = environment / "bin" / "python"
+    environ = {**os.environ, "HOME": str(home)}
     run = subprocess.run(
-        [python], input=program, env={**os.environ, "HOME": str(home)}, capture_output=True, text=True, timeout=LIMIT
+        [python], input=program, env=environ, capture_output=True, text=True, timeout=LIMIT, check=False
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert f"Using cached pip {version} bootstrap script" in run.stderr
