@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo test lint unit library emulator integration molecule fleet property-long sanity galaxy changelog bench clean
+.PHONY: help demo test lint unit library emulator integration molecule fleet property-long fuzz sanity galaxy changelog bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -42,6 +42,9 @@ galaxy: ## only the checks of Galaxy on the tarball
 
 property-long: $(VENV) ## the properties of the polling unit's engine, at length: an hour
 	@ENGINE_PROPERTY_EXAMPLES=40000 $(NOX) --session unit -- -k test_engine_properties --timeout=0
+
+fuzz: $(VENV) ## a million mutated documents through all that reads them; SEED=x repeats a run
+	@$(RUN) python tests/fuzz/fuzz.py $(if $(SEED),--seed $(SEED)) $(if $(LIFE),--life $(LIFE))
 
 COMMAND := test
 molecule: $(VENV) ## the scenarios on test hosts with systemd, as root; SCENARIO=x for one
