@@ -132,7 +132,7 @@ def test_config_check_refuses_a_mistake_with_its_place(unit):
     unit.configure(margin="x")
     code, _output, errors = unit.command("config", "check", unit.path("poller.json"))
     assert code == 1
-    assert errors.startswith(f"scheduled-events: {unit.path('poller.json')}: margin: seconds from 0 to 86400")
+    assert errors.startswith(f"scheduled-events: {unit.path('poller.json')}: margin: expected seconds from 0 to 86400")
     unit.configure(margin=1)
     path = unit.path("poller.json")
     assert unit.command("config", "check", path) == (0, f"{path}: the configuration is valid\n", "")
@@ -142,7 +142,7 @@ def test_run_with_a_bad_configuration_ends_with_the_reason_and_the_status_that_s
     unit.configure(interval=0)
     code, _output, errors = unit.command("run")
     assert code == 78
-    assert "interval: seconds from 0.25 to 5 were expected, not 0" in errors
+    assert "interval: expected seconds from 0.25 to 5" in errors
 
 
 def test_hooks_test_takes_an_event_that_is_announced_now(unit, imds):

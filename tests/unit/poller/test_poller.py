@@ -32,10 +32,10 @@ def test_an_event_is_prepared_acknowledged_and_recovered(unit, imds):
         assert file.read() == "prepare\nrecover\n"
 
 
-def test_polls_share_one_connection(unit, imds):
+def test_polls_share_one_connection_and_the_patient_one_has_its_own(unit, imds):
     unit.start()
     until(lambda: imds.polls > 5, "the sixth poll")
-    assert len(imds.connections) == 1
+    assert len(imds.connections) == 2
 
 
 def test_a_hanging_poll_holds_up_no_acknowledgement(unit, imds):
