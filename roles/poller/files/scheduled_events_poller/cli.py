@@ -163,7 +163,7 @@ def _list(chosen: argparse.Namespace) -> int:
     settings = config.load(chosen.config)
     client = _client(settings)
     document = client.fetch()
-    vm_name = settings.vm_name or client.vm_name()
+    vm_name = settings.vm_name or client.fetch_name()
     events = [event for event in document.events if chosen.all or event.affects(vm_name)]
     shown = [describe(event, vm_name=vm_name, now=_now()) for event in events]
     if chosen.json:
@@ -240,7 +240,7 @@ def _judge(known: Dict[str, Any]) -> Tuple[int, str]:
 def _approve(chosen: argparse.Namespace) -> int:
     settings = config.load(chosen.config)
     client = _client(settings)
-    vm_name = settings.vm_name or client.vm_name()
+    vm_name = settings.vm_name or client.fetch_name()
     state = None if chosen.force else _load_state(chosen)
     reasons: Dict[str, str] = {}
 
@@ -285,7 +285,7 @@ def _poll(chosen: argparse.Namespace) -> int:
     settings = config.load(chosen.config)
     client = _client(settings)
     document = client.fetch()
-    vm_name = settings.vm_name or client.vm_name()
+    vm_name = settings.vm_name or client.fetch_name()
     state = _load_state(chosen) or State(serial=0)
     decided = engine.Config(
         vm_name=vm_name,

@@ -85,7 +85,7 @@ class Service:
         document = self._client.poll(request_timeout=self.timeout)
         self.timeout = SHORT_TIMEOUT
         if self._vm_name is None:
-            self._vm_name = self._client.ask_name()
+            self._vm_name = self._client.poll_name()
         return Polled(document, self._vm_name)
 
     def acknowledge(self, action: engine.Approve, config: engine.Config) -> engine.ApprovalResult:
