@@ -76,6 +76,7 @@ def test_06_the_enabling_call_waits_and_so_do_calls_meanwhile(emulate):
     for _turn in range(2):
         with pytest.raises(socket.timeout):
             served.get("web1", timeout=0.2)
+    served.wait_for_polls("web1", 2)  # else the later one might be the enabling one
     served.real += 30
     assert served.get("web1").json == {"DocumentIncarnation": 1, "Events": []}
 
