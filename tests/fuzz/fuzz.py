@@ -37,7 +37,7 @@ sys.path[:0] = [str(ROOT / place) for place in ("plugins/module_utils", "roles/p
 import documents  # noqa: E402 - found only through the path set above, as are the next
 from _scheduled_events import engine, rules, state  # noqa: E402
 from _scheduled_events.document import DocumentError, parse  # noqa: E402
-from scheduled_events_poller import metrics, runner, spool  # noqa: E402
+from scheduled_events_poller import metrics, runner, spool, status, wording  # noqa: E402
 
 DOCUMENTS_PER_LIFE = 20
 LIVES_PER_PART = 250
@@ -136,6 +136,7 @@ class Life:
         now = engine.Moment(self._wall, self._monotonic, f"boot {self._boot}")
         self._state, actions = engine.step(self._state, document, self._results, now, self._config)
         self._results = []
+        self._show()
         self._persist()
         for action in actions:
             self._carry_out(action)
@@ -178,10 +179,22 @@ class Life:
             with contextlib.suppress(state.StateError):
                 state.parse(damaged)
 
+    def _show(self):
+        """What the status file and the local fact show."""
+        polls = status.Polls(vm_name=self.vm_name, last_success=self._wall)
+        shown = status.describe(
+            self._state, self._config, polls, endpoint="http://127.0.0.1", dry_run=False, acknowledging_for=0.0
+        )
+        json.dumps(shown).encode()
+        status.judge(shown, self._wall)
+
     def _carry_out(self, action):
         rng = self.rng
         if isinstance(action, engine.Report):
-            check_text(action.message, "a report")
+            entry = self._state.events.get(action.key)
+            _priority, text = wording.of_report(action, entry.event if entry else None)
+            if action.kind != engine.ENDED:  # that one ends with what a hook's result says
+                check_text(text, "a report")
         elif isinstance(action, engine.RunHooks):
             self.counts["hooks"] += 1
             self._running.append(action.request_id)
@@ -232,7 +245,7 @@ def check_text(text, what):
 
 def check_environment(job):
     """A hook can be started with what the job says."""
-    for name, value in runner.environment(job).items():
+    for name, value in runner.environment(job, job.deadline).items():
         expect(b"\0" not in value, f"{name} holds a NUL")
         expect(len(name) + 1 + len(value) <= LONGEST_VARIABLE, f"{name} has {len(value)} bytes")
     json.dumps(job.event).encode("utf-8")
