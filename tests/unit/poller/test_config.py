@@ -51,9 +51,9 @@ def test_every_key_is_read():
     [
         ([], "an object was expected, not []"),
         ({"intervall": 1}, "intervall: unknown key; allowed are endpoint, api_version, vm_name, interval, rules"),
-        ({"endpoint": "ftp://x"}, 'endpoint: endpoint "ftp://x" is no URL'),
+        ({"endpoint": "ftp://x"}, 'endpoint: endpoint "ftp://x" is not the URL'),
         ({"endpoint": 1}, "endpoint: a text was expected, not 1"),
-        ({"api_version": "latest"}, 'api_version: api_version "latest" is no version'),
+        ({"api_version": "latest"}, 'api_version: api_version "latest" is not a version'),
         ({"vm_name": ""}, "vm_name: the name of a VM in Azure"),
         ({"interval": 0}, "interval: seconds from 0.25 to 5 were expected, not 0"),
         ({"interval": True}, "interval: seconds from 0.25 to 5 were expected, not true"),
