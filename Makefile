@@ -27,8 +27,10 @@ demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
 test: $(VENV) ## run every check and every test
 	@$(NOX)
 
-lint unit library emulator integration sanity galaxy changelog: $(VENV)
+lint unit emulator integration sanity galaxy changelog: $(VENV)
 	@$(NOX) --session $@
+library: $(VENV)
+	@$(NOX) --session library library_requests
 lint: ## only the linters and the types
 unit: ## only the unit tests, on the newest Python
 library: ## only the unit tests of what runs on a VM, on every Python found
