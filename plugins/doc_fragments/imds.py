@@ -39,8 +39,8 @@ options:
     description:
       - Seconds for which a request that got no answer, status 410, 429 or 5xx, or an empty body is repeated.
       - Nothing else is repeated.
-      - If there never was a connection (refused, no route), the module gives up within 10 seconds, since the host is most
-        likely not an Azure VM.
+      - If there never was a connection (refused, no route), the module gives up within 10 seconds, since the host is
+        most likely not an Azure VM.
     type: float
     default: 70
 requirements:

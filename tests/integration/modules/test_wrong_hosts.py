@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Hosts that are not a metadata service: a failure that names the URL and the cause."""
+"""Hosts that are not the metadata service: a failure that names the URL and the cause."""
 
 import pytest
 
