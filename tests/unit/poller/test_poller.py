@@ -137,7 +137,7 @@ def test_metrics_are_written_where_a_directory_is_given(unit, imds):
         return ""
 
     until(lambda: 'scheduled_events_approvals_total{result="accepted"} 1\n' in metrics(), "the count")
-    assert 'scheduled_events_events{type="Odd\\"\\n",status="Scheduled"} 1\n' in metrics()
+    assert 'scheduled_events_events{type="Odd\\" ",status="Scheduled"} 1\n' in metrics()
     assert "scheduled_events_approval_delay_seconds_count 1\n" in metrics()
 
 
