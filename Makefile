@@ -30,8 +30,10 @@ test: $(VENV) ## run every check and every test
 	@mkdir -p .nox && rm -f $(STAGES)
 	@$(NOX) --report $(STAGES) || { .venv/bin/python scripts/failed_stages.py $(STAGES); exit 1; }
 
-lint unit library emulator integration sanity galaxy changelog: $(VENV)
+lint unit emulator integration sanity galaxy changelog: $(VENV)
 	@$(NOX) --session $@
+library: $(VENV)
+	@$(NOX) --session library library_requests
 lint: ## only the linters and the types
 unit: ## only the unit tests, on the newest Python
 library: ## only the unit tests of what runs on a VM, on every Python found

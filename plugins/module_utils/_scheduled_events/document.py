@@ -267,7 +267,8 @@ def format_time(moment: datetime.datetime) -> str:
 def _comparable(name: str, api_version: str) -> str:
     if api_version == UNDERSCORE_VERSION and name.startswith("_"):
         name = name[1:]
-    return name.lower()
+    lowered = name.lower()
+    return name if lowered == name else lowered  # most names are in lower case, and one text is enough then
 
 
 def _event_id(value: Any) -> Optional[str]:
@@ -293,10 +294,13 @@ def _resources(value: Any) -> Optional[Tuple[str, ...]]:
     if not isinstance(value, list):
         return None
     # An element that is not a name stays as its JSON text: it names nobody, yet the event still names somebody else.
-    return tuple(
-        clean(item, MAX_WORD) if isinstance(item, str) else json.dumps(tame_or_say(item, MAX_ODD_RESOURCE))
-        for item in value
-    )
+    return tuple(clean(item, MAX_WORD) if isinstance(item, str) else _odd_resource(item) for item in value)
+
+
+def _odd_resource(item: Any) -> str:
+    if type(item) is int:  # the shortest there is, so that there can be half a million of them
+        return str(item)
+    return json.dumps(tame_or_say(item, MAX_ODD_RESOURCE))
 
 
 def _text(value: Any, limit: int = MAX_WORD) -> Optional[str]:
