@@ -82,7 +82,8 @@ class Life:
         self._bytes_read = 0
         self._config = engine.Config(
             vm_name=self.vm_name,
-            hooks={phase: ("10-hook",) for phase in PHASES if rng.random() < 0.8},
+            hooks=frozenset(phase for phase in PHASES if rng.random() < 0.8),
+            missing={phase: ("10-hook",) for phase in PHASES if rng.random() < 0.03},
             rules=rng.choice(((), rules.DEFAULT_RULES, (rules.Rule(action=rng.choice(rules.ACTIONS)),))),
             on_failure=rng.choice(engine.ON_FAILURE),
             approve=rng.choice(engine.APPROVE_POLICIES),
@@ -140,7 +141,9 @@ class Life:
         self._persist()
         for action in actions:
             self._carry_out(action)
+        self._show()
         self._let_hooks_end()
+        self._let_the_operator_wish()
 
     def _pass_time(self):
         rng = self.rng
@@ -189,30 +192,40 @@ class Life:
         status.judge(shown, self._wall)
 
     def _carry_out(self, action):
-        rng = self.rng
         if isinstance(action, engine.Report):
             entry = self._state.events.get(action.key)
-            _priority, text = wording.of_report(action, entry.event if entry else None)
-            if action.kind != engine.ENDED:  # that one ends with what a hook's result says
-                check_text(text, "a report")
+            check_text(wording.of_report(action, entry.event if entry else None)[1], "a report")
+            self._metrics.acknowledged(action.seconds)
         elif isinstance(action, engine.RunHooks):
             self.counts["hooks"] += 1
-            self._running.append(action.request_id)
             self._ask_root(action)
         else:
             self.counts["approvals"] += 1
-            accepted = rng.random() < 0.5
-            self._results.append(engine.ApprovalResult(action.key, accepted, "" if accepted else "HTTP 500"))
+            accepted, refused = self.rng.random() < 0.5, self.rng.random() < 0.5
+            error = "" if accepted else "the service answered 500 Internal Server Error"
+            self._results.append(engine.ApprovalResult(action.key, accepted, error, refused))
+
+    def _show(self):
+        polls = status.Polls(self.vm_name, self._wall, 0, "")
+        shown = status.describe(
+            self._state, self._config, polls, endpoint="http://127.0.0.1", dry_run=False, acknowledging_for=0.0
+        )
+        read = json.loads(json.dumps(shown).encode("utf-8"))
+        check_text(status.judge(read, read["time"])[1], "the status")
+        for event in read["events"]:
+            check_text(event["doing"], "the status of an event")
 
     def _ask_root(self, action):
         fields = {name: getattr(action, name) for name in spool.Job._fields if hasattr(action, name)}
-        job = spool.Job(**{"vm_name": self.vm_name, "ends_at": self._monotonic + action.timeout, **fields})
+        job = spool.Job(**{"vm_name": self.vm_name, **fields})
         try:
             text = spool.format_request(job)
         except spool.RequestError as error:
             check_text(str(error), "the error of a request")
             self.counts["requests too long"] += 1
+            self._results.append(engine.NotAsked(job.request_id, str(error)))
             return
+        self._running.append(job.request_id)
         check_environment(spool.parse_request(text, job.request_id))
         for _time in range(2):  # and as somebody would write it who has taken the poller over
             hostile = documents.damage(self.rng, text)
@@ -236,6 +249,12 @@ class Life:
             if result is not None:
                 self._results.append(engine.HookResult(result.request_id, result.outcome, result.reason))
                 self._metrics.hooks_ended(request_id.split(".")[1], result.outcome, result.seconds)
+
+    def _let_the_operator_wish(self):
+        if self._state.events and self.rng.random() < 0.05:
+            wish = self.rng.choice((engine.Retry, engine.Clear))(self.rng.choice(list(self._state.events)))
+            check_text(engine.objection(self._state, wish), "an objection")
+            self._results.append(wish)
 
 
 def check_text(text, what):
