@@ -268,6 +268,12 @@ def test_a_hostile_answer_is_an_error_of_the_library(serve, ask, fault):
     assert not re.search("[\x00-\x1f\x7f-\x9f]", message)
 
 
+def test_a_request_without_any_time_is_an_error_of_the_library(serve, ask):
+    with pytest.raises(NoAnswer) as caught:
+        ask(serve([OK]), 1e-9).poll()
+    assert str(caught.value).endswith("got no answer: nothing within 1e-09 seconds")
+
+
 @pytest.mark.parametrize("oddity", HARMLESS)
 def test_an_odd_answer_that_is_clear_gives_its_document(serve, ask, oddity):
     assert ask(serve(HARMLESS[oddity]), LONG).poll() == Document(1, ())
