@@ -103,7 +103,8 @@ def read_hooks(hooks: Any, sources: Dict[str, str]) -> Hooks:
 
 
 def _read_hook(place: str, hook: Any, sources: Dict[str, str]) -> Tuple[str, str, bytes]:
-    from scheduled_events_poller.config import PHASES, is_hook_name
+    from _scheduled_events.runs import PHASES
+    from scheduled_events_poller.config import is_hook_name
 
     if not isinstance(hook, dict):
         raise WrongOption(f"{place} is {_kind(hook)}, expected a dictionary with name, phase and a program: correct it")
@@ -188,7 +189,8 @@ def check(given: Dict[str, Any]) -> Dict[str, Any]:
 
     :raises WrongOption: the first mistake.
     """
-    from scheduled_events_poller.config import PHASES, ConfigError, parse
+    from _scheduled_events.runs import PHASES
+    from scheduled_events_poller.config import ConfigError, parse
 
     hooks = read_hooks(given["hooks"], given["sources"])
     names: Dict[str, List[str]] = {phase: sorted(hooks.get(phase, {})) for phase in PHASES}
