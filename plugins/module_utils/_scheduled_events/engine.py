@@ -239,9 +239,8 @@ def objection(state: State, command: Union[Retry, Clear]) -> str:
         return "neither its preparation nor its recovery failed"
     if entry.present:
         return "it is still announced"
-    if is_running(entry, "recover"):
-        return "its recovery is running"
-    return ""
+    running = [phase for phase in ("prepare", "started", "recover") if is_running(entry, phase)]
+    return f"its {running[0]} hooks are running" if running else ""
 
 
 def is_running(entry: EventState, *phases: str) -> bool:
@@ -413,6 +412,7 @@ class _Turn:
         if objection(self.state(), command):
             return
         del self.events[command.key]
+        self._recovered = self._serial  # what the operator did may have undone any preparation
         self._report(Report(command.key, CLEARED))
 
     def _end(self, key: str, phase: str, outcome: str, reason: str) -> None:

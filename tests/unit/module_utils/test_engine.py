@@ -776,7 +776,7 @@ def test_a_failed_preparation_runs_again_when_the_operator_wants():
     [
         (None, None, "neither its preparation nor its recovery failed", "it is still announced"),
         ("failed", None, "", "it is still announced"),
-        ("ok", None, "neither its preparation nor its recovery failed", "its recovery is running"),
+        ("ok", None, "neither its preparation nor its recovery failed", "its recover hooks are running"),
         ("ok", "failed", "", ""),
     ],
 )
@@ -981,3 +981,19 @@ def test_a_recovery_that_was_never_asked_for_is_asked_for_only_with_a_document()
     vm.restart()
     assert vm.step(None) == []
     assert vm.step(document()) == [run("recover", 2)]
+
+
+def test_an_event_whose_hooks_run_cannot_be_cleared():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document())
+    assert engine.objection(vm.state, Clear(ID.lower())) == "its prepare hooks are running"
+    vm.step(None, Clear(ID.lower()))
+    assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
+
+
+def test_a_preparation_runs_again_after_the_operator_recovered_the_vm_by_hand():
+    vm = failed_recovery()
+    vm.step(document(event(OTHER_ID)))
+    assert vm.step(document(event(OTHER_ID)), ok(run("prepare", 4, OTHER_ID))) == ["approve " + OTHER_ID]
+    assert vm.step(document(event(OTHER_ID)), Clear(ID.lower())) == [run("prepare", 5, OTHER_ID)]
