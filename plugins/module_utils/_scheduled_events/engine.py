@@ -499,6 +499,8 @@ class _Turn:
             self._report_problems(key, event)
         elif entry.event.unreadable != event.unreadable:
             self._report_problems(key, event)
+        if not entry.present:  # announced again, so what was accepted before may no longer count
+            entry = entry._replace(approval=entry.approval._replace(accepted=False))
         impact = entry.impact or event.event_status == "Started"
         self.events[key] = entry._replace(event=event, present=True, impact=impact)
 

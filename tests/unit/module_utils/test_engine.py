@@ -997,3 +997,11 @@ def test_a_preparation_runs_again_after_the_operator_recovered_the_vm_by_hand():
     vm.step(document(event(OTHER_ID)))
     assert vm.step(document(event(OTHER_ID)), ok(run("prepare", 4, OTHER_ID))) == ["approve " + OTHER_ID]
     assert vm.step(document(event(OTHER_ID)), Clear(ID.lower())) == [run("prepare", 5, OTHER_ID)]
+
+
+def test_an_event_that_was_gone_for_a_moment_is_acknowledged_again():
+    vm = Engine(rules=parse_rules([{"event_types": ["Freeze"], "action": "approve"}]))
+    vm.step(document(event()))
+    vm.step(document(event(kind="Freeze")), ApprovalResult(ID.lower(), accepted=True))
+    vm.step(document())
+    assert vm.step(document(event(kind="Freeze"))) == ["approve " + ID]
