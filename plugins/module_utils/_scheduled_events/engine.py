@@ -185,6 +185,8 @@ def step(
     if document is not None:
         turn.read(document)
     for key in list(turn.events):
+        turn.look_after_runs(key, fresh=document is not None)
+    for key in list(turn.events):  # no earlier: a recovery that ends above decides what counts as prepared
         turn.advance(key, fresh=document is not None)
     return turn.state(), turn.actions + turn.approvals()
 
@@ -510,10 +512,12 @@ class _Turn:
 
     # What follows
 
-    def advance(self, key: str, *, fresh: bool) -> None:
+    def look_after_runs(self, key: str, *, fresh: bool) -> None:
         for phase in PHASES:
             if phase in self.events[key].runs:
                 self._look_after(key, phase, fresh=fresh)
+
+    def advance(self, key: str, *, fresh: bool) -> None:
         if self.events[key].present:
             self._advance_present(key)
         elif fresh:

@@ -1005,3 +1005,15 @@ def test_an_event_that_was_gone_for_a_moment_is_acknowledged_again():
     vm.step(document(event(kind="Freeze")), ApprovalResult(ID.lower(), accepted=True))
     vm.step(document())
     assert vm.step(document(event(kind="Freeze"))) == ["approve " + ID]
+
+
+def test_a_preparation_does_not_begin_just_before_a_silent_recovery_ends_in_the_same_step():
+    vm = Engine(hooks=ALL - {"failed"})
+    vm.step(document(event(OTHER_ID)))
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 2)))
+    vm.step(document(event(OTHER_ID, kind="Redeploy")))
+    vm.pass_time(600 + engine.SILENCE)
+    read = document(event(OTHER_ID, kind="Redeploy"))
+    assert vm.step(read) == [run("prepare", 4, OTHER_ID)]
+    assert vm.step(read, ok(run("prepare", 4, OTHER_ID))) == ["approve " + OTHER_ID]
