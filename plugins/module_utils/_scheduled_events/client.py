@@ -9,11 +9,13 @@ import json
 import time
 from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
 
+from . import transport
 from .document import Document, DocumentError, parse
 from .endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, check_api_version, check_endpoint
 from .text import excerpt, parse_number, shown
-from .transport import REQUESTS_IMPORT_ERROR as REQUESTS_IMPORT_ERROR  # for those who make a client
 from .transport import Answer, BadUrl, BrokenOff, Malformed, NotConnected, Transport
+
+REQUESTS_IMPORT_ERROR = transport.REQUESTS_IMPORT_ERROR  # look at it before making a client
 
 CHECK_ENDPOINT = "check that the endpoint is the metadata service of this VM"
 

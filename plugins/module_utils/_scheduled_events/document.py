@@ -298,7 +298,9 @@ def _resources(value: Any) -> Optional[Tuple[str, ...]]:
 
 
 def _odd_resource(item: Any) -> str:
-    if type(item) is int:  # the shortest there is, so that there can be half a million of them
+    if isinstance(item, int) and not isinstance(
+        item, bool
+    ):  # the shortest there is, so that there can be half a million of them
         return str(item)
     return json.dumps(tame_or_say(item, MAX_ODD_RESOURCE))
 
