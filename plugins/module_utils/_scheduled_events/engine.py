@@ -459,13 +459,9 @@ class _Turn:
             self._see(key, event)
 
     def _lose_recovery(self, key: str) -> None:
-        """A recovery went down with the VM: it may have undone a part of any preparation, and is due again."""
+        """A recovery that may have begun has no outcome: it may have undone a part of any preparation, and is due."""
         self._recovered = self._serial
-        entry = self.events[key]
-        if key in self._named:
-            self.events[key] = self._new_life(entry)
-        else:
-            self._drop_run(key, "recover")
+        self.events[key] = self._new_life(self.events[key])
 
     def _new_life(self, entry: EventState) -> EventState:
         """The entry of an event that is announced again after its recovery has ended, or may have begun."""
@@ -569,10 +565,10 @@ class _Turn:
         """End a run that has been silent for too long, whatever became of it."""
         if self.events[key].runs[phase].issued:
             self._end(key, phase, TIMEOUT, "their unit gave no result, not even after the last moment that they had")
+        elif phase == "recover":
+            self._lose_recovery(key)
         else:
             # An earlier process ended before it asked, or the request and its result were lost: the hooks run again.
-            if phase == "recover":
-                self._recovered = self._serial
             self._withdraw(key, phase)
 
     def _revise(self, key: str, run: Run) -> None:
