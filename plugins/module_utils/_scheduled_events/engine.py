@@ -702,6 +702,7 @@ class _Turn:
         self._set_run(key, phase, run)
         now = datetime.datetime.fromtimestamp(self._now.wall, datetime.timezone.utc)
         event = describe(self.events[key].event, vm_name=self._config.vm_name, now=now)
+        event["event_type"] = run.event_type or None  # a repetition may be the first request that is carried out
         self.actions.append(
             RunHooks(
                 run.request_id,
