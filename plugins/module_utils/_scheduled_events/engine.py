@@ -445,18 +445,19 @@ class _Turn:
             if event.key:
                 self._named.setdefault(event.key, event)
         for key, entry in list(self.events.items()):
-            if _never_asked(entry.runs.get("recover")):
-                continue
-            if self._gone_with_the_boot(entry, "recover"):
-                self._lose_recovery(key)
-        for key, entry in list(self.events.items()):
             if key not in self._named and entry.present:
                 self._set(key, present=False)
-        for key, entry in list(self.events.items()):
-            if _never_asked(entry.runs.get("recover")) and not self._may_recover(key):
-                self._drop_run(key, "recover")
+        self._reconsider_recoveries()
         for key, event in self._named.items():
             self._see(key, event)
+
+    def _reconsider_recoveries(self) -> None:
+        for key, entry in list(self.events.items()):
+            if _never_asked(entry.runs.get("recover")):
+                if not self._may_recover(key):
+                    self._drop_run(key, "recover")
+            elif self._gone_with_the_boot(entry, "recover"):
+                self._lose_recovery(key)
 
     def _lose_recovery(self, key: str) -> None:
         """A recovery that may have begun has no outcome: it may have undone a part of any preparation, and is due."""
@@ -527,12 +528,8 @@ class _Turn:
         if run.outcome != RUNNING:
             return
         if self._gone_with_the_boot(entry, phase):
-            if not fresh:
-                return  # only a document shows whether the hooks are still of use
-            if self._still_of_use(entry, phase) and self._can_begin(phase):
-                self._begin(key, phase)
-            elif phase != "failed" or phase not in self._config.hooks:
-                self._end(key, phase, INTERRUPTED, "the VM went down before they had ended")
+            if fresh:  # only a document shows whether the hooks are still of use
+                self._look_after_lost(key, phase)
         elif _never_asked(run):
             self._ask_for_the_first_time(key, phase, fresh=fresh)
         elif self._now.monotonic >= run.ends_at + SILENCE:
@@ -543,6 +540,13 @@ class _Turn:
                 self._issue(key, phase, run._replace(issued=True))
         elif phase == "prepare":
             self._revise(key, run)
+
+    def _look_after_lost(self, key: str, phase: str) -> None:
+        """Decide about hooks that went down with the VM."""
+        if self._still_of_use(self.events[key], phase) and self._can_begin(phase):
+            self._begin(key, phase)
+        elif phase != "failed" or phase not in self._config.hooks:
+            self._end(key, phase, INTERRUPTED, "the VM went down before they had ended")
 
     def _ask_for_the_first_time(self, key: str, phase: str, *, fresh: bool) -> None:
         """Ask for hooks that no earlier request reached, if they are still of use. Their time begins now."""

@@ -28,7 +28,8 @@ class Run(NamedTuple):
     """The hooks of one phase of one event.
 
     ``serial``: its number; a higher one began later. ``issued``: this process asked for it. ``reached``: an earlier
-    request for it was written, or may have been. ``asked``: how often asking failed; ``ask_at``: when to try again. ``event_type`` and ``not_before``: of the event that it ran for.
+    request for it was written, or may have been. ``asked``: how often asking failed; ``ask_at``: when to try again.
+    ``event_type`` and ``not_before``: of the event that it ran for.
     ``failed_phase`` and ``failure``: for the phase ``failed``, what failed and why.
     Times: ``not_before``, ``not_later_than`` and ``deadline`` are seconds since the epoch, ``ends_at`` and ``ask_at``
     monotonic seconds of the boot ``boot_id``, ``timeout`` a number of seconds.

@@ -307,21 +307,13 @@ class World(RuleBasedStateMachine):
         for action in actions:
             if isinstance(action, engine.Report) and action.kind == engine.CLEARED:
                 self._note_clearing(action.key)
-        if document is not None:
-            self.last_document = document
-            self.polls_in_a_row += 1
-            self._note_document(document)
-        self._note_silence()
-        for job in self.jobs.values():
-            if job.phase == "recover" and job.known is not None and job.known > began:
-                self.not_before_pause.pop(job.key, None)  # should the event be announced again, it is a new one
-        for key in before.events:
-            if key not in self.state.events:
-                self._note_end(key)
-        for action in actions:
-            if isinstance(action, engine.RunHooks):
-                self._note_request(action)
+        self._note_document(document)
+        self._note_silence(began)
+        for key in set(before.events) - set(self.state.events):
+            self._note_end(key)
         self.pending = [action for action in actions if isinstance(action, engine.RunHooks)]
+        for action in self.pending:
+            self._note_request(action)
         approvals = [action for action in actions if isinstance(action, engine.Approve)]
         self._check_10_what_is_owed_is_remembered()
         for key in self.state.events:
@@ -373,13 +365,15 @@ class World(RuleBasedStateMachine):
             if outcome == "ok":
                 self.debts.discard(job.key)
 
-    def _note_silence(self):
+    def _note_silence(self, began):
         for job in self.jobs.values():
             if job.known is None and self.monotonic >= job.last.ends_at + engine.SILENCE:
                 if job.process == self.processes:
                     self._note_outcome(job, "timeout")
                 elif job.may_have_reached_root:  # nobody knows whether it ran
                     self._note_outcome(job, None)
+            if job.phase == "recover" and job.known is not None and job.known > began:
+                self.not_before_pause.pop(job.key, None)  # should the event be announced again, it is a new one
 
     def _note_approval(self, result, before):
         if result.key not in before.events:
@@ -390,6 +384,10 @@ class World(RuleBasedStateMachine):
             self.not_before_pause[result.key] = self.monotonic + engine.FIRST_PAUSE
 
     def _note_document(self, document):
+        if document is None:
+            return
+        self.last_document = document
+        self.polls_in_a_row += 1
         named = [event for event in document.events if event.affects(VM)]
         self.accepted &= {event.key for event in named}  # what is announced again later is acknowledged again
         for event in named:
@@ -708,7 +706,7 @@ class World(RuleBasedStateMachine):
     def _is_a_preparation(self, job, event, recoveries):
         """Whether this run has prepared the VM for the event, and no recovery has undone it since."""
         if self.options["on_failure"] == "approve":
-            if job.killed or job.outcome is None and job.known is None and not job.reached_root:
+            if job.killed or (job.known is None and not job.reached_root):
                 return False
         elif job.outcome != "ok":
             return False
@@ -815,11 +813,10 @@ class World(RuleBasedStateMachine):
             return
         for job in self.jobs.values():
             event = self.last_document.find(job.key)
-            if job.phase == "prepare" and job.alive and job.known is None and event and event.affects(VM):
-                if self._prepares(job):
-                    moment = event.not_before.timestamp() if event.not_before else 0.0
-                    allowed = [moment - MARGIN, moment] if moment > job.asked_last_at else [None]
-                    assert job.last.not_later_than in allowed, "the hooks do not know that NotBefore has moved"
+            if event and event.affects(VM) and job.alive and self._prepares(job):
+                moment = event.not_before.timestamp() if event.not_before else 0.0
+                allowed = [moment - MARGIN, moment] if moment > job.asked_last_at else [None]
+                assert job.last.not_later_than in allowed, "the hooks do not know that NotBefore has moved"
 
     def _prepares(self, job):
         entry = self.state.events.get(job.key)
