@@ -174,8 +174,7 @@ def places(value, path=()):
     yield path
     pairs = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, item in pairs:
-        for place in places(item, (*path, key)):
-            yield place
+        yield from places(item, (*path, key))
 
 
 def changed(text, path, value):
