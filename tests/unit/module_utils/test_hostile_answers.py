@@ -464,7 +464,7 @@ def test_hostile_answers_take_32_mib_at_most_and_leave_no_descriptor_and_no_thre
     )
     names = [b'"%04x"' % number for number in range(65536)]
     largest = [whole(b'{"Events":[{"EventId":"A","Resources":[' + b",".join(names * 2) + b"]}]}")]
-    scripts = [largest] + [script for name, (script, _, _) in FAULTS.items() if not name.startswith("slow")]
+    scripts = [largest] + [script for name, (script, _error, _message) in FAULTS.items() if not name.startswith("slow")]
     endpoints = [serve([OK]).endpoint] + [serve(script).endpoint for script in scripts]
     child = subprocess.run(
         [sys.executable, "-c", script, *endpoints],
