@@ -107,7 +107,7 @@ class World(RuleBasedStateMachine):
         self.incarnation = 1
         self.documents = []  # all that there ever were
         self.last_document = None  # that this process read
-        self.acknowledged = set()  # keys, as the service knows
+        self.acknowledged = set()  # keys, as the service knows, and as far as documents show
         self.answers = []  # of the service to the next acknowledgements, the last first
         self.jobs = {}  # request id: Job, in order
         self.spool_full = self.root_sleeps = self.service_is_slow = False
@@ -165,7 +165,6 @@ class World(RuleBasedStateMachine):
         self.incarnation += 1
         document = {"DocumentIncarnation": self.incarnation, "Events": list(self.azure.values())}
         self.documents.append(parse(json.dumps(document), api_version="2020-07-01"))
-        self.acknowledged &= {event_id.lower() for event_id in self.azure}
 
     def _change(self, event_id, **fields):
         if event_id in self.azure:
@@ -244,12 +243,12 @@ class World(RuleBasedStateMachine):
         self.azure = before
         self._announce()
 
-    @rule(event_id=st.sampled_from(IDS), kind=st.sampled_from(KINDS))
-    def one_event_follows_another(self, event_id, kind):
+    @rule(event_id=st.sampled_from(IDS), kind=st.sampled_from(KINDS), duration=st.sampled_from([5, 9]))
+    def one_event_follows_another(self, event_id, kind, duration):
         self.azure = {}
         self._announce()
         self._step(self.documents[-1])
-        self.service_announces(event_id, kind, "Scheduled", MINE_ALONE, 900, 9)
+        self.service_announces(event_id, kind, "Scheduled", MINE_ALONE, 900, duration)
         self._step(self.documents[-1])
 
     # The poller
@@ -399,7 +398,9 @@ class World(RuleBasedStateMachine):
         self.last_document = document
         self.polls_in_a_row += 1
         named = [event for event in document.events if event.affects(VM)]
-        self.accepted &= {event.key for event in named}  # what is announced again later is acknowledged again
+        keys = {event.key for event in named}
+        self.accepted &= keys  # what is announced again later is acknowledged again
+        self.acknowledged &= keys  # and has to be, if a document shows that it was gone
         for event in named:
             self.announced[event.key] = self._happens()
             if event.key in self.state.events and event.event_status == "Started":
@@ -534,10 +535,10 @@ class World(RuleBasedStateMachine):
         if dead:
             self._end_hooks(job, "")
 
-    @precondition(lambda self: self.old_results)
-    @rule(data=st.data())
-    def old_results_come_again(self, data):
-        self.results.append(data.draw(st.sampled_from(self.old_results)))
+    @rule()
+    def old_results_come_again(self):
+        self.results += self.old_results
+        self._step(None)
 
     # Acknowledging
 
@@ -600,6 +601,14 @@ class World(RuleBasedStateMachine):
     @rule()
     def attempt_goes_on(self):
         self._go_on_with_attempt()
+
+    @rule(event_id=st.sampled_from(IDS), kind=st.sampled_from(KINDS), duration=st.sampled_from([None, 5, 9]))
+    def document_changes_while_an_attempt_is_under_way(self, event_id, kind, duration):
+        slow, self.service_is_slow = self.service_is_slow, True
+        self._step(self.documents[-1])
+        self.service_is_slow = slow
+        self.service_changes_the_type(event_id, kind, duration)
+        self._finish_attempt()
 
     # The owner and the operator
 
