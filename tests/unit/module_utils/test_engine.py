@@ -1042,3 +1042,9 @@ def test_a_request_that_is_repeated_names_the_type_of_event_for_which_its_run_co
     assert vm.hooks()[0].event["event_type"] == "Reboot"
     assert vm.step(None, ok(run("prepare", 1))) == [run("prepare", 2)]
     assert vm.hooks()[0].event["event_type"] == "Redeploy"
+
+
+def test_an_event_that_was_seen_started_is_not_acknowledged_when_a_document_calls_it_scheduled_again():
+    vm = Engine(hooks=frozenset())
+    vm.step(document(event(status="Started")))
+    assert vm.step(document(event())) == []
