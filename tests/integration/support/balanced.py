@@ -36,12 +36,22 @@ class Host:
             "all": {"hosts": {name: {**LOCAL, **own} for name, own in {"web1": {}, **(balancers or {})}.items()}}
         }
 
+    def set_variables(self, **variables: Any) -> None:
+        """Set variables of the role for all runs to come."""
+        self._variables.update(variables)
+
     def start(
-        self, state: str, *, check: bool = False, env: dict[str, str] | None = None, **variables: Any
+        self,
+        state: str,
+        *,
+        check: bool = False,
+        env: dict[str, str] | None = None,
+        play: dict[str, Any] | None = None,
+        **variables: Any,
     ) -> StartedRun:
-        """Start the role, with more ``variables``."""
+        """Start the role, with more ``variables``, and more keywords of the ``play``."""
         return self._ansible.start_playbook(
-            [{"hosts": "web1", "gather_facts": False, "roles": [{"role": ROLE}]}],
+            [{"hosts": "web1", "gather_facts": False, "roles": [{"role": ROLE}], **(play or {})}],
             inventory=self.inventory,
             extra_vars={**self._variables, "load_balancer_state": state, **variables},
             check=check,
