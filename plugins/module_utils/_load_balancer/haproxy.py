@@ -9,7 +9,7 @@ import io
 import time
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from .runtime_socket import RuntimeSocket, SocketError
+from .runtime_socket import Fleeting, RuntimeSocket
 
 # The flags of srv_admin_state in the answer to "show servers state"
 FORCED_MAINT, TRACKED_MAINT, FORCED_DRAIN, TRACKED_DRAIN, UNRESOLVED = 0x01, 0x02, 0x08, 0x10, 0x20
@@ -166,7 +166,7 @@ class Member:
                     continue  # clients that stick to a server still got to one that was in state drain: look again
                 if not busy or is_over:
                     return Outcome(self._sent, servers, busy)
-            except SocketError:
+            except Fleeting:
                 if self._clock() >= give_up_at:
                     raise  # until then HAProxy may come back, and what is down gives no sessions
             self._sleep(LOOK_AGAIN_AFTER)

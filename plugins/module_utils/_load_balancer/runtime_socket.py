@@ -91,7 +91,7 @@ class RuntimeSocket:
                 connection.sendall(command.encode() + b"\n")
                 answer = self._read(connection)
             except socket.timeout:
-                raise SocketError(
+                raise Fleeting(
                     f'"{command}" on {self.address} got no answer within {self._timeout:g} s. Check that HAProxy runs'
                 ) from None
             except OSError as error:

@@ -80,6 +80,35 @@ exec sh -c "$command"
         return [line.split("\037")[:-2] for line in self._calls.read_text().splitlines() if "\037" in line]
 
 
+class Sudo:
+    """Stands in for the command sudo: it notes the user and runs the command as it is."""
+
+    SCRIPT = """\
+#!/bin/sh
+while [ "$1" != /bin/sh ]; do
+    [ "$1" = -u ] && echo "$2" >>"$(dirname "$0")/users"
+    shift
+done
+exec "$@"
+"""
+
+    def __init__(self, directory):
+        self._users = directory / "users"
+        self.program = directory / "sudo"
+        self.program.write_text(self.SCRIPT)
+        self.program.chmod(0o755)
+
+    def users(self):
+        """Who was to be."""
+        return set(self._users.read_text().split())
+
+
+@pytest.fixture
+def sudo(tmp_path):
+    (tmp_path / "sudo").mkdir()
+    return Sudo(tmp_path / "sudo")
+
+
 @pytest.fixture
 def ssh(tmp_path):
     (tmp_path / "ssh").mkdir()
