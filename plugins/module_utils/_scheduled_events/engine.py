@@ -4,35 +4,50 @@
 
 """What to do about the events of this VM: a pure function of what is known. No clock, no I/O.
 
-``step`` takes the state, a document if one was just read, and what came of earlier actions; it gives the next state
+``step`` takes the state, a document if one was just read, and the results of earlier actions; it gives the next state
 and actions. The caller makes the state durable before it carries out an action. So an action may be lost in a crash,
-never forgotten: ``resume`` makes the next step ask again for whatever has no outcome yet, under the same request id,
-by which the other side tells a repetition.
+never forgotten: ``resume`` makes the next step ask again for each run without an outcome, under the same request id,
+by which the other side recognizes a repetition.
 
 The phases of one event follow one another and never overlap; ``failed`` alone runs beside them.
+
+An acknowledgement is not remembered before it is sent. Each step gives an ``Approve`` for every event that is ready,
+as long as its last attempt left it so; the caller has one attempt in flight and drops what it cannot send now.
 """
 
 import datetime
-from typing import Any, Dict, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import rules as decisions
-from .document import Document, ScheduledEvent, describe, format_time
+from .document import Document, ScheduledEvent, describe
 from .runs import FAILED, OK, PHASES, TIMEOUT, run_id_of
-from .state import INTERRUPTED, NO_HOOKS, RUNNING, Approval, EventState, Run, State
+from .state import INTERRUPTED, RUNNING, Approval, EventState, Failure, Run, State
 
-# Seconds after a run's deadline until its silence counts as failure: killing it, writing the result, reading it.
+# Seconds after the last moment of a run until its silence counts as a failure: killing the hooks, writing the result.
 SILENCE = 30.0
 
-# Seconds between two attempts to acknowledge. What the service refuses it most likely refuses again.
+# Seconds between two attempts to acknowledge. The service most likely refuses again what it refused once.
 FIRST_PAUSE, LONGEST_PAUSE, LONGEST_PAUSE_REFUSED = 1.0, 5.0, 60.0
-IN_FLIGHT = 15.0  # after which an attempt without any outcome counts as failed
-
-INFO, WARNING = "info", "warning"
+# Seconds between two attempts to ask for hooks, while the request cannot be written.
+LONGEST_PAUSE_ASKING = 30.0
 
 # What the owner may choose: what to do when prepare hooks failed, and which events this VM acknowledges.
 ON_FAILURE = (decisions.HOLD, decisions.APPROVE)
 ALONE, LEADER, ANY, NEVER = "alone", "leader", "any", "never"
 APPROVE_POLICIES = (ALONE, LEADER, ANY, NEVER)
+
+# The kinds of a Report.
+SEEN, UNNAMED, PROBLEM, ENDED, NOT_ASKED, ACKNOWLEDGED, RETRIED, CLEARED, OVER = (
+    "seen",
+    "unnamed",
+    "problem",
+    "ended",
+    "not asked",
+    "acknowledged",
+    "retried",
+    "cleared",
+    "over",
+)
 
 
 class Moment(NamedTuple):
@@ -44,7 +59,11 @@ class Moment(NamedTuple):
 
 
 class Config(NamedTuple):
-    """What the decisions depend on. ``hooks``: the phases that have any hook at all."""
+    """What the decisions depend on. Times are in seconds.
+
+    :param hooks: the phases for which the owner configured hooks, whether they can be found or not.
+    :param missing: by phase, the names of configured hooks that cannot be found. Such a phase cannot run.
+    """
 
     vm_name: str
     hooks: FrozenSet[str]
@@ -53,6 +72,7 @@ class Config(NamedTuple):
     margin: float = 10.0
     on_failure: str = decisions.HOLD
     approve: str = ALONE
+    missing: Mapping[str, Tuple[str, ...]] = {}
 
 
 class HookResult(NamedTuple):
@@ -63,8 +83,19 @@ class HookResult(NamedTuple):
     reason: str = ""
 
 
+class NotAsked(NamedTuple):
+    """A run could not be asked for, and why. It has no outcome; the engine asks again."""
+
+    request_id: str
+    reason: str
+
+
 class ApprovalResult(NamedTuple):
-    """An attempt to acknowledge an event has ended. ``error`` says why it was not accepted."""
+    """An attempt to acknowledge an event has ended.
+
+    :param error: why it was not accepted.
+    :param refused: the service refused the request itself, as it most likely will again.
+    """
 
     key: str
     accepted: bool
@@ -72,13 +103,27 @@ class ApprovalResult(NamedTuple):
     refused: bool = False
 
 
+class Retry(NamedTuple):
+    """The operator wants a failed preparation or recovery of the event to run again."""
+
+    key: str
+
+
+class Clear(NamedTuple):
+    """The operator has recovered the VM by hand: an event that is gone is to be forgotten."""
+
+    key: str
+
+
 class RunHooks(NamedTuple):
-    """Run the hooks of a phase, once for each ``request_id``.
+    """Run the hooks of a phase, once for each ``request_id``; a repetition may bring other times.
 
     :param event: the event as a hook reads it.
     :param timeout: seconds that the hooks may take together.
     :param not_later_than: seconds since the epoch at which they must have ended, or ``None``.
     :param deadline: the earlier of the two, in seconds since the epoch.
+    :param ends_at: monotonic seconds of this boot after which none of them may be running, whatever the clock says.
+    :param failed_phase: for the phase ``failed``: the phase that failed; ``failure`` says why.
     """
 
     request_id: str
@@ -88,24 +133,40 @@ class RunHooks(NamedTuple):
     timeout: float
     not_later_than: Optional[float]
     deadline: float
+    ends_at: float
+    failed_phase: str = ""
+    failure: str = ""
 
 
 class Approve(NamedTuple):
-    """Acknowledge the event if a fresh document still allows it (``may_approve``)."""
+    """Acknowledge the event if a fresh document agrees with this decision (:func:`still_agrees`).
+
+    :param decision: the action of the rules, ``prepare`` or ``approve``.
+    :param alone: the event must be the only one of its request, since a request that held it was refused.
+    """
 
     key: str
     event_id: str
+    event_type: Optional[str]
+    decision: str
+    alone: bool
 
 
 class Report(NamedTuple):
-    """Something that the owner wants to read in the journal."""
+    """Something that the owner wants to read in the journal: ``kind`` is one of the words above.
+
+    ``text`` is a reason, or the problem itself. ``seconds``: how long an event waited for its acknowledgement.
+    """
 
     key: str
-    level: str
-    message: str
+    kind: str
+    phase: str = ""
+    outcome: str = ""
+    text: str = ""
+    seconds: float = 0.0
 
 
-Result = Union[HookResult, ApprovalResult]
+Result = Union[HookResult, NotAsked, ApprovalResult, Retry, Clear]
 Action = Union[RunHooks, Approve, Report]
 
 
@@ -115,7 +176,7 @@ def step(
     """Decide what follows.
 
     :param document: the document that was just read; ``None`` if none was, which says nothing about the events.
-    :param results: what came of earlier actions; one that is told twice, late or unasked changes nothing.
+    :param results: of earlier actions, and the operator's wishes; one that comes twice, late or unasked has no effect.
     :returns: the next state, and actions to carry out in their order once that state is durable.
     """
     turn = _Turn(state, now, config)
@@ -124,29 +185,44 @@ def step(
     if document is not None:
         turn.read(document)
     for key in list(turn.events):
+        turn.look_after_runs(key, fresh=document is not None)
+    for key in list(turn.events):  # no earlier: a recovery that ends above decides what counts as prepared
         turn.advance(key, fresh=document is not None)
-    return turn.state(), turn.actions
+    return turn.state(), turn.actions + turn.approvals()
 
 
 def resume(state: State) -> State:
     """The state as the next process has to take it up: nothing is known of the actions of the one before."""
     events = {}
     for key, entry in state.events.items():
-        runs = {phase: run._replace(issued=False) for phase, run in entry.runs.items()}
+        runs = {
+            phase: run._replace(reached=run.reached or run.issued, issued=False, asked=0, ask_at=0.0)
+            for phase, run in entry.runs.items()
+        }
         events[key] = entry._replace(runs=runs, approval=entry.approval._replace(next_try=0.0))
     return state._replace(events=events)
 
 
 def may_approve(event: ScheduledEvent, config: Config) -> bool:
-    """Whether an acknowledgement by this VM is the owner's wish, as far as the event itself can tell."""
+    """Whether the owner wants this VM to acknowledge the event, as far as the event itself shows."""
     if event.event_status != "Scheduled" or not event.event_id or not event.affects(config.vm_name):
         return False
     if decisions.decide(event, config.rules) not in (decisions.PREPARE, decisions.APPROVE):
         return False
-    return _policy_allows(event, config)
+    return policy_allows(event, config)
 
 
-def _policy_allows(event: ScheduledEvent, config: Config) -> bool:
+def still_agrees(action: Approve, event: ScheduledEvent, config: Config) -> bool:
+    """Whether an event of a fresh document may be acknowledged by a decision that an earlier document led to."""
+    return (
+        may_approve(event, config)
+        and event.event_type == action.event_type
+        and decisions.decide(event, config.rules) == action.decision
+    )
+
+
+def policy_allows(event: ScheduledEvent, config: Config) -> bool:
+    """Whether the owner's policy ``approve`` lets this VM acknowledge the event."""
     if config.approve == ALONE:
         return event.affects_only(config.vm_name)
     if config.approve == LEADER:
@@ -154,17 +230,80 @@ def _policy_allows(event: ScheduledEvent, config: Config) -> bool:
     return config.approve == ANY
 
 
-def _ran(entry: EventState) -> bool:
-    """Whether prepare or started hooks ran, or may have."""
-    return any(entry.runs[phase].request_id for phase in ("prepare", "started") if phase in entry.runs)
+def objection(state: State, command: Union[Retry, Clear]) -> str:
+    """Why the operator's wish cannot be fulfilled; empty if it can."""
+    entry = state.events.get(command.key)
+    if entry is None:
+        return "the polling unit does not know this event"
+    if isinstance(command, Retry):
+        if _has_failed(entry, "prepare") or _has_failed(entry, "recover"):
+            return ""
+        return "neither its preparation nor its recovery failed"
+    if entry.present:
+        return "it is still announced"
+    running = [phase for phase in ("prepare", "started", "recover") if is_running(entry, phase)]
+    return f"its {running[0]} hooks are running" if running else ""
 
 
-def _running(entry: EventState, *phases: str) -> bool:
+def is_running(entry: EventState, *phases: str) -> bool:
+    """Whether hooks of one of the phases are running, or may be."""
     return any(entry.runs[phase].outcome == RUNNING for phase in phases if phase in entry.runs)
 
 
-def _is_due(entry: EventState, phase: str) -> bool:
-    return phase not in entry.runs or entry.runs[phase].outcome == INTERRUPTED
+def _never_asked(run: Optional[Run]) -> bool:
+    """Whether no request for the run can have reached the root side, so that its hooks surely do not run."""
+    return run is not None and run.outcome == RUNNING and not run.issued and not run.reached
+
+
+def _has_failed(entry: EventState, phase: str) -> bool:
+    return phase in entry.runs and entry.runs[phase].outcome in (FAILED, TIMEOUT)
+
+
+def recovery_runs(state: State) -> bool:
+    """Whether a recovery of this VM is running, or may be: nothing is acknowledged meanwhile."""
+    return any(is_running(entry, "recover") for entry in state.events.values())
+
+
+def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
+    """Whether the prepare hooks have to run, or to run again, before the event counts as prepared.
+
+    :param recovered: ``State.recovered``.
+    """
+    run = entry.runs.get("prepare")
+    if run is None:
+        return "prepare" in config.hooks
+    if run.outcome == RUNNING:
+        return False
+    return (
+        run.outcome == INTERRUPTED
+        or run.serial <= recovered  # a recovery that ended since may have undone it
+        or run.event_type != (entry.event.event_type or "")
+        or (run.outcome == TIMEOUT and _has_more_time(run, entry.event))
+    )
+
+
+def _has_more_time(run: Run, event: ScheduledEvent) -> bool:
+    """Whether NotBefore ended the run, and has been moved to a later time since."""
+    if run.not_before is None or event.not_before is None or run.not_later_than != run.deadline:
+        return False
+    return event.not_before.timestamp() > run.not_before
+
+
+def is_ready(entry: EventState, config: Config, *, recovered: int) -> bool:
+    """Whether this VM is prepared for the event, or need not be, as far as it can be acknowledged at all.
+
+    :param recovered: ``State.recovered``.
+    """
+    if not entry.present or entry.impact:
+        return False
+    if decisions.decide(entry.event, config.rules) == decisions.APPROVE:
+        return True
+    if must_prepare(entry, config, recovered=recovered):
+        return False
+    run = entry.runs.get("prepare")
+    if run is None:
+        return True  # no hook is configured, so nobody has to wait for NotBefore
+    return run.outcome == OK or (run.outcome in (FAILED, TIMEOUT) and config.on_failure == decisions.APPROVE)
 
 
 class _Turn:
@@ -173,8 +312,8 @@ class _Turn:
     def __init__(self, state: State, now: Moment, config: Config) -> None:
         self.events: Dict[str, EventState] = dict(state.events)
         self.actions: List[Action] = []
-        self._before = state
         self._serial = state.serial
+        self._recovered = state.recovered
         self._incarnation = state.incarnation
         self._unnamed = state.unnamed
         self._named: Dict[str, ScheduledEvent] = {}  # what the document of this turn holds of this VM
@@ -182,24 +321,61 @@ class _Turn:
         self._config = config
 
     def state(self) -> State:
-        for key, entry in self.events.items():
-            level, text = situation(entry, self._config, others_hold=self._held_by_others(key))
-            if text != entry.note:
-                self.events[key] = entry._replace(note=text)
-                self._report(key, level, text)
-        return State(serial=self._serial, incarnation=self._incarnation, unnamed=self._unnamed, events=self.events)
+        return State(self._serial, self._recovered, self._incarnation, self._unnamed, self.events)
 
-    # What came of earlier actions
+    def approvals(self) -> List[Action]:
+        """An action for every event that is to be acknowledged now."""
+        if recovery_runs(self.state()):
+            return []
+        return [
+            Approve(
+                key,
+                entry.event.event_id or "",
+                entry.event.event_type,
+                self._action(entry.event),
+                entry.approval.refused,
+            )
+            for key, entry in self.events.items()
+            if self._is_to_be_acknowledged(entry)
+        ]
+
+    def _is_to_be_acknowledged(self, entry: EventState) -> bool:
+        approval = entry.approval
+        if approval.accepted or not may_approve(entry.event, self._config):
+            return False
+        if approval.boot_id == self._now.boot_id and self._now.monotonic < approval.next_try:
+            return False
+        return is_ready(entry, self._config, recovered=self._recovered)
+
+    # Results
 
     def take(self, result: Result) -> None:
         if isinstance(result, ApprovalResult):
             self._take_approval(result)
-            return
+        elif isinstance(result, Retry):
+            self._retry(result)
+        elif isinstance(result, Clear):
+            self._clear(result)
+        else:
+            self._take_run(result)
+
+    def _take_run(self, result: Union[HookResult, NotAsked]) -> None:
         for key, entry in self.events.items():
             for phase, run in entry.runs.items():
                 if run.request_id == result.request_id and run.outcome == RUNNING:
-                    self._end(key, phase, result.outcome, result.reason)
+                    if not isinstance(result, NotAsked):
+                        self._end(key, phase, result.outcome, result.reason)
+                    elif run.issued:
+                        self._ask_later(key, phase, result.reason)
                     return
+
+    def _ask_later(self, key: str, phase: str, reason: str) -> None:
+        run = self.events[key].runs[phase]
+        pause = min(FIRST_PAUSE * 2 ** min(run.asked, 10), LONGEST_PAUSE_ASKING)
+        if reason != run.reason:
+            self._report(Report(key, NOT_ASKED, phase, text=reason))
+        run = run._replace(issued=False, asked=run.asked + 1, ask_at=self._now.monotonic + pause, reason=reason)
+        self._set_run(key, phase, run)
 
     def _take_approval(self, result: ApprovalResult) -> None:
         entry = self.events.get(result.key)
@@ -207,13 +383,39 @@ class _Turn:
             return
         if result.accepted:
             waited = max(0.0, self._now.wall - entry.first_seen)
-            self._report(result.key, INFO, f"acknowledged {waited:.1f} s after it was seen")
+            self._report(Report(result.key, ACKNOWLEDGED, seconds=waited))
             self._set(result.key, approval=entry.approval._replace(accepted=True, error=""))
             return
-        pause = FIRST_PAUSE * 2 ** min(entry.approval.tries - 1, 10)
-        pause = min(pause, LONGEST_PAUSE_REFUSED if result.refused else LONGEST_PAUSE)
-        next_try = self._now.monotonic + pause
-        self._set(result.key, approval=entry.approval._replace(next_try=next_try, error=result.error))
+        tries = entry.approval.tries + 1
+        pause = min(FIRST_PAUSE * 2 ** min(tries - 1, 10), LONGEST_PAUSE_REFUSED if result.refused else LONGEST_PAUSE)
+        approval = Approval(
+            tries=tries,
+            next_try=self._now.monotonic + pause,
+            boot_id=self._now.boot_id,
+            error=result.error,
+            refused=result.refused or entry.approval.refused,
+        )
+        self._set(result.key, approval=approval)
+
+    def _retry(self, command: Retry) -> None:
+        entry = self.events.get(command.key)
+        if entry is None:
+            return
+        runs = dict(entry.runs)
+        if _has_failed(entry, "recover"):
+            del runs["recover"]
+        if _has_failed(entry, "prepare"):
+            runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
+        if runs != entry.runs:
+            self._set(command.key, runs=runs)
+            self._report(Report(command.key, RETRIED))
+
+    def _clear(self, command: Clear) -> None:
+        if objection(self.state(), command):
+            return
+        del self.events[command.key]
+        self._recovered = self._serial  # what the operator did may have undone any preparation
+        self._report(Report(command.key, CLEARED))
 
     def _end(self, key: str, phase: str, outcome: str, reason: str) -> None:
         entry = self.events[key]
@@ -225,74 +427,98 @@ class _Turn:
         else:
             runs[phase] = runs[phase]._replace(outcome=outcome, reason=reason)
             if outcome in (FAILED, TIMEOUT):
-                failures = (*failures, phase)
+                failures = (*failures, Failure(phase, reason))
         self._set(key, runs=runs, failures=failures)
-        because = f": {reason}" if reason else ""
-        self._report(key, INFO if outcome == OK else WARNING, f"{phase} hooks ended: {outcome}{because}")
+        if phase == "recover":
+            self._recovered = self._serial
+            if outcome == OK:
+                self._set(key, ran=False, owed=False)
+        self._report(Report(key, ENDED, phase, outcome, reason))
 
     # What the service says
 
     def read(self, document: Document) -> None:
         self._incarnation = document.incarnation
         mine = [event for event in document.events if event.affects(self._config.vm_name)]
-        for key, entry in list(self.events.items()):
-            if self._gone_with_the_boot(entry, "recover"):
-                self._undo_recovery(key, back=any(event.key == key for event in mine))
         self._note_unnamed(sum(1 for event in mine if not event.key and self._action(event) != decisions.IGNORE))
         for event in mine:
             if event.key:
                 self._named.setdefault(event.key, event)
-        for key, event in self._named.items():
-            self._see(key, event)
-        for key, entry in self.events.items():
+        for key, entry in list(self.events.items()):
+            if _never_asked(entry.runs.get("recover")):
+                continue
+            if self._gone_with_the_boot(entry, "recover"):
+                self._lose_recovery(key)
+        for key, entry in list(self.events.items()):
             if key not in self._named and entry.present:
                 self._set(key, present=False)
+        for key, entry in list(self.events.items()):
+            if _never_asked(entry.runs.get("recover")) and not self._may_recover(key):
+                self._drop_run(key, "recover")
+        for key, event in self._named.items():
+            self._see(key, event)
 
-    def _undo_recovery(self, key: str, *, back: bool) -> None:
-        """A recovery was lost with the boot. Whether it may run again is up to the document, as it was at first.
-
-        If the event is back, its preparation is worth nothing: the recovery may have undone a part of it.
-        """
+    def _lose_recovery(self, key: str) -> None:
+        """A recovery went down with the VM: it may have undone a part of any preparation, and is due again."""
+        self._recovered = self._serial
         entry = self.events[key]
-        runs = {phase: run for phase, run in entry.runs.items() if phase != "recover"}
-        if back:
-            for phase in ("prepare", "started"):
-                if phase in runs and runs[phase].request_id:
-                    runs[phase] = runs[phase]._replace(outcome=INTERRUPTED)
-            entry = entry._replace(impact=False, approval=Approval())
-        self.events[key] = entry._replace(runs=runs)
+        if key in self._named:
+            self.events[key] = self._new_life(entry)
+        else:
+            self._drop_run(key, "recover")
+
+    def _new_life(self, entry: EventState) -> EventState:
+        """The entry of an event that is announced again after its recovery has ended, or may have begun."""
+        runs = {phase: run for phase, run in entry.runs.items() if phase == "failed"}
+        return EventState(
+            event=entry.event,
+            first_seen=self._now.wall,
+            present=False,
+            runs=runs,
+            failures=entry.failures,
+            ran=entry.ran,
+            owed=entry.owed,
+        )
 
     def _note_unnamed(self, count: int) -> None:
         if count and not self._unnamed:
-            self._report("", WARNING, "an event of this VM has no EventId: it can be neither prepared nor acknowledged")
+            self._report(Report("", UNNAMED))
         self._unnamed = count
 
     def _see(self, key: str, event: ScheduledEvent) -> None:
         entry = self.events.get(key)
+        if entry is not None and is_running(entry, "recover"):
+            return  # it is announced again under the same id: a new event once its recovery has ended
         if entry is not None and "recover" in entry.runs:
-            return  # it is back under the same id: a new event once its recovery has ended
+            entry = self._new_life(entry)
+            self._report(Report(key, SEEN, outcome=event.event_status or ""))
         if entry is None:
             if self._action(event) == decisions.IGNORE:
                 return
             entry = EventState(event=event, first_seen=self._now.wall)
-            names = ", ".join(event.resources)
-            self._report(key, INFO, f"{event.event_type} seen as {event.event_status}, of {names}")
-            if event.event_status == "Started":
-                self._report(key, WARNING, "it has started without a time to prepare")
-        if entry.event.unreadable != event.unreadable or entry.note == "":
-            for problem in event.problems():
-                self._report(key, WARNING, problem)
+            self.events[key] = entry
+            self._report(Report(key, SEEN, outcome=event.event_status or ""))
+            self._report_problems(key, event)
+        elif entry.event.unreadable != event.unreadable:
+            self._report_problems(key, event)
+        if not entry.present:  # announced again, so what was accepted before may no longer count
+            entry = entry._replace(approval=entry.approval._replace(accepted=False))
         impact = entry.impact or event.event_status == "Started"
         self.events[key] = entry._replace(event=event, present=True, impact=impact)
 
+    def _report_problems(self, key: str, event: ScheduledEvent) -> None:
+        for problem in event.problems():
+            self._report(Report(key, PROBLEM, text=problem))
+
     # What follows
 
-    def advance(self, key: str, *, fresh: bool) -> None:
+    def look_after_runs(self, key: str, *, fresh: bool) -> None:
         for phase in PHASES:
             if phase in self.events[key].runs:
                 self._look_after(key, phase, fresh=fresh)
-        entry = self.events[key]
-        if entry.present:
+
+    def advance(self, key: str, *, fresh: bool) -> None:
+        if self.events[key].present:
             self._advance_present(key)
         elif fresh:
             self._recover(key)
@@ -306,21 +532,64 @@ class _Turn:
             return
         if self._gone_with_the_boot(entry, phase):
             if not fresh:
-                return  # only a document tells whether the hooks are still of use
-            if self._still_of_use(entry, phase):
+                return  # only a document shows whether the hooks are still of use
+            if self._still_of_use(entry, phase) and self._can_begin(phase):
                 self._begin(key, phase)
-            else:
+            elif phase != "failed" or phase not in self._config.hooks:
                 self._end(key, phase, INTERRUPTED, "the VM went down before they had ended")
+        elif _never_asked(run):
+            self._ask_for_the_first_time(key, phase, fresh=fresh)
+        elif self._now.monotonic >= run.ends_at + SILENCE:
+            self._give_up(key, phase)
         elif not run.issued:
-            give_up_at = self._now.monotonic + run.timeout + SILENCE
-            self._issue(key, phase, run._replace(issued=True, give_up_at=give_up_at))
-        elif self._now.monotonic >= run.give_up_at:
-            self._end(key, phase, TIMEOUT, "nothing was heard of their unit, not even after the deadline")
+            # An earlier request may have been carried out, so the times stay; one that comes too late is of no use.
+            if run.ask_at <= self._now.monotonic < run.ends_at:
+                self._issue(key, phase, run._replace(issued=True))
+        elif phase == "prepare":
+            self._revise(key, run)
+
+    def _ask_for_the_first_time(self, key: str, phase: str, *, fresh: bool) -> None:
+        """Ask for hooks that no earlier request reached, if they are still of use. Their time begins now."""
+        entry = self.events[key]
+        run = entry.runs[phase]
+        if not self._can_begin(phase) or not self._still_of_use(entry, phase):
+            self._withdraw(key, phase)
+        elif self._now.monotonic >= run.ask_at and (fresh or phase != "recover"):
+            event_type = entry.event.event_type or ""
+            run = run._replace(issued=True, event_type=event_type, **self._times(entry.event, phase))
+            self._issue(key, phase, run)
+
+    def _withdraw(self, key: str, phase: str) -> None:
+        if phase in ("prepare", "started"):
+            self._end(key, phase, INTERRUPTED, self.events[key].runs[phase].reason)
+        else:
+            self._drop_run(key, phase)
+
+    def _give_up(self, key: str, phase: str) -> None:
+        """End a run that has been silent for too long, whatever became of it."""
+        if self.events[key].runs[phase].issued:
+            self._end(key, phase, TIMEOUT, "their unit gave no result, not even after the last moment that they had")
+        else:
+            # An earlier process ended before it asked, or the request and its result were lost: the hooks run again.
+            if phase == "recover":
+                self._recovered = self._serial
+            self._withdraw(key, phase)
+
+    def _revise(self, key: str, run: Run) -> None:
+        """Bring a NotBefore that was moved to hooks that run."""
+        event = self.events[key].event
+        if _epoch(event) == run.not_before:
+            return
+        not_later_than = self._not_later_than(event)
+        latest = self._now.wall + max(0.0, run.ends_at - self._now.monotonic)
+        deadline = latest if not_later_than is None else min(latest, not_later_than)
+        run = run._replace(not_before=_epoch(event), not_later_than=not_later_than, deadline=deadline, reached=True)
+        self._issue(key, "prepare", run)
 
     def _still_of_use(self, entry: EventState, phase: str) -> bool:
         if phase == "prepare":
             return entry.present and not entry.impact
-        return phase == "failed" or entry.present
+        return phase in ("recover", "failed") or entry.present
 
     def _gone_with_the_boot(self, entry: EventState, phase: str) -> bool:
         run = entry.runs.get(phase)
@@ -332,107 +601,125 @@ class _Turn:
         if action == decisions.IGNORE:
             return
         if entry.impact:
-            if _is_due(entry, "started") and not _running(entry, "prepare"):
+            if self._must_start(entry) and self._can_begin("started") and not is_running(entry, "prepare"):
                 self._begin(key, "started")
-            return
-        if action != decisions.APPROVE and _is_due(entry, "prepare"):
+        elif action != decisions.APPROVE and self._can_begin("prepare") and self._must_prepare(entry):
             self._begin(key, "prepare")
-        self._approve(key)
 
-    def _approve(self, key: str) -> None:
-        entry = self.events[key]
-        approval = entry.approval
-        if approval.accepted or not is_ready(entry, self._config) or not may_approve(entry.event, self._config):
-            return
-        if approval.boot_id == self._now.boot_id and self._now.monotonic < approval.next_try:
-            return
-        self._set(
-            key,
-            approval=approval._replace(
-                tries=approval.tries + 1, next_try=self._now.monotonic + IN_FLIGHT, boot_id=self._now.boot_id
-            ),
-        )
-        self.actions.append(Approve(key, entry.event.event_id or ""))
+    def _must_prepare(self, entry: EventState) -> bool:
+        return must_prepare(entry, self._config, recovered=self._recovered)
+
+    def _must_start(self, entry: EventState) -> bool:
+        run = entry.runs.get("started")
+        if run is None:
+            return True
+        return run.outcome == INTERRUPTED or (run.outcome != RUNNING and run.serial <= self._recovered)
 
     def _recover(self, key: str) -> None:
         entry = self.events[key]
-        if "recover" in entry.runs or not _ran(entry) or _running(entry, "prepare", "started"):
+        if not entry.ran or "recover" in entry.runs or is_running(entry, "prepare", "started"):
             return
-        if not self._held_by_others(key):
+        if self._may_recover(key):
             self._begin(key, "recover")
+
+    def _may_recover(self, key: str) -> bool:
+        return key not in self._named and self._can_begin("recover") and not self._held_by_others(key)
 
     def _handle_failures(self, key: str) -> None:
         entry = self.events[key]
         if not entry.failures or "failed" in entry.runs:
             return
-        if "failed" in self._config.hooks:
+        if self._can_begin("failed"):
             self._begin(key, "failed")
-        else:
+        elif "failed" not in self._config.hooks:
             self._set(key, failures=())
 
     def _forget(self, key: str) -> None:
         entry = self.events[key]
-        if entry.failures or _running(entry, *PHASES):
+        if entry.failures or is_running(entry, *PHASES):
             return
-        ignored = entry.present and self._action(entry.event) == decisions.IGNORE
-        recovered = "recover" in entry.runs
-        if recovered or ((ignored or not entry.present) and not _ran(entry)):
-            del self.events[key]
-            self._report(key, INFO, "over")
+        if entry.present and self._action(entry.event) != decisions.IGNORE:
+            return
+        # Hooks that ran are undone by recovery, unless the owner never configured one.
+        if entry.ran and (entry.present or entry.owed or "recover" in self._config.hooks):
+            return
+        del self.events[key]
+        self._report(Report(key, OVER))
 
     def _held_by_others(self, key: str) -> bool:
-        """Whether another event holds this VM: one that is in the document, and that the owner does not ignore."""
-        # Also one that is back while its own recovery still runs, and that counts as gone until then.
-        there = {other: entry.event for other, entry in self.events.items() if entry.present}
-        there.update(self._named)
+        """Whether another event holds this VM: one that a document announces, and that the owner does not ignore."""
+        # Also one that is announced again while its own recovery still runs, and that counts as gone until then.
+        announced = {other: entry.event for other, entry in self.events.items() if entry.present}
+        announced.update(self._named)
         return self._unnamed > 0 or any(
-            other != key and (self._action(event) != decisions.IGNORE or self._has_run(other))
-            for other, event in there.items()
+            other != key
+            and (self._action(event) != decisions.IGNORE or (other in self.events and self.events[other].ran))
+            for other, event in announced.items()
         )
 
-    def _has_run(self, key: str) -> bool:
-        return key in self.events and _ran(self.events[key])
+    # Runs
+
+    def _can_begin(self, phase: str) -> bool:
+        return phase in self._config.hooks and phase not in self._config.missing
 
     def _begin(self, key: str, phase: str) -> None:
         entry = self.events[key]
-        if phase not in self._config.hooks:
-            self._set(key, runs={**entry.runs, phase: Run(outcome=NO_HOOKS)})
-            return
         self._serial += 1
-        timeout = self._config.hook_timeout
-        not_later_than = self._not_later_than(entry.event) if phase == "prepare" else None
-        deadline = self._now.wall + timeout
+        failure = entry.failures[0] if phase == "failed" else Failure("", "")
         run = Run(
             request_id=run_id_of(key, phase, self._serial),
-            outcome=RUNNING,
+            serial=self._serial,
             boot_id=self._now.boot_id,
-            issued=True,
-            timeout=timeout,
-            not_later_than=not_later_than,
-            deadline=deadline if not_later_than is None else min(deadline, not_later_than),
-            give_up_at=self._now.monotonic + timeout + SILENCE,
+            event_type=entry.event.event_type or "",
+            failed_phase=failure.phase,
+            failure=failure.reason,
+            **self._times(entry.event, phase),
         )
-        if not_later_than is not None:
-            run = run._replace(give_up_at=min(run.give_up_at, self._now.monotonic + self._left(run) + SILENCE))
+        if phase in ("prepare", "started"):
+            self._set(key, ran=True, owed=entry.owed or "recover" in self._config.hooks)
         self._issue(key, phase, run)
 
-    def _left(self, run: Run) -> float:
-        return max(0.0, run.deadline - self._now.wall)
+    def _times(self, event: ScheduledEvent, phase: str) -> Dict[str, Any]:
+        """The times of a run that begins now."""
+        timeout = self._config.hook_timeout
+        not_later_than = self._not_later_than(event) if phase == "prepare" else None
+        deadline = self._now.wall + timeout
+        return {
+            "timeout": timeout,
+            "not_before": _epoch(event),
+            "not_later_than": not_later_than,
+            "deadline": deadline if not_later_than is None else min(deadline, not_later_than),
+            "ends_at": self._now.monotonic + timeout,
+        }
 
     def _not_later_than(self, event: ScheduledEvent) -> Optional[float]:
-        if event.not_before is None:
+        """NotBefore less the margin, or NotBefore itself if the notice is shorter than the margin."""
+        not_before = _epoch(event)
+        # A NotBefore that has passed sets no deadline: late hooks are better than none, since prepare runs at least
+        # once, and the event may wait for other tenants far beyond NotBefore.
+        if not_before is None or not_before <= self._now.wall:
             return None
-        moment = event.not_before.timestamp() - self._config.margin
-        # A moment that has passed before the hooks could begin binds nobody: late hooks are better than none, since
-        # prepare runs at least once, and the event may wait for other tenants far beyond NotBefore.
-        return moment if moment > self._now.wall else None
+        moment = not_before - self._config.margin
+        return moment if moment > self._now.wall else not_before
 
     def _issue(self, key: str, phase: str, run: Run) -> None:
-        entry = self.events[key]
-        self._set(key, runs={**entry.runs, phase: run})
+        self._set_run(key, phase, run)
         now = datetime.datetime.fromtimestamp(self._now.wall, datetime.timezone.utc)
-        event = describe(entry.event, vm_name=self._config.vm_name, now=now)
-        self.actions.append(RunHooks(run.request_id, key, phase, event, run.timeout, run.not_later_than, run.deadline))
+        event = describe(self.events[key].event, vm_name=self._config.vm_name, now=now)
+        self.actions.append(
+            RunHooks(
+                run.request_id,
+                key,
+                phase,
+                event,
+                run.timeout,
+                run.not_later_than,
+                run.deadline,
+                run.ends_at,
+                run.failed_phase,
+                run.failure,
+            )
+        )
 
     def _action(self, event: ScheduledEvent) -> str:
         return decisions.decide(event, self._config.rules)
@@ -440,52 +727,15 @@ class _Turn:
     def _set(self, key: str, **fields: Any) -> None:
         self.events[key] = self.events[key]._replace(**fields)
 
-    def _report(self, key: str, level: str, message: str) -> None:
-        self.actions.append(Report(key, level, message))
+    def _set_run(self, key: str, phase: str, run: Run) -> None:
+        self._set(key, runs={**self.events[key].runs, phase: run})
+
+    def _drop_run(self, key: str, phase: str) -> None:
+        self._set(key, runs={each: run for each, run in self.events[key].runs.items() if each != phase})
+
+    def _report(self, report: Report) -> None:
+        self.actions.append(report)
 
 
-def is_ready(entry: EventState, config: Config) -> bool:
-    """Whether this VM is prepared for the event, or need not be, as far as it can be acknowledged at all."""
-    if not entry.present or entry.impact:
-        return False
-    if decisions.decide(entry.event, config.rules) == decisions.APPROVE:
-        return True
-    prepare = entry.runs.get("prepare")
-    if prepare is None:
-        return False
-    return prepare.outcome in (OK, NO_HOOKS) or (
-        prepare.outcome in (FAILED, TIMEOUT) and config.on_failure == decisions.APPROVE
-    )
-
-
-def situation(entry: EventState, config: Config, *, others_hold: bool) -> Tuple[str, str]:
-    """What happens to the event and what it waits for: a level and a sentence."""
-    running = [phase for phase in PHASES if _running(entry, phase)]
-    if running:
-        run = entry.runs[running[0]]
-        until = format_time(datetime.datetime.fromtimestamp(run.deadline, datetime.timezone.utc))
-        return INFO, f"{' and '.join(running)} hooks are running, until {until} at the latest"
-    if not entry.present:
-        return INFO, "gone; " + (
-            "recovery waits for another event to leave this VM" if others_hold else "recovery comes next"
-        )
-    if entry.impact:
-        return INFO, "it has started; recovery comes when it is gone"
-    return _situation_before_impact(entry, config)
-
-
-def _situation_before_impact(entry: EventState, config: Config) -> Tuple[str, str]:
-    if entry.approval.accepted:
-        return INFO, "acknowledged; waiting for it to start"
-    prepare = entry.runs.get("prepare")
-    if not is_ready(entry, config) and prepare is not None:
-        return WARNING, f"not acknowledged, because its prepare hooks did not succeed: {prepare.reason}"
-    if decisions.decide(entry.event, config.rules) == decisions.HOLD:
-        return INFO, "not acknowledged, because a rule says hold; waiting for NotBefore"
-    if not _policy_allows(entry.event, config):
-        return INFO, f"not acknowledged, because approve is {config.approve}; waiting for NotBefore"
-    if not may_approve(entry.event, config):
-        return WARNING, f"not acknowledged, because its status is {entry.event.event_status}"
-    if entry.approval.error:
-        return WARNING, f"still to be acknowledged: {entry.approval.error}"
-    return INFO, "to be acknowledged now"
+def _epoch(event: ScheduledEvent) -> Optional[float]:
+    return None if event.not_before is None else event.not_before.timestamp()

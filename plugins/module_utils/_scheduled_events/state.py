@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the poller must not forget, and the file that keeps it."""
+"""What must not be forgotten, and the file that keeps it."""
 
 import datetime
 import json
@@ -13,49 +13,71 @@ from .document import Incarnation, ScheduledEvent, parse_not_before
 from .files import write_atomically
 from .runs import FAILED, OK, PHASES, TIMEOUT
 
-VERSION = 1
+VERSION = 2
 
 RUNNING = "running"
-NO_HOOKS = "no hooks"
-INTERRUPTED = "interrupted"  # the VM went down before the hooks had ended, and they are no longer of use
-_OUTCOMES = (RUNNING, NO_HOOKS, INTERRUPTED, OK, FAILED, TIMEOUT)
+INTERRUPTED = "interrupted"  # the run did not end, or does not count: it has to run again if it is still of use
+_OUTCOMES = (RUNNING, INTERRUPTED, OK, FAILED, TIMEOUT)
 
 
 class StateError(ValueError):
-    """The text is no state of this poller; the message says where and why."""
+    """The text is not a state that this version can read; the message says where and why."""
 
 
 class Run(NamedTuple):
-    """The hooks of one phase of one event. Times: ``not_later_than`` and ``deadline`` are seconds since the epoch,
-    ``give_up_at`` monotonic seconds of the boot ``boot_id``, ``timeout`` a number of seconds."""
+    """The hooks of one phase of one event.
+
+    ``serial``: its number; a higher one began later. ``issued``: this process asked for it. ``reached``: an earlier
+    request for it was written, or may have been. ``asked``: how often asking failed; ``ask_at``: when to try again. ``event_type`` and ``not_before``: of the event that it ran for.
+    ``failed_phase`` and ``failure``: for the phase ``failed``, what failed and why.
+    Times: ``not_before``, ``not_later_than`` and ``deadline`` are seconds since the epoch, ``ends_at`` and ``ask_at``
+    monotonic seconds of the boot ``boot_id``, ``timeout`` a number of seconds.
+    """
 
     request_id: str = ""
+    serial: int = 0
     outcome: str = RUNNING
     reason: str = ""
     boot_id: str = ""
     issued: bool = True
+    reached: bool = False
+    asked: int = 0
+    ask_at: float = 0.0
+    event_type: str = ""
+    not_before: Optional[float] = None
     timeout: float = 0.0
     not_later_than: Optional[float] = None
     deadline: float = 0.0
-    give_up_at: float = 0.0
+    ends_at: float = 0.0
+    failed_phase: str = ""
+    failure: str = ""
+
+
+class Failure(NamedTuple):
+    """A phase that failed, and why."""
+
+    phase: str = ""
+    reason: str = ""
 
 
 class Approval(NamedTuple):
-    """How far the acknowledgement is. ``next_try``: monotonic seconds of the boot ``boot_id``."""
+    """How far the acknowledgement is. ``next_try``: monotonic seconds of the boot ``boot_id``. ``refused``: a request
+    that held the event was refused."""
 
     accepted: bool = False
     tries: int = 0
     next_try: float = 0.0
     boot_id: str = ""
     error: str = ""
+    refused: bool = False
 
 
 class EventState(NamedTuple):
     """One event of this VM.
 
     ``event``: as it was seen last. ``present``: the last document held it, and named this VM. ``impact``: it was seen
-    Started once. ``runs``: by phase. ``failures``: phases that failed and whose ``failed`` hooks have not ended.
-    ``note``: what was reported last.
+    Started once. ``runs``: by phase. ``failures``: those whose ``failed`` hooks have not ended. ``ran``: prepare or
+    started hooks ran, or may have, and are not undone. ``owed``: recover hooks were configured when they began.
     """
 
     event: ScheduledEvent
@@ -63,15 +85,18 @@ class EventState(NamedTuple):
     present: bool = True
     impact: bool = False
     runs: Dict[str, Run] = {}  # never changed in place
-    failures: Tuple[str, ...] = ()
+    failures: Tuple[Failure, ...] = ()
     approval: Approval = Approval()
-    note: str = ""
+    ran: bool = False
+    owed: bool = False
 
 
 class State(NamedTuple):
-    """``serial``: the number of the last request. ``unnamed``: events of this VM without an EventId."""
+    """``serial``: the number of the last run. ``recovered``: what it was when a recovery of this VM, by hooks or by
+    hand, ended last; what began before that may be undone. ``unnamed``: how many events of this VM have no EventId."""
 
     serial: int
+    recovered: int = 0
     incarnation: Incarnation = None
     unnamed: int = 0
     events: Dict[str, EventState] = {}  # by EventId in lower case; never changed in place
@@ -89,36 +114,69 @@ def _dump_event(entry: EventState) -> Dict[str, Any]:
     plain = entry._asdict()
     plain["event"] = event
     plain["runs"] = {phase: run._asdict() for phase, run in entry.runs.items()}
+    plain["failures"] = [failure._asdict() for failure in entry.failures]
     plain["approval"] = entry.approval._asdict()
     return dict(plain)
 
 
 def parse(text: str) -> State:
-    """Read what :func:`dump` wrote.
+    """Read what :func:`dump` wrote, of this version or the one before.
 
     :raises StateError: it is something else.
     """
     try:
         decoded = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise StateError(f"no JSON: {error}") from error
+        raise StateError(f"it is not JSON: {error}") from error
     root = _object(decoded, "the state")
+    if root.get("version") == 1:
+        root = _upgrade(root)
     if root.get("version") != VERSION:
-        raise StateError(f"version {root.get('version')!r} is not {VERSION}, which this poller writes")
+        raise StateError(f"version {root.get('version')!r} is not {VERSION}, which this release reads")
     events = _object(root.get("events"), "events")
     return State(
         serial=_typed(root, "serial", int, "the state"),
+        recovered=_typed(root, "recovered", int, "the state"),
         incarnation=root.get("incarnation"),
         unnamed=_typed(root, "unnamed", int, "the state"),
         events={key: _parse_entry(value, f"events.{key}") for key, value in events.items()},
     )
 
 
+def _upgrade(root: Dict[str, Any]) -> Dict[str, Any]:
+    """A state of version 1 in the form of version 2. Nothing that ran is forgotten."""
+    events = {}
+    for key, value in _object(root.get("events"), "events").items():
+        entry = dict(_object(value, f"events.{key}"))
+        runs = {}
+        for phase, old in _object(entry.get("runs"), f"events.{key}.runs").items():
+            run = dict(_object(old, f"events.{key}.runs.{phase}"))
+            if not run.get("request_id"):
+                continue  # "no hooks" were configured, so none ran
+            serial = str(run["request_id"]).rpartition(".")[2]
+            event_type = _object(entry.get("event"), f"events.{key}.event").get("event_type") or ""
+            run.update(serial=int(serial) if serial.isdigit() else 0, event_type=event_type, reached=True)
+            run["ends_at"] = run.pop("give_up_at", 0.0)
+            runs[phase] = {**Run()._asdict(), **run}
+        ran = any(phase in runs for phase in ("prepare", "started"))
+        entry.pop("note", None)
+        failures = entry.get("failures")
+        entry.update(runs=runs, ran=ran, owed=ran)
+        if isinstance(failures, list):
+            entry["failures"] = [Failure(str(phase))._asdict() for phase in failures]
+        entry["approval"] = {**Approval()._asdict(), **_object(entry.get("approval"), f"events.{key}.approval")}
+        events[key] = entry
+    return {**root, "version": VERSION, "recovered": 0, "events": events}
+
+
 def _parse_entry(value: Any, place: str) -> EventState:
     raw = _object(value, place)
     runs = _object(raw.get("runs"), f"{place}.runs")
     failures = raw.get("failures")
-    if not isinstance(failures, list) or any(phase not in PHASES for phase in [*failures, *runs]):
+    if not isinstance(failures, list):
+        raise StateError(f"{place}.failures: a list was expected, not {json.dumps(failures)[:100]}")
+    read = tuple(_parse_tuple(Failure, failure, f"{place}.failures") for failure in failures)
+    if any(phase not in PHASES for phase in [*runs, *(failure.phase for failure in read)]):
         raise StateError(f"{place}: phases are {', '.join(PHASES)}")
     return EventState(
         event=_parse_event(raw.get("event"), f"{place}.event"),
@@ -126,16 +184,17 @@ def _parse_entry(value: Any, place: str) -> EventState:
         present=_typed(raw, "present", bool, place),
         impact=_typed(raw, "impact", bool, place),
         runs={phase: _parse_run(run, f"{place}.runs.{phase}") for phase, run in runs.items()},
-        failures=tuple(failures),
+        failures=read,
         approval=_parse_tuple(Approval, raw.get("approval"), f"{place}.approval"),
-        note=_typed(raw, "note", str, place),
+        ran=_typed(raw, "ran", bool, place),
+        owed=_typed(raw, "owed", bool, place),
     )
 
 
 def _parse_run(value: Any, place: str) -> Run:
     run: Run = _parse_tuple(Run, value, place)
     if run.outcome not in _OUTCOMES:
-        raise StateError(f"{place}.outcome: {run.outcome!r} is none of {', '.join(_OUTCOMES)}")
+        raise StateError(f"{place}.outcome: {run.outcome!r} is not one of {', '.join(_OUTCOMES)}")
     return run
 
 

@@ -6,32 +6,39 @@
 
 import collections
 import contextlib
-import functools
 import json
 import os
 import select
 import signal
 import socket
 import time
+import traceback
 import uuid
-from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Set
+from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
 
-from _scheduled_events.client import ImdsError
+from _scheduled_events import engine
+from _scheduled_events.condition import condition as condition_of
+from _scheduled_events.engine import HookResult, Moment, NotAsked
+from _scheduled_events.files import write_atomically
+from _scheduled_events.state import RUNNING, State, StateError, StateFile
 
-from . import engine, systemd
+from . import control, hooks, status, systemd, wording
 from .config import ConfigError, Settings
-from .engine import ApprovalResult, HookResult, Moment
-from .hooks import HookEnded, HookRequests, phases_with_hooks
 from .metrics import Metrics
-from .runner import OK, Directories, write_atomically
-from .service import Polled, Service, Worker
-from .state import RUNNING, State, StateError, StateFile
+from .pretending import PretendedAcknowledger, PretendedHooks, PretendedStateFile
+from .service import SHORT_TIMEOUT, Acknowledged, Acknowledger, Polled, PollEnded, Polling
+from .spool import Directories, Job, RunResult
 
 STATE_FILE = "/var/lib/scheduled-events/state.json"
 
 LONGEST_GAP = 5.0  # seconds between the beginnings of two polls, at most, whatever fails
 HEARTBEAT = 5.0  # seconds between two status files when nothing happens
-REPEAT_COMPLAINT = 60.0  # seconds after which a lasting trouble is told again
+REPEAT_COMPLAINT = 60.0  # seconds after which a lasting trouble is reported again
+DISK_PAUSE = 2.0  # seconds until the state is written again after that failed
+PATIENT_AFTER = 60.0  # seconds without a document after which the service may have to be enabled again
+
+# Seconds after which a request that has not ended hangs: each has a deadline of its own, and a poll is two of them.
+HANGING_POLL, HANGING_ATTEMPT = 2 * SHORT_TIMEOUT + 10, 120.0
 
 
 class PollerError(Exception):
@@ -46,12 +53,27 @@ class Places(NamedTuple):
 
     @property
     def status_file(self) -> str:
-        """What the poller does and waits for, for ``scheduled-events status``."""
+        """What the poller does and waits for, for ``scheduled-events status`` and Ansible's local facts."""
         return os.path.join(self.directories.runtime, "status.json")
 
 
+def engine_config(settings: Settings, vm_name: str, hooks_directory: str) -> engine.Config:
+    """What the engine has to know of the configuration and of the hooks that can be found."""
+    configured, missing = hooks.phases(hooks_directory, settings.hooks)
+    return engine.Config(
+        vm_name=vm_name,
+        hooks=configured,
+        rules=settings.rules,
+        hook_timeout=settings.hook_timeout,
+        margin=settings.margin,
+        on_failure=settings.on_failure,
+        approve=settings.approve,
+        missing=missing,
+    )
+
+
 class Poller:
-    """Polls, decides, keeps the state, and carries out what was decided, until it is told to stop.
+    """Polls, decides, keeps the state, and carries out what was decided, until it has to stop.
 
     :param load_settings: reads the configuration; called again at a reload.
     :param spawn_hooks: run hooks as processes of our own instead of units.
@@ -61,21 +83,16 @@ class Poller:
         self._load_settings = load_settings
         self._settings = load_settings()
         self._places = places
-        self._hooks = HookRequests(places.directories, spawn=spawn_hooks)
+        self._spawn_hooks = spawn_hooks
         self._outcomes: Deque[Any] = collections.deque()
         self._results: List[engine.Result] = []
-        self._ended_hooks: List[HookEnded] = []
-        self._in_flight: Set[str] = set()
         self._metrics = Metrics()
-        self._complaints: Dict[str, float] = {}
-        self._vm_name = self._settings.vm_name
-        self._last_success: Optional[float] = None
-        self._last_error = ""
-        self._failures = 0
-        self._awaiting_poll = False
-        self._next_poll = 0.0
-        self._next_heartbeat = 0.0
-        self._next_sign_of_life = 0.0
+        self._journal = _Journal()
+        self._conditions: Dict[str, str] = {}
+        self._polls = status.Polls(vm_name=self._settings.vm_name)
+        self._config: Optional[engine.Config] = None
+        self._document_at = time.monotonic()  # when a document was read last; at first, when we began
+        self._next_poll = self._next_heartbeat = self._next_sign_of_life = self._blocked_until = 0.0
         self._status_line = ""
         self._stopping = self._reloading = False
 
@@ -97,33 +114,39 @@ class Poller:
         directories = self._places.directories
         try:
             os.makedirs(directories.runtime, exist_ok=True)
-            self._hooks.prepare()
             self._boot_id = _boot_id(directories.runtime)
-            self._ended = stack.enter_context(_listen(directories.socket))
+            self._listener = stack.enter_context(_listen(directories.socket))
             self._wake_end, self._wake_start = _wake_pipe(stack)
-            self._state = self._first_state()
+            self._take_up()
         except OSError as error:
             raise PollerError(f"the poller cannot begin: {error}") from error
         stack.enter_context(self._signals())
-        self._poll_worker = Worker("poll", self._deliver)
-        self._approve_worker = Worker("approve", self._deliver)
-        self._connect()
+        self._polling = Polling(self._settings, self._deliver)
 
-    def _connect(self) -> None:
-        self._poll_service = Service(self._settings)
-        self._approve_service = Service(self._settings)
+    def _take_up(self) -> None:
+        """Take up the state, and the means by which something is done about it, or only pretended."""
+        self._hooks: Union[hooks.HookRequests, PretendedHooks]
+        self._acknowledger: Union[Acknowledger, PretendedAcknowledger]
+        self._state_file: Union[StateFile, PretendedStateFile]
+        if self._settings.dry_run:
+            self._hooks, self._state_file = PretendedHooks(), PretendedStateFile()
+            self._acknowledger = PretendedAcknowledger(self._deliver)
+        else:
+            self._hooks = hooks.HookRequests(self._places.directories, spawn=self._spawn_hooks)
+            self._state_file = StateFile(self._places.state_file)
+            self._acknowledger = Acknowledger(self._settings, self._deliver)
+        self._hooks.prepare()
+        self._state = self._first_state()
+        self._conditions = {}
 
     def _first_state(self) -> State:
-        fresh = State(serial=int(time.time() * 1000))  # no number of an earlier state, whose results may lie about
-        self._state_file = StateFile(self._places.state_file)
-        if self._settings.dry_run:
-            return fresh  # what is only pretended must never be taken for done
+        fresh = State(serial=int(time.time() * 1000))  # no number of an earlier state, whose results may still exist
         try:
             return engine.resume(self._state_file.load() or fresh)
         except StateError as error:
-            kept = self._state_file.put_aside(time.time())
+            kept = StateFile(self._places.state_file).put_aside(time.time())
             systemd.log(systemd.ERROR, f"{error}; kept as {kept}; the poller begins without a memory: an event that")
-            systemd.log(systemd.ERROR, "is there now is prepared again, one that is gone by now is not recovered")
+            systemd.log(systemd.ERROR, "is announced now is prepared again, one that is gone by now is not recovered")
             return fresh
 
     @contextlib.contextmanager
@@ -153,30 +176,53 @@ class Poller:
         self._feed_watchdog()
         self._wait()
         for document in self._collect():
-            self._decide(document)
+            self._decide_safely(document)
         self._heartbeat()
 
     def _poll_if_due(self) -> None:
         now = time.monotonic()
-        if self._awaiting_poll or now < self._next_poll:
+        if self._polling.busy or now < self._next_poll:
             return
-        self._awaiting_poll = True
         # From beginning to beginning; without an answer the next poll follows it at once.
-        gap = self._settings.interval * 2 ** min(self._failures, 10)
+        gap = self._settings.interval * 2 ** min(self._polls.failures, 10)
         self._next_poll = now + min(gap, LONGEST_GAP)
-        self._poll_worker.submit(functools.partial(_poll, self._poll_service))
+        self._polling.ask()
+        if self._polls.last_success is None or now - self._document_at > PATIENT_AFTER:
+            self._polling.ask_patiently()
 
     def _wait(self) -> None:
         now = time.monotonic()
-        until = [self._next_heartbeat, self._next_sign_of_life]
-        if not self._awaiting_poll:
+        until = [self._next_heartbeat, self._next_sign_of_life, now + 1.0]
+        if not self._polling.busy:
             until.append(self._next_poll)
-        pause = 0.0 if self._results or self._stopping else max(0.0, min(until) - now)
-        ready = select.select([self._ended.fileno(), self._wake_end], [], [], min(pause, 1.0))[0]
-        for descriptor in ready:
+        if self._results:
+            until.append(self._blocked_until)
+        if self._acknowledger.next_attempt is not None and self._acknowledger.next_attempt > now:
+            until.append(self._acknowledger.next_attempt)
+        pause = 0.0 if self._stopping else max(0.0, min(until) - now)
+        ends: List[Any] = [self._listener, self._wake_end]
+        ready = select.select(ends, [], [], pause)[0]
+        if self._wake_end in ready:
             with contextlib.suppress(BlockingIOError):
-                while os.read(descriptor, 4096):
+                while os.read(self._wake_end, 4096):
                     pass
+        if self._listener in ready:
+            self._listen_to_messages()
+
+    def _listen_to_messages(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(100):
+                message, sender = self._listener.recvfrom(4096)
+                wish = control.parse(message)
+                if wish is not None:
+                    self._take_wish(wish, sender)
+
+    def _take_wish(self, wish: control.Wish, sender: Any) -> None:
+        objection = engine.objection(self._state, wish)
+        if not objection:
+            self._results.append(wish)
+        with contextlib.suppress(OSError):
+            self._listener.sendto(objection.encode("utf-8", "replace"), sender)
 
     def _deliver(self, outcome: Any) -> None:
         self._outcomes.append(outcome)
@@ -188,127 +234,144 @@ class Poller:
         read = False
         while self._outcomes:
             outcome = self._outcomes.popleft()
-            if isinstance(outcome, ApprovalResult):
-                self._in_flight.discard(outcome.key)
-                self._results.append(outcome)
-                self._metrics.approval_ended(accepted=outcome.accepted)
-            elif isinstance(outcome, _PollOutcome):
-                self._awaiting_poll = False
-                if outcome.service is not self._poll_service:
-                    continue  # asked before a reload, perhaps of another service
-                if isinstance(outcome.polled, Polled):
-                    self._poll_succeeded(outcome.polled)
-                    read = True
-                    yield outcome.polled
-                else:
-                    self._poll_failed(outcome.polled)
-            else:
-                raise outcome  # a defect; systemd starts us anew, from the state
+            if isinstance(outcome, Acknowledged):
+                self._take_attempt(outcome)
+                continue
+            polled = self._take_poll(outcome)
+            if polled is not None:
+                read = True
+                yield polled
         if not read:
             yield None
 
+    def _take_attempt(self, ended: Acknowledged) -> None:
+        if ended.by is not self._acknowledger:
+            return  # dry run has begun or ended since: what was pretended was not done
+        self._acknowledger.end()
+        self._results.extend(ended.results)
+        for result in ended.results:
+            self._metrics.approval_ended(accepted=result.accepted)
+
+    def _take_poll(self, ended: PollEnded) -> Optional[Polled]:
+        kind = self._polling.end(ended)
+        # A document that was asked for before another was read may be older than that one.
+        if kind is None or (self._polls.last_success is not None and ended.began < self._document_at):
+            return None
+        if isinstance(ended.polled, Polled):
+            self._poll_succeeded(ended.polled)
+            return ended.polled
+        if kind == "poll":
+            self._poll_failed(ended.polled)
+        return None
+
     def _poll_succeeded(self, polled: Polled) -> None:
         now = time.time()
-        if self._failures:
-            systemd.log(systemd.INFO, f"polling works again, after {self._failures} failed polls")
-        if self._failures or self._last_success is None:
+        if self._polls.failures:
+            self._journal.better("poll", f"polling works again, after {self._polls.failures} failed polls")
+        if self._polls.failures or self._polls.last_success is None:
             self._next_heartbeat = 0.0
-        self._complaints.pop("poll", None)
-        self._failures, self._last_error, self._last_success = 0, "", now
-        self._vm_name = polled.vm_name
+        self._polls = status.Polls(vm_name=polled.vm_name, last_success=now)
+        self._document_at = time.monotonic()
         self._metrics.poll_succeeded(polled.document, vm_name=polled.vm_name, now=now)
 
     def _poll_failed(self, error: Exception) -> None:
-        self._failures += 1
-        self._last_error = str(error)
+        self._polls = self._polls._replace(failures=self._polls.failures + 1, error=str(error))
         self._metrics.poll_failed()
-        self._complain("poll", f"poll failed: {error}")
+        self._journal.complain("poll", f"poll failed: {error}")
 
     # Deciding, and carrying out
 
+    def _decide_safely(self, polled: Optional[Polled]) -> None:
+        try:
+            self._decide(polled)
+        except Exception as error:  # a defect must not end the process, which would meet it again at each start
+            problem = f"{type(error).__name__}: {error}"
+            self._polls = self._polls._replace(error=f"a defect of the poller keeps it from deciding: {problem}")
+            self._journal.complain("defect", f"{self._polls.error}\n{traceback.format_exc()}")
+
     def _decide(self, polled: Optional[Polled]) -> None:
-        if self._vm_name is None:
-            return  # whose events they are is not known yet
-        config = self._config(self._vm_name)
-        results = self._results + self._hook_results()
+        if self._polls.vm_name is None or time.monotonic() < self._blocked_until:
+            return  # whose events they are is not known yet, or nothing can be written down
+        config = engine_config(self._settings, self._polls.vm_name, self._places.directories.hooks)
+        ended = self._hook_results()
+        results = self._results + [HookResult(end.request_id, end.outcome, end.reason) for _phase, end in ended]
         now = Moment(time.time(), time.monotonic(), self._boot_id)
         state, actions = engine.step(self._state, polled.document if polled else None, results, now, config)
         if state != self._state and not self._save(state):
-            return  # nothing is done that would be forgotten; the next turn decides the same
-        self._count(state, results, now)
-        self._state = state
-        self._results = []
+            return  # nothing is done that would be forgotten; a later turn decides the same
+        for phase, end in ended:
+            self._metrics.hooks_ended(phase, end.outcome, end.seconds)
+        self._state, self._config, self._results = state, config, []
         for action in actions:
             self._carry_out(action, config)
-        if actions:
-            self._next_heartbeat = 0.0
+        self._acknowledger.offer([action for action in actions if isinstance(action, engine.Approve)], config)
+        self._report_conditions(config)
 
-    def _config(self, vm_name: str) -> engine.Config:
-        return engine.Config(
-            vm_name=vm_name,
-            hooks=phases_with_hooks(self._places.directories.hooks),
-            rules=self._settings.rules,
-            hook_timeout=self._settings.hook_timeout,
-            margin=self._settings.margin,
-            on_failure=self._settings.on_failure,
-            approve=self._settings.approve,
-        )
-
-    def _hook_results(self) -> List[engine.Result]:
-        self._ended_hooks = []
-        if self._settings.dry_run:
-            return []
-        runs = [run for entry in self._state.events.values() for run in entry.runs.values()]
-        ended = [self._hooks.result(run.request_id) for run in runs if run.outcome == RUNNING]
-        self._ended_hooks = [end for end in ended if end is not None]
-        return [end.result for end in self._ended_hooks]
+    def _hook_results(self) -> List[Tuple[str, RunResult]]:
+        """The runs that have ended, each with its phase."""
+        ended = []
+        for entry in self._state.events.values():
+            for phase, run in entry.runs.items():
+                result = self._hooks.result(run.request_id) if run.outcome == RUNNING else None
+                if result is not None:
+                    ended.append((phase, result))
+        return ended
 
     def _save(self, state: State) -> bool:
-        if self._settings.dry_run:
-            return True
         try:
             self._state_file.save(state)
         except OSError as error:
-            self._last_error = f"the state cannot be kept, so nothing can be done: {error}"
-            self._complain("state", self._last_error)
+            self._blocked_until = time.monotonic() + DISK_PAUSE
+            problem = f"the state cannot be kept, so nothing can be done: {error}"
+            self._polls = self._polls._replace(error=problem)
+            self._journal.complain("state", problem)
             return False
-        self._complaints.pop("state", None)
+        self._journal.better("state", "the state can be kept again")
         return True
-
-    def _count(self, state: State, results: List[engine.Result], now: Moment) -> None:
-        for end in self._ended_hooks:
-            self._metrics.hooks_ended(end.phase, end.result.outcome, end.seconds)
-        for result in results:
-            if isinstance(result, ApprovalResult) and result.accepted and result.key in state.events:
-                self._metrics.acknowledged(now.wall - state.events[result.key].first_seen)
 
     def _carry_out(self, action: engine.Action, config: engine.Config) -> None:
         if isinstance(action, engine.Report):
             self._report(action)
-        elif self._settings.dry_run:
-            self._pretend(action)
         elif isinstance(action, engine.RunHooks):
-            result = self._hooks.ask(action, config.vm_name)
-            if result is not None:
-                self._results.append(result)
-        elif action.key not in self._in_flight:
-            self._in_flight.add(action.key)
-            self._approve_worker.submit(functools.partial(self._approve_service.acknowledge, action, config))
+            problem = self._hooks.ask(self._job(action, config))
+            if problem:
+                self._results.append(NotAsked(action.request_id, problem))
 
-    def _pretend(self, action: engine.Action) -> None:
-        """Dry run: say what would be done, and take it for done well."""
-        if isinstance(action, engine.RunHooks):
-            systemd.log(systemd.INFO, f"{action.event['event_id']}: dry run: would run the {action.phase} hooks")
-            self._results.append(HookResult(action.request_id, OK))
-        elif isinstance(action, engine.Approve):
-            systemd.log(systemd.INFO, f"{action.event_id}: dry run: would acknowledge it")
-            self._results.append(ApprovalResult(action.key, accepted=True))
+    def _job(self, action: engine.RunHooks, config: engine.Config) -> Job:
+        return Job(
+            request_id=action.request_id,
+            phase=action.phase,
+            event=action.event,
+            vm_name=config.vm_name,
+            timeout=action.timeout,
+            not_later_than=action.not_later_than,
+            deadline=action.deadline,
+            ends_at=action.ends_at,
+            hooks=tuple(self._settings.hooks.get(action.phase, ())),
+            failed_phase=action.failed_phase,
+            failure=action.failure,
+        )
 
     def _report(self, report: engine.Report) -> None:
+        if report.kind == engine.ACKNOWLEDGED:
+            self._metrics.acknowledged(report.seconds)
+        self._next_heartbeat = 0.0
         entry = self._state.events.get(report.key)
+        level, text = wording.of_report(report, entry.event if entry else None)
         name = (entry.event.event_id if entry else None) or report.key
-        level = systemd.WARNING if report.level == engine.WARNING else systemd.INFO
-        systemd.log(level, f"{name}: {report.message}" if name else report.message)
+        systemd.log(level, f"{name}: {text}" if name else text)
+
+    def _report_conditions(self, config: engine.Config) -> None:
+        """Report what happens to each event and what it waits for, when that has changed."""
+        conditions = {}
+        for key, entry in self._state.events.items():
+            condition = condition_of(self._state, key, config)
+            conditions[key] = wording.of_condition(condition, entry.event)
+            if conditions[key] != self._conditions.get(key):
+                level = systemd.WARNING if condition.trouble else systemd.INFO
+                systemd.log(level, f"{entry.event.event_id}: {conditions[key]}")
+                self._next_heartbeat = 0.0
+        self._conditions = conditions
 
     # Configuration
 
@@ -327,26 +390,27 @@ class Poller:
 
     def _take_settings(self, before: Settings) -> None:
         now = self._settings
+        self._acknowledger.drop()  # what was decided under the rules of before is decided again
         if (before.endpoint, before.api_version, before.vm_name) != (now.endpoint, now.api_version, now.vm_name):
-            self._vm_name = now.vm_name
-            self._connect()
+            self._polls = status.Polls(vm_name=now.vm_name)
+            self._polling.connect(now)
+            self._acknowledger.connect(now)
         if before.dry_run != now.dry_run:
             self._results = []
-            self._state = self._first_state()
+            self._take_up()
         self._next_poll = 0.0
 
-    # Telling how it is
+    # Showing how it is
 
     def _feed_watchdog(self) -> None:
-        """Polling works while this loop turns and a request ends within its time-outs; whether well is another matter:
-        an outage of the service is none of the poller's, and starting it anew would mend nothing."""
+        """Polling and acknowledging work while this loop turns and a request ends within its deadline; whether well is
+        another matter: an outage of the service is not the poller's, and a restart would fix nothing."""
         interval = systemd.watchdog_interval()
         now = time.monotonic()
         if interval is None:
             self._next_sign_of_life = now + HEARTBEAT
         elif now >= self._next_sign_of_life:
-            # Connecting, reading, and both again for the name of the VM.
-            if self._poll_worker.busy_for() < 4 * self._poll_service.timeout + 10:
+            if self._polling.busy_for() < HANGING_POLL and self._acknowledger.busy_for() < HANGING_ATTEMPT:
                 systemd.notify("WATCHDOG=1")
             self._next_sign_of_life = now + interval
 
@@ -355,89 +419,81 @@ class Poller:
         if now < self._next_heartbeat:
             return
         self._next_heartbeat = now + HEARTBEAT
+        try:
+            self._show()
+        except Exception as error:  # no report can end the process, whatever it holds
+            self._journal.complain("status", f"status or metrics cannot be written: {type(error).__name__}: {error}")
+
+    def _show(self) -> None:
         line = self._line()
         if line != self._status_line:
             self._status_line = line
             systemd.notify(f"STATUS={line}")
-        try:
-            write_atomically(self._places.status_file, json.dumps(self._status()).encode(), mode=0o644)
-            if self._settings.metrics_directory is not None:
-                self._metrics.write(self._settings.metrics_directory)
-        except OSError as error:
-            self._complain("status", f"status or metrics cannot be written: {error}")
+        shown = status.describe(
+            self._state,
+            self._config,
+            self._polls,
+            endpoint=self._settings.endpoint,
+            dry_run=self._settings.dry_run,
+            acknowledging_for=self._acknowledger.busy_for(),
+        )
+        # Over several lines: the local fact of Ansible puts its own keys after the first one.
+        write_atomically(self._places.status_file, json.dumps(shown, indent=1).encode() + b"\n", mode=0o644)
+        if self._settings.metrics_directory is not None:
+            self._metrics.write(self._settings.metrics_directory)
 
     def _line(self) -> str:
-        parts = [f"{entry.event.event_type} {key}: {entry.note}" for key, entry in self._state.events.items()]
-        if self._last_error:
-            parts.append(f"polling fails: {self._last_error}")
+        parts = [
+            f"{entry.event.event_type} {key}: {self._conditions.get(key, '')}"
+            for key, entry in self._state.events.items()
+        ]
+        if self._polls.error:
+            parts.append(f"polling fails: {self._polls.error}")
         what = "; ".join(parts) or (
-            "No event of this VM" if self._last_success is not None else "Waiting for the first document"
+            "No event of this VM" if self._polls.last_success is not None else "Waiting for the first document"
         )
         return ("Dry run: " if self._settings.dry_run else "") + " ".join(what.split())[:500]
 
-    def _status(self) -> Dict[str, Any]:
-        return {
-            "version": 1,
-            "pid": os.getpid(),
-            "time": time.time(),
-            "dry_run": self._settings.dry_run,
-            "endpoint": self._settings.endpoint,
-            "vm_name": self._vm_name,
-            "incarnation": self._state.incarnation,
-            "last_successful_poll": self._last_success,
-            "failed_polls": self._failures,
-            "error": self._last_error,
-            "events": [_event_status(entry) for entry in self._state.events.values()],
-        }
 
-    def _complain(self, about: str, message: str) -> None:
+class _Journal:
+    """Troubles that come and go, each reported once a minute at most, however often it does so."""
+
+    def __init__(self) -> None:
+        self._next: Dict[str, float] = {}
+        self._open: Dict[str, bool] = {}
+
+    def complain(self, about: str, message: str) -> None:
+        """Report a trouble."""
         now = time.monotonic()
-        if now >= self._complaints.get(about, 0.0):
-            self._complaints[about] = now + REPEAT_COMPLAINT
+        if now >= self._next.get(about, 0.0):
+            self._next[about] = now + REPEAT_COMPLAINT
+            self._open[about] = True
             systemd.log(systemd.WARNING, message)
 
+    def better(self, about: str, message: str) -> None:
+        """Report the end of a trouble, if the trouble itself was reported."""
+        if self._open.pop(about, False):
+            systemd.log(systemd.INFO, message)
 
-class _PollOutcome(NamedTuple):
-    service: Service
-    polled: Any  # Polled or ImdsError
 
+def find_boot_id(runtime_directory: str) -> str:
+    """The mark of this boot that the poller left; empty if it has not run since.
 
-def _poll(service: Service) -> _PollOutcome:
+    It is a file in a directory that does not outlast the boot. The kernel's own id stays the same when a container
+    starts again, and is out of sight in a sandbox.
+    """
     try:
-        return _PollOutcome(service, service.poll())
-    except ImdsError as error:
-        return _PollOutcome(service, error)
-
-
-def _event_status(entry: Any) -> Dict[str, Any]:
-    event = entry.event
-    return {
-        "event_id": event.event_id,
-        "event_type": event.event_type,
-        "event_status": event.event_status,
-        "present": entry.present,
-        "acknowledged": entry.approval.accepted,
-        "phases": {phase: run.outcome for phase, run in entry.runs.items()},
-        "doing": entry.note,
-        "trouble": bool(entry.approval.error and not entry.approval.accepted)
-        or any(run.outcome not in (OK, RUNNING, "no hooks", "interrupted") for run in entry.runs.values()),
-    }
+        with open(os.path.join(runtime_directory, "boot"), encoding="ascii") as file:
+            return file.read().strip()
+    except (FileNotFoundError, UnicodeDecodeError):
+        return ""
 
 
 def _boot_id(runtime_directory: str) -> str:
-    """A mark of this boot: a file in a directory that does not outlast it.
-
-    The kernel's own id stays the same when a container is started anew, and is out of sight in a sandbox.
-    """
-    path = os.path.join(runtime_directory, "boot")
-    try:
-        with open(path, encoding="ascii") as file:
-            found = file.read().strip()
-    except FileNotFoundError:
-        found = ""
+    found = find_boot_id(runtime_directory)
     if not found:
         found = uuid.uuid4().hex
-        write_atomically(path, found.encode(), mode=0o644)
+        write_atomically(os.path.join(runtime_directory, "boot"), found.encode(), mode=0o644)
     return found
 
 
@@ -451,7 +507,7 @@ def _listen(path: str) -> Iterator[socket.socket]:
         yield listener
 
 
-def _wake_pipe(stack: contextlib.ExitStack) -> "tuple[int, int]":
+def _wake_pipe(stack: contextlib.ExitStack) -> Tuple[int, int]:
     end, start = os.pipe()
     for descriptor in (end, start):
         os.set_blocking(descriptor, False)

@@ -2,22 +2,27 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Requests to the service, each in a thread of its own kind, so that one that hangs holds nothing else up."""
+"""Requests to the service, each in a thread of its own kind, so that one that hangs delays nothing else."""
 
+import functools
 import queue
 import threading
 import time
-from typing import Any, Callable, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
 
-from _scheduled_events.approval import ApprovalFailed, approve
+from _scheduled_events import engine
+from _scheduled_events.approval import ApprovalFailed, Outcome, approve
 from _scheduled_events.client import REQUEST_TIMEOUT, ImdsClient, ImdsError, Refused
-from _scheduled_events.document import Document
+from _scheduled_events.document import Document, ScheduledEvent
 
-from . import engine
 from .config import Settings
 
-# Once the service is enabled it answers at once. Two of these (to connect, to read) still keep polls frequent.
+# Once the service is enabled it answers at once, so a request that takes longer is repeated rather than waited for.
 SHORT_TIMEOUT = 2.5
+
+# Seconds between the ends of two attempts to acknowledge. Each takes two requests, and the service throttles at about
+# five requests a second, polls included (contract: status codes, 429).
+ACKNOWLEDGE_GAP = 0.5
 
 
 class Polled(NamedTuple):
@@ -27,13 +32,10 @@ class Polled(NamedTuple):
     vm_name: str
 
 
-Outcome = Union[Polled, ImdsError, engine.ApprovalResult]
-
-
 class Worker:
-    """A thread that does one job after the other and hands the outcomes over.
+    """A thread that does one job at a time and hands over what it returned or raised.
 
-    :param deliver: called in that thread with what a job returned or raised.
+    :param deliver: called in that thread.
     """
 
     def __init__(self, name: str, deliver: Callable[[Any], None]) -> None:
@@ -44,7 +46,8 @@ class Worker:
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
     def submit(self, job: Callable[[], Any]) -> None:
-        """Do the job as soon as those before it are done."""
+        """Do the job. The caller waits for the end of the one before."""
+        self._busy_since = time.monotonic()
         self._jobs.put(job)
 
     def busy_for(self) -> float:
@@ -55,59 +58,216 @@ class Worker:
     def _work(self) -> None:
         while True:
             job = self._jobs.get()
-            self._busy_since = time.monotonic()
             try:
                 outcome = job()
-            except Exception as error:  # whatever it is, the thread lives on and the poller decides
+            except Exception as error:  # whatever it is, the thread lives on and the poller reports it
                 outcome = error
             self._busy_since = None
             self._deliver(outcome)
 
 
 class Service:
-    """The metadata service as the poller uses it: never asks again by itself, since the poller does.
+    """The metadata service as the poller uses it: it never repeats a request by itself, since the poller does.
 
     One object for each thread, since each keeps its own connection.
+
+    :param timeout: seconds for one answer.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, *, timeout: float = SHORT_TIMEOUT) -> None:
         self._client = ImdsClient(
-            endpoint=settings.endpoint, api_version=settings.api_version, request_timeout=SHORT_TIMEOUT, retry_for=0
+            endpoint=settings.endpoint, api_version=settings.api_version, request_timeout=timeout, retry_for=0
         )
         self._vm_name = settings.vm_name
-        self.timeout = REQUEST_TIMEOUT
 
     def poll(self) -> Polled:
-        """Ask once, with the patience that the enabling takes until there was a first answer.
+        """Ask once.
 
         :raises ImdsError: there is no document, or the name of this VM is not known.
         """
-        document = self._client.poll(request_timeout=self.timeout)
-        self.timeout = SHORT_TIMEOUT
+        document = self._client.poll()
         if self._vm_name is None:
-            self._vm_name = self._client.ask_name()
+            self._vm_name = self._client.poll_name()
         return Polled(document, self._vm_name)
 
-    def acknowledge(self, action: engine.Approve, config: engine.Config) -> engine.ApprovalResult:
-        """Acknowledge an event if a fresh document still allows it, and tell what became of that."""
+    def acknowledge(
+        self, actions: Sequence[engine.Approve], config: engine.Config, still_wanted: Callable[[], bool]
+    ) -> List[engine.ApprovalResult]:
+        """Acknowledge events in one request, as far as a fresh document agrees with each decision.
+
+        :param still_wanted: asked right before the request is sent; false sends nothing.
+        """
+        by_key = {action.key: action for action in actions}
+
+        def may_approve(event: ScheduledEvent) -> bool:
+            return engine.still_agrees(by_key[event.key], event, config)
+
         try:
             outcome = approve(
-                self._client, [action.event_id], may_approve=lambda event: engine.may_approve(event, config)
+                self._client,
+                [action.event_id for action in actions],
+                may_approve=may_approve,
+                still_wanted=still_wanted,
             )
         except ApprovalFailed as error:
-            return _not_accepted(action, error, refused=isinstance(error.__cause__, Refused))
+            failed = {event_id.lower(): str(error) for event_id in error.left}
+            return _results(by_key, error.outcome, failed, refused=isinstance(error.__cause__, Refused))
         except ImdsError as error:
-            return _not_accepted(action, error, refused=isinstance(error, Refused))
-        if outcome.approved:
-            return engine.ApprovalResult(action.key, accepted=True)
-        reasons: Tuple[Tuple[Any, str], ...] = (
-            (outcome.already_started, "it has started already"),
-            (outcome.absent, "it is gone already"),
-            (outcome.skipped, "it is no longer one that may be acknowledged"),
+            return [engine.ApprovalResult(key, accepted=False, error=str(error)) for key in by_key]
+        return _results(by_key, outcome, {})
+
+
+def _results(
+    keys: Iterable[str], outcome: Outcome, failed: Dict[str, str], *, refused: bool = False
+) -> List[engine.ApprovalResult]:
+    accepted = {event_id.lower() for event_id in outcome.approved}
+    reasons = dict(failed)
+    for ids, reason in (
+        (outcome.already_started, "it has started already"),
+        (outcome.absent, "it is gone already"),
+        (outcome.skipped, "the document read right before no longer agrees"),
+    ):
+        reasons.update((event_id.lower(), reason) for event_id in ids)
+    return [
+        engine.ApprovalResult(
+            key,
+            accepted=key in accepted,
+            error="" if key in accepted else reasons.get(key, "it was not sent"),
+            refused=refused and key in failed,
         )
-        reason = next(reason for ids, reason in reasons if ids)
-        return engine.ApprovalResult(action.key, accepted=False, error=reason)
+        for key in keys
+    ]
 
 
-def _not_accepted(action: engine.Approve, error: Exception, *, refused: bool) -> engine.ApprovalResult:
-    return engine.ApprovalResult(action.key, accepted=False, error=str(error), refused=refused)
+class Polling:
+    """Polls, and asks a second time with patience while there is no document.
+
+    The first request to the service may take two minutes (contract: Enabling). It must not make a poller blind that
+    was only restarted, so short requests go on beside it.
+
+    :param deliver: called in the thread of a worker with what :class:`PollEnded` describes.
+    """
+
+    def __init__(self, settings: Settings, deliver: Callable[[Any], None]) -> None:
+        self._deliver = deliver
+        self._worker = Worker("poll", deliver)
+        self._patient_worker: Optional[Worker] = None
+        self.connect(settings)
+
+    def connect(self, settings: Settings) -> None:
+        """Use these settings from now on. What older requests bring is not current."""
+        self._settings = settings
+        self._service = Service(settings)
+        self._patient_service: Optional[Service] = None
+        self._asked = self._asked_patiently = False
+
+    @property
+    def busy(self) -> bool:
+        """Whether a poll is under way."""
+        return self._asked
+
+    def busy_for(self) -> float:
+        """Seconds for which the present poll has been going on."""
+        return self._worker.busy_for() if self._asked else 0.0
+
+    def ask(self) -> None:
+        """Poll."""
+        self._asked = True
+        self._worker.submit(functools.partial(_poll, self._service))
+
+    def ask_patiently(self) -> None:
+        """Poll with patience beside the others, unless such a request is under way."""
+        if self._asked_patiently or (self._patient_worker is not None and self._patient_worker.busy_for() > 0):
+            return
+        if self._patient_worker is None:
+            self._patient_worker = Worker("patient poll", self._deliver)
+        if self._patient_service is None:
+            self._patient_service = Service(self._settings, timeout=REQUEST_TIMEOUT)
+        self._asked_patiently = True
+        self._patient_worker.submit(functools.partial(_poll, self._patient_service))
+
+    def end(self, ended: "PollEnded") -> Optional[str]:
+        """Note the end of a request; returns its kind, or ``None`` for one of earlier settings."""
+        if ended.service is self._service:
+            self._asked = False
+            return "poll"
+        if ended.service is self._patient_service:
+            self._asked_patiently = False
+            return "patient"
+        return None
+
+
+class PollEnded(NamedTuple):
+    """The end of a poll that began at ``began``, in monotonic seconds: a :class:`Polled`, or the error."""
+
+    service: Service
+    began: float
+    polled: Any
+
+
+def _poll(service: Service) -> PollEnded:
+    began = time.monotonic()
+    try:
+        return PollEnded(service, began, service.poll())
+    except Exception as error:  # of the library's kinds; any other one is reported and polling goes on all the same
+        return PollEnded(service, began, error)
+
+
+class Acknowledged(NamedTuple):
+    """The end of an attempt to acknowledge. ``by``: the acknowledger that made it."""
+
+    by: Any
+    results: List[engine.ApprovalResult]
+
+
+class Acknowledger:
+    """Acknowledges events: one attempt at a time, and no queue, since the engine repeats what it wants.
+
+    :param deliver: called in the thread of the worker with an :class:`Acknowledged`.
+    """
+
+    def __init__(self, settings: Settings, deliver: Callable[[Any], None]) -> None:
+        self._worker = Worker("acknowledge", deliver)
+        self._attempt: Optional[object] = None
+        self._next = 0.0
+        self.connect(settings)
+
+    def connect(self, settings: Settings) -> None:
+        """Use these settings from now on."""
+        self._service = Service(settings)
+        self.drop()
+
+    def drop(self) -> None:
+        """Send nothing more of what was decided until now."""
+        self._wanted: Optional[object] = None
+
+    @property
+    def next_attempt(self) -> Optional[float]:
+        """Monotonic seconds at which an attempt is possible; ``None`` while one is under way."""
+        return None if self._attempt is not None else self._next
+
+    def busy_for(self) -> float:
+        """Seconds for which the present attempt has been going on."""
+        return self._worker.busy_for() if self._attempt is not None else 0.0
+
+    def offer(self, actions: Sequence[engine.Approve], config: engine.Config) -> None:
+        """Acknowledge all the events in one request, unless an attempt is under way or one has just ended."""
+        if not actions or self._attempt is not None or time.monotonic() < self._next:
+            return
+        together = [action for action in actions if not action.alone]
+        attempt = object()
+        self._attempt = self._wanted = attempt
+        self._worker.submit(functools.partial(self._try, together or actions[:1], config, attempt))
+
+    def _try(self, actions: Sequence[engine.Approve], config: engine.Config, attempt: object) -> Acknowledged:
+        try:
+            results = self._service.acknowledge(actions, config, lambda: self._wanted is attempt)
+        except Exception as error:  # reported like any failed attempt, and tried again
+            problem = f"{type(error).__name__}: {error}"
+            results = [engine.ApprovalResult(action.key, accepted=False, error=problem) for action in actions]
+        return Acknowledged(self, results)
+
+    def end(self) -> None:
+        """Note the end of the attempt."""
+        self._attempt = None
+        self._next = time.monotonic() + ACKNOWLEDGE_GAP

@@ -1,0 +1,120 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What happens to an event and what it waits for, as a fact. Words for people are made of it elsewhere."""
+
+from typing import NamedTuple, Tuple
+
+from . import engine
+from . import rules as decisions
+from .runs import OK, PHASES
+from .state import RUNNING, EventState, State
+
+RUNS = "hooks run"
+CANNOT_ASK = "hooks cannot be asked for"
+RECOVERY_FAILED = "recovery failed"
+RECOVERY_MISSING = "recover hooks missing"
+RECOVERY_UNCONFIGURED = "recover hooks no longer configured"
+RECOVERY_WAITS = "recovery waits for another event"
+RECOVERY_NEXT = "recovery next"
+UNDER_WAY = "under way"
+ACKNOWLEDGED = "acknowledged"
+NOT_ACCEPTED = "acknowledgement not accepted"
+PREPARE_FAILED = "preparation failed"
+PREPARE_MISSING = "prepare hooks missing"
+PREPARE_UNCONFIGURED = "prepare hooks no longer configured"
+HELD_BY_RULE = "held by a rule"
+HELD_BY_POLICY = "held by the policy"
+STATUS_UNKNOWN = "status unknown"
+WAITS_FOR_RECOVERY = "waits for the recovery of another event"
+TO_BE_ACKNOWLEDGED = "to be acknowledged"
+
+# What an operator has to look at.
+TROUBLES = frozenset(
+    (
+        CANNOT_ASK,
+        RECOVERY_FAILED,
+        RECOVERY_MISSING,
+        RECOVERY_UNCONFIGURED,
+        NOT_ACCEPTED,
+        PREPARE_FAILED,
+        PREPARE_MISSING,
+        PREPARE_UNCONFIGURED,
+        STATUS_UNKNOWN,
+    )
+)
+
+
+class Condition(NamedTuple):
+    """``phases``: those whose hooks run. ``detail``: a reason, or the names of hooks. ``until``: the deadline of the
+    hooks that run, in seconds since the epoch."""
+
+    kind: str
+    phases: Tuple[str, ...] = ()
+    detail: str = ""
+    until: float = 0.0
+
+    @property
+    def trouble(self) -> bool:
+        """Whether an operator has to look at it."""
+        return self.kind in TROUBLES
+
+
+def condition(state: State, key: str, config: engine.Config) -> Condition:
+    """The condition of an event of the state."""
+    entry = state.events[key]
+    running = tuple(phase for phase in PHASES if engine.is_running(entry, phase))
+    for phase in running:
+        if entry.runs[phase].asked and not entry.runs[phase].issued:
+            return Condition(CANNOT_ASK, (phase,), entry.runs[phase].reason)
+    if running and not _recovery_failed(entry):
+        return Condition(RUNS, running, until=entry.runs[running[0]].deadline)
+    if not entry.present:
+        return _gone(state, key, config)
+    if entry.impact:
+        return Condition(UNDER_WAY)
+    return _before_impact(state, entry, config)
+
+
+def _recovery_failed(entry: EventState) -> bool:
+    return "recover" in entry.runs and entry.runs["recover"].outcome not in (OK, RUNNING)
+
+
+def _gone(state: State, key: str, config: engine.Config) -> Condition:
+    entry = state.events[key]
+    if _recovery_failed(entry):
+        return Condition(RECOVERY_FAILED, detail=entry.runs["recover"].reason)
+    if "recover" in config.missing:
+        return Condition(RECOVERY_MISSING, detail=", ".join(config.missing["recover"]))
+    if entry.ran and "recover" not in config.hooks:
+        return Condition(RECOVERY_UNCONFIGURED)
+    if any(other != key and each.present for other, each in state.events.items()):
+        return Condition(RECOVERY_WAITS)
+    return Condition(RECOVERY_NEXT)
+
+
+def _before_impact(state: State, entry: EventState, config: engine.Config) -> Condition:
+    if entry.approval.accepted:
+        return Condition(ACKNOWLEDGED)
+    if not engine.is_ready(entry, config, recovered=state.recovered):
+        return _not_ready(state, entry, config)
+    if decisions.decide(entry.event, config.rules) == decisions.HOLD:
+        return Condition(HELD_BY_RULE)
+    if not engine.policy_allows(entry.event, config):
+        return Condition(HELD_BY_POLICY, detail=config.approve)
+    if not engine.may_approve(entry.event, config):
+        return Condition(STATUS_UNKNOWN, detail=entry.event.event_status or "missing")
+    if engine.recovery_runs(state):
+        return Condition(WAITS_FOR_RECOVERY)
+    if entry.approval.error:
+        return Condition(NOT_ACCEPTED, detail=entry.approval.error)
+    return Condition(TO_BE_ACKNOWLEDGED)
+
+
+def _not_ready(state: State, entry: EventState, config: engine.Config) -> Condition:
+    if "prepare" in config.missing:
+        return Condition(PREPARE_MISSING, detail=", ".join(config.missing["prepare"]))
+    if engine.must_prepare(entry, config, recovered=state.recovered):
+        return Condition(PREPARE_UNCONFIGURED)
+    return Condition(PREPARE_FAILED, detail=entry.runs["prepare"].reason)

@@ -1,0 +1,153 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the unit shows of itself: the status file, and the judgement of it that monitoring reads."""
+
+import os
+import stat
+import time
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+
+from _scheduled_events import condition as conditions
+from _scheduled_events import engine
+from _scheduled_events.document import format_time
+from _scheduled_events.state import State
+
+from . import wording
+
+VERSION = 2
+
+# Exit codes of `scheduled-events status`, as monitoring plugins have them.
+OK, WARNING, CRITICAL, UNKNOWN = 0, 1, 2, 3
+
+STALE = 30.0  # seconds without a sign of the unit, or without a document, after which something is wrong
+CLOCK_TOLERANCE = 5.0  # seconds by which a time may lie in the future
+LONG_ATTEMPT = 30.0  # seconds after which an attempt to acknowledge is no longer usual
+
+MOST_BYTES = 4 * 1024 * 1024
+
+
+class Polls(NamedTuple):
+    """How polling went. ``last_success``: seconds since the epoch."""
+
+    vm_name: Optional[str] = None
+    last_success: Optional[float] = None
+    failures: int = 0
+    error: str = ""
+
+
+def describe(
+    state: State,
+    config: Optional[engine.Config],
+    polls: Polls,
+    *,
+    endpoint: str,
+    dry_run: bool,
+    acknowledging_for: float,
+) -> Dict[str, Any]:
+    """The content of the status file.
+
+    :param config: ``None`` while the name of this VM is not known.
+    :param acknowledging_for: seconds for which the present attempt to acknowledge has been going on.
+    """
+    now = time.time()
+    events = [] if config is None else [_event(state, key, config) for key in state.events]
+    unread = polls.last_success is None or not -CLOCK_TOLERANCE <= now - polls.last_success <= STALE
+    return {
+        "version": VERSION,
+        "pid": os.getpid(),
+        "time": now,
+        "dry_run": dry_run,
+        "endpoint": endpoint,
+        "vm_name": polls.vm_name,
+        "incarnation": state.incarnation,
+        "last_successful_poll": polls.last_success,
+        "failed_polls": polls.failures,
+        "error": polls.error,
+        "acknowledging_for": acknowledging_for,
+        "missing_hooks": {} if config is None else {phase: list(names) for phase, names in config.missing.items()},
+        "unnamed_events": state.unnamed,
+        # Without a document nothing is known, which never means that there is no maintenance.
+        "maintenance_pending": unread or bool(state.events) or state.unnamed > 0,
+        "events": events,
+    }
+
+
+def _event(state: State, key: str, config: engine.Config) -> Dict[str, Any]:
+    entry = state.events[key]
+    event = entry.event
+    condition = conditions.condition(state, key, config)
+    return {
+        "event_id": event.event_id,
+        "event_type": event.event_type,
+        "event_status": event.event_status,
+        "event_source": event.event_source,
+        "not_before": None if event.not_before is None else format_time(event.not_before),
+        "resources": list(event.resources),
+        "present": entry.present,
+        "acknowledged": entry.approval.accepted,
+        "hooks": {phase: run.outcome for phase, run in entry.runs.items()},
+        "phase": condition.kind,
+        "doing": wording.of_condition(condition, event),
+        "trouble": condition.trouble,
+    }
+
+
+def read(path: str) -> bytes:
+    """The status file, which belongs to a user without privileges: neither a link nor a FIFO is followed or waited for.
+
+    :raises OSError: it cannot be read, or is not a file of a reasonable size.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
+            raise OSError("it is not a regular file of a reasonable size")
+        return file.read(MOST_BYTES)
+
+
+def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
+    """Exit code and summary of a status file.
+
+    :param now: seconds since the epoch.
+    """
+    silence = now - known["time"]
+    if silence < -CLOCK_TOLERANCE:
+        return CRITICAL, f"the status is from {-silence:.0f} seconds in the future: check the clock of this VM"
+    if silence > STALE:
+        return CRITICAL, f"the polling unit gave no sign for {silence:.0f} seconds"
+    last = known["last_successful_poll"]
+    if last is not None and now - last < -CLOCK_TOLERANCE:
+        return CRITICAL, f"the last document is from {last - now:.0f} seconds in the future: check the clock of this VM"
+    if last is None or now - last > STALE:
+        since = "since it was started" if last is None else f"for {now - last:.0f} seconds"
+        reason = known["error"] or "the service has not answered yet"
+        return (CRITICAL if known["failed_polls"] else WARNING), f"no document {since}: {reason}"
+    problems = _problems(known)
+    if problems:
+        return WARNING, "; ".join(problems)
+    pretending = "dry run, " if known["dry_run"] else ""
+    return OK, f"{pretending}{count(known['events'])} of {known['vm_name']}, incarnation {known['incarnation']}"
+
+
+def _problems(known: Dict[str, Any]) -> List[str]:
+    problems = []
+    troubled = sum(1 for event in known["events"] if event["trouble"])
+    if troubled:
+        problems.append(f"{troubled} of {count(known['events'])} of {known['vm_name']} in trouble")
+    for phase, names in known["missing_hooks"].items():
+        missing = ", ".join(names)
+        problems.append(f"the {phase} hooks {missing} are configured and cannot be found: run the role poller again")
+    if known["unnamed_events"]:
+        problems.append("an event of this VM has no EventId: it can be neither prepared nor acknowledged")
+    if known["acknowledging_for"] > LONG_ATTEMPT:
+        problems.append(f"an acknowledgement has been under way for {known['acknowledging_for']:.0f} seconds")
+    if known["error"]:
+        problems.append(known["error"])
+    return problems
+
+
+def count(events: List[Any]) -> str:
+    """How many events, in words."""
+    return "1 event" if len(events) == 1 else f"{len(events)} events"

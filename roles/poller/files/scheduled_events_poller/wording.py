@@ -1,0 +1,91 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Words for people: what the engine reports, and the condition of an event."""
+
+import datetime
+from typing import Optional, Tuple
+
+from _scheduled_events import condition as conditions
+from _scheduled_events import engine
+from _scheduled_events.document import ScheduledEvent, format_time
+from _scheduled_events.runs import OK
+
+from . import systemd
+
+
+def of_report(report: engine.Report, event: Optional[ScheduledEvent]) -> Tuple[int, str]:
+    """Priority and sentence for what the engine reports.
+
+    :param event: as the state has it; ``None`` if the state does not have it, or not any more.
+    """
+    if report.kind == engine.SEEN and event is not None:
+        text = f"{event.event_type} seen as {event.event_status}, of {', '.join(event.resources)}"
+        if report.outcome == "Started":
+            return systemd.WARNING, f"{text}; it has started without a time to prepare"
+        return systemd.INFO, text
+    if report.kind == engine.ENDED:
+        because = f": {report.text}" if report.text else ""
+        level = systemd.INFO if report.outcome == OK else systemd.WARNING
+        return level, f"{report.phase} hooks ended: {report.outcome}{because}"
+    if report.kind == engine.ACKNOWLEDGED:
+        return systemd.INFO, f"acknowledged {report.seconds:.1f} s after it was seen"
+    if report.kind == engine.NOT_ASKED:
+        return systemd.WARNING, f"{report.phase} hooks cannot be asked for: {report.text}; the poller asks again"
+    words = {
+        engine.UNNAMED: "an event of this VM has no EventId: it can be neither prepared nor acknowledged",
+        engine.RETRIED: "tried again, as the operator wants",
+        engine.CLEARED: "forgotten, as the operator wants",
+        engine.OVER: "over",
+    }
+    level = systemd.WARNING if report.kind in (engine.UNNAMED, engine.PROBLEM) else systemd.INFO
+    return level, words.get(report.kind, report.text)
+
+
+_CONDITIONS = {
+    conditions.CANNOT_ASK: "{phases} hooks cannot be asked for: {detail}; the poller asks again",
+    conditions.RUNS: "{phases} hooks run, until {until} at the latest",
+    conditions.RECOVERY_FAILED: (
+        "recovery failed: {detail}; this VM may still be drained. "
+        "Run 'scheduled-events retry {event_id}', or recover it by hand and run 'scheduled-events clear {event_id}'"
+    ),
+    conditions.RECOVERY_MISSING: (
+        "gone, but not recovered: the recover hooks {detail} are configured and cannot be found; run the role again"
+    ),
+    conditions.RECOVERY_UNCONFIGURED: (
+        "gone, but not recovered: recover hooks were configured when its hooks ran, and are no longer. "
+        "Configure them, or recover it by hand and run 'scheduled-events clear {event_id}'"
+    ),
+    conditions.RECOVERY_WAITS: "gone; recovery waits for another event to leave this VM",
+    conditions.RECOVERY_NEXT: "gone; recovery comes next",
+    conditions.UNDER_WAY: "it has started; recovery comes when it is gone",
+    conditions.ACKNOWLEDGED: "acknowledged; waiting for it to start",
+    conditions.NOT_ACCEPTED: "still to be acknowledged: {detail}",
+    conditions.PREPARE_FAILED: (
+        "not acknowledged, because its prepare hooks did not succeed: {detail}. "
+        "Fix the cause and run 'scheduled-events retry {event_id}'"
+    ),
+    conditions.PREPARE_MISSING: (
+        "not acknowledged, because the prepare hooks {detail} are configured and cannot be found; run the role again"
+    ),
+    conditions.PREPARE_UNCONFIGURED: (
+        "not acknowledged, because its preparation has to run again, and prepare hooks are no longer configured"
+    ),
+    conditions.HELD_BY_RULE: "not acknowledged, because a rule says hold; waiting for NotBefore",
+    conditions.HELD_BY_POLICY: "not acknowledged, because approve is {detail}; waiting for NotBefore",
+    conditions.STATUS_UNKNOWN: "not acknowledged, because its status is {detail}",
+    conditions.WAITS_FOR_RECOVERY: "not acknowledged yet, because a recovery of this VM runs",
+    conditions.TO_BE_ACKNOWLEDGED: "to be acknowledged now",
+}
+
+
+def of_condition(condition: conditions.Condition, event: ScheduledEvent) -> str:
+    """A sentence for what happens to an event and what it waits for."""
+    until = datetime.datetime.fromtimestamp(condition.until, datetime.timezone.utc)
+    return _CONDITIONS[condition.kind].format(
+        phases=" and ".join(condition.phases),
+        detail=condition.detail,
+        until=format_time(until),
+        event_id=event.event_id,
+    )
