@@ -185,10 +185,15 @@ class Member:
         if self._simulate:
             return Outcome(self._sent, servers, [])
         while True:
-            servers = self._look_for_some()
-            down = [server for server in servers if not _is_back(server, found.get(server.backend, READY))]
-            if not down or self._clock() >= give_up_at:
-                return Outcome(self._sent, servers, down)
+            is_over = self._clock() >= give_up_at
+            try:
+                servers = self._look_for_some()
+                down = [server for server in servers if not _is_back(server, found.get(server.backend, READY))]
+                if not down or is_over:
+                    return Outcome(self._sent, servers, down)
+            except Fleeting:
+                if is_over:
+                    raise
             self._sleep(LOOK_AGAIN_AFTER)
 
     def _look_for_some(self) -> List[Server]:

@@ -286,6 +286,18 @@ def test_a_server_is_back_when_it_is_up(out, member, clock):
     assert clock.now == 1030
 
 
+def test_a_haproxy_that_restarts_while_a_host_returns_is_waited_for(out, member, clock):
+    out.status_when_ready = "DOWN"
+
+    def come_back():
+        out.faults = {}
+        for each in out.servers.values():
+            each.update(status="UP", admin=0)
+
+    clock.at = [(1010, lambda: out.faults.update({"show": b""})), (1040, come_back)]
+    assert member().put_back({}, timeout=300).done
+
+
 def test_servers_that_do_not_come_up_are_left_with_their_check(out, member):
     out.status_when_ready = "DOWN"
     outcome = member().put_back({"api": "MAINT"}, timeout=10)
