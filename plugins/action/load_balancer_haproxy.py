@@ -16,6 +16,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_h
 
 COLLECTION = "maintops.scheduled_events"
 SOCKET_VARIABLE = "load_balancer_haproxy_socket"
+ANSWERS_WITHIN = 120.0  # seconds beyond what the module waits
 ARGUMENTS = {
     "state": {"type": "str", "choices": ["drained", "active", "survey"], "required": True},
     "balancers": {"type": "list", "elements": "str", "required": True},
@@ -71,7 +72,8 @@ class ActionModule(ActionBase):
             if name not in self._hosts:
                 self._hosts[name] = OtherHost(self, name, variables, become=arguments["become"])
             socket = self._hosts[name].variables.get(SOCKET_VARIABLE, arguments["socket"])
-            return self._hosts[name].run(f"{COLLECTION}.haproxy_servers", {**options, "socket": socket})
+            within = float(options.get("timeout", 0)) + ANSWERS_WITHIN
+            return self._hosts[name].run(f"{COLLECTION}.haproxy_servers", {**options, "socket": socket}, within=within)
 
         def record(options: dict[str, t.Any]) -> dict[str, t.Any]:
             answer = self._execute_module(

@@ -11,7 +11,9 @@ wrong is an error that names the other host.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import typing as t
 
 from ansible import constants
@@ -23,6 +25,31 @@ from ansible.plugins.loader import become_loader
 
 class OtherHostError(Exception):
     """The module did not run there, or failed. The message names the host."""
+
+
+class _Overdue(BaseException):
+    """The time is up. No ``except Exception`` on the way may take it for something else."""
+
+
+@contextlib.contextmanager
+def bounded(seconds: float) -> t.Iterator[None]:
+    """End what is done within, even if a connection that is open never says anything again.
+
+    :raises TimeoutError: it was not done in these seconds.
+    """
+
+    def give_up(*_: t.Any) -> None:
+        raise _Overdue
+
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except _Overdue:
+        raise TimeoutError(f"no answer within {seconds:g} s") from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class OtherHost:
@@ -42,17 +69,20 @@ class OtherHost:
         self._action: ActionBase | None = None
         self._task_vars: dict[str, t.Any] = {}
 
-    def run(self, module: str, arguments: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    def run(self, module: str, arguments: t.Mapping[str, t.Any], *, within: float) -> dict[str, t.Any]:
         """The result of a module.
 
-        :raises OtherHostError: the host cannot be reached, or the module failed.
+        :param within: seconds for all of it, unless the task has a timeout of its own.
+        :raises OtherHostError: the host cannot be reached or does not answer, or the module failed.
         """
+        bound = contextlib.nullcontext() if self._own._task.timeout else bounded(within)
         try:
-            action = self._action = self._action or self._connect()
-            result = action._execute_module(
-                module_name=module, module_args=dict(arguments), task_vars=self._task_vars, wrap_async=False
-            )
-        except AnsibleConnectionFailure as error:
+            with bound:
+                action = self._action = self._action or self._connect()
+                result = action._execute_module(
+                    module_name=module, module_args=dict(arguments), task_vars=self._task_vars, wrap_async=False
+                )
+        except (AnsibleConnectionFailure, TimeoutError) as error:
             raise OtherHostError(f"{self.name} cannot be reached: {_text(error)}") from error
         except AnsibleError as error:
             raise OtherHostError(f"{self.name}: {_text(error)}") from error
@@ -176,7 +206,7 @@ class _Variables(t.Mapping[str, t.Any]):
         return {name: self[name] for name in names if name in self}
 
 
-def _text(error: AnsibleError) -> str:
+def _text(error: Exception) -> str:
     return str(getattr(error, "message", "") or error).strip()
 
 
