@@ -326,7 +326,7 @@ class World(RuleBasedStateMachine):
             condition.condition(self.state, key, config)
         if document is not None:
             self._check_5_no_event_waits_for_another(document)
-            self._check_8_without_hooks_it_is_acknowledged_at_once(document, approvals)
+            self._check_8_without_hooks_it_is_acknowledged_at_once(document, approvals, began)
             self._check_6_a_moved_not_before_reached_the_hooks()
         self._offer(approvals, config)
 
@@ -842,9 +842,9 @@ class World(RuleBasedStateMachine):
         run = entry and entry.runs.get("prepare")
         return bool(run) and run.request_id == job.first.request_id and run.outcome == "running" and not run.asked
 
-    def _check_8_without_hooks_it_is_acknowledged_at_once(self, document, approvals):
+    def _check_8_without_hooks_it_is_acknowledged_at_once(self, document, approvals, began):
         if self.hooks["prepare"] != UNCONFIGURED or any(
-            job.phase == "recover" and job.known is None for job in self.jobs.values()
+            job.phase == "recover" and (job.known is None or job.known > began) for job in self.jobs.values()
         ):
             return
         wanted = {action.key for action in approvals}
