@@ -360,7 +360,7 @@ def _shut(decision: Decision) -> Result:
         "open": False,
         "batch": decision.batch,
         "done": decision.done,
-        "skipped": decision.skipped,
+        "left_out": decision.skipped,
         "respond": [],
         "waits_for": decision.waits_for,
         "msg": "",

@@ -112,7 +112,7 @@ class Host:
         *,
         now: Callable[[], Moment] = moment,
         clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep
+        sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._directory = directory
         self._now = now

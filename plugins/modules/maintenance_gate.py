@@ -100,7 +100,7 @@ done:
   type: list
   elements: str
   sample: []
-skipped:
+left_out:
   description: The hosts of the batch that are left out for an event.
   returned: success
   type: list

@@ -216,7 +216,7 @@ def main() -> None:
         drained=any(os.path.lexists(flag) for flag in flags),
         records=host.records(),
         boot_id=moment().boot_id,
-        **dict(claimed, **read_events(module))
+        **dict(claimed, **read_events(module)),
     )
 
 

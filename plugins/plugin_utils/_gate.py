@@ -245,9 +245,7 @@ def _round(
 
 def _done_in(records: t.Mapping[str, t.Mapping[str, t.Any]], round_id: str, since: float) -> frozenset[str]:
     """The hosts that were done in the round, or in another one after it had begun."""
-    return frozenset(
-        host for host, record in records.items() if record["round"] == round_id or record["age"] <= since
-    )
+    return frozenset(host for host, record in records.items() if record["round"] == round_id or record["age"] <= since)
 
 
 def _events(seen: t.Sequence[Seen]) -> list[Event]:
@@ -299,7 +297,9 @@ def _marked_by(mark: t.Mapping[str, t.Any] | None, owner: str) -> str:
     if mark is None or not mark["live"]:
         return ""
     by = mark["by"]
-    who = f"another run ({by['node']}, process {by['pid']})" if {"node", "pid"} <= set(by) else "a run that is not known"
+    who = (
+        f"another run ({by['node']}, process {by['pid']})" if {"node", "pid"} <= set(by) else "a run that is not known"
+    )
     if mark["owner"].rpartition("/")[0] == owner.rpartition("/")[0]:
         who = "this run"
     return f"{who} asks for it" if mark["stage"] == "asking" else f"under maintenance by {who}"
@@ -315,9 +315,7 @@ def _withdraws(mark: t.Mapping[str, t.Any] | None, owner: str) -> bool:
     return bool(mark["owner"] > owner and mark["age"] < INSIST_FOR)
 
 
-def _recall(
-    memory: Memory, events: set[str], current: Round, *, all_read: bool, now: float
-) -> Memory:
+def _recall(memory: Memory, events: set[str], current: Round, *, all_read: bool, now: float) -> Memory:
     before = set(memory.events)
     if not all_read:  # an event that nobody could read has not left
         return Memory(sorted(before | events), memory.left_at, current)
