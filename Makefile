@@ -4,13 +4,15 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo test lint unit library emulator integration molecule fleet property-long sanity galaxy changelog bench clean
+.PHONY: help demo test lint unit library emulator integration molecule fleet property-long fuzz sanity galaxy changelog bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
 # Where the collection is installed; what it depends on serves load balancers alone.
 COLLECTIONS := .nox/collections
 NOX := .venv/bin/nox
+# What nox reports of the stages of `make test`.
+STAGES := .nox/stages.json
 
 # Demo and benchmarks see the collection as installed, and may not reach a real metadata service.
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" \
@@ -25,10 +27,13 @@ demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
 	@$(RUN) python demo/run.py
 
 test: $(VENV) ## run every check and every test
-	@$(NOX)
+	@mkdir -p .nox && rm -f $(STAGES)
+	@$(NOX) --report $(STAGES) || { .venv/bin/python scripts/failed_stages.py $(STAGES); exit 1; }
 
-lint unit library emulator integration sanity galaxy changelog: $(VENV)
+lint unit emulator integration sanity galaxy changelog: $(VENV)
 	@$(NOX) --session $@
+library: $(VENV)
+	@$(NOX) --session library library_requests
 lint: ## only the linters and the types
 unit: ## only the unit tests, on the newest Python
 library: ## only the unit tests of what runs on a VM, on every Python found
@@ -40,6 +45,9 @@ galaxy: ## only the checks of Galaxy on the tarball
 property-long: $(VENV) ## the properties of the polling unit's engine, at length: an hour
 	@ENGINE_PROPERTY_EXAMPLES=40000 $(NOX) --session unit -- -k test_engine_properties --timeout=0
 
+fuzz: $(VENV) ## a million mutated documents through all that reads them; SEED=x repeats a run
+	@$(RUN) python tests/fuzz/fuzz.py $(if $(SEED),--seed $(SEED)) $(if $(LIFE),--life $(LIFE))
+
 COMMAND := test
 molecule: $(VENV) ## the scenarios on test hosts with systemd, as root; SCENARIO=x for one
 	@$(NOX) --session molecule -- $(COMMAND) $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)
@@ -47,7 +55,7 @@ molecule: $(VENV) ## the scenarios on test hosts with systemd, as root; SCENARIO
 fleet: $(VENV) ## the fleet scenario in its long form, as root: hours
 	@FLEET_FORM=long $(NOX) --session molecule -- test --scenario-name fleet
 
-changelog: ## write CHANGELOG.md anew from its fragments
+changelog: ## write CHANGELOG.md again from its fragments
 
 bench: $(VENV) ## measure against alternatives
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null

@@ -23,16 +23,17 @@ nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
 nox.options.download_python = "never"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False  # what is missing is skipped, and nox says so
-nox.options.sessions = ["lint", "unit", "library", "emulator", "integration", "molecule", "sanity", "galaxy", "report"]
+STAGES = ["lint", "unit", "library", "library_requests", "emulator", "integration", "molecule", "sanity", "galaxy"]
+nox.options.sessions = ["plan", *STAGES, "report"]
 
 
-def discover_pythons() -> list[str]:
-    """Put every CPython of the machine on PATH, where nox looks for them; return the versions wanted."""
+def discover_pythons() -> dict[str, str]:
+    """Put every CPython of the machine on PATH, where nox looks for them; the path of each version wanted, or ""."""
     lines = subprocess.check_output([sys.executable, ROOT / "scripts" / "pythons.py"], text=True).splitlines()
     found = dict(line.split("\t") for line in lines)
     directories = [str(pathlib.Path(path).parent) for path in found.values() if path]
     os.environ["PATH"] = os.pathsep.join([*directories, os.environ["PATH"]])
-    return list(found)
+    return found
 
 
 PYTHONS = discover_pythons()
@@ -68,6 +69,17 @@ def copy_checkout(destination: pathlib.Path) -> None:
             shutil.copy2(ROOT / name, destination / name, follow_symlinks=False)
 
 
+@nox.session(python=False)
+def plan(_session: nox.Session) -> None:
+    """Say what follows, and what is skipped here; forget the counts of earlier runs."""
+    for path in REPORTS.glob("*.xml"):
+        path.unlink()
+    print("Stages:", ", ".join(STAGES))
+    missing = [version for version, path in PYTHONS.items() if not path]
+    if missing:
+        print("Skipped, because this machine does not have them: Python", ", ".join(missing))
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style, licences, types, changelog."""
@@ -84,7 +96,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def changelog(session: nox.Session) -> None:
-    """Write CHANGELOG.md anew for the version in galaxy.yml, from the fragments and the plugins' documentation."""
+    """Write CHANGELOG.md again for the version in galaxy.yml, from the fragments and the plugins' documentation."""
     install(session, "changelog")
     session.run("antsibull-changelog", "release", "--refresh", "--reload-plugins", "--update-existing")
 
@@ -96,12 +108,31 @@ def unit(session: nox.Session) -> None:
     run_pytest(session, "tests/unit")
 
 
-@nox.session(python=PYTHONS)
+@nox.session(python=list(PYTHONS))
 def library(session: nox.Session) -> None:
-    """The unit tests of what runs on a VM, on every Python that a VM may have."""
+    """The unit tests of what runs on a VM, on every Python that a VM may have, with the newest requests."""
+    test_target_side(session, "library")
+
+
+@nox.session
+@nox.parametrize(
+    "python,group",
+    [
+        nox.param("3.6", "library-rhel-8", id="rhel-8"),
+        nox.param("3.9", "library-debian-12", id="debian-12-3.9"),
+        nox.param("3.11", "library-debian-12", id="debian-12"),
+    ],
+)
+def library_requests(session: nox.Session, group: str) -> None:
+    """The same with the requests and urllib3 of distributions, from the oldest that is supported on."""
+    test_target_side(session, group)
+
+
+def test_target_side(session: nox.Session, group: str) -> None:
+    """Run the unit tests of what runs on a VM with the libraries of a dependency group."""
     if session.python == "3.6":
         session.install("pip>=21,<22")  # the one that comes with 3.6 takes releases that need a newer Python
-    install(session, "library")
+    install(session, group)
     run_pytest(session, *(path for path in TARGET_SIDE_TESTS if (ROOT / path).exists()))
 
 
@@ -145,18 +176,15 @@ def molecule(session: nox.Session) -> None:
 
 @nox.session
 def sanity(session: nox.Session) -> None:
-    """Run ansible-test sanity.
-
-    ANSIBLE_TEST_BOOTSTRAP may name a Python script that prepares ansible-test where it cannot download.
-    """
+    """Run ansible-test sanity; nothing is downloaded but packages."""
     install(session, "sanity")
-    if bootstrap := os.environ.get("ANSIBLE_TEST_BOOTSTRAP"):
-        session.run("python", bootstrap)
+    home = pathlib.Path(session.create_tmp()).resolve() / "home"
+    session.run("python", "scripts/ansible_test_home.py", str(home))
     checkout = pathlib.Path(session.create_tmp()) / "ansible_collections" / "maintops" / "scheduled_events"
     copy_checkout(checkout)
     with session.chdir(checkout):
         session.run("git", "init", "--quiet", external=True)  # else it asks the repository around, which ignores .nox
-        session.run("ansible-test", "sanity", "--venv", "--color", *session.posargs)
+        session.run("ansible-test", "sanity", "--venv", "--color", *session.posargs, env={"HOME": str(home)})
 
 
 @nox.session
@@ -176,6 +204,5 @@ def report(_session: nox.Session) -> None:
     for path in REPORTS.glob("*.xml"):
         suite = ET.parse(path).getroot().find("testsuite")
         total = {name: count + int(suite.get(name)) for name, count in total.items()}
-        path.unlink()
     failed = total["failures"] + total["errors"]
     print(f"{total['tests'] - failed - total['skipped']} passed, {failed} failed, {total['skipped']} skipped")

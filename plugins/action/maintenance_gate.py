@@ -142,8 +142,8 @@ class Gate:
             )
         seconds = pause(now - arrived, decision)
         until = now + min(left, seconds)
-        while (rest := until - time.monotonic()) > 0:
-            time.sleep(min(rest, 1.0))
+        while time.monotonic() < until:
+            time.sleep(min(1.0, max(0.0, until - time.monotonic())))
             if os.getppid() != self._controller:
                 self._withdraw(marked)
                 raise GateError("The run of Ansible was ended while the batch waited at the gate")
@@ -159,7 +159,8 @@ class Gate:
         if here:
             self._names = here["names"]
             return here["arrived"], here["responded"]
-        if lost := lost_hosts(self._all, self._active, self._batch, progress):
+        lost = lost_hosts(self._all, self._active, self._batch, progress)
+        if lost:
             raise GateError(
                 f"{', '.join(lost)} failed or was lost, so no further host is taken down. It stays out of its load "
                 "balancer. Fix that, and run again: the hosts that are done are left out"

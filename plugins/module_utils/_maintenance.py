@@ -26,6 +26,7 @@ ASKING, HELD = "asking", "held"  # at the gate; through it
 UNNAMED_LEASE = 3600.0  # seconds that a mark without an owner lasts, which version 0.1.0 left
 NAMES_KEPT = 20  # maintenances that a host remembers
 LOCK_TIMEOUT = 20.0  # seconds; the lock is held only while a file is written
+NEW_DIRECTORY_MODE = 0o755
 LARGEST = 4 * 1024 * 1024  # bytes of a file that is worth reading
 
 
@@ -202,7 +203,9 @@ class Host:
         try:
             if not os.path.isdir(self._directory):
                 os.makedirs(self._directory, exist_ok=True)
-                os.chmod(self._directory, 0o755)  # one that was there keeps its mode: others write to it, too
+                os.chmod(
+                    self._directory, NEW_DIRECTORY_MODE
+                )  # one that was there keeps its mode: others write to it, too
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise MaintenanceError(f"{path} cannot be opened: {error}. Become root, or free the disk") from None

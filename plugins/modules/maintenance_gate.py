@@ -49,8 +49,8 @@ options:
     default: 86400
   out:
     description:
-      - Hosts that a load balancer gives no traffic. When it is set, the gate returns now and then with RV(open=false), so
-        that the caller can read it again.
+      - Hosts that a load balancer gives no traffic. When it is set, the gate returns now and then with RV(open=false),
+        so that the caller can read it again.
     type: list
     elements: str
 extends_documentation_fragment:

@@ -19,8 +19,8 @@ options:
       - V(held) makes or renews the mark. It fails if another run has marked the host.
       - V(done) remembers that the host is done, and takes the mark away.
       - V(absent) takes the mark away.
-      - V(failed) takes the mark away and remembers on the controller that the maintenance failed, so that the gate opens
-        for no further host.
+      - V(failed) takes the mark away and remembers on the controller that the maintenance failed, so that the gate
+        opens for no further host.
     type: str
     choices: [held, done, absent, failed]
     required: true
@@ -70,7 +70,6 @@ RETURN = r"""
 """
 
 from ansible.module_utils.basic import AnsibleModule
-
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import (
     HELD,
     Host,

@@ -9,10 +9,10 @@ short_description: Show whether a host can be spared for a rolling maintenance
 version_added: 0.1.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - Reads in one run all that the gate of the role P(maintops.scheduled_events.rolling_maintenance#role) has to know of a
-    host. These are the events that it sees, whether it is drained, whether it is under maintenance, and what was done.
-  - With O(owner) it marks the host as under maintenance first, unless somebody else has. So of two gates, and of the gate
-    and the role P(maintops.scheduled_events.respond#role), one always sees the other.
+  - Reads in one run all that the gate of the role P(maintops.scheduled_events.rolling_maintenance#role) has to know of
+    a host. These are the events that it sees, whether it is drained, whether it is under maintenance, and what was done.
+  - With O(owner) it marks the host as under maintenance first, unless somebody else has. So of two gates, and of the
+    gate and the role P(maintops.scheduled_events.respond#role), one always sees the other.
   - An event source that cannot be read is no failure; see RV(problem).
 options:
   directory:
@@ -153,7 +153,6 @@ import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import (
     ASKING,
     Host,

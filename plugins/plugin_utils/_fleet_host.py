@@ -42,7 +42,9 @@ class HostVariables:
         return self._templar.template(self._raw[name])
 
     def get(self, name: str, default: t.Any = None) -> t.Any:
-        return self[name] if name in self else default
+        if name not in self:
+            return default
+        return self[name]
 
     def of(self, names: t.Iterable[str]) -> dict[str, t.Any]:
         return {name: self[name] for name in names if name in self}

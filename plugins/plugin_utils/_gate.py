@@ -208,8 +208,8 @@ def _refuse_twins(seen: t.Sequence[Seen]) -> None:
             first = machines.setdefault((each.boot_id, each.document["vm_name"].lower()), each.host)
             if first != each.host:
                 raise GateError(
-                    f"{first} and {each.host} are the same VM, {each.document['vm_name']}, so the budget would count it "
-                    "twice. Leave one of them out of the play and of maintenance_fleet"
+                    f"{first} and {each.host} are the same VM, {each.document['vm_name']}, so the budget would count "
+                    "it twice. Leave one of them out of the play and of maintenance_fleet"
                 )
 
 
@@ -217,11 +217,8 @@ def _round(
     seen: t.Sequence[Seen], settings: Settings, current: Round | None, now: float
 ) -> tuple[Round, frozenset[str]]:
     """The round that goes on, or a new one; and the hosts that are done in it."""
-    records = {
-        each.host: each.records[name]
-        for each in seen
-        if (name := settings.names.get(each.host)) is not None and name in each.records
-    }
+    names = settings.names
+    records = {each.host: each.records[names[each.host]] for each in seen if names.get(each.host) in each.records}
     if current is not None:
         return current, _done_in(records, current.id, now - current.began)
     rounds: dict[str, tuple[float, float, t.Sequence[str]]] = {}
@@ -280,7 +277,8 @@ def _unfit(host: Seen) -> str:
 
 
 def _reason(host: Seen, events: t.Sequence[Event], owner: str) -> str:
-    if unfit := _unfit(host):
+    unfit = _unfit(host)
+    if unfit:
         return unfit
     if events:
         first = events[0]
@@ -328,7 +326,8 @@ def _judge(
     """The hosts that keep the gate shut for the batch, each with the reason."""
     if not batch:
         return []
-    reasons = {each.host: reason for each in seen if (reason := _reason(each, of_host[each.host], settings.owner))}
+    told = {each.host: _reason(each, of_host[each.host], settings.owner) for each in seen}
+    reasons = {host: reason for host, reason in told.items() if reason}
     # A host of the batch may be drained: it counts once, however unavailable it is.
     shut_by = [each.host for each in seen if of_host[each.host] or _unfit(each) or _is_live(each.mark)]
     obstacles = [host for host in batch if host in shut_by]

@@ -90,7 +90,10 @@ class OtherHost:
             if getattr(context, name, None):
                 keys[name] = getattr(context, name)
         if task.become:
-            become = become_loader.get(self.variables.get("ansible_become_method") or task.become_method)
+            method = self.variables.get("ansible_become_method") or task.become_method
+            become = become_loader.get(method)
+            if become is None:
+                raise AnsibleError(f"the become plugin {method} was not found")
             connection.set_become_plugin(become)
             self._set_options(become, "become", keys)
         else:

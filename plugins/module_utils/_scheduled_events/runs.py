@@ -4,7 +4,6 @@
 
 """The names of what is run for an event: phases, outcomes, and the identity of one run."""
 
-import hashlib
 import re
 from typing import NamedTuple, Optional
 
@@ -40,4 +39,6 @@ def token_of(key: str) -> str:
     """An event's key (its EventId in lower case) as a part of a file name; unusual keys are hashed."""
     if _PLAIN_KEY.match(key):
         return key
+    import hashlib  # here, since a start of hooks would wait for it, and an ordinary EventId needs none
+
     return "x" + hashlib.sha256(key.encode("utf-8", "replace")).hexdigest()[:40]

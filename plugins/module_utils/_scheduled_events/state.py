@@ -27,8 +27,8 @@ class StateError(ValueError):
 class Run(NamedTuple):
     """The hooks of one phase of one event.
 
-    ``serial``: its number; a higher one began later. ``issued``: this process asked for it. ``asked``: how often that
-    failed; ``ask_at``: when to try again. ``event_type`` and ``not_before``: of the event that it ran for.
+    ``serial``: its number; a higher one began later. ``issued``: this process asked for it. ``reached``: an earlier
+    request for it was written, or may have been. ``asked``: how often asking failed; ``ask_at``: when to try again. ``event_type`` and ``not_before``: of the event that it ran for.
     ``failed_phase`` and ``failure``: for the phase ``failed``, what failed and why.
     Times: ``not_before``, ``not_later_than`` and ``deadline`` are seconds since the epoch, ``ends_at`` and ``ask_at``
     monotonic seconds of the boot ``boot_id``, ``timeout`` a number of seconds.
@@ -40,6 +40,7 @@ class Run(NamedTuple):
     reason: str = ""
     boot_id: str = ""
     issued: bool = True
+    reached: bool = False
     asked: int = 0
     ask_at: float = 0.0
     event_type: str = ""
@@ -91,8 +92,8 @@ class EventState(NamedTuple):
 
 
 class State(NamedTuple):
-    """``serial``: the number of the last run. ``recovered``: what it was when a recovery of this VM ended last; what
-    began before that may be undone. ``unnamed``: how many events of this VM have no EventId."""
+    """``serial``: the number of the last run. ``recovered``: what it was when a recovery of this VM, by hooks or by
+    hand, ended last; what began before that may be undone. ``unnamed``: how many events of this VM have no EventId."""
 
     serial: int
     recovered: int = 0
@@ -154,7 +155,7 @@ def _upgrade(root: Dict[str, Any]) -> Dict[str, Any]:
                 continue  # "no hooks" were configured, so none ran
             serial = str(run["request_id"]).rpartition(".")[2]
             event_type = _object(entry.get("event"), f"events.{key}.event").get("event_type") or ""
-            run.update(serial=int(serial) if serial.isdigit() else 0, event_type=event_type)
+            run.update(serial=int(serial) if serial.isdigit() else 0, event_type=event_type, reached=True)
             run["ends_at"] = run.pop("give_up_at", 0.0)
             runs[phase] = {**Run()._asdict(), **run}
         ran = any(phase in runs for phase in ("prepare", "started"))

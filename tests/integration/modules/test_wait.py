@@ -5,6 +5,7 @@
 """scheduled_events_wait, by its own clock: the seconds that pass here are real, so all waits run at the same time.
 
 Every wait is a process of its own, started before the first test; a test steers the platform and looks at the result.
+Times are long enough for a busy machine, on which a module needs seconds for a poll.
 """
 
 import pytest
@@ -13,8 +14,9 @@ from emulation import until
 from playbooks import module_task, play
 
 WAIT = "scheduled_events_wait"
-OUTAGE = 20.0
-STABLE_FOR = 8.0
+FAILURES = 6  # of an outage; with the pauses between them about 20 seconds
+STABLE_FOR = 20.0
+TIMEOUT = 15  # seconds, in which a wait must have polled once
 
 
 class Wait:
@@ -23,7 +25,7 @@ class Wait:
     def __init__(self, ansible, emulator, vm, *, announce=True, check=False, **arguments):
         self.emulator, self.vm = emulator, vm
         self.event_id = emulator.schedule("Reboot", vm) if announce else None
-        task = module_task(WAIT, {"endpoint": emulator.endpoints[vm], "timeout": 90, **arguments}, check_mode=check)
+        task = module_task(WAIT, {"endpoint": emulator.endpoints[vm], "timeout": 600, **arguments}, check_mode=check)
         self.run = ansible.start_playbook([play([task])])
 
     def polled(self, more=1):
@@ -47,7 +49,7 @@ class Wait:
 @pytest.fixture(scope="module")
 def waits(ansible, emulate):
     """Name → the wait."""
-    names = ["outage", "throttled", "stable", "present", "timeout", "cut_short", "check"]
+    names = ["outage", "throttled", "stable", "present", "timeout", "cut_short", "nameless", "check"]
     emulators = {name: emulate([{"name": name}], "--manual-clock", "--rate-limit", "0") for name in names}
 
     def start(name, **arguments):
@@ -55,16 +57,18 @@ def waits(ansible, emulate):
 
     started = {"outage": start("outage")}
     started["outage"].polled()
-    emulators["outage"].fault("reset", seconds=OUTAGE)
+    emulators["outage"].fault("reset", count=FAILURES)
     emulators["throttled"].fault(
         "status", status=429, body="Throttle Result: Too Many Requests", count=4, paths=["events", "name"]
     )
     started["throttled"] = start("throttled", sleep=0.5)
     started["stable"] = start("stable", stable_for=STABLE_FOR, sleep=0.5)
     started["present"] = start("present", announce=False, state="present", event_types=["Preempt"])
-    started["timeout"] = start("timeout", timeout=2, sleep=0.5)
+    started["timeout"] = start("timeout", timeout=TIMEOUT, sleep=0.5)
     emulators["cut_short"].fault("status", status=500)
-    started["cut_short"] = start("cut_short", timeout=2, sleep=0.5)
+    started["cut_short"] = start("cut_short", timeout=TIMEOUT, sleep=0.5)
+    emulators["nameless"].fault("slow", delay=300, paths=["name"])
+    started["nameless"] = start("nameless", timeout=TIMEOUT, request_timeout=300)
     started["check"] = start("check", check=True)
     return started
 
@@ -109,25 +113,37 @@ def test_present_ends_with_the_event_that_was_asked_for(waits):
     assert (result["changed"], result["incarnation"]) == (False, 3)
 
 
-def test_a_time_out_fails_and_names_the_event_that_stood_in_the_way(waits):
+def test_a_timeout_fails_and_names_the_event_that_stood_in_the_way(waits):
     wait = waits["timeout"]
     result = wait.result()
     assert result.failed
     not_before = wait.emulator.state()["events"][0]["not_before"].replace(".000Z", "Z")
     assert result["msg"] == (
-        f"Time-out after 2 seconds: still there: Reboot {wait.event_id} (Scheduled, NotBefore {not_before}) of timeout"
+        f"Timeout after {TIMEOUT} seconds: still there: "
+        f"Reboot {wait.event_id} (Scheduled, NotBefore {not_before}) of timeout"
     )
     assert [event["event_id"] for event in result["events"]] == [wait.event_id]
-    assert 2 <= result["elapsed"] < 10
+    assert result["elapsed"] >= TIMEOUT
     assert result["incarnation"] == 1
 
 
-def test_a_time_out_without_any_document_says_so(waits):
+def test_a_timeout_without_any_document_says_so(waits):
     result = waits["cut_short"].result()
     assert result.failed
-    assert result["msg"].startswith("Time-out after 2 seconds: no document could be read; the last poll failed: GET ")
+    assert result["msg"].startswith(
+        f"Timeout after {TIMEOUT} seconds: no document could be read; the last request failed: GET "
+    )
     assert "answered 500 Internal Server Error" in result["msg"]
     assert (result["events"], result["incarnation"]) == ([], None)
+
+
+def test_a_timeout_without_the_name_of_the_vm_says_so(waits):
+    result = waits["nameless"].result()
+    assert result.failed
+    assert result["msg"].startswith(
+        f"Timeout after {TIMEOUT} seconds: the name of this VM could not be read; the last request failed: GET "
+    )
+    assert "/metadata/instance/compute/name got no answer: nothing within " in result["msg"]
 
 
 def test_check_mode_waits_too(waits):
@@ -155,16 +171,13 @@ def test_an_absent_event_ends_the_wait_at_the_first_poll(ansible, fleet):
     assert emulator.polls("vm1")["polls"] == 1
 
 
-def test_absent_holds_through_an_outage_of_20_seconds(waits):
+def test_absent_holds_through_an_outage(waits):
     wait = waits["outage"]
-    until(lambda: not wait.emulator.control("GET", "faults")["faults"], what="the end of the outage")
+    until(lambda: wait.emulator.polls("outage")["failures_injected"] == FAILURES, what="the end of the outage")
     wait.polled(2)
     assert wait.run.running, "took the outage for the absence of the event"
-    failures = wait.emulator.polls("outage")["failures_injected"]
-    assert failures >= 4, "asked too rarely to meet the outage"
     wait.finish()
     result = wait.result()
     assert not result.failed, result["msg"]
     assert (result["events"], result["incarnation"]) == ([], 3)
-    assert result["elapsed"] > OUTAGE
     assert wait.run.result().ended > wait.gone_at()

@@ -2,17 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Hosts that are no metadata service: a failure soon, that names the URL and the cause."""
+"""Hosts that are not the metadata service: a failure that names the URL and the cause."""
 
 import pytest
 
 from playbooks import module_task, play
 
-MODULES = {
-    "scheduled_events_info": {"retry_for": 2},
-    "scheduled_event_approve": {"retry_for": 2, "event_id": ["A"]},
-    "scheduled_events_wait": {"retry_for": 2, "timeout": 2},
-}
+MODULES = {"scheduled_events_info": {}, "scheduled_event_approve": {"event_id": ["A"]}, "scheduled_events_wait": {}}
+QUESTION = (
+    ". Is this an Azure VM? The metadata service answers only inside one: "
+    "run this on the VM itself, or set endpoint to where the service is"
+)
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
 HTML = b"<!DOCTYPE html><html><body>Sign in</body></html>"
 HOSTS = ["closed port", "404", "redirect", "HTML"]
@@ -37,11 +37,19 @@ def endpoints(web_host, elsewhere):
     }
 
 
+def waits(module, kind):
+    return (module, kind) == ("scheduled_events_wait", "HTML")
+
+
 @pytest.fixture(scope="module")
 def run(ansible, endpoints):
     """All modules against all hosts: the whole run."""
     tasks = [
-        {**module_task(module, {"endpoint": url, **arguments}), "name": f"{module} {kind}"}
+        {
+            # What retrying could change is waited for: only HTML to the wait is such a thing.
+            **module_task(module, {"endpoint": url, **arguments, **({"timeout": 2} if waits(module, kind) else {})}),
+            "name": f"{module} {kind}",
+        }
         for module, arguments in MODULES.items()
         for kind, url in endpoints.items()
     ]
@@ -50,19 +58,19 @@ def run(ansible, endpoints):
 
 @pytest.mark.parametrize("kind", HOSTS)
 @pytest.mark.parametrize("module", MODULES)
-def test_the_failure_comes_in_time_and_names_url_and_cause(run, endpoints, elsewhere, module, kind):
+def test_the_failure_names_url_and_cause(run, endpoints, elsewhere, module, kind):
     result = run.one(task=f"{module} {kind}")
     url = endpoints[kind] + EVENTS
     causes = {
-        "closed port": f"GET {endpoints[kind]}/metadata/scheduledevents got no answer: [Errno 111] Connection refused",
+        "closed port": f"GET {endpoints[kind]}/metadata/scheduledevents got no answer: [Errno 111] Connection refused"
+        + QUESTION,
         "404": f"GET {url} answered 404 Not Found: this host does not know the path, or not the api-version "
         '2020-07-01: "no such page"',
         "redirect": f"GET {url} answered 302 Found: a redirect to {elsewhere.endpoint}{EVENTS}, which the metadata "
         "service never sends and is not followed; check the endpoint and what stands before it",
-        "HTML": f"GET {url} answered 200 OK, but not with a Scheduled Events document: no JSON: ",
+        "HTML": f"GET {url} answered 200 OK, but not with a Scheduled Events document: it is not JSON: ",
     }
     assert result.failed
-    assert result.seconds < 10
     assert causes[kind] in result["msg"]
 
 
@@ -77,7 +85,7 @@ def test_a_redirect_is_not_followed(run, elsewhere):
 
 
 def test_the_ad_hoc_command_fails_without_a_traceback(ansible, closed_port):
-    run = ansible.run_ad_hoc("scheduled_events_info", f"endpoint={closed_port} retry_for=2")
+    run = ansible.run_ad_hoc("scheduled_events_info", f"endpoint={closed_port}")
     assert run.rc == 2
     assert f"GET {closed_port}/metadata/scheduledevents got no answer" in run.output
     assert "Traceback" not in run.output

@@ -77,10 +77,10 @@ def test_a_short_notice_is_not_held_up_by_a_long_drain_even_with_a_single_fork(f
     urgent = hosts.emulator.schedule("Preempt", "web2", notice=600, started_for=1)
     with socket.create_connection(("127.0.0.1", hosts.backends["web1"].port)):
         started = hosts.start("--forks", "1")
-        until(hosts.emulator.posts, timeout=200, what="the acknowledgement of the urgent event")
+        until(hosts.emulator.posts, what="the acknowledgement of the urgent event")
         assert [ids for _vm, ids, _status in hosts.emulator.posts()] == [[urgent]]
         assert hosts.backends["web1"].flag.exists()
-    run = started.result(timeout=200)
+    run = started.result()
     assert run.rc == 0, run.output
     assert [ids for _vm, ids, _status in hosts.emulator.posts()] == [[urgent], [slow]]
     assert len(recovered(run, "web1")) == len(recovered(run, "web2")) == 1
@@ -94,7 +94,7 @@ def test_a_host_under_maintenance_is_prepared_when_not_before_is_near(fleet_of):
     mark.parent.mkdir()
     mark.touch()
     hosts.emulator.schedule("Redeploy", "web1", notice=900, started_for=1)
-    run = hosts.start("-e", "respond_maintenance_margin=850").result(timeout=200)
+    run = hosts.start("-e", "respond_maintenance_margin=850").result()
     assert run.rc == 0, run.output
     (scheduled,), (approved,) = hosts.emulator.log("scheduled"), hosts.emulator.log("approved")
     assert approved["at_real"] - scheduled["at_real"] >= 49  # a second is lost to rounding
@@ -112,7 +112,7 @@ def test_a_controller_that_dies_at_a_random_moment_leaves_nothing_that_the_next_
         time.sleep(moment)  # the moment is what the test is about
         interrupted.stop()
         began = time.monotonic()
-        run = hosts.start().result(timeout=200)
+        run = hosts.start().result()
         lasts = time.monotonic() - began
         assert run.rc == 0, f"killed after {moment:.1f} s\n{run.output}"
         posts = [ids for _vm, ids, _status in hosts.emulator.posts() if event_id in ids]

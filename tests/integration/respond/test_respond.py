@@ -97,7 +97,7 @@ def cancel_once_waited_for(emulator, event_id, run, *names):
         done = [task.host for task in run.tasks if task.task.endswith("Note which events to wait for")]
         return set(names) <= set(done) or not run.running
 
-    until(wait, timeout=200, what="the wait")
+    until(wait, what="the wait")
     emulator.cancel(event_id)
 
 
@@ -254,9 +254,9 @@ def test_the_leader_acknowledges_where_it_is_when_addresses_are_made_from_names(
     for name in hosts.emulator.endpoints:
         (hosts.directory / name / "hold").touch()
     started = hosts.start(host_vars=dict.fromkeys(hosts.emulator.endpoints, ADDRESSED), env={"ADDRESSED_LOG": str(log)})
-    until(lambda: hosts.traces("vm1") and hosts.traces("vm2"), timeout=100, what="the preparations")
+    until(lambda: hosts.traces("vm1") and hosts.traces("vm2"), what="the preparations")
     (hosts.directory / "vm1" / "hold").unlink()
-    until(lambda: f"prepared-{event_id}" in hosts.traces("vm1"), timeout=100, what="vm1")
+    until(lambda: f"prepared-{event_id}" in hosts.traces("vm1"), what="vm1")
     # So vm2 is the last to prepare, and has vm1 acknowledge for both.
     (hosts.directory / "vm2" / "hold").unlink()
     run = started.result()
@@ -284,7 +284,7 @@ def test_an_event_that_follows_closely_is_prepared_before_the_host_recovers(host
     hosts = hosts_of("vm1")
     first = hosts.emulator.schedule("Freeze", "vm1", notice=AHEAD, started_for=600)
     run = hosts.start()
-    until(lambda: approved_at(hosts.emulator, first), what="the first acknowledgement", timeout=200)
+    until(lambda: approved_at(hosts.emulator, first), what="the first acknowledgement")
     second = hosts.emulator.schedule("Freeze", "vm1", notice=AHEAD, started_for=60)
     assert run.result().rc == 0, run.result().output
     assert len(approved_at(hosts.emulator, second)) == 1
@@ -296,7 +296,7 @@ def test_a_run_that_was_killed_is_finished_by_the_next_one(hosts_of):
     event_id = hosts.emulator.schedule("Reboot", "vm1", notice=900)
     (hosts.directory / "vm1" / "hold").touch()
     run = hosts.start()
-    until(lambda: f"preparing-{event_id}" in hosts.traces("vm1"), what="the prepare tasks", timeout=200)
+    until(lambda: f"preparing-{event_id}" in hosts.traces("vm1"), what="the prepare tasks")
     run.stop()
     (hosts.directory / "vm1" / "hold").unlink()
     assert hosts.remembered("vm1")[event_id]["state"] == "preparing"

@@ -53,7 +53,7 @@ class Hosts:
         return self.ansible.start_playbook(PLAYBOOK, inventory=inventory, check=check, extra_vars=of_play, env=env)
 
     def run(self, *, rc=0, **how):
-        run = self.start(**how).result(timeout=250)
+        run = self.start(**how).result()
         assert run.rc == rc, run.output
         return run
 
@@ -104,11 +104,11 @@ def test_the_gate_is_shut_while_an_event_names_a_neighbour_and_for_the_settling_
     hosts = hosts_of("web1", "web2")
     event_id = hosts.emulator.schedule("Reboot", "web2", notice=900)
     started = hosts.start(maintenance_settle=3)
-    until(lambda: hosts.emulator.polls("web2")["polls"] >= 2, timeout=100, what="a second look")
+    until(lambda: hosts.emulator.polls("web2")["polls"] >= 2, what="a second look")
     assert hosts.maintained() == []
     assert hosts.marked() in ([], ["web1"])
     hosts.emulator.cancel(event_id)
-    run = started.result(timeout=250)
+    run = started.result()
     assert run.rc == 0, run.output
     assert says(run, "web1: waits for web2 (Reboot Scheduled")
     assert "since an event has left" in run.output
@@ -150,9 +150,9 @@ def test_a_host_that_reboots_while_it_waits_at_the_gate_is_waited_for(hosts_of, 
         host_vars={"web1": {"ansible_connection": "breaks_once"}},
         env={"ANSIBLE_PIPELINING": "false", "BREAKS_BEFORE": module, "BREAKS_MARKER": str(tmp_path / "broken")},
     )
-    until((tmp_path / "broken").exists, timeout=100, what="the reboot")
+    until((tmp_path / "broken").exists, what="the reboot")
     hosts.emulator.cancel(event_id)
-    run = started.result(timeout=250)
+    run = started.result()
     assert run.rc == 0, run.output
     assert hosts.maintained() == ["web1"]
     assert hosts.marked() == []

@@ -50,7 +50,7 @@ class Host:
 
     def run(self, state: str, *, rc: int = 0, check: bool = False, **variables: Any) -> Run:
         """Run the role to the end, which is to be ``rc``."""
-        run = self.start(state, check=check, **variables).result(timeout=200)
+        run = self.start(state, check=check, **variables).result()
         assert run.rc == rc, run.output
         return run
 

@@ -17,12 +17,12 @@ from urllib.parse import urlsplit
 
 from playbooks import LOCAL
 
-STARTS_WITHIN = 20.0  # seconds; only so that an emulator that does not start is named
+LIMIT = 300.0  # seconds; only so that a hang is named
 OUTLIVES = 3600.0  # seconds after which it ends, should the test not end it
 NEWEST = "2020-07-01"
 
 
-def until(condition: Callable[[], Any], *, timeout: float = 120.0, what: str = "the condition") -> Any:
+def until(condition: Callable[[], Any], *, timeout: float = LIMIT, what: str = "the condition") -> Any:
     """Return the first true value of ``condition``; fail if there is none in ``timeout`` seconds."""
     give_up_at = time.monotonic() + timeout
     while True:
@@ -38,7 +38,7 @@ def ask(
 ) -> tuple[int, bytes]:
     """Send one request without any proxy; the status and the body of the answer."""
     parts = urlsplit(base)
-    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=10)
+    connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=LIMIT)
     try:
         connection.request(method, path, body=body, headers=headers or {})
         response = connection.getresponse()
@@ -75,7 +75,6 @@ class Emulator:
             )
         until(
             lambda: started.exists() or self._process.poll() is not None,
-            timeout=STARTS_WITHIN,
             what="the emulator's start",
         )
         assert started.exists(), f"the emulator did not start: {log.read_text()}"
@@ -86,7 +85,7 @@ class Emulator:
         """End the process."""
         self._process.terminate()
         try:
-            self._process.wait(10)
+            self._process.wait(LIMIT)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

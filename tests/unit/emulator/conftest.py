@@ -8,6 +8,7 @@ import asyncio
 import http.client
 import json
 import threading
+import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -21,6 +22,7 @@ from scheduled_events_emulator.server import Emulator, Options
 
 START = 1_650_000_000.0  # Fri, 15 Apr 2022 05:20:00 GMT
 NEWEST = "2020-07-01"
+LIMIT = 300.0  # seconds; only so that a hang is named
 FLEET = {
     "vms": [
         {"name": "web1", "address": "127.0.10.1", "kind": "availability_set", "set": "web", "fault_domain": 0},
@@ -84,7 +86,7 @@ class Answer:
         return json.loads(self.body)
 
 
-def ask(base, method, path, *, headers=None, body=None, timeout=10.0):
+def ask(base, method, path, *, headers=None, body=None, timeout=LIMIT):
     """Send one request, as it is, and return the Answer."""
     parts = urlsplit(base)
     connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=timeout)
@@ -112,7 +114,7 @@ class Served:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run()), daemon=True)
         self._thread.start()
-        assert self._ready.wait(10), "the emulator did not start"
+        assert self._ready.wait(LIMIT), "the emulator did not start"
 
     async def _run(self):
         self._loop = asyncio.get_running_loop()
@@ -123,7 +125,7 @@ class Served:
 
     def stop(self):
         self._loop.call_soon_threadsafe(self._end.set)
-        self._thread.join(10)
+        self._thread.join(LIMIT)
         assert not self._thread.is_alive(), "the emulator did not stop"
 
     @property
@@ -146,6 +148,13 @@ class Served:
 
     def log(self, kind):
         return [entry for entry in self.control("GET", "log").json["log"] if entry["kind"] == kind]
+
+    def wait_for_polls(self, vm, count):
+        """Wait until so many requests of a VM for its document have arrived, answered or not."""
+        give_up_at = time.monotonic() + LIMIT
+        while self.control("GET", "polls").json["polls"][vm]["polls"] < count:
+            assert time.monotonic() < give_up_at, f"{vm} did not poll {count} times"
+            time.sleep(0.01)
 
     def get(self, vm, *, version=NEWEST, headers=None, **options):
         return ask(

@@ -24,6 +24,7 @@ def test_every_key_is_read():
         "vm_name": "web_0",
         "interval": 2,
         "rules": [{"action": "ignore"}],
+        "hooks": {"prepare": ["20-hand-over", "10-drain"], "started": [], "recover": ["90-return"]},
         "hook_timeout": 60,
         "margin": 0,
         "on_failure": "approve",
@@ -37,6 +38,7 @@ def test_every_key_is_read():
         vm_name="web_0",
         interval=2.0,
         rules=(Rule(action="ignore"),),
+        hooks={"prepare": ("10-drain", "20-hand-over"), "recover": ("90-return",)},
         hook_timeout=60.0,
         margin=0.0,
         on_failure="approve",
@@ -46,25 +48,47 @@ def test_every_key_is_read():
     )
 
 
+NESTED = json.loads("[" * 900 + "]" * 900)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ([], "an object was expected, not []"),
+        ([], "[] is not an object"),
         ({"intervall": 1}, "intervall: unknown key; allowed are endpoint, api_version, vm_name, interval, rules"),
-        ({"endpoint": "ftp://x"}, 'endpoint: endpoint "ftp://x" is no URL'),
-        ({"endpoint": 1}, "endpoint: a text was expected, not 1"),
-        ({"api_version": "latest"}, 'api_version: api_version "latest" is no version'),
-        ({"vm_name": ""}, "vm_name: the name of a VM in Azure"),
-        ({"interval": 0}, "interval: seconds from 0.25 to 5 were expected, not 0"),
-        ({"interval": True}, "interval: seconds from 0.25 to 5 were expected, not true"),
-        ({"hook_timeout": "600"}, 'hook_timeout: seconds from 1 to 604800 were expected, not "600"'),
-        ({"margin": -1}, "margin: seconds from 0 to 86400 were expected, not -1"),
-        ({"on_failure": "ignore"}, 'on_failure: "ignore" is not allowed; allowed are hold, approve'),
-        ({"approve": "all"}, 'approve: "all" is not allowed; allowed are alone, leader, any, never'),
-        ({"dry_run": "no"}, 'dry_run: true or false was expected, not "no"'),
-        ({"metrics_directory": "x"}, "metrics_directory: the absolute path of a directory"),
-        ({"rules": [{"action": "reboot"}]}, 'rules[0].action: "reboot" is no action; allowed are prepare, approve'),
+        ({"\ud800": 1}, "\\ud800: unknown key"),
+        ({"endpoint": "ftp://x"}, 'endpoint: endpoint "ftp://x"'),
+        ({"endpoint": 1}, "endpoint: expected a text, not 1"),
+        ({"endpoint": "http://\ud800"}, 'endpoint: expected a text, not "http://\\ud800"'),
+        ({"api_version": "latest"}, 'api_version: api_version "latest"'),
+        ({"vm_name": ""}, "vm_name: expected the name of a VM in Azure"),
+        ({"vm_name": "web\0"}, "vm_name: expected the name of a VM in Azure"),
+        ({"vm_name": "web\udcff"}, "vm_name: expected the name of a VM in Azure"),
+        ({"interval": 0}, "interval: expected seconds from 0.25 to 5, not 0"),
+        ({"interval": True}, "interval: expected seconds from 0.25 to 5, not true"),
+        ({"interval": float("nan")}, "interval: expected seconds from 0.25 to 5, not NaN"),
+        ({"interval": 10**4000}, "interval: expected seconds from 0.25 to 5, not 1000"),
+        ({"hook_timeout": "600"}, 'hook_timeout: expected seconds from 1 to 604800, not "600"'),
+        ({"hook_timeout": float("inf")}, "hook_timeout: expected seconds from 1 to 604800, not Infinity"),
+        ({"margin": -1}, "margin: expected seconds from 0 to 86400, not -1"),
+        ({"margin": NESTED}, "margin: expected seconds from 0 to 86400, not [["),
+        ({"on_failure": "ignore"}, 'on_failure: expected one of hold, approve, not "ignore"'),
+        ({"approve": ["any"]}, 'approve: expected one of alone, leader, any, never, not ["any"]'),
+        ({"dry_run": "no"}, 'dry_run: expected true or false, not "no"'),
+        ({"metrics_directory": "x"}, "metrics_directory: expected the absolute path of a directory"),
+        ({"metrics_directory": "/x\nUser=root"}, "metrics_directory: expected the absolute path of a directory"),
+        ({"rules": [{"action": "reboot"}]}, 'rules[0].action: "reboot"'),
         ({"rules": [{"action": "hold", "type": 1}]}, "rules[0].type: unknown key; allowed are event_types"),
+        ({"rules": NESTED}, "rules"),
+        ({"hooks": ["10-drain"]}, 'hooks: expected an object with a list of names by phase, not ["10-drain"]'),
+        ({"hooks": {"prepair": []}}, "hooks.prepair: unknown phase; allowed are prepare, started, recover, failed"),
+        ({"hooks": {"prepare": "10-drain"}}, 'hooks.prepare: expected a list of names, not "10-drain"'),
+        ({"hooks": {"prepare": None}}, "hooks.prepare: expected a list of names, not null"),
+        ({"hooks": {"prepare": [10]}}, "hooks.prepare: expected a name of letters"),
+        ({"hooks": {"prepare": ["../x"]}}, 'hooks.prepare: expected a name of letters, digits, ".", "_" and "-"'),
+        ({"hooks": {"prepare": [".hidden"]}}, "hooks.prepare: expected a name of letters"),
+        ({"hooks": {"prepare": ["10-drain\n"]}}, "hooks.prepare: expected a name of letters"),
+        ({"hooks": {"failed": ["a", "a"]}}, 'hooks.failed: expected each name once, not "a" twice'),
     ],
 )
 def test_a_mistake_is_refused_with_its_place_and_what_is_allowed(given, message):
@@ -72,13 +96,48 @@ def test_a_mistake_is_refused_with_its_place_and_what_is_allowed(given, message)
         config.parse(given)
 
 
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
+def test_phases_without_a_hook_are_as_good_as_absent():
+    assert config.parse({"hooks": {"prepare": [], "failed": []}}).hooks == {}
+    assert config.parse({"hooks": None}).hooks == {}
+
+
+def test_a_message_quotes_only_the_beginning_of_a_long_value():
+    with pytest.raises(config.ConfigError) as caught:
+        config.parse({"approve": "x" * 100000})
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        None,
+        b"",
+        b"{",
+        b"\xff",
+        b"\xef\xbb\xbf{}",
+        b'{"margin": NaN}',
+        b'{"margin": 1e999}',
+        b'{"margin": -Infinity}',
+        b'{"margin": 1' + b"0" * 5000 + b"}",
+        b'{"vm_name": "\\u0000"}',
+        b'{"vm_name": "\\ud800"}',
+        b'{"\\ud800": 1}',
+        b'{"rules": [{"\\ud800": 1}]}',
+        b'{"rules": [{"action": "\\ud800"}]}',
+        b"[" * 100000,
+        b'{"rules": ' + b"[" * 950 + b"]" * 950 + b"}",
+        b'{"hooks": ' + b"[" * 950 + b"]" * 950 + b"}",
+        b'{"margin": ' + b'{"a":' * 950 + b"1" + b"}" * 950 + b"}",
+    ],
+    ids=lambda content: repr(content)[:40],
+)
+def test_a_file_that_cannot_be_used_gives_an_error_that_names_it_and_can_be_printed(tmp_path, content):
     path = tmp_path / "poller.json"
-    for content in (None, "{", "\xff"):
-        if content is not None:
-            path.write_text(content, encoding="latin-1")
-        with pytest.raises(config.ConfigError, match=re.escape(str(path))):
-            config.load(str(path))
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(config.ConfigError, match=re.escape(str(path))) as caught:
+        config.load(str(path))
+    str(caught.value).encode("utf-8")
 
 
 def test_a_file_is_loaded(tmp_path):

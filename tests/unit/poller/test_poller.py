@@ -2,185 +2,21 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The shell and the command: a real process against a small service on loopback."""
+"""The shell: a real process against a small service on loopback."""
 
 import contextlib
-import http.server
 import json
 import os
 import signal
-import socket
-import socketserver
-import subprocess
-import sys
-import threading
 import time
 
 import pytest
-from scheduled_events_poller import cli, poller, service, state, systemd
+from _scheduled_events import engine, state
+from _scheduled_events.document import parse
+from polling_unit import GIVE_UP, ID, OTHER_ID, until
+from scheduled_events_poller import poller, service, systemd
 from scheduled_events_poller.config import Settings
-from scheduled_events_poller.runner import Directories
-
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-COMMAND = os.path.join(ROOT, "roles", "poller", "files", "scheduled-events")
-ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
-GIVE_UP = 30.0
-EXECUTABLE = 0o755
-
-
-def until(condition, what):
-    give_up_at = time.monotonic() + GIVE_UP
-    while not condition():
-        assert time.monotonic() < give_up_at, what + " did not come about"
-        time.sleep(0.01)
-
-
-class Imds:
-    """A service of one VM: ``events`` is what it tells, ``posts`` what it was sent."""
-
-    def __init__(self):
-        self.events, self.posts, self.connections, self.polls = [], [], set(), 0
-        self.status, self.hanging = 200, threading.Event()
-        self.hang_next, self.release = False, threading.Event()
-        imds = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-            disable_nagle_algorithm = True
-
-            def log_message(self, *_arguments):
-                pass
-
-            def do_GET(self):
-                if self.path.startswith("/metadata/instance/"):
-                    self.answer(200, b"vm1")
-                    return
-                imds.polls += 1
-                imds.connections.add(self.client_address)
-                if imds.hang_next:
-                    imds.hang_next = False
-                    imds.hanging.set()
-                    imds.release.wait(GIVE_UP)
-                document = {"DocumentIncarnation": len(imds.events), "Events": imds.events}
-                self.answer(imds.status, json.dumps(document).encode())
-
-            def do_POST(self):
-                imds.posts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])).decode()))
-                self.answer(200, b"")
-
-            def answer(self, status, body):
-                with contextlib.suppress(OSError):
-                    self.send_response(status)
-                    self.send_header("Content-Length", str(len(body)))
-                    self.end_headers()
-                    self.wfile.write(body)
-
-        class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
-            daemon_threads = True
-
-        self.server = Server(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
-        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
-
-    def announce(self, **changes):
-        event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
-        self.events = [dict(event, **changes)]
-
-    def stop(self):
-        self.release.set()
-        self.server.shutdown()
-        self.server.server_close()
-
-
-class Unit:
-    """The polling unit as a process, its files in one directory."""
-
-    def __init__(self, directory, url):
-        self.directory = directory
-        self.process = None
-        self.settings = {"endpoint": url, "interval": 0.25}
-        self.arguments = [
-            sys.executable,
-            COMMAND,
-            f"--config={self.path('poller.json')}",
-            f"--state-file={self.path('state.json')}",
-            f"--runtime-directory={self.path('run')}",
-            f"--hooks-directory={self.path('hooks')}",
-            f"--hooks-runtime-directory={self.path('root')}",
-        ]
-        os.mkdir(self.path("root"))
-        self.notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.notified.bind(self.path("systemd"))
-        self.notified.settimeout(GIVE_UP)
-
-    def path(self, name):
-        return os.path.join(str(self.directory), name)
-
-    def configure(self, **changes):
-        self.settings.update(changes)
-        with open(self.path("poller.json"), "w") as file:
-            json.dump(self.settings, file)
-
-    def add_hook(self, phase, script):
-        directory = os.path.join(self.path("hooks"), phase + ".d")
-        os.makedirs(directory, exist_ok=True)
-        path = os.path.join(directory, "10-hook")
-        with open(path, "w") as file:
-            file.write("#!/bin/sh\n" + script + "\n")
-        os.chmod(path, EXECUTABLE)
-
-    def start(self):
-        if not os.path.exists(self.path("poller.json")):
-            self.configure()
-        environment = dict(
-            os.environ, NOTIFY_SOCKET=self.path("systemd"), PYTHONPATH=os.path.join(ROOT, "tests", "guard")
-        )
-        with open(self.path("log"), "ab") as log:
-            self.process = subprocess.Popen(
-                [*self.arguments, "run", "--spawn-hooks"], stdout=log, stderr=log, env=environment
-            )
-        self.await_notification("READY=1")
-
-    def await_notification(self, wanted):
-        while True:
-            message = self.notified.recv(4096).decode()
-            if wanted in message:
-                return message
-
-    def stop(self):
-        if self.process and self.process.poll() is None:
-            self.process.terminate()
-            self.process.wait(GIVE_UP)
-        self.notified.close()
-
-    def log(self):
-        with open(self.path("log")) as file:
-            return file.read()
-
-    def command(self, *arguments):
-        ended = subprocess.run(
-            [*self.arguments, *arguments],
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            universal_newlines=True,
-        )
-        assert "Traceback" not in ended.stderr
-        return ended.returncode, ended.stdout, ended.stderr
-
-
-@pytest.fixture
-def imds():
-    service_of_test = Imds()
-    yield service_of_test
-    service_of_test.stop()
-
-
-@pytest.fixture
-def unit(tmp_path, imds):
-    made = Unit(tmp_path, imds.url)
-    yield made
-    made.stop()
+from scheduled_events_poller.spool import Directories
 
 
 def test_an_event_is_prepared_acknowledged_and_recovered(unit, imds):
@@ -196,17 +32,17 @@ def test_an_event_is_prepared_acknowledged_and_recovered(unit, imds):
         assert file.read() == "prepare\nrecover\n"
 
 
-def test_polls_share_one_connection(unit, imds):
+def test_polls_share_one_connection_and_the_patient_one_has_its_own(unit, imds):
     unit.start()
     until(lambda: imds.polls > 5, "the sixth poll")
-    assert len(imds.connections) == 1
+    assert len(imds.connections) == 2
 
 
 def test_a_hanging_poll_holds_up_no_acknowledgement(unit, imds):
     unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done")
     unit.start()
     imds.announce()
-    until(lambda: "prepare hooks are running" in unit.log(), "preparation")
+    until(lambda: "prepare hooks run" in unit.log(), "preparation")
     imds.hang_next = True
     assert imds.hanging.wait(GIVE_UP)
     open(unit.path("go"), "w").close()
@@ -218,7 +54,7 @@ def test_sigterm_ends_it_while_a_request_hangs_and_leaves_hooks_alone(unit, imds
     unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done; echo > {unit.path('ended')}")
     unit.start()
     imds.announce()
-    until(lambda: "prepare hooks are running" in unit.log(), "preparation")
+    until(lambda: "prepare hooks run" in unit.log(), "preparation")
     imds.hang_next = True
     assert imds.hanging.wait(GIVE_UP)
     unit.process.terminate()
@@ -301,153 +137,278 @@ def test_metrics_are_written_where_a_directory_is_given(unit, imds):
         return ""
 
     until(lambda: 'scheduled_events_approvals_total{result="accepted"} 1\n' in metrics(), "the count")
-    assert 'scheduled_events_events{type="Odd\\"\\n",status="Scheduled"} 1\n' in metrics()
+    assert 'scheduled_events_events{type="Odd\\" ",status="Scheduled"} 1\n' in metrics()
     assert "scheduled_events_approval_delay_seconds_count 1\n" in metrics()
 
 
-def test_status_tells_what_it_does_with_an_exit_code(unit, imds):
-    code, output, _errors = unit.command("status")
-    assert (code, output) == (2, "CRITICAL: the polling unit does not run, or has not since this boot\n")
-    unit.add_hook("prepare", "exit 1")
-    unit.start()
-    until(lambda: unit.command("status")[0] == 0, "the status OK")
-    imds.announce()
-    until(lambda: "did not succeed" in unit.log(), "the failure")
-    until(lambda: unit.command("status")[0] == 1, "the status WARNING")
-    output = unit.command("status")[1]
-    assert output.startswith("WARNING: 1 of 1 events of vm1 in trouble\n")
-    assert "not acknowledged, because its prepare hooks did not succeed: 10-hook: exit status 1" in output
-    assert json.loads(unit.command("status", "--json")[1])["exit_code"] == 1
-
-
-def test_list_shows_the_events_of_this_vm(unit, imds):
-    unit.configure()
-    assert unit.command("list")[1] == "no events of vm1 (incarnation 0)\n"
-    imds.announce(Resources=["vm2"])
-    assert unit.command("list")[1] == "no events of vm1 (incarnation 1)\n"
-    lines = unit.command("list", "--all")[1].splitlines()
-    assert lines[1].split() == [ID, "Reboot", "Scheduled", "-", "-", "-", "vm2"]
-    shown = json.loads(unit.command("list", "--all", "--json")[1])
-    assert [event["event_id"] for event in shown["events"]] == [ID]
-
-
-@pytest.mark.parametrize(
-    ("resources", "options", "code", "message"),
-    [
-        (["vm1"], [], 0, "acknowledged"),
-        (["vm1", "vm2"], [], 1, "it names other VMs than vm1 too"),
-        (["vm1", "vm2"], ["--force"], 0, "acknowledged"),
-        (["vm2"], ["--force"], 1, "it does not name this VM, vm1"),
-    ],
-)
-def test_approve_speaks_for_others_only_by_force_and_never_for_others_alone(
-    unit, imds, resources, options, code, message
+def test_back_to_back_an_event_is_not_acknowledged_while_the_recovery_of_another_runs_and_prepared_again_after(
+    unit, imds
 ):
-    unit.configure()
-    imds.announce(Resources=resources)
-    ended, output, _errors = unit.command("approve", ID.lower(), *options)
-    assert ended == code
-    assert message in output
-    assert len(imds.posts) == (1 if code == 0 else 0)
+    unit.add_hook("prepare", f"echo prepare $SCHEDULED_EVENT_ID >> {unit.path('ran')}; touch {unit.path('draining')}")
+    unit.add_hook("recover", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done; rm -f {unit.path('draining')}")
+    unit.start()
+    imds.announce(ID)
+    until(lambda: imds.acknowledged() == [[ID]], "the first acknowledgement")
+    imds.events = []
+    until(lambda: "recover hooks run" in unit.log(), "recovery")
+    imds.announce(OTHER_ID)
+    until(lambda: f"prepare {OTHER_ID}" in unit.ran(), "the preparation beside it")
+    until(lambda: "because a recovery of this VM runs" in unit.log(), "the reason")
+    seen = imds.polls
+    until(lambda: imds.polls > seen + 2, "further polls")
+    assert imds.acknowledged() == [[ID]]
+    open(unit.path("go"), "w").close()
+    until(lambda: imds.acknowledged() == [[ID], [OTHER_ID]], "the second acknowledgement")
+    assert os.path.exists(unit.path("draining"))
+    assert unit.ran().count(f"prepare {OTHER_ID}") == 2
 
 
-def test_approve_refuses_what_is_not_prepared(unit, imds):
-    unit.add_hook("prepare", "exit 1")
+def test_twenty_events_that_are_ready_together_take_few_requests(unit, imds):
+    ids = [f"AAAAAAAA-0000-0000-0000-0000000000{number:02}" for number in range(20)]
+    unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.05; done")
+    unit.start()
+    imds.announce(*ids)
+    until(lambda: unit.log().count("prepare hooks run") == 20, "the preparations")
+    open(unit.path("go"), "w").close()
+    until(lambda: sorted(each for post in imds.acknowledged() for each in post) == ids, "the acknowledgements")
+    assert len(imds.posts) < 20
+
+
+def test_an_event_whose_acknowledgement_is_refused_does_not_block_the_others(unit, imds):
+    imds.post_status = 400
+    unit.start()
+    imds.announce(ID, OTHER_ID)
+    until(lambda: [ID] in imds.acknowledged() or [OTHER_ID] in imds.acknowledged(), "an attempt for one alone")
+    imds.post_status = 200
+    until(lambda: unit.log().count(": acknowledged ") == 2, "the acknowledgements")
+
+
+def test_a_start_while_the_first_request_hangs_is_not_blind(unit, imds):
+    imds.hang_next = True
+    imds.announce()
+    unit.start()
+    until(lambda: imds.posts, "the acknowledgement")
+    assert imds.hanging.is_set()
+    assert not imds.release.is_set()
+
+
+def test_a_reload_drops_an_acknowledgement_that_was_decided_and_not_sent(unit, imds):
+    unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done")
     unit.start()
     imds.announce()
-    until(lambda: "did not succeed" in unit.log(), "the failure")
-    code, output, _errors = unit.command("approve", ID)
-    assert code == 1
-    assert "its prepare hooks ended with: failed; --force does it" in output
+    until(lambda: "prepare hooks run" in unit.log(), "preparation")
+    imds.hang_on_new_connection = True
+    open(unit.path("go"), "w").close()
+    assert imds.hanging.wait(GIVE_UP)
+    unit.configure(approve="never")
+    unit.process.send_signal(signal.SIGHUP)
+    unit.await_notification("RELOADING=1")
+    unit.await_notification("READY=1")
+    imds.release.set()
+    until(lambda: "because approve is never" in unit.log(), "the note")
+    seen = imds.polls
+    until(lambda: imds.polls > seen + 4, "further polls")
+    assert imds.posts == []
 
 
-def test_poll_once_tells_what_would_be_done_and_does_nothing(unit, imds):
-    unit.configure()
-    unit.add_hook("prepare", f"touch {unit.path('ran')}")
+def test_what_a_dry_run_pretended_is_done_when_it_ends(unit, imds):
+    unit.add_hook("prepare", f"echo prepare >> {unit.path('ran')}")
+    unit.configure(dry_run=True)
+    unit.start()
     imds.announce()
-    code, output, _errors = unit.command("poll", "--once", "--dry-run")
-    assert code == 0
-    assert f"{ID}: would run the prepare hooks" in output
-    assert (imds.posts, os.path.exists(unit.path("ran"))) == ([], False)
+    until(lambda: "dry run: would acknowledge it" in unit.log(), "the note")
+    unit.configure(dry_run=False)
+    unit.process.send_signal(signal.SIGHUP)
+    until(lambda: imds.posts, "the acknowledgement")
+    assert unit.ran() == "prepare\n"
 
 
-@pytest.mark.parametrize("content", [{"event_id": ID}, {"EventId": ID}, {"Events": [{"EventId": ID}]}])
-def test_hooks_test_runs_the_hooks_of_a_phase(unit, content):
-    unit.add_hook("prepare", 'echo "id $SCHEDULED_EVENT_ID"')
-    with open(unit.path("event"), "w") as file:
-        json.dump(content, file)
-    code, output, _errors = unit.command("hooks", "test", "prepare", "--event", unit.path("event"))
-    assert code == 0
-    assert f"id {ID}\n" in output
+def test_hooks_that_are_configured_and_missing_hold_the_event_until_they_are_found(unit, imds):
+    unit.configure(hooks={"prepare": ["10-hook"]})
+    unit.start()
+    imds.announce()
+    until(lambda: "the prepare hooks 10-hook are configured and cannot be found" in unit.log(), "the reason")
+    until(lambda: unit.command("status")[0] == 1, "the status WARNING")
+    assert imds.posts == []
+    unit.add_hook("prepare", f"echo prepare >> {unit.path('ran')}")
+    until(lambda: imds.posts, "the acknowledgement")
+    assert unit.ran() == "prepare\n"
 
 
-def test_config_check_refuses_a_mistake_with_its_place(unit):
-    unit.configure(margin="x")
-    code, _output, errors = unit.command("config", "check", unit.path("poller.json"))
-    assert code == 1
-    assert errors.startswith(f"scheduled-events: {unit.path('poller.json')}: margin: seconds from 0 to 86400")
-    unit.configure(margin=1)
-    assert unit.command("config", "check", unit.path("poller.json")) == (0, "", "")
+def test_a_failed_recovery_stays_visible_until_a_retry_succeeds(unit, imds):
+    unit.add_hook("prepare", "")
+    unit.add_hook("recover", "exit 1")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    imds.events = []
+    until(lambda: "recovery failed: 10-hook: exit status 1" in unit.log(), "the failure")
+    unit.restart()
+    until(lambda: unit.command("status")[0] == 1, "the status WARNING")
+    assert "recovery failed: 10-hook: exit status 1; this VM may still be drained" in unit.command("status")[1]
+    unit.add_hook("recover", "")
+    code, output, _errors = unit.command("retry", ID.lower())
+    assert (code, output) == (0, f"{ID.lower()}: the polling unit does so now; see 'scheduled-events status'\n")
+    until(lambda: ": over\n" in unit.log(), "the end")
+    until(lambda: unit.command("status")[0] == 0, "the status OK")
 
 
-def test_run_with_a_bad_configuration_ends_with_the_reason(unit):
-    unit.configure(interval=0)
-    code, _output, errors = unit.command("run")
-    assert code == 1
-    assert "interval: seconds from 0.25 to 5 were expected, not 0" in errors
+def test_the_operator_can_clear_a_failed_recovery_and_nothing_else(unit, imds):
+    unit.add_hook("prepare", "")
+    unit.add_hook("recover", "exit 1")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    until(lambda: unit.command("status")[0] == 0, "the status")
+    code, _output, errors = unit.command("clear", ID)
+    assert (code, errors) == (
+        1,
+        f"scheduled-events: {ID}: it is still announced; see 'scheduled-events status'\n",
+    )
+    imds.events = []
+    until(lambda: "recovery failed" in unit.log(), "the failure")
+    assert unit.command("clear", ID)[0] == 0
+    until(lambda: "forgotten, as the operator wants" in unit.log(), "the end")
+    until(lambda: unit.command("status")[0] == 0, "the status OK")
+    assert "the polling unit does not know this event" in unit.command("clear", ID)[2]
+
+
+def test_a_wish_without_a_unit_says_what_to_do(unit):
+    unit.configure()
+    code, _output, errors = unit.command("retry", ID)
+    assert (code, errors) == (
+        1,
+        "scheduled-events: the polling unit does not run: start scheduled-events-poller.service first\n",
+    )
+
+
+def test_the_status_file_begins_with_a_brace_on_a_line_of_its_own(unit, imds):
+    unit.start()
+    imds.announce(EventSource="Platform")
+    until(lambda: imds.posts, "the acknowledgement")
+
+    def known():
+        with open(unit.path("run/status.json")) as file:
+            assert file.readline() == "{\n"
+            file.seek(0)
+            return json.load(file)
+
+    until(lambda: known()["events"] and known()["events"][0]["acknowledged"], "the status")
+    assert known()["maintenance_pending"] is True
+    [event] = known()["events"]
+    assert (event["event_id"], event["phase"], event["trouble"]) == (ID, "acknowledged", False)
 
 
 # The loop, in single turns
 
 
+class Idle:
+    """Stands in for polling and for the acknowledger: nothing is under way but what a test says."""
+
+    busy, next_attempt, busy_seconds = False, None, 0.0
+
+    def ask(self):
+        self.asked = True
+
+    def ask_patiently(self):
+        self.asked_patiently = True
+
+    def busy_for(self):
+        return self.busy_seconds
+
+    def offer(self, _actions, _config):
+        pass
+
+
 @pytest.fixture
 def quiet(tmp_path):
-    """A poller that has not begun, and polls nobody."""
+    """A poller that has not begun, and polls nothing."""
     places = poller.Places(str(tmp_path / "state"), Directories(str(tmp_path), str(tmp_path), str(tmp_path)))
-    made = poller.Poller(lambda: Settings(endpoint="http://127.0.0.1:9"), places)
-    made._poll_worker = FakeWorker()
-    made._poll_service = made._approve_service = service.Service(Settings(endpoint="http://127.0.0.1:9"))
+    made = poller.Poller(lambda: Settings(endpoint="http://127.0.0.1:9", vm_name="vm1"), places)
+    made._polling, made._acknowledger = Idle(), Idle()
+    made._state, made._state_file = state.State(serial=1), state.StateFile("/nowhere/state.json")
+    made._boot_id = "boot"
+    made._hooks = NoHooks()
     return made
 
 
-class FakeWorker:
-    busy = 0.0
+class NoHooks:
+    def result(self, _request_id):
+        return None
 
-    def submit(self, _job):
-        pass
 
-    def busy_for(self):
-        return self.busy
+def document():
+    event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
+    return service.Polled(parse(json.dumps({"Events": [event]}), api_version="2020-07-01"), "vm1")
 
 
 @pytest.mark.parametrize(("failures", "gap"), [(0, 1.0), (1, 2.0), (2, 4.0), (3, 5.0), (1000000, 5.0)])
 def test_polls_back_off_to_five_seconds(quiet, monkeypatch, failures, gap):
     monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
-    quiet._failures = failures
+    quiet._polls = quiet._polls._replace(failures=failures)
     quiet._poll_if_due()
     assert quiet._next_poll == 1000.0 + gap
 
 
-@pytest.mark.parametrize(("busy", "fed"), [(0.0, True), (500.0, True), (511.0, False)])
-def test_the_watchdog_is_fed_while_requests_come_to_their_end(quiet, monkeypatch, busy, fed):
+@pytest.mark.parametrize(
+    ("polling", "acknowledging", "fed"),
+    [(0.0, 0.0, True), (14.0, 0.0, True), (16.0, 0.0, False), (0.0, 119.0, True), (0.0, 121.0, False)],
+)
+def test_the_watchdog_is_fed_while_requests_come_to_their_end(quiet, monkeypatch, polling, acknowledging, fed):
     sent = []
     monkeypatch.setattr(systemd, "notify", sent.append)
     monkeypatch.setenv("WATCHDOG_USEC", "30000000")
-    quiet._poll_worker.busy = busy
+    quiet._polling.busy_seconds, quiet._acknowledger.busy_seconds = polling, acknowledging
     quiet._feed_watchdog()
     assert sent == (["WATCHDOG=1"] if fed else [])
 
 
 def test_nothing_is_done_that_could_not_be_remembered(quiet, monkeypatch, capsys):
-    def fail(*_arguments):
-        raise OSError("disk full")
-
-    quiet._state = state.State(serial=1)
-    quiet._state_file = state.StateFile("/nowhere/state.json")
-    quiet._boot_id, quiet._vm_name = "boot", "vm1"
-    monkeypatch.setattr(quiet, "_carry_out", fail)
-    event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
-    document = cli.parse(json.dumps({"Events": [event]}), api_version="2020-07-01")
-    quiet._decide(service.Polled(document, "vm1"))
+    monkeypatch.setattr(quiet, "_carry_out", pytest.fail)
+    quiet._decide(document())
     assert quiet._state == state.State(serial=1)
     assert "the state cannot be kept, so nothing can be done" in capsys.readouterr().err
+
+
+def test_a_full_disk_with_a_result_pending_is_tried_every_two_seconds(quiet, monkeypatch):
+    now, attempts = [1000.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(quiet, "_save", lambda _state: attempts.append(now[0]) or quiet.__class__._save(quiet, _state))
+    quiet._results = [engine.ApprovalResult("x", accepted=False)]
+    for _ in range(100):
+        quiet._decide(document())
+        now[0] += 0.1
+    assert len(attempts) == 5
+
+
+def test_a_defect_of_the_engine_does_not_end_the_process(quiet, monkeypatch, capsys):
+    def fail(*_arguments):
+        raise RuntimeError("\ud800")
+
+    monkeypatch.setattr(engine, "step", fail)
+    quiet._decide_safely(document())
+    assert "a defect of the poller keeps it from deciding" in quiet._polls.error
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_flapping_polls_write_two_lines_a_minute(monkeypatch):
+    now, lines = [0.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(systemd, "log", lambda _priority, message: lines.append(message))
+    journal = poller._Journal()
+    for second in range(24 * 3600):
+        now[0] = float(second)
+        journal.complain("poll", "fails") if second % 2 else journal.better("poll", "works")
+    assert len(lines) <= 2 * 24 * 60
+
+
+def test_a_document_that_was_asked_for_before_another_was_read_is_not_taken(quiet):
+    class Current(Idle):
+        def end(self, _ended):
+            return "patient"
+
+    quiet._polling = Current()
+    quiet._polls = quiet._polls._replace(last_success=1.0)
+    quiet._document_at = 500.0
+    assert quiet._take_poll(service.PollEnded(None, 499.0, document())) is None
+    assert quiet._take_poll(service.PollEnded(None, 501.0, document())) == document()

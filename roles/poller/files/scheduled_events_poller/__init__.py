@@ -4,7 +4,8 @@
 
 """The polling unit: watches the events of this VM, runs its owner's hooks, and acknowledges when they have ended.
 
-``engine`` decides and is pure; ``poller`` is the shell around it; ``runner`` is the side that runs as root.
+``poller`` is the shell around the library's engine. ``spool`` is what it exchanges with the side that runs as root:
+``dispatcher`` takes requests and starts units, ``runner`` runs hooks in them, ``jobs`` keeps what root knows of them.
 """
 
 __version__ = "0.1.0"

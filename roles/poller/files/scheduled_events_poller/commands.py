@@ -224,9 +224,10 @@ def test_hooks(chosen: argparse.Namespace) -> int:
         failed_phase="prepare" if chosen.phase == "failed" else "",
         failure="a test of the failed hooks" if chosen.phase == "failed" else "",
     )
-    result, ran = runner.run_phase(job, chosen.hooks_directory, sys.stdout.buffer)
-    if result.outcome == OK and not ran:
-        _print(f"no hooks in {os.path.join(chosen.hooks_directory, chosen.phase)}.d")
+    result = runner.run_phase(job, chosen.hooks_directory, sys.stdout.buffer)
+    directory = os.path.join(chosen.hooks_directory, f"{chosen.phase}.d")
+    if result.outcome == OK and not spool.hook_names(directory):
+        _print(f"no hooks in {directory}")
     else:
         _print(f"{result.outcome} after {result.seconds:.1f} s {result.reason}".rstrip())
     return 0 if result.outcome == OK else 1

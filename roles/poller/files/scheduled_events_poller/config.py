@@ -6,7 +6,8 @@
 
 import json
 import re
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from types import MappingProxyType
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events.endpoint import (
     DEFAULT_API_VERSION,
@@ -17,19 +18,28 @@ from _scheduled_events.endpoint import (
 )
 from _scheduled_events.engine import ALONE, APPROVE_POLICIES, ON_FAILURE
 from _scheduled_events.rules import DEFAULT_RULES, HOLD, Rule, RuleError, parse_rules
+from _scheduled_events.runs import PHASES
+
+from .spool import LONGEST_TIMEOUT
 
 CONFIG_FILE = "/etc/scheduled-events/poller.json"
 
-LONGEST_HOOK_TIMEOUT = 7 * 24 * 3600.0
+_HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
+_LONGEST_SHOWN = 200  # characters of a wrong value in a message
 
 
 class ConfigError(ValueError):
-    """A configuration that cannot be used; the message names its place, the value and what is allowed."""
+    """A configuration that cannot be used; the message names its place, the value and what was expected."""
+
+    def __init__(self, message: str) -> None:
+        # A key or a value may hold what no stream can encode, and a message must be printable whatever it quotes.
+        super().__init__(message.encode("utf-8", "backslashreplace").decode("utf-8"))
 
 
 class Settings(NamedTuple):
     """What the owner decided. Times are in seconds.
 
+    ``hooks``: by phase, the names of the hooks that must be there, in their order; a phase without any is absent.
     ``hook_timeout``: what the hooks of one phase may take together. ``margin``: how long before NotBefore the prepare
     hooks must have ended. ``vm_name`` ``None``: asked of the service. ``metrics_directory`` ``None``: no metrics.
     """
@@ -39,6 +49,7 @@ class Settings(NamedTuple):
     vm_name: Optional[str] = None
     interval: float = 1.0
     rules: Tuple[Rule, ...] = DEFAULT_RULES
+    hooks: Mapping[str, Tuple[str, ...]] = MappingProxyType({})
     hook_timeout: float = 600.0
     margin: float = 10.0
     on_failure: str = HOLD
@@ -69,11 +80,11 @@ def parse(decoded: Any) -> Settings:
     :raises ConfigError: the first mistake found.
     """
     if not isinstance(decoded, dict):
-        raise ConfigError(f"an object was expected, not {_show(decoded)}")
+        raise ConfigError(f"{_show(decoded)} is not an object: write the keys and values between braces")
     checked: Dict[str, Any] = {}
     for key, value in decoded.items():
         if key not in _CHECKS:
-            raise ConfigError(f"{key}: unknown key; allowed are {', '.join(_CHECKS)}")
+            raise ConfigError(f"{key[:_LONGEST_SHOWN]}: unknown key; allowed are {', '.join(_CHECKS)}")
         if value is not None:
             checked[key] = _CHECKS[key](key, value)
     return Settings(**checked)
@@ -88,8 +99,8 @@ def _api_version(key: str, value: Any) -> str:
 
 
 def _library_check(check: Callable[[str], str], key: str, value: Any) -> str:
-    if not isinstance(value, str):
-        raise ConfigError(f"{key}: a text was expected, not {_show(value)}")
+    if not isinstance(value, str) or not value.isprintable():
+        raise ConfigError(f"{key}: expected a text, not {_show(value)}")
     try:
         return check(value)
     except SettingError as error:
@@ -101,30 +112,58 @@ def _rules(key: str, value: Any) -> Tuple[Rule, ...]:
         return parse_rules(value, place=key)
     except RuleError as error:
         raise ConfigError(str(error)) from error
+    except RecursionError as error:  # a value too deep to be shown
+        raise ConfigError(f"{key}: expected a list of rules, not a value nested that deep") from error
+
+
+def _hooks(key: str, value: Any) -> Mapping[str, Tuple[str, ...]]:
+    if not isinstance(value, dict):
+        raise ConfigError(f"{key}: expected an object with a list of names by phase, not {_show(value)}")
+    return MappingProxyType({phase: names for phase in value for names in [_hooks_of(key, phase, value)] if names})
+
+
+def _hooks_of(key: str, phase: str, value: Dict[str, Any]) -> Tuple[str, ...]:
+    if phase not in PHASES:
+        raise ConfigError(f"{key}.{phase[:_LONGEST_SHOWN]}: unknown phase; allowed are {', '.join(PHASES)}")
+    names = value[phase]
+    if not isinstance(names, list):
+        raise ConfigError(f"{key}.{phase}: expected a list of names, not {_show(names)}")
+    for name in names:
+        if not is_hook_name(name):
+            raise ConfigError(f'{key}.{phase}: expected a name of letters, digits, ".", "_" and "-", not {_show(name)}')
+        if names.count(name) > 1:
+            raise ConfigError(f"{key}.{phase}: expected each name once, not {_show(name)} twice")
+    return tuple(sorted(names))
+
+
+def is_hook_name(value: Any) -> bool:
+    """Whether the role gives a hook such a name: one that is a file name, and never hidden or a backup."""
+    return isinstance(value, str) and bool(_HOOK_NAME.match(value))
 
 
 def _vm_name(key: str, value: Any) -> str:
-    if not isinstance(value, str) or not re.match(r"[^\s]{1,256}\Z", value):
-        raise ConfigError(f"{key}: the name of a VM in Azure, or null to ask the service, was expected: {_show(value)}")
+    if not isinstance(value, str) or not value.isprintable() or not re.match(r"[^\s]{1,256}\Z", value):
+        raise ConfigError(f"{key}: expected the name of a VM in Azure, or null to ask the service, not {_show(value)}")
     return value
 
 
 def _directory(key: str, value: Any) -> str:
-    if not isinstance(value, str) or not value.startswith("/") or "\0" in value:
-        raise ConfigError(f"{key}: the absolute path of a directory, or null, was expected, not {_show(value)}")
+    if not isinstance(value, str) or not value.startswith("/") or not value.isprintable():
+        raise ConfigError(f"{key}: expected the absolute path of a directory, or null, not {_show(value)}")
     return value
 
 
 def _flag(key: str, value: Any) -> bool:
     if not isinstance(value, bool):
-        raise ConfigError(f"{key}: true or false was expected, not {_show(value)}")
+        raise ConfigError(f"{key}: expected true or false, not {_show(value)}")
     return value
 
 
 def _seconds(least: float, most: float) -> Callable[[str, Any], float]:
     def check(key: str, value: Any) -> float:
+        # A NaN is not between them either.
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:
-            raise ConfigError(f"{key}: seconds from {least:g} to {most:g} were expected, not {_show(value)}")
+            raise ConfigError(f"{key}: expected seconds from {least:g} to {most:g}, not {_show(value)}")
         return float(value)
 
     return check
@@ -133,7 +172,7 @@ def _seconds(least: float, most: float) -> Callable[[str, Any], float]:
 def _one_of(allowed: Tuple[str, ...]) -> Callable[[str, Any], str]:
     def check(key: str, value: Any) -> str:
         if value not in allowed:
-            raise ConfigError(f"{key}: {_show(value)} is not allowed; allowed are {', '.join(allowed)}")
+            raise ConfigError(f"{key}: expected one of {', '.join(allowed)}, not {_show(value)}")
         return str(value)
 
     return check
@@ -146,7 +185,8 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     # The service throttles at about 5 requests a second, shared by all agents of the VM (contract: 429).
     "interval": _seconds(0.25, 5),
     "rules": _rules,
-    "hook_timeout": _seconds(1, LONGEST_HOOK_TIMEOUT),
+    "hooks": _hooks,
+    "hook_timeout": _seconds(1, LONGEST_TIMEOUT),
     "margin": _seconds(0, 86400),
     "on_failure": _one_of(ON_FAILURE),
     "approve": _one_of(APPROVE_POLICIES),
@@ -156,4 +196,8 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
 
 
 def _show(value: Any) -> str:
-    return json.dumps(value, default=str)
+    try:
+        text = json.dumps(value, default=str)
+    except (ValueError, RecursionError):  # a number of thousands of digits, a value nested too deep
+        text = f"this {type(value).__name__}"
+    return text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"

@@ -6,14 +6,14 @@
 
 import json
 import socket
-from typing import Optional, Union
+from typing import Callable, Dict, Optional, Union
 
 from _scheduled_events.engine import Clear, Retry
 
-VERBS = {"retry": Retry, "clear": Clear}
-ANSWER_TIMEOUT = 10.0  # seconds
-
 Wish = Union[Retry, Clear]
+
+VERBS: Dict[str, Callable[[str], Wish]] = {"retry": Retry, "clear": Clear}
+ANSWER_TIMEOUT = 10.0  # seconds
 
 
 class NoUnit(Exception):

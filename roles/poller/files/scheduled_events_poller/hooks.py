@@ -5,35 +5,47 @@
 """The poller's side of hooks: leaves requests for root, and reads the results."""
 
 import contextlib
-import json
 import os
 import subprocess
-import sys
-from typing import FrozenSet, NamedTuple, Optional
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from . import runner
-from .engine import HookResult, RunHooks
-from .runner import MAX_REQUEST, OUTCOMES, PHASES, Directories, hook_names
+from _scheduled_events.runs import PHASES
 
+from .dispatcher import root_command
+from .spool import MAX_RESULT, Directories, Job, RequestError, RunResult, format_request, hook_names, parse_result
 
-class HookEnded(NamedTuple):
-    """The result of a run, and the seconds that it took."""
-
-    result: HookResult
-    phase: str
-    seconds: float
+_TEMPORARY = ".request"  # hidden, beside the spool: what is in there is always whole
 
 
-def phases_with_hooks(hooks_directory: str) -> FrozenSet[str]:
-    """The phases that have a hook. One whose directory we may not read counts: root can tell, and will."""
-    return frozenset(phase for phase in PHASES if _has_hooks(os.path.join(hooks_directory, f"{phase}.d")))
+class Phases(NamedTuple):
+    """The phases that have hooks, and by phase the hooks that should be there and are not."""
+
+    configured: FrozenSet[str]
+    missing: Dict[str, Tuple[str, ...]]
 
 
-def _has_hooks(directory: str) -> bool:
-    try:
-        return bool(hook_names(directory))
-    except OSError:
-        return True
+def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phases:
+    """Which phases have hooks.
+
+    A phase has some if the configuration requires one, or one is there. If we may not read its directory, it counts:
+    root can tell.
+
+    :param required: names of the hooks that the configuration requires, by phase.
+    """
+    directory = os.path.realpath(hooks_directory)  # once: all phases of one set
+    configured, missing = set(), {}
+    for phase in PHASES:
+        names = required.get(phase, ())
+        try:
+            there: Optional[List[str]] = hook_names(os.path.join(directory, f"{phase}.d"))
+        except OSError:
+            there = None
+        if names or there is None or there:
+            configured.add(phase)
+        absent = tuple(name for name in names if there is not None and name not in there)
+        if absent:
+            missing[phase] = absent
+    return Phases(frozenset(configured), missing)
 
 
 class HookRequests:
@@ -45,61 +57,58 @@ class HookRequests:
     def __init__(self, directories: Directories, *, spawn: bool = False) -> None:
         self._directories = directories
         self._spawn = spawn
-        self._children: list[subprocess.Popen[bytes]] = []
+        self._children: List[subprocess.Popen[bytes]] = []
 
     def prepare(self) -> None:
         """Make the directory of the requests, which starts the root side as soon as it holds one.
 
+        What a crash left half written is removed.
+
         :raises OSError: it cannot be made.
         """
         os.makedirs(self._directories.requests, mode=0o700, exist_ok=True)
+        for name in os.listdir(self._directories.runtime):
+            if name.startswith("."):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(self._directories.runtime, name))
 
-    def ask(self, action: RunHooks, vm_name: str) -> Optional[HookResult]:
-        """Ask root to run hooks; a repetition is harmless.
+    def ask(self, job: Job) -> str:
+        """Ask root to run hooks. A repetition is harmless, and one with other times moves the deadline of the run.
 
-        :returns: a result if it is clear at once that they cannot be run.
+        :returns: why it could not be asked, and has to be asked later; empty if it was.
         """
-        request = {
-            "version": 1,
-            "event": action.event,
-            "vm_name": vm_name,
-            "timeout": action.timeout,
-            "not_later_than": action.not_later_than,
-            "deadline": action.deadline,
-        }
-        text = json.dumps(request).encode()
-        if len(text) > MAX_REQUEST:
-            reason = f"the event takes {len(text)} bytes, more than the {MAX_REQUEST} that a hook can be given"
-            return HookResult(action.request_id, runner.FAILED, reason)
-        # Not in the directory itself, so that what is in there is always whole.
-        temporary = os.path.join(self._directories.runtime, f".{action.request_id}")
+        temporary = os.path.join(self._directories.runtime, _TEMPORARY)
         try:
-            with open(temporary, "wb") as file:
+            text = format_request(job)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
                 file.write(text)
-            os.replace(temporary, os.path.join(self._directories.requests, action.request_id))
-        except OSError as error:
-            return HookResult(action.request_id, runner.FAILED, f"the request cannot be written: {error}")
-        if self._spawn:
-            self._start_root_side()
-        return None
+            os.replace(temporary, os.path.join(self._directories.requests, job.request_id))
+            if self._spawn:
+                self._start_root_side()
+        except (OSError, RequestError) as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            return f"the request for the hooks cannot be written: {error}"
+        return ""
 
     def _start_root_side(self) -> None:
         self._children = [child for child in self._children if child.poll() is None]
-        options = runner.directory_options(self._directories)
         self._children.append(
             subprocess.Popen(
-                [sys.executable, "-IS", runner.__file__, *options, "dispatch", "--spawn"],
+                [*root_command(self._directories), "dispatch", "--spawn"],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
         )
 
-    def result(self, request_id: str) -> Optional[HookEnded]:
+    def result(self, request_id: str) -> Optional[RunResult]:
         """The result of a run, if it has ended."""
-        with contextlib.suppress(OSError, ValueError, RecursionError, KeyError, TypeError):
-            with open(os.path.join(self._directories.results, request_id), encoding="utf-8") as file:
-                raw = json.load(file)
-            if raw["outcome"] in OUTCOMES:
-                result = HookResult(request_id, raw["outcome"], str(raw["reason"]))
-                return HookEnded(result, str(raw["phase"]), float(raw["seconds"]))
-        return None
+        path = os.path.join(self._directories.results, request_id)
+        try:
+            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+                return parse_result(file.read(MAX_RESULT), request_id)
+        except OSError:
+            return None

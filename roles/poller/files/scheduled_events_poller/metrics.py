@@ -9,10 +9,10 @@ import os
 from typing import Dict, Iterator, List, Optional, Sequence, Tuple
 
 from _scheduled_events.document import Document
-
-from .runner import write_atomically
+from _scheduled_events.files import write_atomically
 
 FILE_NAME = "scheduled_events.prom"
+LARGEST = 2.0**63  # of an incarnation; what is larger counts nothing
 
 Labels = Tuple[Tuple[str, str], ...]
 
@@ -61,8 +61,8 @@ class Metrics:
         write_atomically(os.path.join(directory, FILE_NAME), self.render().encode(), mode=0o644)
 
     def render(self) -> str:
-        """The metrics as text."""
-        return "".join(self._families())
+        """The metrics as text that every encoder takes."""
+        return "".join(self._families()).encode("utf-8", "replace").decode("utf-8")
 
     def _families(self) -> Iterator[str]:
         polls = [((("result", result),), count) for result, count in self._polls.items()]
@@ -75,9 +75,9 @@ class Metrics:
                 [((), self._last_success)],
             )
         if self._document is not None:
-            if isinstance(self._document.incarnation, int):
-                incarnation = float(self._document.incarnation)
-                yield _family("incarnation", "gauge", "DocumentIncarnation read last.", [((), incarnation)])
+            incarnation = self._document.incarnation
+            if isinstance(incarnation, int) and abs(incarnation) <= LARGEST:
+                yield _family("incarnation", "gauge", "DocumentIncarnation read last.", [((), float(incarnation))])
             yield _family("events", "gauge", "Events of this VM in the document read last.", self._events())
         approvals = [((("result", result),), count) for result, count in self._approvals.items()]
         yield _family("approvals_total", "counter", "Attempts to acknowledge an event.", approvals)
@@ -130,5 +130,5 @@ def _labels(labels: Labels) -> str:
     return "{" + ",".join(f'{name}="{_escape(value)}"' for name, value in labels) + "}"
 
 
-def _escape(value: str) -> str:
-    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+def _escape(value: object) -> str:
+    return str(value).replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -9,9 +9,10 @@ Both sides build and read them here alone. The root side reads a request as host
 
 import json
 import os
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
-from _scheduled_events.runs import OUTCOMES, parse_run_id, token_of
+from _scheduled_events.runs import OUTCOMES, PHASES, parse_run_id, token_of
+from _scheduled_events.text import clean
 
 HOOKS_DIRECTORY = "/etc/scheduled-events/hooks"
 RUNTIME_DIRECTORY = "/run/scheduled-events"  # the poller's own
@@ -20,6 +21,11 @@ HOOKS_RUNTIME_DIRECTORY = "/run/scheduled-events-hooks"  # root's own
 # Below the 128 KiB that the kernel allows for one variable of the environment, which is at most a part of a request.
 MAX_REQUEST = 128 * 1024 - 4096
 LONGEST_TIMEOUT = 7 * 24 * 3600.0  # seconds that the hooks of a phase may take
+
+MAX_RESULT = 64 * 1024
+LONGEST_REASON = 2000  # characters
+DEEPEST = 50  # levels of lists and objects in an event
+MOST_DIGITS = 100  # of a number: what has more takes long to read, and Python may refuse to show it
 
 VERSION = 2
 
@@ -88,13 +94,29 @@ class RunResult(NamedTuple):
     seconds: float
 
 
+def hook_names(directory: str) -> List[str]:
+    """The names of the hooks in a directory in their order; hidden files and backups of editors do not count.
+
+    Names are read as UTF-8 whatever the locale is; other bytes become surrogates.
+
+    :raises OSError: the directory cannot be read; one that does not exist holds no hooks.
+    """
+    try:
+        raw = os.listdir(os.fsencode(directory))
+    except FileNotFoundError:
+        return []
+    names = [name.decode("utf-8", "surrogateescape") for name in raw]
+    return sorted(name for name in names if not name.startswith((".", "#")) and not name.endswith("~"))
+
+
 def format_request(job: Job) -> bytes:
     """The request for a run, as the poller writes it to the file named ``job.request_id``.
 
     A request that is too long loses the event's additional fields first, then its description.
 
-    :raises RequestError: it is longer than ``MAX_REQUEST`` bytes all the same.
+    :raises RequestError: it is longer than ``MAX_REQUEST`` bytes all the same, or cannot be written as JSON.
     """
+    job = job._replace(failure=job.failure[:LONGEST_REASON])
     text = _dump(job)
     for field, shorter in (("additional", {}), ("description", "")):
         if len(text) > MAX_REQUEST:
@@ -108,7 +130,10 @@ def format_request(job: Job) -> bytes:
 def _dump(job: Job) -> bytes:
     fields = job._asdict()
     del fields["request_id"], fields["phase"]  # the name of the file has both
-    return json.dumps({"version": VERSION, **fields}).encode()
+    try:
+        return json.dumps({"version": VERSION, **fields}).encode()
+    except (ValueError, TypeError, RecursionError) as error:
+        raise RequestError(f"the event cannot be written as JSON: {error}") from error
 
 
 def parse_request(text: bytes, request_id: str) -> Job:
@@ -121,20 +146,20 @@ def parse_request(text: bytes, request_id: str) -> Job:
         raise RequestError("its name is not EVENT.PHASE.NUMBER")
     if len(text) > MAX_REQUEST:
         raise RequestError(f"it is longer than {MAX_REQUEST} bytes")
-    try:
-        raw = json.loads(text.decode("utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise RequestError(f"it is not JSON: {error}") from error
-    if not isinstance(raw, dict) or raw.get("version") != VERSION:
-        raise RequestError(f"it is not an object of version {VERSION}")
+    raw = _read_object(text)
     event = raw.get("event")
     if not isinstance(event, dict) or not isinstance(event.get("event_id"), str):
         raise RequestError("event is not an object with an event_id")
     if token_of(event["event_id"].lower()) != name.token:
         raise RequestError("its name belongs to another event")
+    if not _is_shallow(event):
+        raise RequestError(f"event has more than {DEEPEST} levels")
     hooks = raw.get("hooks")
     if not isinstance(hooks, list) or not all(isinstance(hook, str) for hook in hooks):
         raise RequestError("hooks is not a list of texts")
+    failed_phase = _text(raw, "failed_phase")
+    if failed_phase not in ("", *PHASES):
+        raise RequestError("failed_phase is not a phase")
     not_later_than = raw.get("not_later_than")
     return Job(
         request_id=request_id,
@@ -146,9 +171,40 @@ def parse_request(text: bytes, request_id: str) -> Job:
         deadline=_number(raw, "deadline", most=1e11),
         ends_at=_number(raw, "ends_at", most=1e11),
         hooks=tuple(hooks),
-        failed_phase=_text(raw, "failed_phase"),
+        failed_phase=failed_phase,
         failure=_text(raw, "failure"),
     )
+
+
+def _read_object(text: bytes) -> Dict[str, Any]:
+    try:
+        raw = json.loads(text.decode("utf-8"), parse_int=_whole_number)
+    except RequestError:
+        raise
+    except (ValueError, RecursionError) as error:
+        raise RequestError(f"it is not JSON: {error}") from error
+    if not isinstance(raw, dict) or raw.get("version") != VERSION:
+        raise RequestError(f"it is not an object of version {VERSION}")
+    return raw
+
+
+def _whole_number(digits: str) -> int:
+    if len(digits) > MOST_DIGITS:
+        raise RequestError(f"a number has more than {MOST_DIGITS} digits")
+    return int(digits)
+
+
+def _is_shallow(value: Any) -> bool:
+    level = [value]
+    for _depth in range(DEEPEST):
+        level = [inner for outer in level if isinstance(outer, (dict, list)) for inner in _values(outer)]
+        if not level:
+            return True
+    return False
+
+
+def _values(container: Any) -> Iterable[Any]:
+    return container.values() if isinstance(container, dict) else container
 
 
 def _text(raw: Dict[str, Any], key: str) -> str:
@@ -167,7 +223,7 @@ def _number(raw: Dict[str, Any], key: str, *, most: float) -> float:
 
 def format_result(result: RunResult) -> bytes:
     """The result of a run, as the root side writes it to the file named ``result.request_id``."""
-    fields = result._asdict()
+    fields = result._replace(reason=clean(result.reason, LONGEST_REASON))._asdict()
     del fields["request_id"]
     return json.dumps(fields).encode()
 
@@ -176,8 +232,9 @@ def parse_result(text: bytes, request_id: str) -> Optional[RunResult]:
     """Read a result; ``None`` if it is not one."""
     try:
         raw = json.loads(text.decode("utf-8"))
-        if raw["outcome"] not in OUTCOMES:
+        seconds = float(raw["seconds"])
+        if raw["outcome"] not in OUTCOMES or not 0 <= seconds < float("inf"):  # nor NaN
             return None
-        return RunResult(request_id, raw["outcome"], str(raw["reason"]), float(raw["seconds"]))
+        return RunResult(request_id, raw["outcome"], clean(str(raw["reason"]), LONGEST_REASON), seconds)
     except (ValueError, RecursionError, KeyError, TypeError, OverflowError):
         return None

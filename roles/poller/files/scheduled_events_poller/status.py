@@ -118,7 +118,9 @@ def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
     if silence > STALE:
         return CRITICAL, f"the polling unit gave no sign for {silence:.0f} seconds"
     last = known["last_successful_poll"]
-    if last is None or not -CLOCK_TOLERANCE <= now - last <= STALE:
+    if last is not None and now - last < -CLOCK_TOLERANCE:
+        return CRITICAL, f"the last document is from {last - now:.0f} seconds in the future: check the clock of this VM"
+    if last is None or now - last > STALE:
         since = "since it was started" if last is None else f"for {now - last:.0f} seconds"
         reason = known["error"] or "the service has not answered yet"
         return (CRITICAL if known["failed_polls"] else WARNING), f"no document {since}: {reason}"

@@ -2,9 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Tell systemd how the service is: the protocol of sd_notify, and of priorities in the journal."""
+"""How the service is, for systemd: the protocol of sd_notify, and of priorities in the journal.
 
+Nothing here raises or waits: a report must not end the poller, nor hold it up.
+"""
+
+import contextlib
 import os
+import select
 import socket
 import sys
 import time
@@ -12,34 +17,63 @@ from typing import Optional
 
 ERROR, WARNING, INFO = 3, 4, 6
 
+LONGEST_LINE = 4000  # bytes; more than a page could wait for a reader
 
-def notify(message: str) -> None:
-    """Send a message such as ``READY=1``; does nothing where nobody listens."""
+
+def notify(message: str) -> bool:
+    """Send a message such as ``READY=1``, and drop it if systemd does not read; whether it was sent.
+
+    Does nothing where nobody listens.
+    """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
-        return
+        return False
     if address.startswith("@"):
         address = "\0" + address[1:]
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        try:
-            sender.sendto(message.encode(), address)
-        except OSError as error:
-            log(WARNING, f"systemd could not be told {message.splitlines()[0]}: {error}")
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+            sender.setblocking(False)
+            sender.sendto(message.encode("utf-8", "replace"), address)
+    except BlockingIOError:
+        return False
+    except (OSError, ValueError) as error:
+        first = (message.splitlines() or [""])[0]
+        log(WARNING, f"systemd cannot be notified of {first[:200]}: {error}")
+        return False
+    return True
 
 
 def notify_reloading() -> None:
-    """Tell that a reload begins; ``READY=1`` ends it."""
+    """Say that a reload begins; ``READY=1`` ends it."""
     notify(f"RELOADING=1\nMONOTONIC_USEC={int(time.monotonic() * 1e6)}")
 
 
 def watchdog_interval() -> Optional[float]:
     """Seconds between two signs of life, a third of what systemd allows; ``None`` if it asks for none."""
-    allowed = os.environ.get("WATCHDOG_USEC", "")
-    return int(allowed) / 3e6 if allowed.isdigit() and int(allowed) > 0 else None
+    with contextlib.suppress(ValueError):
+        allowed = int(os.environ.get("WATCHDOG_USEC", ""))
+        return allowed / 3e6 if allowed > 0 else None
+    return None
 
 
 def log(priority: int, message: str) -> None:
-    """Write to standard error, each line with its priority where the journal reads it."""
+    """Write to standard error, each line with its priority where the journal reads it.
+
+    Lines are dropped where nobody reads them.
+    """
     prefix = f"<{priority}>" if "JOURNAL_STREAM" in os.environ else ""
-    sys.stderr.write("".join(f"{prefix}{line}\n" for line in message.splitlines()))
-    sys.stderr.flush()
+    for line in message.splitlines():
+        text = f"{prefix}{line}".encode("utf-8", "backslashreplace")[:LONGEST_LINE].decode("utf-8", "ignore")
+        # A reader that is gone, or a stream that is closed or missing.
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            if _is_writable():
+                sys.stderr.write(text + "\n")
+                sys.stderr.flush()
+
+
+def _is_writable() -> bool:
+    """Whether a line can be written without waiting for the reader."""
+    try:
+        return bool(select.select([], [sys.stderr.fileno()], [], 0)[1])
+    except (OSError, ValueError):
+        return True  # not a file of the system

@@ -1,0 +1,226 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Check all options of the role before it changes anything: python3 -c … <GIVEN
+
+GIVEN is JSON in base64: the ``program`` that is going to be installed (texts by path), whose own check of a
+configuration counts, the ``options`` and the ``hooks`` as Ansible has them, and the ``sources`` that hooks name (their
+contents in base64 by name, empty if there is none). Prints, as JSON, the ``config`` that the program is given, and the
+``hooks`` by phase and name with their contents in base64.
+
+Numbers and flags come as texts from ``-e name=value`` and from surveys, so options are converted. What a hook contains
+is never in a message: it may hold a secret.
+"""
+
+import base64
+import json
+import os
+import shlex
+import sys
+import tempfile
+from typing import Any, Callable, Dict, List, Tuple
+
+NUMBERS = ("interval", "hook_timeout", "margin")
+FLAGS = ("dry_run",)
+EMPTY_IS_NULL = ("vm_name", "metrics_directory")
+WHOLE_NUMBERS = ("min_duration", "max_duration", "max_resources")
+WORDS = ("event_types", "event_sources", "event_statuses")
+PROGRAMS = ("content", "src", "command")
+KEYS = ("name", "phase", *PROGRAMS)
+
+TEXTS_OF_FLAGS = {
+    **dict.fromkeys(("yes", "true", "on", "y", "t", "1"), True),
+    **dict.fromkeys(("no", "false", "off", "n", "f", "0"), False),
+}
+
+Hooks = Dict[str, Dict[str, str]]
+
+
+class WrongOption(ValueError):
+    """A value that the role cannot use; the message says what it is, what was expected, and what to do."""
+
+
+def convert(value: Any, to: Callable[[str], Any]) -> Any:
+    """A text as what it stands for; one that stands for nothing of the kind is left for the check to refuse."""
+    if not isinstance(value, str):
+        return value
+    try:
+        return to(value.strip())
+    except (ValueError, KeyError):
+        return value
+
+
+def to_flag(text: str) -> bool:
+    """What Ansible takes for true and false."""
+    return TEXTS_OF_FLAGS[text.lower()]
+
+
+def convert_options(options: Dict[str, Any]) -> Dict[str, Any]:
+    """The options of the role as the keys of its configuration."""
+    converted = dict(options)
+    for key in NUMBERS:
+        converted[key] = convert(options.get(key), float)
+    for key in FLAGS:
+        value = options.get(key)
+        converted[key] = convert(str(value) if isinstance(value, int) else value, to_flag)
+    for key in EMPTY_IS_NULL:
+        converted[key] = options.get(key) or None
+    rules = options.get("rules")
+    if isinstance(rules, list):
+        converted["rules"] = [_convert_rule(rule) if isinstance(rule, dict) else rule for rule in rules]
+    return converted
+
+
+def _convert_rule(rule: Dict[str, Any]) -> Dict[str, Any]:
+    converted = dict(rule)
+    for key in WHOLE_NUMBERS:
+        if key in rule:
+            converted[key] = convert(rule[key], int)
+    for key in WORDS:
+        if key in rule:
+            converted[key] = convert(rule[key], lambda text: [word.strip() for word in text.split(",")])
+    return converted
+
+
+def read_hooks(hooks: Any, sources: Dict[str, str]) -> Hooks:
+    """The contents of the hooks, by phase and name, in base64.
+
+    :raises WrongOption: the first mistake.
+    """
+    if not isinstance(hooks, list):
+        raise WrongOption(f"poller_hooks is {_kind(hooks)}, expected a list of dictionaries: give it to -e as JSON")
+    found: Hooks = {}
+    for index, hook in enumerate(hooks):
+        phase, name, content = _read_hook(f"poller_hooks[{index}]", hook, sources)
+        if name in found.setdefault(phase, {}):
+            raise WrongOption(
+                f'poller_hooks[{index}]: "{name}" of {phase} is in the list already, expected each name once in a '
+                f"phase: rename or remove one of them"
+            )
+        found[phase][name] = base64.b64encode(content).decode()
+    return found
+
+
+def _read_hook(place: str, hook: Any, sources: Dict[str, str]) -> Tuple[str, str, bytes]:
+    from _scheduled_events.runs import PHASES
+    from scheduled_events_poller.config import is_hook_name
+
+    if not isinstance(hook, dict):
+        raise WrongOption(f"{place} is {_kind(hook)}, expected a dictionary with name, phase and a program: correct it")
+    for key in hook:
+        if key not in KEYS:
+            raise WrongOption(f"{place}: {_show(key)} is not a key of a hook, expected {', '.join(KEYS)}: correct it")
+    name = str(hook["name"]) if type(hook.get("name")) is int else hook.get("name")
+    if not is_hook_name(name):
+        raise WrongOption(
+            f"{place}: name is {_show(name)}, expected at most 200 letters, digits, "
+            f'".", "_" and "-", with a letter or digit first: rename it'
+        )
+    phase = hook.get("phase")
+    if phase not in PHASES:
+        raise WrongOption(f"{place} ({name}): phase is {_show(phase)}, expected one of {', '.join(PHASES)}: correct it")
+    place = f"{place} ({name} of {phase})"
+    given = [key for key in PROGRAMS if hook.get(key) not in (None, "", [])]
+    if len(given) != 1:
+        raise WrongOption(
+            f"{place} has {' and '.join(given) or 'no program'}, expected exactly one of {', '.join(PROGRAMS)}: "
+            f"{'remove the others' if given else 'add one'}"
+        )
+    reader = {"content": _of_content, "src": _of_source, "command": _of_command}[given[0]]
+    return str(phase), str(name), reader(place, hook[given[0]], sources)
+
+
+def _of_content(place: str, text: Any, _sources: Dict[str, str]) -> bytes:
+    if not isinstance(text, str) or not text.startswith("#!"):
+        raise WrongOption(f"{place}: content is no script, expected a first line such as #!/bin/sh: add it")
+    try:
+        return _check_script(place, text.encode("utf-8"))
+    except UnicodeEncodeError:
+        raise WrongOption(f"{place}: content cannot be written as UTF-8: correct it, or give a file as src") from None
+
+
+def _of_source(place: str, name: Any, sources: Dict[str, str]) -> bytes:
+    content = base64.b64decode(sources.get(name, "")) if isinstance(name, str) else b""
+    if not content:
+        raise WrongOption(
+            f"{place}: src {_show(name)} cannot be read, or is empty, expected a file on the controller, beside the "
+            f"playbook or in its directory files: correct the path"
+        )
+    return _check_script(place, content)
+
+
+def _of_command(place: str, words: Any, _sources: Dict[str, str]) -> bytes:
+    if not isinstance(words, list):
+        raise WrongOption(
+            f"{place}: command is {_kind(words)}, expected a list: write the program and each argument as an item"
+        )
+    for index, word in enumerate(words):
+        if isinstance(word, bool) or not isinstance(word, (str, int, float)):
+            raise WrongOption(f"{place}: command[{index}] is {_kind(word)}, expected a text: put it into quotes")
+        if "\0" in str(word):
+            raise WrongOption(f"{place}: command[{index}] has a NUL, which no argument can have: remove it")
+    if not str(words[0]):
+        raise WrongOption(f"{place}: command[0] is empty, expected a program on the host: name one")
+    line = " ".join(shlex.quote(str(word)) for word in words)
+    try:
+        return f"#!/bin/sh\nexec {line}\n".encode()
+    except UnicodeEncodeError:
+        raise WrongOption(f"{place}: command cannot be written as UTF-8: correct it") from None
+
+
+def _check_script(place: str, content: bytes) -> bytes:
+    if content.startswith(b"#!") and content.split(b"\n", 1)[0].endswith(b"\r"):
+        raise WrongOption(f"{place}: its lines end as on Windows, expected line feeds alone: convert it with dos2unix")
+    return content
+
+
+def _kind(value: Any) -> str:
+    kinds = {str: "a text", dict: "a dictionary", list: "a list", bool: "true or false", type(None): "empty"}
+    return kinds.get(type(value), "a number")
+
+
+def _show(value: Any) -> str:
+    return json.dumps(value, default=str)[:200]
+
+
+def check(given: Dict[str, Any]) -> Dict[str, Any]:
+    """What the program is given.
+
+    :raises WrongOption: the first mistake.
+    """
+    from _scheduled_events.runs import PHASES
+    from scheduled_events_poller.config import ConfigError, parse
+
+    hooks = read_hooks(given["hooks"], given["sources"])
+    names: Dict[str, List[str]] = {phase: sorted(hooks.get(phase, {})) for phase in PHASES}
+    config = {**convert_options(given["options"]), "hooks": names}
+    try:
+        parse(config)
+    except ConfigError as error:
+        raise WrongOption(f"poller_{error}") from error
+    return {"config": config, "hooks": hooks}
+
+
+def main() -> int:
+    """The command line."""
+    given = json.loads(base64.b64decode(sys.stdin.read()))
+    with tempfile.TemporaryDirectory() as directory:
+        for name, text in given["program"].items():
+            path = os.path.join(directory, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, "w", encoding="utf-8") as file:
+                file.write(text)
+        sys.path.insert(0, directory)
+        sys.dont_write_bytecode = True
+        try:
+            checked = check(given)
+        except WrongOption as error:
+            sys.stderr.write(f"{error}\n".encode("ascii", "backslashreplace").decode())
+            return 1
+    sys.stdout.write(json.dumps(checked))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,179 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A small metadata service on loopback, and the polling unit as a process."""
+
+import contextlib
+import http.server
+import json
+import os
+import socket
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+
+ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..", ".."))
+COMMAND = os.path.join(ROOT, "roles", "poller", "files", "scheduled-events")
+ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+OTHER_ID = "D8172CBD-B0ED-4624-C35C-BB6024B27234"
+GIVE_UP = 30.0
+EXECUTABLE = 0o755
+
+
+def until(condition, what):
+    give_up_at = time.monotonic() + GIVE_UP
+    while not condition():
+        assert time.monotonic() < give_up_at, what + " did not come about"
+        time.sleep(0.01)
+
+
+class Imds:
+    """A service of one VM: ``events`` is what it announces, ``posts`` what it was sent."""
+
+    def __init__(self):
+        self.events, self.posts, self.connections, self.polls = [], [], set(), 0
+        self.status, self.post_status, self.hanging = 200, 200, threading.Event()
+        self.hang_next, self.hang_on_new_connection, self.release = False, False, threading.Event()
+        imds = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+            disable_nagle_algorithm = True
+
+            def log_message(self, *_arguments):
+                pass
+
+            def do_GET(self):
+                if self.path.startswith("/metadata/instance/"):
+                    self.answer(200, b"vm1")
+                    return
+                imds.polls += 1
+                new_one = imds.hang_on_new_connection and self.client_address not in imds.connections
+                imds.connections.add(self.client_address)
+                if imds.hang_next or new_one:
+                    imds.hang_next = imds.hang_on_new_connection = False
+                    imds.hanging.set()
+                    imds.release.wait(GIVE_UP)
+                document = {"DocumentIncarnation": len(imds.events), "Events": imds.events}
+                self.answer(imds.status, json.dumps(document).encode())
+
+            def do_POST(self):
+                imds.posts.append(json.loads(self.rfile.read(int(self.headers["Content-Length"])).decode()))
+                self.answer(imds.post_status, b"")
+
+            def answer(self, status, body):
+                with contextlib.suppress(OSError):
+                    self.send_response(status)
+                    self.send_header("Content-Length", str(len(body)))
+                    self.end_headers()
+                    self.wfile.write(body)
+
+        class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+            daemon_threads = True
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def announce(self, *ids, **changes):
+        event = {"EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
+        self.events = [dict(event, EventId=event_id, **changes) for event_id in ids or [ID]]
+
+    def acknowledged(self):
+        """The ids of each request to acknowledge."""
+        return [[each["EventId"] for each in post["StartRequests"]] for post in self.posts]
+
+    def stop(self):
+        self.release.set()
+        self.server.shutdown()
+        self.server.server_close()
+
+
+class Unit:
+    """The polling unit as a process, its files in one directory."""
+
+    def __init__(self, directory, url):
+        self.directory = directory
+        self.process = None
+        self.settings = {"endpoint": url, "interval": 0.25}
+        self.arguments = [
+            sys.executable,
+            COMMAND,
+            f"--config={self.path('poller.json')}",
+            f"--state-file={self.path('state.json')}",
+            f"--runtime-directory={self.path('run')}",
+            f"--hooks-directory={self.path('hooks')}",
+            f"--hooks-runtime-directory={self.path('root')}",
+        ]
+        os.mkdir(self.path("root"))
+        self.notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notified.bind(self.path("systemd"))
+        self.notified.settimeout(GIVE_UP)
+
+    def path(self, name):
+        return os.path.join(str(self.directory), name)
+
+    def configure(self, **changes):
+        self.settings.update(changes)
+        with open(self.path("poller.json"), "w") as file:
+            json.dump(self.settings, file)
+
+    def add_hook(self, phase, script):
+        directory = os.path.join(self.path("hooks"), phase + ".d")
+        os.makedirs(directory, exist_ok=True)
+        path = os.path.join(directory, "10-hook")
+        with open(path, "w") as file:
+            file.write("#!/bin/sh\n" + script + "\n")
+        os.chmod(path, EXECUTABLE)
+
+    def start(self):
+        if not os.path.exists(self.path("poller.json")):
+            self.configure()
+        environment = dict(
+            os.environ, NOTIFY_SOCKET=self.path("systemd"), PYTHONPATH=os.path.join(ROOT, "tests", "guard")
+        )
+        with open(self.path("log"), "ab") as log:
+            self.process = subprocess.Popen(
+                [*self.arguments, "run", "--spawn-hooks"], stdout=log, stderr=log, env=environment
+            )
+        self.await_notification("READY=1")
+
+    def await_notification(self, wanted):
+        while True:
+            message = self.notified.recv(4096).decode()
+            if wanted in message:
+                return message
+
+    def stop(self):
+        if self.process and self.process.poll() is None:
+            self.process.terminate()
+            self.process.wait(GIVE_UP)
+        self.notified.close()
+
+    def restart(self):
+        self.process.terminate()
+        self.process.wait(GIVE_UP)
+        self.start()
+
+    def ran(self):
+        with contextlib.suppress(FileNotFoundError), open(self.path("ran")) as file:
+            return file.read()
+        return ""
+
+    def log(self):
+        with open(self.path("log")) as file:
+            return file.read()
+
+    def command(self, *arguments):
+        ended = subprocess.run(
+            [*self.arguments, *arguments],
+            check=False,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            universal_newlines=True,
+        )
+        assert "Traceback" not in ended.stderr
+        return ended.returncode, ended.stdout, ended.stderr

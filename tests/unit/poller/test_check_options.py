@@ -1,0 +1,214 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The check of the role's options before it changes anything: what is converted, and what is refused in which words."""
+
+import base64
+import json
+import pathlib
+import re
+import subprocess
+import sys
+
+import check_options
+import pytest
+from scheduled_events_poller import config
+
+FILES = pathlib.Path(check_options.__file__).parent
+LIBRARY = FILES.parents[2] / "plugins" / "module_utils" / "_scheduled_events"
+OPTIONS = {
+    "endpoint": "http://127.0.0.1:8080",
+    "api_version": "2020-07-01",
+    "vm_name": "",
+    "interval": 1.0,
+    "rules": [],
+    "hook_timeout": 600.0,
+    "margin": 10.0,
+    "on_failure": "hold",
+    "approve": "alone",
+    "dry_run": False,
+    "metrics_directory": "",
+}
+DRAIN = {"name": "10-drain", "phase": "prepare", "content": "#!/bin/sh\nexit 0\n"}
+SECRET = "s3cr3t"
+
+
+def check(hooks=(), sources=None, **options):
+    return check_options.check({"hooks": list(hooks), "sources": sources or {}, "options": {**OPTIONS, **options}})
+
+
+def content_of(hook, sources=None):
+    (hooks,) = check([hook], sources)["hooks"].values()
+    (content,) = hooks.values()
+    return base64.b64decode(content)
+
+
+def test_the_configuration_names_the_hooks_of_each_phase():
+    hooks = [
+        {**DRAIN, "name": name, "phase": phase} for name, phase in [("b", "prepare"), ("a", "prepare"), ("c", "failed")]
+    ]
+    assert check(hooks)["config"]["hooks"] == {"prepare": ["a", "b"], "started": [], "recover": [], "failed": ["c"]}
+
+
+def test_every_option_of_the_configuration_is_one_of_the_role():
+    yaml = pytest.importorskip("yaml")
+    specs = yaml.safe_load((FILES.parent / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"][
+        "options"
+    ]
+    assert {f"poller_{key}" for key in config.Settings._fields} <= set(specs)
+    assert set(check()["config"]) == set(config.Settings._fields)
+
+
+def test_texts_as_surveys_send_them_are_converted():
+    rules = [{"action": "approve", "event_types": "Freeze, Reboot", "max_duration": "8", "min_duration": 0}]
+    converted = check(interval="2", hook_timeout=" 60 ", margin="0.5", dry_run="Yes", rules=rules)["config"]
+    assert (converted["interval"], converted["hook_timeout"], converted["margin"]) == (2.0, 60.0, 0.5)
+    assert converted["dry_run"] is True
+    assert converted["rules"] == [
+        {"action": "approve", "event_types": ["Freeze", "Reboot"], "max_duration": 8, "min_duration": 0}
+    ]
+
+
+@pytest.mark.parametrize(("value", "meant"), [(0, False), (1, True), ("false", False), ("on", True), (False, False)])
+def test_a_flag_is_what_ansible_takes_it_for(value, meant):
+    assert check(dry_run=value)["config"]["dry_run"] is meant
+
+
+def test_an_empty_name_and_directory_are_none():
+    converted = check()["config"]
+    assert (converted["vm_name"], converted["metrics_directory"]) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"interval": "soon"}, 'poller_interval: expected seconds from 0.25 to 5, not "soon"'),
+        ({"margin": "nan"}, "poller_margin: expected seconds from 0 to 86400, not NaN"),
+        ({"hook_timeout": "inf"}, "poller_hook_timeout: expected seconds from 1 to 604800, not Infinity"),
+        ({"dry_run": "maybe"}, 'poller_dry_run: expected true or false, not "maybe"'),
+        ({"dry_run": 2}, 'poller_dry_run: expected true or false, not "2"'),
+        ({"rules": '[{"action": "hold"}]'}, "poller_rules: a list of rules"),
+        ({"rules": [{"action": "hold", "max_duration": "x"}]}, "poller_rules[0].max_duration"),
+        ({"rules": [{"action": "hold", "event_types": ["Rebot"]}]}, "poller_rules[0].event_types"),
+        ({"rules": ["hold"]}, "poller_rules[0]"),
+        ({"endpoint": "ftp://x"}, "poller_endpoint: "),
+        ({"metrics_directory": "relative"}, "poller_metrics_directory: expected the absolute path"),
+    ],
+)
+def test_a_wrong_option_is_refused_by_its_name(options, message):
+    with pytest.raises(check_options.WrongOption, match=re.escape(message)):
+        check(**options)
+
+
+def test_a_command_is_quoted_for_the_shell():
+    words = ["/bin/echo", "$HOME `id`", "it's", 15, ""]
+    content = content_of({"name": "a", "phase": "prepare", "command": words})
+    assert content == b"#!/bin/sh\nexec /bin/echo '$HOME `id`' 'it'\"'\"'s' 15 ''\n"
+
+
+def test_a_source_is_taken_as_it_is():
+    program = b"\x7fELF\xff\0\r\n"
+    sources = {"drain": base64.b64encode(program).decode()}
+    assert content_of({"name": "a", "phase": "prepare", "src": "drain"}, sources) == program
+
+
+def test_keys_that_are_empty_are_as_good_as_absent():
+    assert content_of({**DRAIN, "src": None, "command": []}) == DRAIN["content"].encode()
+
+
+def test_a_name_may_be_a_number():
+    assert check([{**DRAIN, "name": 10}])["config"]["hooks"]["prepare"] == ["10"]
+
+
+@pytest.mark.parametrize(
+    ("hooks", "message"),
+    [
+        ("[]", "poller_hooks is a text, expected a list of dictionaries: give it to -e as JSON"),
+        (None, "poller_hooks is empty, expected a list"),
+        ({}, "poller_hooks is a dictionary, expected a list"),
+        (["10-drain"], "poller_hooks[0] is a text, expected a dictionary"),
+        (
+            [{**DRAIN, "phase": "prepair"}],
+            '(10-drain): phase is "prepair", expected one of prepare, started, recover, failed',
+        ),
+        ([{**DRAIN, "phase": ["prepare"]}], '(10-drain): phase is ["prepare"], expected one of'),
+        ([{"name": "a", "content": "#!x"}], "(a): phase is null, expected one of"),
+        ([{**DRAIN, "mode": "0755"}], 'poller_hooks[0]: "mode" is not a key of a hook, expected name, phase, content'),
+        ([{**DRAIN, "name": "10 drain"}], 'poller_hooks[0]: name is "10 drain", expected at most 200 letters'),
+        ([{**DRAIN, "name": "10-drain\n"}], "poller_hooks[0]: name is"),
+        ([{**DRAIN, "name": "../x"}], "poller_hooks[0]: name is"),
+        ([{**DRAIN, "name": ".x"}], "poller_hooks[0]: name is"),
+        ([{**DRAIN, "name": "x" * 300}], "poller_hooks[0]: name is"),
+        ([{"phase": "prepare", "content": "#!x"}], "poller_hooks[0]: name is null"),
+        (
+            [{**DRAIN, "content": None}],
+            "(10-drain of prepare) has no program, expected exactly one of content, src, command",
+        ),
+        ([{**DRAIN, "src": "x"}], "(10-drain of prepare) has content and src, expected exactly one"),
+        ([{**DRAIN, "content": "exit 0"}], "content is no script, expected a first line such as #!/bin/sh: add it"),
+        ([{**DRAIN, "content": ["#!/bin/sh"]}], "content is no script"),
+        ([{**DRAIN, "content": "#!/bin/sh\r\nexit 0\r\n"}], "its lines end as on Windows"),
+        ([{**DRAIN, "content": "#!/bin/sh \ud800"}], "content cannot be written as UTF-8"),
+        ([{"name": "a", "phase": "failed", "src": "gone"}], 'src "gone" cannot be read, or is empty, expected a file'),
+        ([{"name": "a", "phase": "failed", "src": 5}], "src 5 cannot be read"),
+        ([{"name": "a", "phase": "failed", "command": "rm -f x"}], "command is a text, expected a list"),
+        ([{"name": "a", "phase": "failed", "command": ["a", True]}], "command[1] is true or false, expected a text"),
+        ([{"name": "a", "phase": "failed", "command": ["a", ["b"]]}], "command[1] is a list, expected a text"),
+        ([{"name": "a", "phase": "failed", "command": ["a", "\0"]}], "command[1] has a NUL"),
+        ([{"name": "a", "phase": "failed", "command": [""]}], "command[0] is empty"),
+        ([DRAIN, {**DRAIN, "phase": "failed"}, DRAIN], 'poller_hooks[2]: "10-drain" of prepare is in the list already'),
+    ],
+)
+def test_a_wrong_hook_is_refused_by_its_place(hooks, message):
+    with pytest.raises(check_options.WrongOption, match=re.escape(message)):
+        check_options.check({"hooks": hooks, "sources": {"gone": ""}, "options": OPTIONS})
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        {"name": "a", "phase": "prepare", "content": f"exit {SECRET}"},
+        {"name": "a", "phase": "prepair", "content": f"#!/bin/sh {SECRET}"},
+        {"name": "a", "phase": "prepare", "command": f"true {SECRET}"},
+        {"name": "a", "phase": "prepare", "command": ["true", [SECRET]]},
+        {"name": "a", "phase": "prepare", "content": f"#!/bin/sh\r\n{SECRET}"},
+    ],
+)
+def test_no_message_has_the_content_of_a_hook(hook):
+    with pytest.raises(check_options.WrongOption) as caught:
+        check([hook])
+    assert SECRET not in str(caught.value)
+
+
+def run(hooks, **options):
+    """Run it as the role does, with the program that the role sends."""
+    paths = [*FILES.glob("scheduled_events_poller/*.py"), *LIBRARY.glob("*.py")]
+    given = {
+        "program": {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in paths},
+        "options": {**OPTIONS, **options},
+        "hooks": hooks,
+        "sources": {},
+    }
+    return subprocess.run(
+        [sys.executable, "-IS", "-c", (FILES / "check_options.py").read_text(encoding="utf-8")],
+        check=False,
+        input=base64.b64encode(json.dumps(given).encode()),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def test_the_program_checks_with_the_release_that_it_is_given():
+    done = run([DRAIN], interval="2")
+    assert (done.returncode, done.stderr) == (0, b"")
+    checked = json.loads(done.stdout.decode())
+    assert config.parse(checked["config"]).interval == 2
+    assert list(checked["hooks"]) == ["prepare"]
+
+
+def test_the_program_fails_with_one_line():
+    done = run([{**DRAIN, "phase": "pr\ud800"}])
+    assert (done.returncode, done.stdout) == (1, b"")
+    (line,) = done.stderr.decode().splitlines()
+    assert line.startswith('poller_hooks[0] (10-drain): phase is "pr\\ud800", expected one of prepare, started')
