@@ -122,10 +122,12 @@ class Gate:
                 return _shut(decision)
 
     def _say_once(self, decision: Decision, said: str) -> str:
-        text = self._text(decision)
-        if text != said and not (said and decision.only_settling):
-            _say(text)
-        return text
+        """Say what the batch waits for, unless that was ``said`` before and only seconds have passed."""
+        waits_for = [*decision.waits_for[:-1], "the settling time"] if decision.settle_left else decision.waits_for
+        essence = "; ".join(waits_for)
+        if essence != said:
+            _say(self._text(decision))
+        return essence
 
     def _pause(self, decision: Decision, arrived: float, marked: list[str]) -> None:
         """Sleep until the next look.

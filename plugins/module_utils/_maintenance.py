@@ -203,9 +203,7 @@ class Host:
         try:
             if not os.path.isdir(self._directory):
                 os.makedirs(self._directory, exist_ok=True)
-                os.chmod(
-                    self._directory, NEW_DIRECTORY_MODE
-                )  # one that was there keeps its mode: others write to it, too
+                os.chmod(self._directory, NEW_DIRECTORY_MODE)  # that of one that was there may be another's wish
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise MaintenanceError(f"{path} cannot be opened: {error}. Become root, or free the disk") from None

@@ -10,7 +10,8 @@ version_added: 0.1.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Reads in one run all that the gate of the role P(maintops.scheduled_events.rolling_maintenance#role) has to know of
-    a host. These are the events that it sees, whether it is drained, whether it is under maintenance, and what was done.
+    a host. These are the events that it sees, whether it is drained, whether it is under maintenance, and what was
+    done.
   - With O(owner) it marks the host as under maintenance first, unless somebody else has. So of two gates, and of the
     gate and the role P(maintops.scheduled_events.respond#role), one always sees the other.
   - An event source that cannot be read is no failure; see RV(problem).
