@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 import typing as t
@@ -57,9 +58,12 @@ FLAG = ("load_balancer_probe_flag", "/etc/scheduled-events/drained")
 TASKS_FILES = ("maintenance_tasks", "maintenance_reboot_tasks", "maintenance_health_tasks")
 REBOOT = "maintenance_reboot"
 
-LOOK_TIMEOUT = 120.0  # seconds; a fleet whose hosts hang is looked at again
-ASKING_LEASE = 180.0  # seconds that the mark of a gate lasts, longer than a look
-SLICE = 60.0  # seconds after which what a balancer says is read again
+LOOK_TIMEOUT, HOST_TIMEOUT = (
+    60.0,
+    20.0,
+)  # seconds for a look at hosts that hang: at least, and for each that a fork asks
+LEASE_MARGIN = 60.0  # seconds that the mark of a gate lasts longer than a look can
+RETURNS = 40  # how often at most the role reads the balancer again; it does so by inclusion, which has a limit
 
 
 class Gate:
@@ -87,6 +91,7 @@ class Gate:
         self._run: Run = this_run(directory, self._controller)
         self._store = Store(directory)
         self._play = str(action._task.get_play()._uuid)
+        self._forks = max(1, int(task_vars.get("ansible_forks") or 5))
         self._dead: list[str] = []
         self._names: dict[str, str] = {}
 
@@ -117,7 +122,7 @@ class Gate:
                 self._note_responded(due)
                 return {**_shut(decision), "respond": list(decision.own)}
             self._pause(decision, arrived, marked)
-            if reads_balancer and time.monotonic() - began >= SLICE:
+            if reads_balancer and time.monotonic() - began >= max(60.0, self._arguments["timeout"] / RETURNS):
                 self._withdraw(marked)
                 return _shut(decision)
 
@@ -223,15 +228,20 @@ class Gate:
         return names
 
     def _look(self) -> dict[str, Result]:
-        answers = self._ask_all(self._everyone, self._survey_one)
+        answers = self._survey()
         dead = _dead(answers, self._run)
         if dead and not self._simulate:  # a run of this controller was killed: its marks are to be taken over
             self._dead = sorted(set(dead.values()))
-            answers = self._ask_all(self._everyone, self._survey_one)
+            answers = self._survey()
             dead = _dead(answers, self._run)
         for host in dead:
             answers[host]["mark"]["live"] = False
         return answers
+
+    def _survey(self) -> dict[str, Result]:
+        """Mark the own hosts, then look at the others: so of two gates at least one sees the marks of the other."""
+        others = [host for host in self._everyone if host not in self._own]
+        return {**self._ask_all(self._own, self._survey_one), **self._ask_all(others, self._survey_one)}
 
     def _survey_one(self, host: FleetHost) -> Result:
         options: dict[str, t.Any] = {
@@ -241,7 +251,7 @@ class Gate:
         }
         if host.name in self._own and not self._simulate:
             owner = f"{self._run.name}/{host.name}"
-            options.update(owner=owner, by=self._run.by(), lease=ASKING_LEASE, dead=self._dead)
+            options.update(owner=owner, by=self._run.by(), lease=self._lease(), dead=self._dead)
         return host.run(f"{COLLECTION}.maintenance_survey", options)
 
     def _withdraw(self, hosts: list[str]) -> None:
@@ -270,13 +280,20 @@ class Gate:
                 prefix = f"{name} cannot be reached"
                 return {"problem": str(error).removeprefix(f"{name}: "), "unreachable": str(error).startswith(prefix)}
 
-        forks = int(self._task_vars.get("ansible_forks") or 5)
-        answers = ask_all(hosts, ask_one, forks=forks, timeout=LOOK_TIMEOUT)
+        answers = ask_all(hosts, ask_one, forks=self._forks, timeout=self._timeout(len(hosts)))
         found = {host: answer["ansible_facts"] for host, answer in answers.items() if answer.get("ansible_facts")}
         if found:
             with self._store.open() as store:
                 store.setdefault("facts", {}).update(found)
         return answers
+
+    def _timeout(self, hosts: int) -> float:
+        return LOOK_TIMEOUT + HOST_TIMEOUT * math.ceil(hosts / self._forks)
+
+    def _lease(self) -> float:
+        """A mark must not run out before the look is over that it was made for."""
+        others = len(self._everyone) - len(self._own)
+        return self._timeout(len(self._own)) + self._timeout(others) + LEASE_MARGIN
 
     def _decide(self, answers: dict[str, Result]) -> Decision:
         seen = [self._seen(host, answers[host]) for host in self._everyone]

@@ -3,15 +3,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """A connection to this machine where the module named by MEETS_BEFORE runs only once MEETS_NUMBER connections are about
-to run it at the same time. Each leaves a file in the directory MEETS_IN."""
+to run it at the same time. Each leaves a file with its number in the directory MEETS_IN."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import pathlib
-import tempfile
 import time
 
+from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.connection.local import Connection as LocalConnection
 
 DOCUMENTATION = """
@@ -21,7 +22,7 @@ description: [meets others]
 author: The maintops.scheduled_events authors
 options: {}
 """
-LIMIT = 60.0  # seconds; only so that a test that fails ends
+LIMIT = 90.0  # seconds; only so that a test that fails ends
 
 
 class Connection(LocalConnection):
@@ -30,9 +31,20 @@ class Connection(LocalConnection):
 
     def exec_command(self, cmd, in_data=None, sudoable=True):
         if f"AnsiballZ_{os.environ['MEETS_BEFORE']}" in str(cmd) and "chmod" not in str(cmd):
-            directory = pathlib.Path(os.environ["MEETS_IN"])
-            tempfile.mkstemp(dir=directory)
-            give_up_at = time.monotonic() + LIMIT
-            while len(list(directory.iterdir())) % int(os.environ["MEETS_NUMBER"]) and time.monotonic() < give_up_at:
-                time.sleep(0.05)
+            self._meet(pathlib.Path(os.environ["MEETS_IN"]), int(os.environ["MEETS_NUMBER"]))
         return super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
+
+    @staticmethod
+    def _meet(directory, number):
+        for own in itertools.count(1):
+            try:
+                (directory / str(own)).touch(exist_ok=False)
+                break
+            except FileExistsError:
+                continue
+        last = -(-own // number) * number  # of those that are to be here at the same time
+        give_up_at = time.monotonic() + LIMIT
+        while not (directory / str(last)).exists():
+            if time.monotonic() >= give_up_at:
+                raise AnsibleConnectionFailure(f"connection {last} did not come while {own} waited for it")
+            time.sleep(0.05)
