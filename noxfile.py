@@ -16,7 +16,7 @@ import nox
 
 ROOT = pathlib.Path(__file__).parent
 REPORTS = ROOT / ".nox" / "reports"
-TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/module_utils", "tests/unit/poller"]
+TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/load_balancer", "tests/unit/module_utils", "tests/unit/poller"]
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
@@ -146,7 +146,7 @@ def emulator(session: nox.Session) -> None:
 @nox.session
 def integration(session: nox.Session) -> None:
     """Playbooks against the emulator, with the collection as a user installs it."""
-    session.run("scripts/install-commands", "haproxy", "socat", external=True)
+    session.run("scripts/install-commands", "haproxy", external=True)
     install(session, "integration")
     run_pytest(
         session,
