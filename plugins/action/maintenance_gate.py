@@ -62,6 +62,7 @@ LOOK_TIMEOUT, HOST_TIMEOUT = (
     60.0,
     20.0,
 )  # seconds for a look at hosts that hang: at least, and for each that a fork asks
+READ_TIMEOUT = 20.0  # seconds for the events of one host; the next look comes soon enough
 LEASE_MARGIN = 60.0  # seconds that the mark of a gate lasts longer than a look can
 RETURNS = 40  # how often at most the role reads the balancer again; it does so by inclusion, which has a limit
 
@@ -248,11 +249,13 @@ class Gate:
             "directory": host.variables.get(*DIRECTORY),
             "endpoint": host.variables.get(*ENDPOINT),
             "flag": host.variables.get(*FLAG),
+            "request_timeout": READ_TIMEOUT,
+            "retry_for": READ_TIMEOUT,
         }
         if host.name in self._own and not self._simulate:
             owner = f"{self._run.name}/{host.name}"
             options.update(owner=owner, by=self._run.by(), lease=self._lease(), dead=self._dead)
-        return host.run(f"{COLLECTION}.maintenance_survey", options)
+        return host.run(f"{COLLECTION}.maintenance_survey", options, within=LOOK_TIMEOUT)
 
     def _withdraw(self, hosts: list[str]) -> None:
         """Take the marks away, so that events are responded to at once. One that reboots just now keeps it until the
@@ -260,7 +263,7 @@ class Gate:
 
         def take_away(host: FleetHost) -> Result:
             options = {"directory": host.variables.get(*DIRECTORY), "owner": f"{self._run.name}/{host.name}"}
-            return host.run(f"{COLLECTION}.maintenance_mark", {"state": "absent", **options})
+            return host.run(f"{COLLECTION}.maintenance_mark", {"state": "absent", **options}, within=LOOK_TIMEOUT)
 
         if hosts:
             self._ask_all(hosts, take_away)
