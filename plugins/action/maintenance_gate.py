@@ -58,10 +58,8 @@ FLAG = ("load_balancer_probe_flag", "/etc/scheduled-events/drained")
 TASKS_FILES = ("maintenance_tasks", "maintenance_reboot_tasks", "maintenance_health_tasks")
 REBOOT = "maintenance_reboot"
 
-LOOK_TIMEOUT, HOST_TIMEOUT = (
-    60.0,
-    20.0,
-)  # seconds for a look at hosts that hang: at least, and for each that a fork asks
+LOOK_TIMEOUT = 60.0  # seconds for one host
+HOST_TIMEOUT = 20.0  # seconds more for a look at several, for each that a fork asks
 READ_TIMEOUT = 20.0  # seconds for the events of one host; the next look comes soon enough
 LEASE_MARGIN = 60.0  # seconds that the mark of a gate lasts longer than a look can
 RETURNS = 40  # how often at most the role reads the balancer again; it does so by inclusion, which has a limit
@@ -70,7 +68,6 @@ RETURNS = 40  # how often at most the role reads the balancer again; it does so 
 class Gate:
     """The gate of one batch.
 
-    :param batch: of the play.
     :param own: the hosts of the batch for which this process decides: all, or the one that it runs for.
     """
 
@@ -159,7 +156,7 @@ class Gate:
     def _arrive(self) -> tuple[float, list[str]]:
         """When the batch came to the gate, and to which events it responded here.
 
-        :raises GateError: a host was lost before, or the batch is too large.
+        :raises GateError: it must not begin, or can never begin.
         """
         with self._store.open() as store:
             here = store.setdefault("gates", {}).get(self._key())
@@ -167,14 +164,7 @@ class Gate:
         if here:
             self._names = here["names"]
             return here["arrived"], here["responded"]
-        lost = lost_hosts(self._all, self._active, self._batch, progress)
-        if lost:
-            raise GateError(
-                f"{', '.join(lost)} failed or was lost, so no further host is taken down. It stays out of its load "
-                "balancer. Fix that, and run again: the hosts that are done are left out"
-            )
-        budget = budget_of(self._arguments["max_unavailable"], len(self._fleet))
-        refuse_too_large(self._batch, self._fleet, budget)
+        self._refuse(progress)
         self._names = self._check_tasks_files()
         now = time.monotonic()
         with self._store.open() as store:
@@ -182,6 +172,21 @@ class Gate:
             for host in self._own:
                 store.setdefault("progress", {}).setdefault(self._play, {})[host] = "gate"
         return now, []
+
+    def _refuse(self, progress: t.Mapping[str, str]) -> None:
+        lost = lost_hosts(self._all, self._active, self._batch, progress)
+        if lost:
+            raise GateError(
+                f"{', '.join(lost)} failed or was lost, so no further host is taken down. It stays out of its load "
+                "balancer. Fix that, and run again: the hosts that are done are left out"
+            )
+        unknown = [host for host in self._fleet if host not in self._task_vars["hostvars"]]
+        if unknown:
+            raise GateError(
+                f"maintenance_fleet names {', '.join(unknown)}, expected hosts of the inventory. Correct the name"
+            )
+        budget = budget_of(self._arguments["max_unavailable"], len(self._fleet))
+        refuse_too_large(self._batch, self._fleet, budget)
 
     def _leave(self, decision: Decision, marked: list[str]) -> Result:
         self._withdraw([host for host in marked if host not in decision.batch])

@@ -46,7 +46,10 @@ def is_dead(by: t.Mapping[str, t.Any], own: Run) -> bool:
     """Whether another run is certainly dead: it was on this machine, and its process is gone."""
     if not own.machine or by.get("machine") != own.machine or not by.get("started"):
         return False
-    return _started(int(by["pid"])) != by["started"]
+    try:
+        return _started(int(by["pid"])) != by["started"]
+    except (KeyError, ValueError, TypeError):
+        return False  # nothing that this version wrote
 
 
 class Store:

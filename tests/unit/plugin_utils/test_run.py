@@ -47,6 +47,7 @@ def test_of_a_run_elsewhere_nobody_can_tell(own, change):
 
 def test_of_a_run_that_is_not_known_nobody_can_tell(own):
     assert not is_dead({}, own)
+    assert not is_dead({**own.by(), "pid": "garbage"}, own)
 
 
 def test_without_proc_nobody_can_tell(own):
