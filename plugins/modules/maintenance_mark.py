@@ -67,6 +67,7 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
+# Nothing beyond what every module returns
 """
 
 from ansible.module_utils.basic import AnsibleModule
