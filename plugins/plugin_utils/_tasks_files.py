@@ -58,7 +58,8 @@ class TasksFiles:
                 tasks or [], play=action._task.get_play(), variable_manager=self._manager, loader=action._loader
             )
         except AnsibleError as error:
-            raise TasksFileError(f"{variable} is {name}, which Ansible cannot load: {error}. Fix the file") from error
+            reason = str(error).strip().rstrip(".")
+            raise TasksFileError(f"{variable} is {name}, which Ansible cannot load: {reason}. Fix the file") from error
         return f"{path.name}:{hashlib.sha256(content).hexdigest()}"
 
 
