@@ -105,7 +105,7 @@ elapsed:
 incarnation:
   description:
     - Incarnation of the last document that could be read.
-    - A number; a string only if the service sent one that is no number. V(null) if no document could be read.
+    - A number; a string only if the service sent one that is not a number. V(null) if no document could be read.
   returned: success and on a timeout
   type: raw
   sample: 8

@@ -190,7 +190,8 @@ class ImdsClient:
             try:
                 return attempt()
             except ImdsError as error:
-                missing = self.is_missing(error)
+                # A caller that asks only once repeats its work itself, and outages are nothing new to it.
+                missing = self._retry_for > 0 and self.is_missing(error)
                 patience = min(FIRST_CONTACT, self._retry_for) if missing else self._retry_for
                 remaining = started + patience - self._clock()
                 if missing and remaining <= 0:

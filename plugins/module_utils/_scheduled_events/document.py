@@ -155,10 +155,10 @@ def parse(text: Union[bytes, str], *, api_version: str) -> Document:
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"it is not JSON: {error}: {excerpt(text)}") from error
     if not isinstance(decoded, dict):
-        raise DocumentError(f"a JSON object was expected: {excerpt(text)}")
+        raise DocumentError(f"it is not a JSON object: {excerpt(text)}")
     events = decoded.get("Events")
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
-        raise DocumentError(f"an array Events of objects was expected: {excerpt(text)}")
+        raise DocumentError(f"it has no array Events of objects: {excerpt(text)}")
     return Document(
         incarnation=_incarnation(decoded.get("DocumentIncarnation")),
         events=tuple(_parse_event(event, api_version=api_version) for event in events),

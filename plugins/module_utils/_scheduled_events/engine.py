@@ -445,27 +445,24 @@ class _Turn:
             if event.key:
                 self._named.setdefault(event.key, event)
         for key, entry in list(self.events.items()):
-            if _never_asked(entry.runs.get("recover")):
-                continue
-            if self._gone_with_the_boot(entry, "recover"):
-                self._lose_recovery(key)
-        for key, entry in list(self.events.items()):
             if key not in self._named and entry.present:
                 self._set(key, present=False)
-        for key, entry in list(self.events.items()):
-            if _never_asked(entry.runs.get("recover")) and not self._may_recover(key):
-                self._drop_run(key, "recover")
+        self._reconsider_recoveries()
         for key, event in self._named.items():
             self._see(key, event)
 
+    def _reconsider_recoveries(self) -> None:
+        for key, entry in list(self.events.items()):
+            if _never_asked(entry.runs.get("recover")):
+                if not self._may_recover(key):
+                    self._drop_run(key, "recover")
+            elif self._gone_with_the_boot(entry, "recover"):
+                self._lose_recovery(key)
+
     def _lose_recovery(self, key: str) -> None:
-        """A recovery went down with the VM: it may have undone a part of any preparation, and is due again."""
+        """A recovery that may have begun has no outcome: it may have undone a part of any preparation, and is due."""
         self._recovered = self._serial
-        entry = self.events[key]
-        if key in self._named:
-            self.events[key] = self._new_life(entry)
-        else:
-            self._drop_run(key, "recover")
+        self.events[key] = self._new_life(self.events[key])
 
     def _new_life(self, entry: EventState) -> EventState:
         """The entry of an event that is announced again after its recovery has ended, or may have begun."""
@@ -531,12 +528,8 @@ class _Turn:
         if run.outcome != RUNNING:
             return
         if self._gone_with_the_boot(entry, phase):
-            if not fresh:
-                return  # only a document shows whether the hooks are still of use
-            if self._still_of_use(entry, phase) and self._can_begin(phase):
-                self._begin(key, phase)
-            elif phase != "failed" or phase not in self._config.hooks:
-                self._end(key, phase, INTERRUPTED, "the VM went down before they had ended")
+            if fresh:  # only a document shows whether the hooks are still of use
+                self._look_after_lost(key, phase)
         elif _never_asked(run):
             self._ask_for_the_first_time(key, phase, fresh=fresh)
         elif self._now.monotonic >= run.ends_at + SILENCE:
@@ -547,6 +540,13 @@ class _Turn:
                 self._issue(key, phase, run._replace(issued=True))
         elif phase == "prepare":
             self._revise(key, run)
+
+    def _look_after_lost(self, key: str, phase: str) -> None:
+        """Decide about hooks that went down with the VM."""
+        if self._still_of_use(self.events[key], phase) and self._can_begin(phase):
+            self._begin(key, phase)
+        elif phase != "failed" or phase not in self._config.hooks:
+            self._end(key, phase, INTERRUPTED, "the VM went down before they had ended")
 
     def _ask_for_the_first_time(self, key: str, phase: str, *, fresh: bool) -> None:
         """Ask for hooks that no earlier request reached, if they are still of use. Their time begins now."""
@@ -569,10 +569,10 @@ class _Turn:
         """End a run that has been silent for too long, whatever became of it."""
         if self.events[key].runs[phase].issued:
             self._end(key, phase, TIMEOUT, "their unit gave no result, not even after the last moment that they had")
+        elif phase == "recover":
+            self._lose_recovery(key)
         else:
             # An earlier process ended before it asked, or the request and its result were lost: the hooks run again.
-            if phase == "recover":
-                self._recovered = self._serial
             self._withdraw(key, phase)
 
     def _revise(self, key: str, run: Run) -> None:
@@ -706,6 +706,7 @@ class _Turn:
         self._set_run(key, phase, run)
         now = datetime.datetime.fromtimestamp(self._now.wall, datetime.timezone.utc)
         event = describe(self.events[key].event, vm_name=self._config.vm_name, now=now)
+        event["event_type"] = run.event_type or None  # a repetition may be the first request that is carried out
         self.actions.append(
             RunHooks(
                 run.request_id,

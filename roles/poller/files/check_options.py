@@ -111,7 +111,9 @@ def _read_hook(place: str, hook: Any, sources: Dict[str, str]) -> Tuple[str, str
     for key in hook:
         if key not in KEYS:
             raise WrongOption(f"{place}: {_show(key)} is not a key of a hook, expected {', '.join(KEYS)}: correct it")
-    name = str(hook["name"]) if type(hook.get("name")) is int else hook.get("name")
+    name = hook.get("name")
+    if isinstance(name, int) and not isinstance(name, bool):
+        name = str(name)
     if not is_hook_name(name):
         raise WrongOption(
             f"{place}: name is {_show(name)}, expected at most 200 letters, digits, "

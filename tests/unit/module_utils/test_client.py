@@ -313,6 +313,12 @@ class TestFirstContact:
             client.poll()
         assert str(caught.value).endswith("Connection refused")
 
+    def test_nor_does_a_client_that_never_asks_again(self, client):
+        once = ImdsClient(endpoint=client.endpoint, retry_for=0)
+        with pytest.raises(Unreachable) as caught:
+            once.fetch()
+        assert str(caught.value).endswith("Connection refused")
+
 
 def test_a_url_that_cannot_be_asked_is_refused():
     with pytest.raises((Refused, NoAnswer)) as caught:

@@ -1017,3 +1017,34 @@ def test_a_preparation_does_not_begin_just_before_a_silent_recovery_ends_in_the_
     read = document(event(OTHER_ID, kind="Redeploy"))
     assert vm.step(read) == [run("prepare", 4, OTHER_ID)]
     assert vm.step(read, ok(run("prepare", 4, OTHER_ID))) == ["approve " + OTHER_ID]
+
+
+@pytest.mark.parametrize("lost_with_the_boot", [True, False])
+def test_an_event_that_had_started_is_a_new_one_after_a_recovery_without_an_outcome(lost_with_the_boot):
+    vm = Engine()
+    vm.step(document(event(status="Started")))
+    assert vm.step(document(), ok(run("started", 1))) == [run("recover", 2)]
+    if lost_with_the_boot:
+        vm.reboot()
+        assert vm.step(document(event(OTHER_ID))) == [run("prepare", 3, OTHER_ID)]
+    else:
+        vm.restart()
+        vm.pass_time(600 + engine.SILENCE)
+        assert vm.step(document(event(OTHER_ID))) == [run("prepare", 3, OTHER_ID)]
+    assert vm.step(document(event(), event(OTHER_ID))) == [run("prepare", 4)]
+
+
+def test_a_request_that_is_repeated_names_the_type_of_event_for_which_its_run_counts():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.restart()
+    assert vm.step(document(event(kind="Redeploy"))) == [run("prepare", 1)]
+    assert vm.hooks()[0].event["event_type"] == "Reboot"
+    assert vm.step(None, ok(run("prepare", 1))) == [run("prepare", 2)]
+    assert vm.hooks()[0].event["event_type"] == "Redeploy"
+
+
+def test_an_event_that_was_seen_started_is_not_acknowledged_when_a_document_calls_it_scheduled_again():
+    vm = Engine(hooks=frozenset())
+    vm.step(document(event(status="Started")))
+    assert vm.step(document(event())) == []

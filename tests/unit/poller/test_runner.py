@@ -135,7 +135,7 @@ def test_the_name_of_a_hook_that_is_not_utf_8_gives_a_readable_result(root_side)
         os.fchmod(file.fileno(), 0o755)
     root_side.accept()
     runner.run(root_side.run_id, root_side.directories)
-    assert root_side.result().reason == "10-gr?n: exit status 3"
+    assert root_side.result().reason == "10-gr\ufffdn: exit status 3"
 
 
 # A run that ends without a result
