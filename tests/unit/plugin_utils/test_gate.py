@@ -7,15 +7,23 @@
 import pytest
 
 from plugins.plugin_utils._gate import (
+    GateError,
+    Memory,
+    Round,
     Seen,
     Settings,
     budget_of,
     decide,
+    lost_hosts,
     pause,
+    refuse_too_large,
 )
 
 FLEET = ["web1", "web2", "web3", "web4"]
-NOW = 1_800_000_000.0
+NOW = 5000.0  # by the clock of the controller
+NAME = "patch"
+OWNER = "controller2/run/web1"
+EARLIER, LATER = "controller1/run/web9", "controller3/run/web9"
 
 
 def event(*names, event_id="ID", not_before="2026-11-21T09:00:00Z", status="Scheduled", mine=False):
@@ -29,11 +37,25 @@ def event(*names, event_id="ID", not_before="2026-11-21T09:00:00Z", status="Sche
     }
 
 
-def host(name, *events, reached=True, unmarked="", drained=False, readable=True, finished=None):
-    """A host that sees these events."""
-    document = {"vm_name": name, "events": events} if reached and readable else None
-    record = {"round": finished[0], "finished_at": finished[1]} if finished else None
-    return Seen(name, reached, unmarked, drained, document, "HTTP 500", record)
+def record(round_id, age, *, hosts=FLEET, since_begin=10.0):
+    """That the host was done so many seconds ago, in a round that had begun ``since_begin`` seconds before."""
+    return {"round": round_id, "hosts": list(hosts), "since_begin": since_begin, "age": age}
+
+
+def mark(owner=EARLIER, *, stage="held", age=1.0, live=True, by=None):
+    known = {"node": "controller1", "pid": 7} if by is None else by
+    return {"owner": owner, "by": known, "stage": stage, "age": age, "lease": 99.0, "live": live}
+
+
+def host(name, *events, readable=True, problem="HTTP 500", done=None, names=(NAME,), **seen):
+    """A host that sees these events.
+
+    :param done: the record of it.
+    :param names: of the maintenances that the record is for.
+    """
+    document = {"vm_name": name, "events": events} if seen.get("reached", True) and readable else None
+    records = dict.fromkeys(names, done) if done else {}
+    return Seen(name, problem="" if document else problem, document=document, records=records, **seen)
 
 
 def fleet_with(*special):
@@ -41,9 +63,19 @@ def fleet_with(*special):
     return [by_name.get(name, host(name)) for name in FLEET]
 
 
-def decision(seen, *batch, budget=1, memory=None, now=NOW, **settings):
-    chosen = {"on_event": "wait", "settle": 60.0, "resume_within": 3600.0, "fleet": FLEET, **settings}
-    return decide(seen, Settings(FLEET, batch=list(batch), budget=budget, **chosen), memory=memory or {}, now=now)
+def decision(seen, *batch, budget=1, memory=None, now=NOW, play_hosts=FLEET, **settings):
+    chosen = {
+        "fleet": FLEET,
+        "on_event": "wait",
+        "settle": 60.0,
+        "resume_within": 3600.0,
+        "names": dict.fromkeys(play_hosts, NAME),
+        "owner": OWNER,
+        "new_round": "new",
+        **settings,
+    }
+    wanted = Settings(play_hosts, batch=list(batch), budget=budget, **chosen)
+    return decide(seen, wanted, memory=memory or Memory(), now=now)
 
 
 def test_a_healthy_fleet_opens_the_gate():
@@ -97,13 +129,31 @@ def test_a_host_of_the_batch_counts_once_however_unavailable_it_is():
 @pytest.mark.parametrize(("on_event", "is_open", "batch"), [("wait", False, ["web1"]), ("skip", True, [])])
 def test_an_event_of_the_batch_itself(on_event, is_open, batch):
     result = decision(fleet_with(host("web1", event("web1", mine=True))), "web1", budget=4, on_event=on_event)
-    assert (result.open, result.batch, result.own) == (is_open, batch, ["web1"])
+    assert (result.open, result.batch, result.own) == (is_open, batch, {"web1": ["ID"]})
 
 
-def test_a_batch_larger_than_the_budget_can_never_begin_and_says_so():
-    assert decision(fleet_with(), "web1", "web2").waits_for == [
-        "2 of at most 1 unavailable hosts would be the batch: make serial smaller"
-    ]
+def test_a_batch_larger_than_the_budget_is_refused():
+    message = (
+        "The batch has 2 hosts of the fleet (web1, web2), but maintenance_max_unavailable allows 1 of 4. Make serial "
+        "smaller, or maintenance_max_unavailable larger"
+    )
+    with pytest.raises(GateError) as refused:
+        refuse_too_large(["web1", "web2", "db1"], FLEET, 1)
+    assert str(refused.value) == message
+    refuse_too_large(["web1", "db1"], FLEET, 1)
+
+
+def test_one_vm_under_two_names_is_refused():
+    twins = [host("web1", boot_id="b"), host("alias", boot_id="b")]
+    twins[1] = twins[1]._replace(document={"vm_name": "WEB1", "events": []})
+    with pytest.raises(GateError, match="web1 and alias are the same VM, WEB1"):
+        decision(twins, "web1")
+
+
+def test_two_machines_that_are_called_alike_are_two():
+    alike = [host("web1", boot_id="a"), host("other", boot_id="b")]
+    alike[1] = alike[1]._replace(document={"vm_name": "web1", "events": []})
+    assert decision(alike, "web1").open
 
 
 def test_hosts_outside_the_fleet_do_not_count():
@@ -113,7 +163,7 @@ def test_hosts_outside_the_fleet_do_not_count():
 def test_the_gate_stays_shut_until_the_fleet_has_settled():
     first = decision(fleet_with(host("web2", event("web2"))), "web1")
     gone = decision(fleet_with(), "web1", memory=first.memory, now=NOW + 10)
-    assert (gone.open, gone.settle_left) == (False, 60.0)
+    assert (gone.open, gone.settle_left, gone.only_settling) == (False, 60.0, True)
     later = decision(fleet_with(), "web1", memory=gone.memory, now=NOW + 69)
     assert (later.open, later.settle_left) == (False, 1.0)
     assert decision(fleet_with(), "web1", memory=later.memory, now=NOW + 70).open
@@ -125,28 +175,150 @@ def test_an_event_has_not_left_while_somebody_cannot_be_read():
     assert blind.memory == first.memory
 
 
+class TestMarksOfOthers:
+    @pytest.mark.parametrize(
+        ("of_other", "reason"),
+        [
+            (mark(), "under maintenance by another run (controller1, process 7)"),
+            (mark(stage="asking"), "another run (controller1, process 7) asks for it"),
+            (mark(by={}), "under maintenance by a run that is not known"),
+            (mark(OWNER.replace("web1", "web3")), "under maintenance by this run"),
+        ],
+    )
+    def test_a_marked_neighbour_is_unavailable(self, of_other, reason):
+        seen = fleet_with(host("web2", mark=of_other))
+        assert decision(seen, "web1").waits_for == [f"web2 ({reason})"]
+        assert decision(seen, "web1", budget=2).open
+
+    def test_a_stale_mark_counts_for_nothing(self):
+        assert decision(fleet_with(host("web2", mark=mark(live=False))), "web1").open
+
+    def test_a_host_of_the_batch_that_another_run_has_marked_shuts_the_gate_whatever_the_budget(self):
+        result = decision(fleet_with(host("web1", mark=mark())), "web1", budget=4)
+        assert result.waits_for == ["web1 (under maintenance by another run (controller1, process 7))"]
+
+    def test_a_marked_host_counts_once_although_it_is_drained(self):
+        assert decision(fleet_with(host("web2", mark=mark(), drained=True)), "web1", budget=2).open
+
+    @pytest.mark.parametrize(
+        ("of_other", "insists"),
+        [
+            (mark(LATER, stage="asking"), True),
+            (mark(EARLIER, stage="asking"), False),
+            (mark(LATER, stage="held"), False),
+            (mark(LATER, stage="asking", age=31.0), False),
+        ],
+    )
+    def test_of_two_gates_that_see_each_other_exactly_one_insists(self, of_other, insists):
+        result = decision(fleet_with(host("web2", mark=of_other)), "web1")
+        assert (result.open, result.insists) == (False, insists)
+
+    @pytest.mark.parametrize(
+        "other", [host("web3", drained=True), host("web3", event("web3")), host("web3", mark=mark())]
+    )
+    def test_a_gate_does_not_insist_when_more_is_in_the_way(self, other):
+        seen = fleet_with(host("web2", mark=mark(LATER, stage="asking")), other)
+        assert not decision(seen, "web1").insists
+
+    def test_a_gate_does_not_insist_on_a_host_that_is_drained_besides(self):
+        seen = fleet_with(host("web2", mark=mark(LATER, stage="asking"), drained=True))
+        assert not decision(seen, "web1").insists
+
+
 class TestRounds:
     def test_the_first_round_takes_all(self):
         result = decision(fleet_with(), "web1", "web2", budget=2)
-        assert (result.round, result.batch, result.done) == (1, ["web1", "web2"], [])
+        assert (result.memory.round, result.batch, result.done) == (Round("new", FLEET, NOW), ["web1", "web2"], [])
 
     def test_a_round_that_stopped_goes_on_with_the_hosts_that_lack_it(self):
-        result = decision(
-            fleet_with(host("web1", finished=(3, NOW - 60)), host("web2", finished=(2, NOW - 99))), "web1", "web2"
-        )
-        assert (result.round, result.batch, result.done) == (3, ["web2"], ["web1"])
+        seen = fleet_with(host("web1", done=record("r", 60.0)), host("web2", done=record("q", 9999.0)))
+        result = decision(seen, "web1", "web2", budget=2)
+        assert (result.memory.round, result.batch, result.done) == (Round("r", FLEET, NOW - 70), ["web2"], ["web1"])
 
     def test_after_a_full_round_comes_the_next(self):
-        result = decision([host(name, finished=(3, NOW - 60)) for name in FLEET], "web1")
-        assert (result.round, result.batch) == (4, ["web1"])
+        result = decision([host(name, done=record("r", 60.0)) for name in FLEET], "web1")
+        assert (result.memory.round.id, result.batch) == ("new", ["web1"])
 
-    def test_an_old_round_is_not_taken_up(self):
-        result = decision(fleet_with(host("web1", finished=(3, NOW - 3601))), "web1")
-        assert (result.round, result.batch) == (4, ["web1"])
+    @pytest.mark.parametrize(("age", "batch"), [(3599.0, []), (3600.0, ["web1"])])
+    def test_an_old_round_is_not_taken_up(self, age, batch):
+        assert decision(fleet_with(host("web1", done=record("r", age))), "web1").batch == batch
+
+    def test_a_full_round_of_which_a_part_is_old_is_not_taken_up(self):
+        seen = [host(name, done=record("r", 3600.0 - 9 * number)) for number, name in enumerate(FLEET)]
+        assert decision(seen, "web1").memory.round.id == "new"
+
+    def test_another_maintenance_takes_all_hosts(self):
+        seen = fleet_with(host("web1", done=record("r", 60.0), names=["urgent", "patches"]))
+        assert decision(seen, "web1").batch == ["web1"]
+
+    def test_a_host_whose_tasks_differ_has_a_name_of_its_own(self):
+        seen = fleet_with(host("web1", done=record("r", 60.0), names=["patch-old-system"]))
+        assert decision(seen, "web1", names={**dict.fromkeys(FLEET, NAME), "web1": "patch-old-system"}).done == ["web1"]
+
+    def test_a_canary_that_got_through_does_not_count_for_the_fleet(self):
+        seen = fleet_with(host("web1", done=record("canary", 60.0, hosts=["web1"])))
+        result = decision(seen, "web1")
+        assert (result.memory.round.id, result.batch) == ("new", ["web1"])
+
+    def test_a_part_of_a_stopped_round_goes_on_with_that_part(self):
+        seen = [host("web1", done=record("r", 60.0)), host("web2")]
+        result = decision(seen, "web1", "web2", budget=2, play_hosts=["web1", "web2"])
+        assert (result.memory.round.id, list(result.memory.round.hosts), result.done) == ("r", FLEET, ["web1"])
+
+    def test_what_a_canary_did_after_the_round_had_begun_is_done_in_it(self):
+        canary = record("canary", 30.0, hosts=["web1"], since_begin=5.0)
+        seen = fleet_with(host("web1", done=canary), host("web2", done=record("r", 60.0, since_begin=40.0)))
+        result = decision(seen, "web1", "web2", "web3", budget=3)
+        assert (result.memory.round.id, result.batch) == ("r", ["web3"])
+
+    def test_a_new_host_after_a_full_round_begins_a_round_of_all(self):
+        seen = [host(name, done=record("r", 60.0, hosts=FLEET[:3])) for name in FLEET[:3]]
+        result = decision([*seen, host("web4")], "web1")
+        assert (result.memory.round.id, result.batch) == ("new", ["web1"])
+
+    def test_a_new_host_joins_a_round_that_stopped(self):
+        seen = fleet_with(host("web1", done=record("r", 60.0, hosts=FLEET[:3])))
+        result = decision(seen, "web1", "web4", budget=2)
+        assert (list(result.memory.round.hosts), result.batch) == (FLEET, ["web4"])
+
+    def test_a_host_that_left_the_inventory_does_not_keep_a_round_open(self):
+        seen = [host(name, done=record("r", 60.0)) for name in FLEET[:3]]
+        result = decision(seen, "web1", play_hosts=FLEET[:3], fleet=FLEET[:3])
+        assert result.memory.round.id == "new"
+
+    def test_a_round_lasts_from_batch_to_batch(self):
+        first = decision(fleet_with(), "web1")
+        seen = fleet_with(host("web1", done=record("new", 1.0)), host("web2", done=record("old", 900.0)))
+        second = decision(seen, "web2", memory=first.memory, now=NOW + 20)
+        assert (second.memory.round, second.batch) == (first.memory.round, ["web2"])
 
     def test_hosts_that_are_done_wait_for_nothing(self):
-        seen = fleet_with(host("web1", finished=(1, NOW)), host("web2", drained=True))
+        seen = fleet_with(host("web1", done=record("r", 1.0)), host("web2", drained=True))
         assert decision(seen, "web1").open
+
+
+class TestLostHosts:
+    @pytest.mark.parametrize(
+        ("active", "batch", "progress", "lost"),
+        [
+            (FLEET, ["web1", "web2"], {}, []),
+            (["web3", "web4"], ["web3"], {"web1": "failed", "web2": "done"}, ["web1", "web2"]),
+            (["web2", "web3", "web4"], ["web3"], {"web1": "began", "web2": "done"}, ["web1"]),
+            (FLEET, ["web2"], {"web1": "began"}, ["web1"]),
+            (["web2", "web3", "web4"], ["web2"], {}, []),
+            (["web2", "web3", "web4"], ["web3"], {"web2": "done"}, ["web1"]),
+        ],
+        ids=[
+            "nobody",
+            "a host that failed, and one that failed after its maintenance",
+            "a host that was lost during its maintenance",
+            "a host that left the play during its maintenance",
+            "not a host that left the play before the gate of its batch",
+            "a host that failed before the gate of an earlier batch",
+        ],
+    )
+    def test_who_is_lost(self, active, batch, progress, lost):
+        assert lost_hosts(FLEET, active, batch, progress) == lost
 
 
 @pytest.mark.parametrize(("wish", "hosts", "budget"), [(2, 4, 2), ("2", 4, 2), ("50%", 5, 2), ("100%", 3, 3)])
@@ -156,10 +328,18 @@ def test_the_budget_is_a_number_or_a_percentage_rounded_down(wish, hosts, budget
 
 @pytest.mark.parametrize("wish", ["0", "-1", "half", "", "20%", "1.5", "%"])
 def test_a_budget_that_allows_nothing_or_is_none_is_refused_by_name(wish):
-    with pytest.raises(ValueError, match=f"maintenance_max_unavailable is {wish}, "):
+    with pytest.raises(GateError, match=f"maintenance_max_unavailable is {wish}, "):
         budget_of(wish, 4)
 
 
 def test_looks_become_rarer_the_longer_it_waits():
-    assert [pause(waited, settle_left=0, only_settling=False) for waited in (0, 80, 3600)] == [2.0, 10.0, 60.0]
-    assert pause(0, settle_left=7.5, only_settling=True) == 7.5
+    shut = decision(fleet_with(host("web2", drained=True)), "web1")
+    assert [pause(waited, shut) for waited in (0, 80, 3600)] == [2.0, 10.0, 60.0]
+
+
+def test_a_gate_that_only_settles_looks_when_that_is_over():
+    assert pause(0, decision(fleet_with(), "web1", memory=Memory(["ID"], None, None))) == 60.0
+
+
+def test_a_gate_that_insists_looks_again_soon():
+    assert pause(900, decision(fleet_with(host("web2", mark=mark(LATER, stage="asking"))), "web1")) == 1.0

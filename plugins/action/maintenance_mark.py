@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import os
+import time
+import typing as t
+from pathlib import Path
+
+from ansible import constants
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run import Store, this_run
+
+PROGRESS = {"held": "began", "done": "done", "failed": "failed"}
+
+
+class ActionModule(ActionBase):
+    """Mark the host in the name of this run, and remember on the controller how far its maintenance came."""
+
+    TRANSFERS_FILES = False
+    _supports_check_mode = True
+
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        host, state = variables["inventory_hostname"], self._task.args.get("state")
+        directory = Path(constants.DEFAULT_LOCAL_TMP)
+        run = this_run(directory, os.getppid())
+        options = {**self._task.args, "owner": f"{run.name}/{host}", "by": run.by()}
+        play = str(self._task.get_play()._uuid)
+        with Store(directory).open() as store:
+            progress = store.setdefault("progress", {}).setdefault(play, {})
+            if state == "done":
+                options["round"] = self._round(store, play, host)
+            elif state in PROGRESS:  # before the host can be lost
+                progress[host] = PROGRESS[state]
+        result.update(
+            self._execute_module("maintops.scheduled_events.maintenance_mark", module_args=options, task_vars=variables)
+        )
+        if state == "done" and not result.get("failed") and not result.get("unreachable"):
+            with Store(directory).open() as store:
+                store["progress"][play][host] = PROGRESS[state]
+        return result
+
+    @staticmethod
+    def _round(store: dict[str, t.Any], play: str, host: str) -> dict[str, t.Any]:
+        current = store.get("rounds", {}).get(play, {}).get(host)
+        if current is None:
+            raise AnsibleActionFail(f"{host} did not pass the gate in this play. Run maintenance_gate first")
+        keys = ("name", "id", "hosts")
+        return {**{key: current[key] for key in keys}, "since_begin": time.monotonic() - current["began"]}

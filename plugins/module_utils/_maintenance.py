@@ -1,0 +1,243 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a rolling maintenance leaves on a host: the mark while it is under way, and the record when it is done.
+
+Private to the collection: it may change in any release.
+
+The mark has an owner and a lease, so an owner that died blocks nobody for long. All times are ages on the host itself:
+the clocks of hosts and controllers need not agree.
+"""
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+import time
+from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+
+from ._scheduled_events.files import write_atomically
+
+MARK, RECORD, LOCK = "maintenance-under-way", "maintenance.json", "maintenance.lock"
+ASKING, HELD = "asking", "held"  # at the gate; through it
+
+UNNAMED_LEASE = 3600.0  # seconds that a mark without an owner lasts, which version 0.1.0 left
+NAMES_KEPT = 20  # maintenances that a host remembers
+LOCK_TIMEOUT = 20.0  # seconds; the lock is held only while a file is written
+NEW_DIRECTORY_MODE = 0o755
+LARGEST = 4 * 1024 * 1024  # bytes of a file that is worth reading
+
+
+class MaintenanceError(Exception):
+    """It could not be done. The message says what to do."""
+
+
+class Moment(NamedTuple):
+    """A point in time of this host. ``monotonic`` counts only within one boot."""
+
+    wall: float
+    monotonic: float
+    boot_id: str
+
+
+def moment() -> Moment:
+    """Now."""
+    boot_id = ""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+        boot_id = file.read().strip()
+    return Moment(time.time(), time.monotonic(), boot_id)
+
+
+def age_of(stamp: Mapping[str, Any], now: Moment) -> float:
+    """Seconds since the moment that was written as ``stamp``.
+
+    After a reboot only the wall clock spans them, and it may have been set. What is older than this boot is at least as
+    old as this boot.
+    """
+    if now.boot_id and stamp.get("boot_id") == now.boot_id:
+        return max(0.0, now.monotonic - float(stamp["monotonic"]))
+    at_least = now.monotonic if now.boot_id and stamp.get("boot_id") else 0.0
+    return max(at_least, now.wall - float(stamp["wall"]))
+
+
+class Mark(NamedTuple):
+    """The mark of a host. ``owner``: one host of one run; empty if unknown. ``by``: what is known of the controller."""
+
+    owner: str
+    by: Dict[str, Any]
+    stage: str
+    age: float
+    lease: float
+
+    @property
+    def live(self) -> bool:
+        """Whether its owner counts as alive."""
+        return self.age < self.lease
+
+    def describe(self) -> Dict[str, Any]:
+        return dict(self._asdict(), live=self.live)
+
+
+def read_mark(directory: str, now: Optional[Moment] = None) -> Optional[Mark]:
+    """The mark in the state directory of the roles; ``None`` if there is none.
+
+    :raises MaintenanceError: nobody can tell.
+    """
+    path = os.path.join(directory, MARK)
+    now = now or moment()
+    try:
+        written_at = os.stat(path).st_mtime
+        text = _read(path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise MaintenanceError(_unreadable(path, error)) from None
+    try:
+        raw = json.loads(text)
+        return Mark(str(raw["owner"]), dict(raw["by"]), str(raw["stage"]), age_of(raw["at"], now), float(raw["lease"]))
+    except (ValueError, KeyError, TypeError):
+        return Mark("", {}, HELD, max(0.0, now.wall - written_at), UNNAMED_LEASE)
+
+
+class Host:
+    """The files of one host.
+
+    :param directory: the state directory of the roles, made if need be.
+    """
+
+    def __init__(
+        self,
+        directory: str,
+        *,
+        now: Callable[[], Moment] = moment,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._directory = directory
+        self._now = now
+        self._clock = clock
+        self._sleep = sleep
+
+    def mark(self) -> Optional[Mark]:
+        return read_mark(self._directory, self._now())
+
+    def take(
+        self, owner: str, *, by: Mapping[str, Any], stage: str, lease: float, dead: Sequence[str] = ()
+    ) -> Optional[Mark]:
+        """Mark the host, or renew the mark. A live mark of somebody else stays.
+
+        :param dead: owners that are known to be dead.
+        :returns: the mark that was in the way; ``None`` if the host is marked for the owner now.
+        :raises MaintenanceError: the host cannot be marked.
+        """
+        with self._locked():
+            before = self.mark()
+            if before and before.owner != owner and before.live and not (before.owner and before.owner in dead):
+                return before
+            at = self._now()._asdict()
+            raw = {"owner": owner, "by": dict(by), "stage": stage, "lease": lease, "at": dict(at)}
+            self._write(MARK, raw, mode=0o644)  # for all to read: an unprivileged service may ask
+        return None
+
+    def drop(self, owner: str) -> bool:
+        """Take the mark away if it is the owner's; whether it was.
+
+        :raises MaintenanceError: it cannot be taken away.
+        """
+        if not os.path.isdir(self._directory):
+            return False
+        with self._locked():
+            before = self.mark()
+            if before is None or before.owner != owner:
+                return False
+            try:
+                os.unlink(os.path.join(self._directory, MARK))
+            except OSError as error:
+                raise MaintenanceError(f"{os.path.join(self._directory, MARK)} cannot be removed: {error}") from None
+            return True
+
+    def records(self) -> Dict[str, Dict[str, Any]]:
+        """What was done, by the name of the maintenance: ``round``, ``hosts``, ``since_begin``, ``age`` in seconds.
+
+        What cannot be read, or what version 0.1.0 wrote, counts as nothing: then the host is maintained again.
+        """
+        now = self._now()
+        found = {}
+        for name, raw in self._raw_records().items():
+            with contextlib.suppress(ValueError, KeyError, TypeError):
+                found[str(name)] = {
+                    "round": str(raw["round"]),
+                    "hosts": [str(host) for host in raw["hosts"]],
+                    "since_begin": float(raw["since_begin"]),
+                    "age": age_of(raw["at"], now),
+                }
+        return found
+
+    def done(self, name: str, *, round_id: str, hosts: Sequence[str], since_begin: float) -> None:
+        """Remember that the host is done.
+
+        :param hosts: that the round is about.
+        :param since_begin: seconds since the round began.
+        :raises MaintenanceError: it cannot be remembered.
+        """
+        with self._locked():
+            ages = {each: record["age"] for each, record in self.records().items() if each != name}
+            youngest: List[str] = sorted(ages, key=lambda each: ages[each])[: NAMES_KEPT - 1]
+            before = self._raw_records()
+            rounds = {each: before[each] for each in youngest}
+            at = dict(self._now()._asdict())
+            rounds[name] = {"round": round_id, "hosts": list(hosts), "since_begin": since_begin, "at": at}
+            self._write(RECORD, {"version": 2, "rounds": rounds}, mode=0o600)
+
+    def _raw_records(self) -> Dict[str, Any]:
+        try:
+            return dict(json.loads(_read(os.path.join(self._directory, RECORD)))["rounds"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return {}
+
+    @contextlib.contextmanager
+    def _locked(self) -> Iterator[None]:
+        path = os.path.join(self._directory, LOCK)
+        try:
+            if not os.path.isdir(self._directory):
+                os.makedirs(self._directory, exist_ok=True)
+                os.chmod(self._directory, NEW_DIRECTORY_MODE)  # that of one that was there may be another's wish
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise MaintenanceError(f"{path} cannot be opened: {error}. Become root, or free the disk") from None
+        try:
+            self._lock(descriptor, path)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _lock(self, descriptor: int, path: str) -> None:
+        give_up_at = self._clock() + LOCK_TIMEOUT
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return
+            except OSError as error:
+                if error.errno not in (errno.EAGAIN, errno.EACCES) or self._clock() >= give_up_at:
+                    raise MaintenanceError(
+                        f"{path} cannot be locked within {LOCK_TIMEOUT:g} s: {error}. Look which process keeps it open"
+                    ) from None
+            self._sleep(0.05)
+
+    def _write(self, name: str, raw: Mapping[str, Any], *, mode: int) -> None:
+        path = os.path.join(self._directory, name)
+        try:
+            write_atomically(path, json.dumps(raw, sort_keys=True).encode() + b"\n", mode=mode, durable=True)
+        except OSError as error:
+            raise MaintenanceError(f"{path} cannot be written: {error}. Become root, or free the disk") from None
+
+
+def _read(path: str) -> str:
+    with open(path, "rb") as file:
+        return file.read(LARGEST).decode("utf-8", "replace")
+
+
+def _unreadable(path: str, error: OSError) -> str:
+    return f"{path} cannot be read: {error}. Become root"

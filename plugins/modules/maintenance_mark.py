@@ -1,0 +1,133 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: maintenance_mark
+short_description: Mark a host as under maintenance
+version_added: 0.1.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - The mark tells other runs, and the role P(maintops.scheduled_events.respond#role), that somebody maintains the host.
+  - It belongs to the run of Ansible that makes it. A mark of another run is never taken away, unless its lease has run
+    out.
+  - The role P(maintops.scheduled_events.rolling_maintenance#role) is built on it.
+options:
+  state:
+    description:
+      - V(held) makes or renews the mark. It fails if another run has marked the host.
+      - V(done) remembers that the host is done, and takes the mark away.
+      - V(absent) takes the mark away.
+      - V(failed) takes the mark away and remembers on the controller that the maintenance failed, so that the gate
+        opens for no further host.
+    type: str
+    choices: [held, done, absent, failed]
+    required: true
+  directory:
+    description: State directory of the roles.
+    type: path
+    default: /var/lib/maintops
+  lease:
+    description: Seconds after which the mark no longer counts unless it is renewed.
+    type: float
+    default: 1800
+  round:
+    description: For O(state=done), what was done. It is set on the controller; leave it out.
+    type: dict
+    default: {}
+  owner:
+    description: Whose mark it is. It is set on the controller; leave it out.
+    type: str
+  by:
+    description: What others are to know of the owner. It is set on the controller; leave it out.
+    type: dict
+    default: {}
+extends_documentation_fragment:
+  - maintops.scheduled_events.imds.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: none
+    details:
+      - Each run with O(state=held) renews the mark.
+seealso:
+  - module: maintops.scheduled_events.maintenance_gate
+  - module: maintops.scheduled_events.maintenance_survey
+"""
+
+EXAMPLES = r"""
+- name: Keep the mark while the disks are checked
+  maintops.scheduled_events.maintenance_mark:
+    state: held
+    lease: 7200
+"""
+
+RETURN = r"""
+# Nothing beyond what every module returns
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import (
+    HELD,
+    Host,
+    MaintenanceError,
+)
+
+OPTIONS = {
+    "state": {"type": "str", "choices": ["held", "done", "absent", "failed"], "required": True},
+    "directory": {"type": "path", "default": "/var/lib/maintops"},
+    "lease": {"type": "float", "default": 1800},
+    "round": {"type": "dict", "default": {}},
+    "owner": {"type": "str"},
+    "by": {"type": "dict", "default": {}},
+}
+
+
+def hold(module: AnsibleModule, host: Host) -> bool:
+    options = module.params
+    other = host.take(options["owner"], by=options["by"], stage=HELD, lease=options["lease"])
+    if other is not None:
+        raise MaintenanceError(
+            f"{other.owner or 'Somebody else'} has marked this host as under maintenance. Let that run end, and run "
+            "this one again"
+        )
+    return True
+
+
+def done(module: AnsibleModule, host: Host) -> bool:
+    of = module.params["round"]
+    try:
+        name, round_id, hosts, since_begin = of["name"], of["id"], of["hosts"], float(of["since_begin"])
+    except (KeyError, ValueError, TypeError):
+        raise MaintenanceError(f"round is {of}, expected name, id, hosts and since_begin. Leave it out") from None
+    host.done(name, round_id=round_id, hosts=hosts, since_begin=since_begin)
+    host.drop(module.params["owner"])
+    return True
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
+    options = module.params
+    if not options["owner"]:
+        module.fail_json(msg="owner is empty, expected the name that the action plugin gives it")
+    host = Host(options["directory"])
+    try:
+        if module.check_mode:
+            changed = True
+        elif options["state"] == "held":
+            changed = hold(module, host)
+        elif options["state"] == "done":
+            changed = done(module, host)
+        else:
+            changed = host.drop(options["owner"])
+    except MaintenanceError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=changed)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Ask many hosts at the same time. Private to the collection.
+
+Ansible runs one task on one host; a loop with delegate_to asks one host after the other. So this forks, as Ansible
+itself does for its hosts: each child speaks over connections of its own, and a host that hangs holds up no other.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import signal
+import time
+import typing as t
+
+Result = t.Dict[str, t.Any]
+
+
+def ask_all(
+    hosts: t.Sequence[str],
+    ask: t.Callable[[str], Result],
+    *,
+    forks: int,
+    timeout: float,
+    clock: t.Callable[[], float] = time.monotonic,
+) -> dict[str, Result]:
+    """Call ``ask`` for each host, in a process of its own.
+
+    :param ask: returns what can be written as JSON.
+    :param forks: how many processes at the same time.
+    :param timeout: seconds for all. Who has not answered by then is given up.
+    :returns: by host its answer, or ``problem`` with the reason why there is none.
+    """
+    waiting, answers = list(hosts), dict[str, Result]()
+    give_up_at = clock() + timeout
+    with selectors.DefaultSelector() as selector:
+        while waiting or selector.get_map():
+            while waiting and len(selector.get_map()) < max(1, forks):
+                child = _Child(waiting.pop(0), ask)
+                selector.register(child.pipe, selectors.EVENT_READ, child)
+            left = give_up_at - clock()
+            for key, _mask in selector.select(max(0.0, left)):
+                if not key.data.read():
+                    selector.unregister(key.data.pipe)
+                    answers[key.data.host] = key.data.answer()
+            if left <= 0:
+                late = {"problem": f"no answer within {timeout:g} s"}
+                for key in list(selector.get_map().values()):
+                    selector.unregister(key.data.pipe)
+                    key.data.kill()
+                    answers[key.data.host] = late
+                answers.update(dict.fromkeys(waiting, late))
+                waiting = []
+    return answers
+
+
+class _Child:
+    def __init__(self, host: str, ask: t.Callable[[str], Result]) -> None:
+        self.host = host
+        self._parts: list[bytes] = []
+        self.pipe, pipe_of_child = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            self._run(ask, pipe_of_child)
+        os.close(pipe_of_child)
+
+    def read(self) -> bool:
+        """Take what there is; whether more can come."""
+        part = os.read(self.pipe, 1 << 16)
+        self._parts.append(part)
+        return bool(part)
+
+    def answer(self) -> Result:
+        os.close(self.pipe)
+        _pid, status = os.waitpid(self._pid, 0)
+        try:
+            return t.cast(Result, json.loads(b"".join(self._parts)))
+        except ValueError:
+            return {"problem": f"the process that asked it ended with status {status}"}
+
+    def kill(self) -> None:
+        """End it, and the programs that it started."""
+        for end in (os.killpg, os.kill):
+            try:
+                end(self._pid, signal.SIGKILL)
+            except ProcessLookupError:  # it is not the leader of its group yet, or over
+                continue
+        os.close(self.pipe)
+        os.waitpid(self._pid, 0)
+
+    def _run(self, ask: t.Callable[[str], Result], pipe: int) -> t.NoReturn:
+        """In the child. It never returns to the code above, which belongs to the parent."""
+        try:
+            os.setpgid(0, 0)
+            for number in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
+            os.close(self.pipe)
+            try:
+                answer = ask(self.host)
+            except Exception as error:
+                answer = {"problem": str(error) or type(error).__name__}
+            rest = json.dumps(answer, default=str).encode()
+            while rest:
+                rest = rest[os.write(pipe, rest) :]
+        finally:
+            os._exit(0)

@@ -1,0 +1,90 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A run of Ansible: who it is, whether another one is dead, and what it remembers. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import typing as t
+from pathlib import Path
+
+
+class Run(t.NamedTuple):
+    """A run of Ansible on this controller.
+
+    ``machine`` and ``started`` are empty where the system has no ``/proc``. Then nobody can tell whether it is dead.
+    """
+
+    name: str
+    node: str
+    machine: str
+    pid: int
+    started: str
+
+    def by(self) -> dict[str, t.Any]:
+        """What others are to know."""
+        return self._asdict()
+
+
+def this_run(directory: Path, pid: int) -> Run:
+    """This run.
+
+    :param directory: that Ansible makes for each run.
+    :param pid: of the process that runs the playbook.
+    """
+    node = platform.node()
+    return Run(f"{node}/{directory.name}", node, _machine(), pid, _started(pid))
+
+
+def is_dead(by: t.Mapping[str, t.Any], own: Run) -> bool:
+    """Whether another run is certainly dead: it was on this machine, and its process is gone."""
+    if not own.machine or by.get("machine") != own.machine or not by.get("started"):
+        return False
+    try:
+        return _started(int(by["pid"])) != by["started"]
+    except (KeyError, ValueError, TypeError):
+        return False  # nothing that this version wrote
+
+
+class Store:
+    """What the processes of one run share. It lies in the directory that Ansible removes at the end of the run."""
+
+    def __init__(self, directory: Path) -> None:
+        self._path = directory / "rolling-maintenance.json"
+
+    @contextlib.contextmanager
+    def open(self) -> t.Iterator[dict[str, t.Any]]:
+        """The content, to be changed in place. Nobody else sees or changes it meanwhile."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "r+") as file:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            content = json.loads(file.read() or "{}")
+            yield content
+            text = json.dumps(content)
+            file.seek(0)
+            file.write(text)
+            file.truncate()
+
+
+def _machine() -> str:
+    """What tells this boot of this machine, and this container on it, from all others."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return ""
+
+
+def _started(pid: int) -> str:
+    """When a process was started, in ticks since the boot; empty if there is none."""
+    try:
+        # The name of the program is in parentheses, and may hold some itself.
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""

@@ -1,0 +1,214 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the gate of the playbook rolling_maintenance refuses, whom it asks, and how it gets along with other runs."""
+
+import collections
+import json
+import os
+import pathlib
+import time
+
+import pytest
+from emulation import until
+from fleet_hosts import TASKS, says
+
+from playbooks import ADDRESSED
+
+pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
+
+
+def mark_of(owner, *, lease=3600.0, stage="held", age=0.0):
+    """The mark of another run, of a machine that is not this one."""
+    boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    at = {"wall": 0.0, "monotonic": time.monotonic() - age, "boot_id": boot_id}
+    by = {"node": "controller9", "machine": "elsewhere", "pid": 4711, "started": "1"}
+    return json.dumps({"owner": owner, "by": by, "stage": stage, "lease": lease, "at": at})
+
+
+def put_mark(hosts, name, text):
+    hosts.mark(name).parent.mkdir(exist_ok=True)
+    hosts.mark(name).write_text(text)
+
+
+def polls(hosts):
+    return sum(hosts.emulator.polls(name)["polls"] for name in hosts.emulator.endpoints)
+
+
+def test_one_look_asks_every_host_of_a_large_fleet_once_and_at_the_same_time(hosts_of, tmp_path):
+    others = [f"web{number}" for number in range(2, 22)]
+    names = ["web1", *others]
+    hosts = hosts_of(*names)
+    (tmp_path / "meeting").mkdir()
+    hosts.run(
+        check=True,
+        hosts=["web1"],
+        maintenance_fleet=names,
+        host_vars={name: {"ansible_connection": "meets"} for name in others},
+        extra=("--forks", "4"),
+        env={"MEETS_BEFORE": "maintenance_survey", "MEETS_NUMBER": "4", "MEETS_IN": str(tmp_path / "meeting")},
+    )
+    assert len(list((tmp_path / "meeting").iterdir())) == len(others)
+    assert [hosts.emulator.polls(name)["polls"] for name in names] == [1] * len(names)
+
+
+def test_a_whole_run_takes_one_survey_and_three_marks_for_each_host(hosts_of, tmp_path):
+    hosts = hosts_of("web1")
+    log = tmp_path / "addressed"
+    hosts.run(host_vars={"web1": ADDRESSED}, env={"ADDRESSED_LOG": str(log)})
+    asked = collections.Counter(line.split()[1] for line in log.read_text().splitlines())
+    assert (asked["maintenance_survey"], asked["maintenance_mark"]) == (1, 3)
+
+
+def test_values_may_come_as_text(hosts_of):
+    hosts = hosts_of("web1", "web2", "web3")
+    (hosts.directory / "web3" / "drained").touch()
+    text = {
+        "maintenance_fleet": "web1, web2",
+        "maintenance_max_unavailable": "1",
+        "maintenance_load_balancer": "false",
+        "maintenance_gate_timeout": "60",
+        "maintenance_settle": "0",
+        "maintenance_lease": "900",
+        "maintenance_resume_within": "0",
+        "maintenance_reboot_timeout": "9",
+    }
+    options = [option for name, value in text.items() for option in ("-e", f"{name}={json.dumps(value)}")]
+    hosts.run(extra=tuple(options), hosts=["web1", "web2"])
+    assert hosts.maintained() == ["web1", "web2"]
+
+
+def test_a_batch_larger_than_the_budget_is_refused_before_anybody_is_asked(hosts_of):
+    hosts = hosts_of("web1", "web2", "web3")
+    run = hosts.run(rc=2, serial=3, maintenance_max_unavailable="67%")
+    assert says(
+        run, "The batch has 3 hosts of the fleet (web1, web2, web3), but maintenance_max_unavailable allows 2 of 3"
+    )
+    assert polls(hosts) == 0
+
+
+def test_a_fleet_with_a_host_that_nobody_knows_is_refused(hosts_of):
+    run = hosts_of("web1").run(rc=2, maintenance_fleet=["web1", "web9"])
+    assert says(run, "maintenance_fleet names web9, expected hosts of the inventory")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (None, "expected a file on the controller. Give an absolute path"),
+        ("- name: [", "which Ansible cannot load"),
+        ("a: dictionary", "which Ansible cannot load: expected a list of tasks. Fix the file"),
+        ("- no.such.module: {}", "which Ansible cannot load"),
+        ("- name: without an action", "which Ansible cannot load"),
+    ],
+)
+@pytest.mark.parametrize("variable", ["maintenance_tasks", "maintenance_health_tasks"])
+def test_a_tasks_file_that_is_missing_or_broken_is_found_before_any_host_is_touched(
+    hosts_of, tmp_path, content, message, variable
+):
+    hosts = hosts_of("web1", "web2")
+    path = tmp_path / "broken.yml"
+    if content is not None:
+        path.write_text(content)
+    run = hosts.run(rc=2, check=True, host_vars={"web2": {variable: str(path)}})
+    assert says(run, f"web2: {variable} is {path}, {message}")
+    assert polls(hosts) == 0
+
+
+def test_another_run_on_a_neighbour_is_waited_for_and_keeps_its_mark(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    other = mark_of("controller9/run/web2")
+    put_mark(hosts, "web2", other)
+    run = hosts.run(rc=2, hosts=["web1"], maintenance_fleet=["web1", "web2"], maintenance_gate_timeout=2)
+    assert says(run, "web1: waits for web2 (under maintenance by another run (controller9, process 4711))")
+    assert hosts.mark("web2").read_text() == other
+    assert hosts.maintained() == []
+
+
+def test_another_run_on_the_host_itself_is_waited_for_and_keeps_its_mark(hosts_of):
+    hosts = hosts_of("web1")
+    other = mark_of("controller9/run/web1")
+    put_mark(hosts, "web1", other)
+    hosts.run(rc=2, maintenance_gate_timeout=2, maintenance_max_unavailable=1)
+    assert hosts.mark("web1").read_text() == other
+
+
+def test_a_mark_whose_lease_is_over_is_taken_over(hosts_of):
+    hosts = hosts_of("web1")
+    put_mark(hosts, "web1", mark_of("controller9/run/web1", lease=60.0, age=61.0))
+    hosts.run()
+    assert hosts.maintained() == ["web1"]
+    assert hosts.marked() == []
+
+
+def test_what_version_0_1_0_left_is_harmless(hosts_of):
+    hosts = hosts_of("web1")
+    put_mark(hosts, "web1", "")
+    long_ago = time.time() - 4000
+    os.utime(hosts.mark("web1"), (long_ago, long_ago))
+    record = hosts.mark("web1").with_name("maintenance.json")
+    record.write_text(json.dumps({"round": 3, "finished_at": int(time.time())}))
+    hosts.run()
+    assert hosts.maintained() == ["web1"]
+
+
+def test_two_runs_at_once_keep_the_budget_and_both_get_through(hosts_of, tmp_path):
+    hosts = hosts_of("web1", "web2", "web3", "web4")
+    log = tmp_path / "log"
+    tasks = tmp_path / "overlap.yml"
+    tasks.write_text(f"- ansible.builtin.shell: echo begin >> {log}; sleep 2; echo end >> {log}\n")
+    how = {"maintenance_fleet": list(hosts.emulator.endpoints), "maintenance_tasks": str(tasks)}
+    first = hosts.start(hosts=["web1", "web2"], **how)
+    second = hosts.start(hosts=["web3", "web4"], **how)
+    for run in (first, second):
+        assert run.result().rc == 0, run.result().output
+    assert log.read_text().split() == ["begin", "end"] * 4
+    assert hosts.marked() == []
+
+
+def test_the_run_after_a_killed_one_of_this_controller_takes_its_mark_over_at_once(hosts_of, tmp_path):
+    hosts = hosts_of("web1", "web2")
+    killed = hosts.start(maintenance_tasks=str(TASKS / "hang.yml"), go_on=str(tmp_path / "never"))
+    until((hosts.directory / "web1" / "under-way").exists, timeout=200, what="the maintenance")
+    killed.stop()
+    (tmp_path / "never").touch()  # the module ends, as nobody waits for it
+    assert hosts.marked() == ["web1"]
+    hosts.run(maintenance_gate_timeout=60)
+    assert hosts.maintained() == ["web1", "web2"]
+    assert hosts.marked() == []
+
+
+def test_a_run_that_is_killed_at_the_gate_leaves_no_mark(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    (hosts.directory / "web2" / "drained").touch()
+    killed = hosts.start()
+    until(lambda: hosts.emulator.polls("web2")["polls"] >= 2, timeout=200, what="a second look")
+    killed.stop()
+    until(lambda: hosts.marked() == [], timeout=100, what="the end of the marks")
+    asked = polls(hosts)
+    until(lambda: settled(lambda: polls(hosts)), timeout=100, what="the end of the looks")
+    assert polls(hosts) - asked <= 2
+
+
+def settled(value):
+    before = value()
+    time.sleep(4)
+    return value() == before
+
+
+def test_another_maintenance_takes_all_hosts_and_the_one_that_stopped_is_taken_up_after_it(hosts_of):
+    hosts = hosts_of("web1", "web2", "web3")
+    hosts.run(rc=2, broken=["web2"])
+    assert hosts.maintained() == ["web1", "web2"]
+    hosts.run(maintenance_name="urgent")
+    assert hosts.maintained() == ["web1", "web2", "web3"]
+    hosts.run()
+    assert hosts.maintained() == ["web2", "web3"]
+
+
+def test_a_canary_is_maintained_again_with_the_fleet(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    hosts.run(extra=("--limit", "web1"))
+    hosts.run()
+    assert hosts.maintained() == ["web1", "web2"]

@@ -1,0 +1,248 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The mark and the record of a rolling maintenance on a host."""
+
+import fcntl
+import json
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))  # it imports relatively
+from plugins.module_utils._maintenance import (
+    ASKING,
+    HELD,
+    LOCK,
+    MARK,
+    NAMES_KEPT,
+    RECORD,
+    UNNAMED_LEASE,
+    Host,
+    MaintenanceError,
+    Moment,
+    age_of,
+    read_mark,
+)
+
+A, B = "controller1/run/web1", "controller2/run/web1"
+
+
+class Now:
+    """A host whose clocks the test sets."""
+
+    def __init__(self):
+        self.value = Moment(wall=1800000000.0, monotonic=1000.0, boot_id="boot1")
+
+    def __call__(self):
+        return self.value
+
+    def after(self, seconds):
+        wall, monotonic, boot_id = self.value
+        self.value = Moment(wall + seconds, monotonic + seconds, boot_id)
+
+
+@pytest.fixture
+def now():
+    return Now()
+
+
+@pytest.fixture
+def host(tmp_path, now):
+    return Host(str(tmp_path / "state"), now=now)
+
+
+def take(host, owner, **how):
+    return host.take(owner, **dict({"by": {"node": "n"}, "stage": ASKING, "lease": 100.0}, **how))
+
+
+def test_a_host_without_a_directory_has_no_mark_and_no_record(host, tmp_path):
+    assert host.mark() is None
+    assert host.records() == {}
+    assert not host.drop(A)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_mark_says_whose_it_is_and_how_old(host, now):
+    assert take(host, A) is None
+    now.after(30)
+    assert host.mark().describe() == {
+        "owner": A,
+        "by": {"node": "n"},
+        "stage": ASKING,
+        "age": 30.0,
+        "lease": 100.0,
+        "live": True,
+    }
+
+
+def test_everybody_may_read_the_mark(host, tmp_path):
+    take(host, A)
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "state" / MARK).stat().st_mode & 0o777 == 0o644
+
+
+def test_a_directory_that_was_there_keeps_its_mode(host, tmp_path):
+    (tmp_path / "state").mkdir(mode=0o700)
+    take(host, A)
+    assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_second_owner_does_not_get_the_mark_and_is_told_who_has_it(host):
+    take(host, A)
+    assert take(host, B).owner == A
+    assert host.mark().owner == A
+
+
+def test_an_owner_renews_its_mark(host, now):
+    take(host, A)
+    now.after(90)
+    assert take(host, A, stage=HELD, lease=500.0) is None
+    assert host.mark()[2:] == (HELD, 0.0, 500.0)
+
+
+def test_a_mark_whose_lease_is_over_is_taken_over(host, now):
+    take(host, A)
+    now.after(100)
+    assert not host.mark().live
+    assert take(host, B) is None
+    assert host.mark().owner == B
+
+
+def test_the_mark_of_an_owner_that_is_known_to_be_dead_is_taken_over(host):
+    take(host, A)
+    assert take(host, B, dead=[A]) is None
+
+
+@pytest.mark.parametrize(("owner", "dropped"), [(A, True), (B, False), ("controller1/run/web", False)])
+def test_only_the_owner_drops_its_mark(host, owner, dropped):
+    take(host, A)
+    assert host.drop(owner) == dropped
+    assert (host.mark() is None) == dropped
+
+
+@pytest.mark.parametrize("content", ["", "garbage", "[]", '{"owner": "x"}', "\x80"])
+def test_a_mark_of_version_0_1_0_or_a_broken_one_lasts_a_limited_time(host, now, tmp_path, content):
+    (tmp_path / "state").mkdir()
+    path = tmp_path / "state" / MARK
+    path.write_text(content)
+    written_at = now().wall - UNNAMED_LEASE + 1
+    os.utime(str(path), (written_at, written_at))
+    assert take(host, A).owner == ""
+    now.after(1)
+    assert take(host, A) is None
+
+
+def test_dead_owners_do_not_include_the_one_that_is_not_known(host, now, tmp_path):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / MARK).touch()
+    os.utime(str(tmp_path / "state" / MARK), (now().wall, now().wall))
+    assert take(host, A, dead=[""]) is not None
+
+
+@pytest.mark.parametrize(
+    ("stamp", "age"),
+    [
+        ({"wall": 1799999000.0, "monotonic": 940.0, "boot_id": "boot1"}, 60.0),
+        ({"wall": 1799999000.0, "monotonic": 77777.0, "boot_id": "boot0"}, 1000.0),
+        ({"wall": 1799999900.0, "monotonic": 77777.0, "boot_id": "boot0"}, 1000.0),
+        ({"wall": 1900000000.0, "monotonic": 77777.0, "boot_id": "boot0"}, 1000.0),
+    ],
+    ids=[
+        "in one boot, the wall clock does not count",
+        "after a reboot it does",
+        "and is at least as old as the boot",
+        "also when the clock was set back",
+    ],
+)
+def test_ages_do_not_depend_on_a_clock_that_is_set(stamp, age, now):
+    assert age_of(stamp, now()) == age
+
+
+def test_a_system_without_boot_ids_uses_the_wall_clock():
+    assert age_of({"wall": 90.0, "monotonic": 5.0, "boot_id": ""}, Moment(100.0, 7.0, "")) == 10.0
+
+
+def test_what_was_done_is_remembered_by_name_for_the_owner_alone(host, now, tmp_path):
+    host.done("patch", round_id="r", hosts=["web1"], since_begin=61.5)
+    host.done("urgent", round_id="u", hosts=["web1", "web2"], since_begin=1.0)
+    now.after(9)
+    assert host.records() == {
+        "patch": {"round": "r", "hosts": ["web1"], "since_begin": 61.5, "age": 9.0},
+        "urgent": {"round": "u", "hosts": ["web1", "web2"], "since_begin": 1.0, "age": 9.0},
+    }
+    assert (tmp_path / "state" / RECORD).stat().st_mode & 0o777 == 0o600
+
+
+def test_the_oldest_maintenances_are_forgotten(host, now):
+    for number in range(NAMES_KEPT + 2):
+        host.done(str(number), round_id="r", hosts=[], since_begin=0.0)
+        now.after(1)
+    assert sorted(host.records(), key=int) == [str(number) for number in range(2, NAMES_KEPT + 2)]
+
+
+@pytest.mark.parametrize(
+    "content",
+    ['{"round": 3, "finished_at": 1800000000}', "", "broken", "[1]", '{"rounds": {"patch": {"round": "r"}}}'],
+)
+def test_a_record_of_version_0_1_0_or_a_broken_one_counts_as_nothing_and_is_replaced(host, tmp_path, content):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / RECORD).write_text(content)
+    assert host.records() == {}
+    host.done("urgent", round_id="u", hosts=[], since_begin=0.0)
+    assert list(host.records()) == ["urgent"]
+
+
+def test_a_kill_while_the_mark_is_written_leaves_the_old_one(host, tmp_path, monkeypatch):
+    take(host, A)
+
+    def killed(*_paths):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        take(host, A, stage=HELD)
+    assert host.mark().stage == ASKING
+    assert sorted(os.listdir(str(tmp_path / "state"))) == sorted([LOCK, MARK])
+
+
+def test_a_lock_that_stays_held_is_an_error_and_no_hang(tmp_path, now):
+    clock = [0.0]
+    host = Host(
+        str(tmp_path), now=now, clock=lambda: clock[0], sleep=lambda seconds: clock.__setitem__(0, clock[0] + seconds)
+    )
+    with (tmp_path / LOCK).open("w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(MaintenanceError, match="cannot be locked within 20 s"):
+            take(host, A)
+    assert take(host, A) is None
+
+
+def test_a_lock_file_that_leads_elsewhere_is_not_followed(host, tmp_path):
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / LOCK).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(MaintenanceError, match="cannot be opened"):
+        take(host, A)
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_place_that_is_no_directory_is_an_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(MaintenanceError, match="cannot be opened"):
+        take(Host(str(tmp_path / "file" / "state")), A)
+
+
+def test_the_mark_is_one_line_of_json(host, tmp_path):
+    take(host, A)
+    text = (tmp_path / "state" / MARK).read_text()
+    assert text.endswith("}\n")
+    assert set(json.loads(text)) == {"owner", "by", "stage", "lease", "at"}
+
+
+def test_the_mark_can_be_read_without_a_host(host, tmp_path, now):
+    take(host, A)
+    assert read_mark(str(tmp_path / "state"), now()).owner == A
+    assert read_mark(str(tmp_path / "nothing")) is None
