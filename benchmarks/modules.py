@@ -17,6 +17,8 @@ name an sshd on this machine: --host-var ansible_connection=ssh --host-var ansib
 is no cost of either way: one without tasks, and one whose task only sleeps as long, since ansible-playbook itself
 works while any task is under way.
 
+Failing: on a machine without the service, where nobody listens at the endpoint, each module on its defaults, and uri.
+
 Prints lines for people and a line of JSON. A missed target is said, and does not change the exit status.
 """
 
@@ -27,6 +29,7 @@ import pathlib
 import re
 import resource
 import shutil
+import socket
 import statistics
 import sys
 import tempfile
@@ -40,6 +43,7 @@ from playbooks import COLLECTION, LOCAL, Ansible, play  # noqa: E402
 
 EMULATOR = ROOT / "roles" / "emulator" / "files" / "scheduled-events-emulator"
 READ_TARGET, WAIT_TARGET = 1.0, 0.1
+FAIL_TARGET = 10.0  # seconds
 DEFAULTS = {"ANSIBLE_PIPELINING": "false", "ANSIBLE_HOST_KEY_CHECKING": "false"}
 
 # Started by ansible-playbook instead of /bin/sh. What it starts may come here again, and is already counted.
@@ -82,6 +86,28 @@ def measure_reading(ansible, emulator, rounds):
         raise SystemExit(f"A task failed:\n{run.output}")
     measured = run.tasks[len(tasks) :]
     return {task["name"]: [result.seconds for result in measured if result.task == task["name"]] for task in tasks}
+
+
+def measure_failing(ansible):
+    """Name of the task → the seconds after which it failed where nobody listens."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
+        endpoint = f"http://127.0.0.1:{holder.getsockname()[1]}"
+        modules = {
+            "scheduled_events_info": {},
+            "scheduled_event_approve": {"event_id": ["A"]},
+            "scheduled_events_wait": {},
+        }
+        tasks = [
+            {"name": module, f"{COLLECTION}.{module}": {"endpoint": endpoint, **arguments}, "ignore_errors": True}
+            for module, arguments in modules.items()
+        ]
+        tasks.append(uri_task(endpoint, ignore_errors=True))
+        run = ansible.start_playbook([play(tasks)], env=DEFAULTS).result(timeout=1800)
+    passed = [result.task for result in run.tasks if not result.failed]
+    if passed or len(run.tasks) != len(tasks):
+        raise SystemExit(f"Every task was to fail:\n{run.output}")
+    return {result.task: result.seconds for result in run.tasks}
 
 
 def cpu_of_commands(log):
@@ -183,6 +209,15 @@ def report_reading(times):
     }
 
 
+def report_failing(seconds):
+    longest = max(seconds.values())
+    met = "met" if longest <= FAIL_TARGET else "missed"
+    shown = ", ".join(f"{name} {value:.1f} s" for name, value in seconds.items())
+    print(f"failing where nobody listens: {shown} (target at most {FAIL_TARGET:g} s: {met})")
+    ratios = {name: round(value / seconds["uri"], 2) for name, value in seconds.items() if name != "uri"}
+    return {"fail_s": {name: round(value, 2) for name, value in seconds.items()}, "fail_ratio_to_uri": ratios}
+
+
 def report_waiting(cpu, seconds, polls):
     ratio = (cpu["wait"] - cpu["nothing"]) / (cpu["loop"] - cpu["nothing"])
     above = {name: cpu[name] - cpu["sleep"] for name in ("wait", "loop")}
@@ -217,6 +252,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=20, help="of reading; 0 leaves it out")
     parser.add_argument("--wait", type=float, default=60.0, metavar="SECONDS", help="0 leaves the waiting out")
+    parser.add_argument("--no-failing", action="store_true", help="leave the failing out")
     parser.add_argument("--host-var", action="append", type=host_var, default=[], metavar="NAME=VALUE", help="for ssh")
     arguments = parser.parse_args()
 
@@ -226,9 +262,11 @@ def main():
         vms = [{"name": name} for name in ("reads", "waits", "loops")]
         emulator = Emulator(EMULATOR, directory, vms, ("--rate-limit", "0"))
         emulator.schedule("Redeploy", "reads", description="Host server is undergoing maintenance.")
-        result = {}
+        result, ansible = {}, Ansible(directory)
         if arguments.rounds:
-            result.update(report_reading(measure_reading(Ansible(directory), emulator, arguments.rounds)))
+            result.update(report_reading(measure_reading(ansible, emulator, arguments.rounds)))
+        if not arguments.no_failing:
+            result.update(report_failing(measure_failing(ansible)))
         if arguments.wait:
             cpu = measure_waiting(emulator, directory, arguments.wait, dict(arguments.host_var))
             polls = {vm: emulator.polls(vm)["polls"] for vm in ("waits", "loops")}

@@ -6,12 +6,22 @@
 
 import datetime
 import math
+import re
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
-from ._scheduled_events.document import Filter, ScheduledEvent, describe
+from ._scheduled_events.document import (
+    ADVISORY_TYPES,
+    EVENT_SOURCES,
+    EVENT_STATUSES,
+    EVENT_TYPES,
+    Filter,
+    ScheduledEvent,
+    describe,
+    one_of,
+)
 from ._scheduled_events.endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, SettingError
 
 COMMON_OPTIONS: Dict[str, Dict[str, Any]] = {
@@ -30,13 +40,21 @@ FILTER_OPTIONS: Dict[str, Dict[str, Any]] = {
 }
 
 
+# Option → what it is called, and the words that Azure has for it.
+KNOWN_WORDS = {
+    "event_types": ("an event type", EVENT_TYPES + ADVISORY_TYPES),
+    "event_statuses": ("a status", EVENT_STATUSES),
+    "event_sources": ("a source", EVENT_SOURCES),
+}
+GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
+
+NAME_CHECK_TIMEOUT = 2.5  # seconds for an answer that only leads to a warning
+
+
 class ImdsModule:
-    """A module run: its parameters, checked, the client they describe, and the name of this VM.
+    """A module run: its parameters, checked, the client they describe, and the name of this VM."""
 
-    :param single_attempts: ask for the name once at a time, as a caller does that repeats its work itself.
-    """
-
-    def __init__(self, module: AnsibleModule, *, single_attempts: bool = False) -> None:
+    def __init__(self, module: AnsibleModule) -> None:
         self.module = module
         self.params: Dict[str, Any] = module.params
         self.require_positive("request_timeout", "retry_for")
@@ -46,14 +64,15 @@ class ImdsModule:
             request_timeout=self.params["request_timeout"],
             retry_for=self.params["retry_for"],
         )
-        self._ask_name = self.client.ask_name if single_attempts else self.client.vm_name
         self._vm_name: Optional[str] = None
+        self._given_name: Optional[str] = None
         if self.params["vm_name"] is not None:
-            self._vm_name = self.params["vm_name"].strip()
-            if not self._vm_name:
+            self._given_name = self.params["vm_name"].strip()
+            if not self._given_name:
                 raise SettingError(
                     "vm_name is empty: expected the name of this VM in Azure; leave it out to ask the service"
                 )
+        self._warn_of_filters()
 
     def require_positive(self, *options: str) -> None:
         """Refuse a number of seconds that is zero, negative or not finite.
@@ -63,23 +82,31 @@ class ImdsModule:
         for option in options:
             value = self.params[option]
             if not (math.isfinite(value) and value > 0):
-                raise SettingError(f"{option} {value:g} is no time: expected seconds, more than 0")
+                raise SettingError(f"{option} {value:g} is not a time: expected seconds, more than 0")
 
-    def vm_name(self) -> str:
+    def vm_name(self, *, seconds: Optional[float] = None) -> str:
         """The name of this VM in Azure, asked of the service once unless the option gives it.
 
-        :raises ImdsError: the service does not tell.
+        :param seconds: ask once, for so long at most; otherwise again after transient failures.
+        :raises ImdsError: the service does not give it.
         """
         if self._vm_name is None:
-            self._vm_name = self._ask_name()
+            if self._given_name is not None:
+                self._compare_name(self._given_name, seconds)
+                self._vm_name = self._given_name
+            elif seconds is None:
+                self._vm_name = self.client.fetch_name()
+            else:
+                self._vm_name = self.client.poll_name(request_timeout=seconds)
         return self._vm_name
 
-    def wanted(self) -> Filter:
+    def wanted(self, seconds: Optional[float] = None) -> Filter:
         """The filter that the module's options describe.
 
-        :raises ImdsError: the service does not tell the name of this VM.
+        :param seconds: see :meth:`vm_name`.
+        :raises ImdsError: the service does not give the name of this VM.
         """
-        vm_name = self.vm_name()
+        vm_name = self.vm_name(seconds=seconds)
         return Filter(
             event_ids=self.params["event_id"] or (),
             event_types=self.params["event_types"] or (),
@@ -91,7 +118,7 @@ class ImdsModule:
     def describe(self, events: Iterable[ScheduledEvent]) -> List[Dict[str, Any]]:
         """The events as the module returns them, with a warning for each field that could not be read.
 
-        :raises ImdsError: the service does not tell the name of this VM.
+        :raises ImdsError: the service does not give the name of this VM.
         """
         now = datetime.datetime.now(datetime.timezone.utc)
         described = []
@@ -101,21 +128,46 @@ class ImdsModule:
             described.append(describe(event, vm_name=self.vm_name(), now=now))
         return described
 
+    def _warn_of_filters(self) -> None:
+        """Warn of conditions that no event meets, most likely slips of the pen; Azure may know them one day."""
+        for option, (what, known) in KNOWN_WORDS.items():
+            for word in self.params.get(option) or ():
+                if not one_of(word, known):
+                    self.module.warn(
+                        f'{option}: "{word}" is not {what} that Azure is known to use, so it may select no event; '
+                        f"known are {', '.join(known)}"
+                    )
+        for event_id in self.params.get("event_id") or ():
+            if not GUID.match(event_id):
+                self.module.warn(
+                    f'event_id: "{event_id}" is not the id of an event, so no event has it; '
+                    "expected a GUID such as C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+                )
 
-def run_module(
-    options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], Dict[str, Any]], *, single_attempts: bool = False
-) -> None:
+    def _compare_name(self, given: str, seconds: Optional[float]) -> None:
+        """Warn if the option names another VM. Where the service does not answer soon, the option counts as it is."""
+        try:
+            named = self.client.poll_name(request_timeout=min(seconds or NAME_CHECK_TIMEOUT, NAME_CHECK_TIMEOUT))
+        except ImdsError:
+            return
+        if named.lower() != given.lower():
+            self.module.warn(
+                f'vm_name: "{given}" is not the name that the metadata service gives this VM, which is "{named}"; '
+                "events of this VM are not found under another name"
+            )
+
+
+def run_module(options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], Dict[str, Any]]) -> None:
     """Run a module: check its parameters, do its work, and turn the library's errors into its failure, once.
 
     :param options: the argument specification beyond the common options.
     :param work: returns what the module returns.
-    :param single_attempts: see :class:`ImdsModule`.
     """
     module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **options), supports_check_mode=True)
     if REQUESTS_IMPORT_ERROR is not None:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_IMPORT_ERROR)
     try:
-        result = work(ImdsModule(module, single_attempts=single_attempts))
+        result = work(ImdsModule(module))
     except (ImdsError, SettingError) as error:
         module.fail_json(msg=str(error))
     module.exit_json(**result)

@@ -11,7 +11,7 @@ author: The maintops.scheduled_events authors (@maintops)
 description:
   - Polls the Scheduled Events endpoint on the host itself, inside one module call, until there is an event that the
     filters select, or until there is none.
-  - An error of the service, a time-out or an empty answer is never taken for "no events". Such polls are tolerated
+  - An error of the service, a timeout or an empty answer is never taken for "no events". Such polls are tolerated
     until O(timeout). Only a request that the service refuses from the start (a wrong O(api_version), for example)
     fails at once.
   - Use it as a gate before work that must not meet an event, and after an acknowledgement to learn when the event is
@@ -92,21 +92,21 @@ RETURN = r"""
 events:
   description:
     - The events that the filters select at the end of the wait, empty for O(state=absent).
-    - On a time-out of O(state=absent), the events that stood in the way.
+    - On a timeout of O(state=absent), the events that stood in the way.
     - See M(maintops.scheduled_events.scheduled_events_info) for what an event contains.
-  returned: success and on a time-out
+  returned: success and on a timeout
   type: list
   elements: dict
 elapsed:
   description: Seconds that the wait took.
-  returned: success and on a time-out
+  returned: success and on a timeout
   type: float
   sample: 312.4
 incarnation:
   description:
     - Incarnation of the last document that could be read.
     - A number; a string only if the service sent one that is no number. V(null) if no document could be read.
-  returned: success and on a time-out
+  returned: success and on a timeout
   type: raw
   sample: 8
 """
@@ -171,7 +171,7 @@ def wait_for_state(run: ImdsModule) -> t.Dict[str, t.Any]:
 
 
 def main() -> None:
-    run_module(dict(FILTER_OPTIONS, **WAIT_OPTIONS), wait_for_state, single_attempts=True)
+    run_module(dict(FILTER_OPTIONS, **WAIT_OPTIONS), wait_for_state)
 
 
 if __name__ == "__main__":

@@ -163,7 +163,8 @@ def _unfit(host: Seen) -> str:
 
 
 def _reason(host: Seen, events: t.Sequence[Event]) -> str:
-    if unfit := _unfit(host):
+    unfit = _unfit(host)
+    if unfit:
         return unfit
     if events:
         first = events[0]

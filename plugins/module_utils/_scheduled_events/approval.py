@@ -20,7 +20,7 @@ class Outcome(NamedTuple):
 
 
 class ApprovalFailed(Exception):
-    """The service did not take the acknowledgement of the events ``left``; ``status`` is its HTTP status, if any."""
+    """The service did not accept the acknowledgement of the events ``left``; ``status`` is its HTTP status, if any."""
 
     def __init__(self, error: ImdsError, *, left: List[str], outcome: Outcome) -> None:
         super().__init__(f"{error}; not acknowledged: {', '.join(left)}")
@@ -34,42 +34,90 @@ def approve(
     event_ids: Sequence[str],
     *,
     may_approve: Callable[[ScheduledEvent], bool],
+    still_wanted: Callable[[], bool] = lambda: True,
     dry_run: bool = False,
 ) -> Outcome:
-    """Acknowledge those of the events that are Scheduled, in one request.
+    """Acknowledge those of the events that are Scheduled, all in one request.
+
+    After a transient failure the document is read and judged again before the next request.
 
     :param event_ids: ids in any case.
     :param may_approve: asked for each Scheduled event of the document read right before; false skips the event.
-    :param dry_run: only tell what would be acknowledged.
+    :param still_wanted: asked right before each request; false skips all events that it would have named.
+    :param dry_run: only report what would be acknowledged.
     :raises ImdsError: the document could not be read; nothing was sent.
     :raises ApprovalFailed: the acknowledgement was sent and not accepted.
     """
-    outcome = _sort(client.fetch(), event_ids, may_approve)
-    while outcome.approved and not dry_run:
-        try:
-            client.approve(outcome.approved)
-            break
-        except Refused as error:
+    attempts = _Attempts(client, event_ids, may_approve, still_wanted)
+    if dry_run:
+        return _sort(client.fetch(), event_ids, may_approve)
+    try:
+        return client.retry(attempts.next)
+    except ImdsError:
+        if attempts.failure is None or attempts.sorted is None:
+            raise
+        # Also where the document could not be read since: the refusal of the request is what matters.
+        left, outcome = attempts.sorted.approved, attempts.sorted._replace(approved=[])
+        raise ApprovalFailed(attempts.failure, left=left, outcome=outcome) from attempts.failure
+
+
+class _Attempts:
+    """Attempts to acknowledge. ``failure``: of the last request that was sent. ``sorted``: what it was made from."""
+
+    def __init__(
+        self,
+        client: ImdsClient,
+        event_ids: Sequence[str],
+        may_approve: Callable[[ScheduledEvent], bool],
+        still_wanted: Callable[[], bool],
+    ) -> None:
+        self._client = client
+        self._event_ids = event_ids
+        self._may_approve = may_approve
+        self._still_wanted = still_wanted
+        self.failure: Optional[ImdsError] = None
+        self.sorted: Optional[Outcome] = None
+
+    def next(self) -> Outcome:
+        """Read the document, and acknowledge what it allows.
+
+        :raises ImdsError: either failed.
+        """
+        while True:
+            outcome = _sort(self._client.poll(), self._event_ids, self._may_approve)
             # An id that is gone is answered with 400 or 404, for all ids of the request (contract: unknown EventId).
-            again = _sort(client.fetch(), event_ids, may_approve)
-            if len(again.approved) >= len(outcome.approved):
-                raise ApprovalFailed(error, left=outcome.approved, outcome=outcome._replace(approved=[])) from error
-            outcome = again
-        except ImdsError as error:
-            raise ApprovalFailed(error, left=outcome.approved, outcome=outcome._replace(approved=[])) from error
-    return outcome
+            # So a refusal counts only if none of them is gone.
+            if self.sorted and isinstance(self.failure, Refused) and not _fewer(outcome, self.sorted):
+                raise self.failure
+            if not outcome.approved:
+                return outcome
+            if not self._still_wanted():
+                return outcome._replace(approved=[], skipped=outcome.skipped + outcome.approved)
+            self.sorted = outcome
+            try:
+                self._client.approve(outcome.approved)
+                return outcome
+            except ImdsError as error:
+                self.failure = error
+                if not isinstance(error, Refused):
+                    raise
+
+
+def _fewer(outcome: Outcome, before: Outcome) -> bool:
+    return len(outcome.approved) < len(before.approved)
 
 
 def _sort(document: Document, event_ids: Sequence[str], may_approve: Callable[[ScheduledEvent], bool]) -> Outcome:
     outcome = Outcome([], [], [], [])
-    for event_id in {event_id.lower(): event_id for event_id in event_ids}.values():
-        event = document.find(event_id)
-        if event is None or event.event_id is None:
+    for key, event_id in {event_id.lower(): event_id for event_id in event_ids}.items():
+        # A document should hold an id once. If it holds it more often, all of them must agree.
+        found = [event for event in document.events if event.event_id is not None and event.key == key]
+        if not found:
             outcome.absent.append(event_id)
-        elif event.event_status == "Started":
-            outcome.already_started.append(event.event_id)
-        elif event.event_status == "Scheduled" and may_approve(event):
-            outcome.approved.append(event.event_id)
+        elif all(event.event_status == "Started" for event in found):
+            outcome.already_started.append(found[0].event_id or "")
+        elif all(event.event_status == "Scheduled" and may_approve(event) for event in found):
+            outcome.approved.append(found[0].event_id or "")
         else:
-            outcome.skipped.append(event.event_id)
+            outcome.skipped.append(found[0].event_id or "")
     return outcome

@@ -7,30 +7,31 @@
 import http
 import json
 import time
-import traceback
 from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
 
-from .document import Document, DocumentError, excerpt, parse
+from .document import Document, DocumentError, parse
 from .endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, check_api_version, check_endpoint
+from .text import excerpt, parse_number, shown
+from .transport import REQUESTS_IMPORT_ERROR as REQUESTS_IMPORT_ERROR  # for those who make a client
+from .transport import Answer, BadUrl, BrokenOff, Malformed, NotConnected, Transport
 
-try:
-    import requests
-
-    REQUESTS_IMPORT_ERROR: Optional[str] = None
-except ImportError:
-    REQUESTS_IMPORT_ERROR = traceback.format_exc()
+CHECK_ENDPOINT = "check that the endpoint is the metadata service of this VM"
 
 EVENTS_PATH = "/metadata/scheduledevents"
 NAME_PATH = "/metadata/instance/compute/name"
 NAME_API_VERSION = "2017-08-01"
 
-CONNECT_TIMEOUT = 5.0
 REQUEST_TIMEOUT = 125.0  # the first request enables the service, which may take two minutes (contract: Enabling)
 RETRY_FOR = 70.0  # "410: retry for at most 70 s" (contract: status codes)
 
+# Seconds for which to look for a service that nothing was ever heard of; the last attempt may take 5 seconds more.
+FIRST_CONTACT = 4.0
+
+MAX_JSON = 64 * 1024  # bytes of an answer other than the document
+
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 5.0  # seconds between two attempts after a failure
 
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 
 class ImdsError(Exception):
@@ -52,6 +53,10 @@ class NoAnswer(ImdsError):
     transient = True
 
 
+class Unreachable(NoAnswer):
+    """No connection: refused, no route, no such host, or nothing in time."""
+
+
 class Unavailable(ImdsError):
     """410, 429 or a 5xx status: the service asks to come back later."""
 
@@ -69,15 +74,18 @@ class Refused(ImdsError):
 
 
 class BadAnswer(ImdsError):
-    """200 with a body that is no answer of this service: broken JSON, HTML, or no array of events."""
+    """An answer that is not one of this service: broken HTTP, too large, or 200 with HTML, broken JSON, no events."""
 
 
 class ImdsClient:
     """A client of Scheduled Events that keeps one connection, uses no proxy and follows no redirect.
 
+    ``poll…`` asks once, ``fetch…`` again after transient failures. Use one client for each thread.
+
     :param endpoint: base URL of the service.
     :param api_version: a date.
-    :param request_timeout: seconds to wait for one answer; connecting fails after 5 seconds at the latest.
+    :param request_timeout: seconds for one answer, from connecting to its last byte; connecting fails after 5 seconds
+        at the latest.
     :param retry_for: seconds to go on asking after a transient failure; 0 asks once.
     :raises SettingError: a setting cannot be used.
     """
@@ -94,13 +102,12 @@ class ImdsClient:
     ) -> None:
         self.endpoint = check_endpoint(endpoint)
         self.api_version = check_api_version(api_version)
+        self.reached = False  # whether there ever was a connection
         self._request_timeout = request_timeout
         self._retry_for = retry_for
         self._clock = clock
         self._sleep = sleep
-        self._session = requests.Session()
-        self._session.trust_env = False  # no proxy variable, no .netrc: the address is link-local
-        self._session.headers["Metadata"] = "true"
+        self._transport = Transport()
 
     def poll(self, *, request_timeout: Optional[float] = None) -> Document:
         """Ask once for the document.
@@ -108,77 +115,100 @@ class ImdsClient:
         :param request_timeout: seconds for this answer, if not those of the client.
         :raises ImdsError: there is no document; nothing follows from that about the events.
         """
-        response = self._request("GET", EVENTS_PATH, self._events_query, request_timeout=request_timeout)
-        if not response.content.strip():
-            raise NoDocumentYet(f"GET {response.url} answered 200 OK with an empty body: no document yet")
+        answer = self._request("GET", EVENTS_PATH, self._events_query, request_timeout=request_timeout)
+        if not answer.body.strip():
+            raise NoDocumentYet(f"GET {answer.url} answered 200 OK with an empty body: no document yet", status=200)
         try:
-            return parse(response.content, api_version=self.api_version)
+            return parse(answer.body, api_version=self.api_version)
         except DocumentError as error:
             raise BadAnswer(
-                f"GET {response.url} answered 200 OK, but not with a Scheduled Events document: {error}; "
-                "check that the endpoint is the metadata service of this VM"
+                f"GET {answer.url} answered 200 OK, but not with a Scheduled Events document: {error}; "
+                f"{CHECK_ENDPOINT}",
+                status=200,
             ) from error
 
     def fetch(self) -> Document:
         """Ask for the document, again after transient failures.
 
-        :raises ImdsError: as :meth:`poll`, after ``retry_for`` seconds at the latest for a transient failure.
+        :raises ImdsError: as :meth:`poll`, at the time that :meth:`retry` gives.
         """
-        return self._retry(self.poll)
+        return self.retry(self.poll)
 
-    def ask_name(self) -> str:
+    def poll_name(self, *, request_timeout: Optional[float] = None) -> str:
         """Ask once for the name that this VM has in Azure, which is the one that Resources holds.
 
+        :param request_timeout: seconds for this answer, if not those of the client.
         :raises ImdsError: there is no usable answer.
         """
-        response = self._request("GET", NAME_PATH, {"api-version": NAME_API_VERSION, "format": "text"})
-        name = response.content.decode("utf-8", "replace").strip()
+        query = {"api-version": NAME_API_VERSION, "format": "text"}
+        answer = self._request("GET", NAME_PATH, query, request_timeout=request_timeout)
+        name = answer.body.decode("utf-8", "replace").strip()
         if not name:
-            raise NoDocumentYet(f"GET {response.url} answered 200 OK with an empty body: no name yet")
-        if not name.isprintable() or "<" in name or len(name) > 256:
+            raise NoDocumentYet(f"GET {answer.url} answered 200 OK with an empty body: no name yet", status=200)
+        if len(name) > 256 or not name.isprintable() or "<" in name or "\ufffd" in name:
             raise BadAnswer(
-                f"GET {response.url} answered 200 OK, but not with the name of a VM: {excerpt(name)}; "
-                "check that the endpoint is the metadata service of this VM, or give vm_name"
+                f"GET {answer.url} answered 200 OK, but not with the name of a VM: {excerpt(name)}; "
+                f"{CHECK_ENDPOINT}, or give vm_name",
+                status=200,
             )
         return name
 
-    def vm_name(self) -> str:
+    def fetch_name(self) -> str:
         """Ask for the name of this VM, again after transient failures.
 
-        :raises ImdsError: as :meth:`ask_name`, after ``retry_for`` seconds at the latest for a transient failure.
+        :raises ImdsError: as :meth:`poll_name`, at the time that :meth:`retry` gives.
         """
-        return self._retry(self.ask_name)
+        return self.retry(self.poll_name)
 
     def approve(self, event_ids: Sequence[str]) -> None:
-        """Acknowledge events, all in one request.
+        """Acknowledge events, all in one request, which is sent once.
 
         :param event_ids: the ids verbatim as the document has them (contract: EventId).
         :raises ImdsError: the service did not accept the request.
         """
         body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in event_ids]})
-        self._retry(lambda: self._request("POST", EVENTS_PATH, self._events_query, body=body))
+        answer = self._request("POST", EVENTS_PATH, self._events_query, body=body)
+        if answer.body.strip() and not _is_json(answer.body):
+            raise BadAnswer(
+                f"POST {answer.url} answered 200 OK, but not as the metadata service does, with an empty body: "
+                f"{excerpt(answer.body)}; {CHECK_ENDPOINT}",
+                status=200,
+            )
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._session.close()
+    def retry(self, attempt: Callable[[], Result]) -> Result:
+        """Do something that asks the service, again after transient failures.
 
-    @property
-    def _events_query(self) -> Dict[str, str]:
-        return {"api-version": self.api_version}
-
-    def _retry(self, attempt: Callable[[], Answer]) -> Answer:
+        :raises ImdsError: as ``attempt``. A transient failure after ``retry_for`` seconds, or after a few seconds if
+            there never was a connection.
+        """
         # urllib3's Retry counts attempts and sees no bodies; the contract gives seconds, and an empty body to retry.
-        give_up_at = self._clock() + self._retry_for
+        started = self._clock()
         pause = FIRST_PAUSE
         while True:
             try:
                 return attempt()
             except ImdsError as error:
-                remaining = give_up_at - self._clock()
+                missing = self.is_missing(error)
+                patience = min(FIRST_CONTACT, self._retry_for) if missing else self._retry_for
+                remaining = started + patience - self._clock()
+                if missing and remaining <= 0:
+                    raise without_service(error) from error
                 if not error.transient or remaining <= 0:
                     raise
             self._sleep(min(pause, remaining))
             pause = min(pause * 2, LONGEST_PAUSE)
+
+    def is_missing(self, error: ImdsError) -> bool:
+        """Whether the error means that there never was a service: nothing could be reached, from the first attempt."""
+        return isinstance(error, Unreachable) and not self.reached
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._transport.close()
+
+    @property
+    def _events_query(self) -> Dict[str, str]:
+        return {"api-version": self.api_version}
 
     def _request(
         self,
@@ -188,92 +218,92 @@ class ImdsClient:
         *,
         body: Optional[str] = None,
         request_timeout: Optional[float] = None,
-    ) -> "requests.Response":
-        seconds = self._request_timeout if request_timeout is None else request_timeout
+    ) -> Answer:
         url = self.endpoint + path
+        headers = {"Metadata": "true"}
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+        seconds = self._request_timeout if request_timeout is None else request_timeout
         try:
-            response = self._session.request(
-                method,
-                url,
-                params=query,
-                data=body,
-                headers={"Content-Type": "application/json"} if body else None,
-                timeout=(min(CONNECT_TIMEOUT, seconds), seconds),
-                allow_redirects=False,
-            )
-        except ValueError as error:  # requests' and urllib3's errors of a URL are such
-            raise Refused(f"{method} {url} cannot be asked: {error}") from error
-        except requests.exceptions.RequestException as error:
-            raise NoAnswer(f"{method} {url} got no answer: {_cause(error, seconds)}") from error
-        _require_whole_body(method, response)
-        if response.status_code == http.HTTPStatus.OK:
-            return response
-        raise _status_error(method, response, query["api-version"])
+            answer = self._transport.exchange(method, url, query=query, headers=headers, body=body, seconds=seconds)
+        except BadUrl as error:
+            raise Refused(f"{method} {url} cannot be asked: {error}; {CHECK_ENDPOINT}") from error
+        except NotConnected as error:
+            raise Unreachable(f"{method} {url} got no answer: {error}") from error
+        except BrokenOff as error:
+            raise NoAnswer(f"{method} {url} got no answer: {error}") from error
+        except Malformed as error:
+            raise BadAnswer(f"{method} {url} got an answer that cannot be read: {error}; {CHECK_ENDPOINT}") from error
+        finally:
+            self.reached = self.reached or self._transport.connected
+        if answer.status == http.HTTPStatus.OK:
+            return answer
+        raise _status_error(method, answer, query["api-version"])
 
 
-def _require_whole_body(method: str, response: "requests.Response") -> None:
-    """Older releases of requests take a body that breaks off for a whole one."""
-    announced = response.headers.get("Content-Length", "")
-    received = response.raw.tell()
-    if announced.isdigit() and received < int(announced):
-        raise NoAnswer(f"{method} {response.url} got no answer: it broke off after {received} of {announced} bytes")
+def without_service(error: ImdsError) -> Unreachable:
+    """The error for somebody whose machine most likely has no such service."""
+    return Unreachable(
+        f"{error}. Is this an Azure VM? The metadata service answers only inside one: "
+        "run this on the VM itself, or set endpoint to where the service is"
+    )
 
 
-def _cause(error: Exception, seconds: float) -> str:
-    if isinstance(error, requests.exceptions.ConnectTimeout):
-        return f"no connection within {min(CONNECT_TIMEOUT, seconds):g} seconds"
-    if isinstance(error, requests.exceptions.ReadTimeout):
-        return f"nothing within {seconds:g} seconds"
-    # requests wraps urllib3's errors, which wrap the one of the operating system: the innermost says what happened.
-    innermost: BaseException = error
-    while innermost.__cause__ or innermost.__context__:
-        innermost = innermost.__cause__ or innermost.__context__ or innermost
-    return str(innermost) or type(innermost).__name__
-
-
-def _status_error(method: str, response: "requests.Response", api_version: str) -> ImdsError:
-    status = response.status_code
-    answered = f"{method} {response.url} answered {status} {_phrase(response)}".rstrip()
+def _status_error(method: str, answer: Answer, api_version: str) -> ImdsError:
+    status = answer.status
+    answered = f"{method} {answer.url} answered {status} {_phrase(answer)}".rstrip()
     if status in (http.HTTPStatus.GONE, 429) or status >= 500:
-        return Unavailable(f"{answered}: {_detail(response)}", status=status)
+        return Unavailable(f"{answered}: {_detail(answer)}", status=status)
     if 300 <= status < 400:
-        location = response.headers.get("Location", "nowhere")
+        location = shown(answer.headers.get("Location") or "nowhere")
         reason = f"a redirect to {location}, which the metadata service never sends and is not followed"
         return Refused(f"{answered}: {reason}; check the endpoint and what stands before it", status=status)
-    version_detail = _version_detail(response, api_version)
-    return Refused(f"{answered}: {version_detail or _detail(response)}", status=status)
+    return Refused(f"{answered}: {_version_detail(answer, api_version) or _detail(answer)}", status=status)
 
 
-def _phrase(response: "requests.Response") -> str:
+def _phrase(answer: Answer) -> str:
     try:
-        return http.HTTPStatus(response.status_code).phrase
+        return http.HTTPStatus(answer.status).phrase
     except ValueError:
-        return response.reason or ""
+        return answer.reason
 
 
-def _version_detail(response: "requests.Response", api_version: str) -> Optional[str]:
-    error = _json_object(response)
-    if "newest-versions" not in error and "api-version" not in str(error.get("error")):
-        if response.status_code == http.HTTPStatus.NOT_FOUND:
-            return f"this host does not know the path, or not the api-version {api_version}: {_detail(response)}"
+def _version_detail(answer: Answer, api_version: str) -> Optional[str]:
+    refusal = _json_object(answer)
+    error = refusal.get("error")
+    if "newest-versions" not in refusal and not (isinstance(error, str) and "api-version" in error):
+        if answer.status == http.HTTPStatus.NOT_FOUND:
+            return f"this host does not know the path, or not the api-version {api_version}: {_detail(answer)}"
         return None
     message = f'api-version "{api_version}" is not known to this host'
-    newest = error.get("newest-versions")
-    if isinstance(newest, list) and newest:
-        message += "; it names as its newest " + ", ".join(str(version) for version in newest)
-    return message
+    newest = refusal.get("newest-versions")
+    names = [name for name in newest if isinstance(name, str)] if isinstance(newest, list) else []
+    return message + ("; it names as its newest " + shown(", ".join(names[:20])) if names else "")
 
 
-def _detail(response: "requests.Response") -> str:
-    error = _json_object(response).get("error")
+def _detail(answer: Answer) -> str:
+    error = _json_object(answer).get("error")
     if isinstance(error, str) and error:
-        return error
-    return excerpt(response.content) if response.content.strip() else "without a body"
+        return shown(error)
+    return excerpt(answer.body) if answer.body.strip() else "without a body"
 
 
-def _json_object(response: "requests.Response") -> Dict[str, Any]:
-    try:
-        decoded = json.loads(response.content.decode("utf-8", "replace"))
-    except (ValueError, RecursionError):
-        return {}
+def _json_object(answer: Answer) -> Dict[str, Any]:
+    decoded = _decode_json(answer.body)
     return decoded if isinstance(decoded, dict) else {}
+
+
+def _is_json(body: bytes) -> bool:
+    return _decode_json(body) is not _NOT_JSON
+
+
+_NOT_JSON = object()
+
+
+def _decode_json(body: bytes) -> Any:
+    if len(body) > MAX_JSON:
+        return _NOT_JSON
+    try:
+        return json.loads(body.decode("utf-8-sig", "replace"), parse_int=parse_number)
+    except (ValueError, RecursionError):
+        return _NOT_JSON

@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Azure says: documents, their events, which of them are mine, and what changed from one to the next."""
+"""What Azure says: documents, their events, and which of them are mine.
+
+Whatever a document holds is made harmless here, once: each text can be encoded and printed, each value has a limit.
+"""
 
 import datetime
 import email.utils
@@ -10,7 +13,10 @@ import json
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
+from .text import clean, excerpt, parse_number, shown, tame_fields, tame_or_say
+
 EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
+ADVISORY_TYPES = ("SpotRebalanceRecommendation",)  # of a newer preview (contract: table of api-versions)
 EVENT_STATUSES = ("Scheduled", "Started")
 EVENT_SOURCES = ("Platform", "User")
 
@@ -18,6 +24,14 @@ EVENT_SOURCES = ("Platform", "User")
 UNDERSCORE_VERSION = "2017-03-01"
 
 Incarnation = Union[int, str, None]
+
+# Far beyond what the service sends, and little enough for an event to be kept, passed to a hook, and shown.
+MAX_OBJECTS = 10000  # objects and lists of a document
+MAX_ID, MAX_WORD, MAX_DESCRIPTION = 256, 256, 8192  # characters
+MAX_INCARNATION, MAX_NOT_BEFORE = 64, 64
+MAX_ADDITIONAL, MAX_UNREADABLE, MAX_ODD_RESOURCE = 16384, 1024, 256  # characters as JSON
+MAX_NUMBER = 10**15
+YEARS = range(1970, 2200)
 
 _FIELDS = (
     "EventId",
@@ -30,19 +44,20 @@ _FIELDS = (
     "EventSource",
     "DurationInSeconds",
 )
-_ISO_8601 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.\d+)?(?:[Zz]|([+-]\d\d):?(\d\d))?\Z")
-_TIME_OF_DAY = re.compile(r"\b\d\d?:\d\d:\d\d\b")
+_ISO_8601 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.\d+)?(?:[Zz]|([+-]\d\d):?(\d\d))?\Z", re.ASCII)
+_TIME_OF_DAY = re.compile(r"\b\d\d?:\d\d:\d\d\b", re.ASCII)
 
 
 class DocumentError(ValueError):
-    """The text is no Scheduled Events document, which never means that there are no events."""
+    """The text is not a Scheduled Events document, which never means that there are no events."""
 
 
 class ScheduledEvent(NamedTuple):
-    """One event as the service described it.
+    """One event as the service described it, with its texts cleaned.
 
     A field that the event lacks, or whose value has another type than the contract gives, is ``None`` (``resources``:
-    empty). ``unreadable`` keeps such values under Azure's name of the field, ``additional`` the fields not known here.
+    empty). ``unreadable`` keeps such values under Azure's name of the field, ``additional`` the fields not known here;
+    of a value that is too long or nested too deep, both keep a text that says so.
     """
 
     event_id: Optional[str]
@@ -60,8 +75,9 @@ class ScheduledEvent(NamedTuple):
 
     def problems(self) -> List[str]:
         """One sentence for each field that could not be read, with the value as it came."""
+        whose = "an event without a readable EventId" if self.event_id is None else f"event {self.event_id}"
         return [
-            f"{name} {json.dumps(value)} of event {self.event_id} cannot be read and counts as absent"
+            f"{name} {shown(json.dumps(value))} of {whose} cannot be read and counts as absent"
             for name, value in sorted(self.unreadable.items())
         ]
 
@@ -121,14 +137,6 @@ class Filter(NamedTuple):
         )
 
 
-class Changes(NamedTuple):
-    """What distinguishes a document from the one before it."""
-
-    appeared: Tuple[ScheduledEvent, ...]
-    updated: Tuple[ScheduledEvent, ...]
-    vanished: Tuple[ScheduledEvent, ...]
-
-
 def parse(text: Union[bytes, str], *, api_version: str) -> Document:
     """Read a response body.
 
@@ -138,34 +146,35 @@ def parse(text: Union[bytes, str], *, api_version: str) -> Document:
     """
     try:
         # The vendor's hosts send UTF-8, sometimes with a byte order mark, which json.loads refuses in a str.
-        decoded = json.loads(text.decode("utf-8-sig") if isinstance(text, bytes) else text)
+        decoded_text = text.decode("utf-8-sig") if isinstance(text, bytes) else text
+        if decoded_text.count("{") + decoded_text.count("[") > MAX_OBJECTS:  # an empty one already takes 240 bytes
+            raise DocumentError(f"it holds more than {MAX_OBJECTS} objects and lists: {excerpt(text)}")
+        decoded = json.loads(decoded_text, parse_int=parse_number, parse_constant=str)
+    except DocumentError:
+        raise
     except (ValueError, RecursionError) as error:
-        raise DocumentError(f"no JSON: {error}: {excerpt(text)}") from error
+        raise DocumentError(f"it is not JSON: {error}: {excerpt(text)}") from error
     if not isinstance(decoded, dict):
         raise DocumentError(f"a JSON object was expected: {excerpt(text)}")
     events = decoded.get("Events")
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
         raise DocumentError(f"an array Events of objects was expected: {excerpt(text)}")
-    incarnation = decoded.get("DocumentIncarnation")
-    number = _integer(incarnation)
     return Document(
-        incarnation=incarnation if number is None and isinstance(incarnation, str) else number,
+        incarnation=_incarnation(decoded.get("DocumentIncarnation")),
         events=tuple(_parse_event(event, api_version=api_version) for event in events),
     )
 
 
 def _parse_event(raw: Dict[str, Any], *, api_version: str) -> ScheduledEvent:
     resources = _resources(raw.get("Resources"))
-    not_before_text = _text(raw.get("NotBefore"))
     read: Dict[str, Any] = {
-        "EventId": _text(raw.get("EventId")),
+        "EventId": _event_id(raw.get("EventId")),
         "EventStatus": _known(_text(raw.get("EventStatus")), EVENT_STATUSES),
         "EventType": _known(_text(raw.get("EventType")), EVENT_TYPES),
         "ResourceType": _text(raw.get("ResourceType")),
         "Resources": resources,
-        # "" is how the service says that the event has started: readable, and no date.
-        "NotBefore": "" if not_before_text == "" else parse_not_before(not_before_text),
-        "Description": _text(raw.get("Description")),
+        "NotBefore": _not_before(raw.get("NotBefore")),
+        "Description": _text(raw.get("Description"), MAX_DESCRIPTION),
         "EventSource": _known(_text(raw.get("EventSource")), EVENT_SOURCES),
         "DurationInSeconds": _integer(raw.get("DurationInSeconds")),
     }
@@ -180,8 +189,12 @@ def _parse_event(raw: Dict[str, Any], *, api_version: str) -> ScheduledEvent:
         not_before=read["NotBefore"] or None,
         description=read["Description"],
         duration_in_seconds=read["DurationInSeconds"],
-        additional={name: value for name, value in raw.items() if name not in _FIELDS},
-        unreadable={name: raw[name] for name in _FIELDS if raw.get(name) is not None and read[name] is None},
+        additional=tame_fields({name: raw[name] for name in raw if name not in _FIELDS}, MAX_ADDITIONAL),
+        unreadable={
+            name: tame_or_say(raw[name], MAX_UNREADABLE)
+            for name in _FIELDS
+            if raw.get(name) is not None and read[name] is None
+        },
     )
 
 
@@ -193,6 +206,8 @@ def parse_not_before(text: Optional[str]) -> Optional[datetime.datetime]:
     :returns: an aware UTC time, or ``None`` for an unreadable text, which never means "now".
     """
     text = (text or "").strip()
+    if len(text) > MAX_NOT_BEFORE:
+        return None
     iso = _ISO_8601.match(text)
     try:
         if iso:
@@ -202,27 +217,17 @@ def parse_not_before(text: Optional[str]) -> Optional[datetime.datetime]:
             moment += offset if (hours or "").startswith("-") else -offset
         elif _TIME_OF_DAY.search(text):
             moment = email.utils.parsedate_to_datetime(text)  # English names whatever the locale, weekday not checked
+            if str(moment.year) not in text:  # it takes the year 0001, which means "none", for 2001
+                return None
         else:
+            return None
+        if moment.year not in YEARS:
             return None
         if moment.tzinfo is None:
             return moment.replace(tzinfo=datetime.timezone.utc)
         return moment.astimezone(datetime.timezone.utc)
-    except (ValueError, TypeError, IndexError, OverflowError):
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError):  # all of them escape email.utils
         return None
-
-
-def changes(previous: Optional[Document], current: Document) -> Changes:
-    """Compare two documents by EventId. Without a previous document, every event has appeared.
-
-    An event without an EventId cannot be followed from one document to the next and is left out.
-    """
-    before = {event.key: event for event in (previous.events if previous else ()) if event.key}
-    after = {event.key: event for event in current.events if event.key}
-    return Changes(
-        appeared=tuple(event for key, event in after.items() if key not in before),
-        updated=tuple(event for key, event in after.items() if key in before and event != before[key]),
-        vanished=tuple(event for key, event in before.items() if key not in after),
-    )
 
 
 def describe(event: ScheduledEvent, *, vm_name: str, now: datetime.datetime) -> Dict[str, Any]:
@@ -265,37 +270,51 @@ def _comparable(name: str, api_version: str) -> str:
     return name.lower()
 
 
+def _event_id(value: Any) -> Optional[str]:
+    """The EventId verbatim, since it is sent back so; ``None`` if it cannot be kept as it is."""
+    if isinstance(value, str) and value.strip() and len(value) <= MAX_ID and clean(value, MAX_ID) == value:
+        return value
+    return None
+
+
+def _incarnation(value: Any) -> Incarnation:
+    number = _integer(value)
+    if number is not None or value is None or isinstance(value, (bool, list, dict)):
+        return number
+    return clean(str(value), MAX_INCARNATION)
+
+
+def _not_before(value: Any) -> Union[datetime.datetime, str, None]:
+    # "" is how the service says that the event has started: readable, and not a date.
+    return "" if value == "" else parse_not_before(value if isinstance(value, str) else None)
+
+
 def _resources(value: Any) -> Optional[Tuple[str, ...]]:
     if not isinstance(value, list):
         return None
-    # An element that is no name stays as its JSON text: it names nobody, yet the event still names somebody else.
-    return tuple(item if isinstance(item, str) else json.dumps(item) for item in value)
+    # An element that is not a name stays as its JSON text: it names nobody, yet the event still names somebody else.
+    return tuple(
+        clean(item, MAX_WORD) if isinstance(item, str) else json.dumps(tame_or_say(item, MAX_ODD_RESOURCE))
+        for item in value
+    )
 
 
-def _text(value: Any) -> Optional[str]:
-    return value if isinstance(value, str) else None
+def _text(value: Any, limit: int = MAX_WORD) -> Optional[str]:
+    return clean(value, limit) if isinstance(value, str) else None
 
 
 def _integer(value: Any) -> Optional[int]:
     if isinstance(value, bool):
         return None
-    if isinstance(value, int):
-        return value
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str) and re.match(r"-?[0-9]{1,18}\Z", value):
-        return int(value)
-    return None
+    whole = (
+        isinstance(value, int)
+        or (isinstance(value, float) and value.is_integer())
+        or (isinstance(value, str) and re.match(r"-?[0-9]{1,16}\Z", value))
+    )
+    return int(value) if whole and abs(int(value)) < MAX_NUMBER else None
 
 
 def _known(value: Optional[str], known: Tuple[str, ...]) -> Optional[str]:
     """The contract's spelling of a known word that came in another case; an unknown word passes through."""
     lowered = (value or "").lower()
     return next((word for word in known if word.lower() == lowered), value)
-
-
-def excerpt(text: Union[bytes, str]) -> str:
-    """The beginning of a text in quotes and on one line, fit for a message."""
-    shown = text.decode("utf-8", "replace") if isinstance(text, bytes) else text
-    shown = " ".join(shown.split())
-    return f'"{shown}"' if len(shown) <= 200 else f'"{shown[:200]}…"'

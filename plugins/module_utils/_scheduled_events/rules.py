@@ -7,7 +7,7 @@
 import json
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
-from .document import EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent, one_of
+from .document import ADVISORY_TYPES, EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent, one_of
 
 PREPARE, APPROVE, IGNORE, HOLD = "prepare", "approve", "ignore", "hold"
 ACTIONS = (PREPARE, APPROVE, IGNORE, HOLD)
@@ -15,7 +15,7 @@ ACTIONS = (PREPARE, APPROVE, IGNORE, HOLD)
 # A word that no event has is most likely a slip of the pen, and the rule would silently never match. A type that Azure
 # adds later can still be told by a rule without event_types after the rules for these.
 _WORDS = {
-    "event_types": (*EVENT_TYPES, "SpotRebalanceRecommendation"),
+    "event_types": (*EVENT_TYPES, *ADVISORY_TYPES),
     "event_sources": EVENT_SOURCES,
     "event_statuses": EVENT_STATUSES,
 }

@@ -2,15 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Wait until events are there, or gone, through failing polls."""
+"""Wait until events are present, or gone, through failing polls."""
 
 import time
 from typing import Callable, NamedTuple, Optional, Tuple
 
-from .client import LONGEST_PAUSE, REQUEST_TIMEOUT, ImdsClient, ImdsError, Refused
+from .client import FIRST_CONTACT, LONGEST_PAUSE, REQUEST_TIMEOUT, ImdsClient, ImdsError, Refused, without_service
 from .document import Document, Filter, ScheduledEvent, format_time
 
-SHORTEST_REQUEST_TIMEOUT = 1.0  # so that the last poll before the time-out has a chance
+SHORTEST_REQUEST_TIMEOUT = 1.0  # so that the last poll before the timeout has a chance
+SHORTEST_NAME_TIMEOUT = 0.1  # for the name, after a poll that used up all of it
 
 
 class Waited(NamedTuple):
@@ -32,7 +33,7 @@ class WaitTimeout(Exception):
 
 def wait(
     client: ImdsClient,
-    wanted: Callable[[], Filter],
+    wanted: Callable[[float], Filter],
     *,
     present: bool,
     timeout: float,
@@ -46,66 +47,124 @@ def wait(
 
     A failed poll says nothing about the events: it neither brings the state about nor ends it.
 
-    :param wanted: gives the filter; called at each poll, since it may have to ask the service for the VM's name.
+    :param wanted: gives the filter; called at each poll with the seconds that it may take, since it may have to ask
+        the service for the VM's name.
     :param present: whether to wait for an event; otherwise for none.
     :param timeout: seconds after which to give up.
     :param sleep: seconds between two polls; after failing ones it grows up to 5 seconds.
     :param stable_for: seconds for which the state must hold, from one successful poll to another.
-    :param request_timeout: seconds for one answer, never beyond the time-out of the wait.
+    :param request_timeout: seconds for one answer, never beyond the timeout of the wait.
     :raises WaitTimeout: the state does not hold in time.
     :raises Refused: the service refuses the first request, as it would all others.
+    :raises Unreachable: there never was a connection, for a few seconds.
     """
-    started = clock()
-    gap = sleep
-    last: Optional[Waited] = None
-    failure: Optional[ImdsError] = None
-    held_since: Optional[float] = None
+    waiting = _Wait(
+        client,
+        wanted,
+        present=present,
+        timeout=timeout,
+        sleep=sleep,
+        stable_for=stable_for,
+        request_timeout=request_timeout,
+        clock=clock,
+    )
     while True:
-        remaining = started + timeout - clock()
-        try:
-            document = client.poll(request_timeout=min(request_timeout, max(remaining, SHORTEST_REQUEST_TIMEOUT)))
-            events = wanted().select(document)
-        except ImdsError as error:
-            if isinstance(error, Refused) and last is None:
-                raise
-            failure, gap = error, min(gap * 2, max(sleep, LONGEST_PAUSE))
-        else:
-            failure, gap = None, sleep
-            last = Waited(document, events, clock() - started)
-            if bool(events) != present:
-                held_since = None
-            elif held_since is None:
-                held_since = clock()
-            if held_since is not None and clock() - held_since >= stable_for:
-                return last
-        elapsed = clock() - started
+        waited = waiting.poll()
+        if waited:
+            return waited
+        elapsed = waiting.elapsed()
         if elapsed >= timeout:
-            held = None if held_since is None else clock() - held_since
-            message = _complaint(last, failure, held=held, present=present, timeout=timeout, stable_for=stable_for)
-            raise WaitTimeout(message, last=last, elapsed=elapsed)
-        pause(min(gap, timeout - elapsed))
+            raise WaitTimeout(waiting.complaint(), last=waiting.last, elapsed=elapsed)
+        pause(min(waiting.gap, timeout - elapsed))
 
 
-def _complaint(
-    last: Optional[Waited],
-    failure: Optional[ImdsError],
-    *,
-    held: Optional[float],
-    present: bool,
-    timeout: float,
-    stable_for: float,
-) -> str:
-    if last is None:
-        seen = "no document could be read"
-    elif held is not None:
-        state = "present" if present else "absent"
-        seen = f"the events asked for are {state} for {held:.0f} of {stable_for:g} seconds only"
-    elif present:
-        seen = f"no such event; the document {last.document.incarnation} holds {_list(last.document.events)}"
-    else:
-        seen = f"still there: {_list(last.events)}"
-    ending = f"; the last poll failed: {failure}" if failure else ""
-    return f"Time-out after {timeout:g} seconds: {seen}{ending}"
+class _Wait:
+    """A wait under way. ``gap``: seconds until the next poll. ``last``: what the last poll that succeeded saw."""
+
+    def __init__(
+        self,
+        client: ImdsClient,
+        wanted: Callable[[float], Filter],
+        *,
+        present: bool,
+        timeout: float,
+        sleep: float,
+        stable_for: float,
+        request_timeout: float,
+        clock: Callable[[], float],
+    ) -> None:
+        self._client = client
+        self._wanted = wanted
+        self._present = present
+        self._timeout = timeout
+        self._sleep = sleep
+        self._stable_for = stable_for
+        self._request_timeout = request_timeout
+        self._clock = clock
+        self._started = clock()
+        self._failure: Optional[ImdsError] = None
+        self._document_read = False
+        self._held_since: Optional[float] = None
+        self.gap = sleep
+        self.last: Optional[Waited] = None
+
+    def elapsed(self) -> float:
+        """Seconds since the wait began."""
+        return self._clock() - self._started
+
+    def poll(self) -> Optional[Waited]:
+        """Ask once; return what was seen if the state holds, for as long as it has to.
+
+        :raises ImdsError: there is no sense in waiting.
+        """
+        try:
+            document, events = self._ask()
+        except ImdsError as error:
+            self._fail(error)
+            return None
+        self._failure, self.gap = None, self._sleep
+        self.last = Waited(document, events, self.elapsed())
+        if bool(events) != self._present:
+            self._held_since = None
+        elif self._held_since is None:
+            self._held_since = self._clock()
+        holds = self._held_since is not None and self._clock() - self._held_since >= self._stable_for
+        return self.last if holds else None
+
+    def _ask(self) -> Tuple[Document, Tuple[ScheduledEvent, ...]]:
+        # One limit for both requests, so that the second one cannot carry the wait beyond its timeout either.
+        available = max(self._timeout - self.elapsed(), SHORTEST_REQUEST_TIMEOUT)
+        ends = self._clock() + available
+        document = self._client.poll(request_timeout=min(self._request_timeout, available))
+        self._document_read = True
+        left = max(ends - self._clock(), SHORTEST_NAME_TIMEOUT)
+        return document, self._wanted(min(self._request_timeout, left)).select(document)
+
+    def _fail(self, error: ImdsError) -> None:
+        if isinstance(error, Refused) and self.last is None:
+            raise error
+        self._failure, self.gap = error, min(self.gap * 2, max(self._sleep, LONGEST_PAUSE))
+        if self._client.is_missing(error):
+            left = min(FIRST_CONTACT, self._timeout) - self.elapsed()
+            if left <= 0:
+                raise without_service(error) from error
+            self.gap = min(self.gap, left)
+
+    def complaint(self) -> str:
+        """Why the wait ends without its state."""
+        ending = f"; the last request failed: {self._failure}" if self._failure else ""
+        return f"Timeout after {self._timeout:g} seconds: {self._seen()}{ending}"
+
+    def _seen(self) -> str:
+        if self.last is None:
+            return "the name of this VM could not be read" if self._document_read else "no document could be read"
+        if self._held_since is not None:
+            state, held = "present" if self._present else "absent", self._clock() - self._held_since
+            return f"the events asked for are {state} for {held:.0f} of {self._stable_for:g} seconds only"
+        if self._present:
+            held_by = self.last.document
+            return f"no such event; the document {held_by.incarnation} holds {_list(held_by.events)}"
+        return f"still there: {_list(self.last.events)}"
 
 
 def _list(events: Tuple[ScheduledEvent, ...]) -> str:

@@ -14,6 +14,7 @@ import sys
 
 import pytest
 from scheduled_events_emulator.cli import main
+from scheduled_events_emulator.client import ControlClient, ControlError
 
 FILES = pathlib.Path(__file__).resolve().parents[3] / "roles" / "emulator" / "files"
 COMMAND = FILES / "scheduled-events-emulator"
@@ -160,10 +161,12 @@ def test_an_emulator_that_does_not_run_is_told_with_its_url(run):
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{reserved.getsockname()[1]}"
-        status, _output, errors = run(url, "state")
+        status, _output, errors = run(url, "state", "--wait", "0")
     assert status == 1
     assert errors.startswith(f"scheduled-events-emulator: GET {url}/control/state: ")
-    assert errors.endswith("is the emulator running there?\n")
+    assert errors.endswith(
+        "expected an emulator there: start one with the verb serve, or give the URL that it printed with --control\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -189,6 +192,78 @@ def test_a_port_in_use_is_refused_with_its_address(tmp_path, capsys):
         port = taken.getsockname()[1]
         assert main(["serve", "--fleet", str(fleet), f"--port={port}"]) == 1
     assert f"cannot listen on 127.0.40.2 port {port}: Address already in use" in capsys.readouterr().err
+
+
+def test_a_started_file_that_cannot_be_written_is_refused(tmp_path, capsys):
+    fleet = tmp_path / "fleet.json"
+    fleet.write_text(json.dumps(FLEET))
+    started = tmp_path / "missing" / "started"
+    options = ["--port=0", "--control=127.0.0.1:0", "--exit-after=1", f"--started-file={started}"]
+    assert main(["serve", "--fleet", str(fleet), *options]) == 1
+    assert f"--started-file {started}: No such file or directory, expected a file" in capsys.readouterr().err
+
+
+def test_a_verb_waits_for_an_emulator_that_is_about_to_start(tmp_path):
+    fleet = tmp_path / "fleet.json"
+    fleet.write_text(json.dumps({"vms": [{"name": "vm1", "address": "127.0.40.7"}]}))
+    with socket.socket() as reserved:
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.40.7", 0))  # bound and not listening: connections are refused
+        address = f"127.0.40.7:{reserved.getsockname()[1]}"
+        # As `serve & schedule` does in a shell: the first try comes before the emulator listens.
+        verb = subprocess.Popen(
+            [COMMAND, "--control", address, "--wait", "120", "--json", "state"],
+            stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHON": sys.executable},
+        )
+        with pytest.raises(subprocess.TimeoutExpired):
+            verb.wait(1)
+    serve = ["serve", "--fleet", fleet, "--port=0", "--control", address, "--exit-after=120"]
+    serving = subprocess.Popen([COMMAND, *serve], env={**os.environ, "PYTHON": sys.executable})
+    try:
+        output, _errors = verb.communicate(timeout=120)
+    finally:
+        serving.kill()
+        serving.wait()
+    assert [vm["name"] for vm in json.loads(output)["vms"]] == ["vm1"]
+
+
+def test_the_wait_for_an_emulator_ends():
+    now, pauses = [0.0], []
+
+    def sleep(seconds):
+        pauses.append(seconds)
+        now[0] += seconds
+
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        url = f"127.0.0.1:{reserved.getsockname()[1]}"
+        with pytest.raises(ControlError):
+            ControlClient(url, wait=3, monotonic=lambda: now[0], sleep=sleep).request("GET", "/control/state")
+    assert 3 <= sum(pauses) <= 4
+
+
+def test_a_reader_that_has_gone_is_no_failure_to_report(serve):
+    emulator = serve()
+    reading, writing = os.pipe()
+    os.close(reading)
+    verb = [COMMAND, "--control", emulator.url, "state"]
+    ended = subprocess.run(
+        verb, stdout=writing, stderr=subprocess.PIPE, env={**os.environ, "PYTHON": sys.executable}, check=False
+    )
+    os.close(writing)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+def test_a_full_disk_is_reported(serve):
+    emulator = serve()
+    verb = [COMMAND, "--control", emulator.url, "state"]
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            verb, stdout=full, stderr=subprocess.PIPE, env={**os.environ, "PYTHON": sys.executable}, check=False
+        )
+    assert ended.returncode == 1
+    assert ended.stderr == b"scheduled-events-emulator: [Errno 28] No space left on device\n"
 
 
 def test_a_fleet_file_is_checked_without_serving_it(tmp_path, capsys):

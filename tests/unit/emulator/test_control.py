@@ -6,6 +6,7 @@
 
 import pytest
 
+INF = float("inf")
 ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 
 
@@ -129,6 +130,18 @@ def test_a_scenario_tells_the_ids_of_all_its_events(emulate):
         ("POST", "events", [], 400, "expected a JSON object, got []"),
         ("POST", "events", {"type": "Explode", "vms": ["web1"]}, 400, 'type: "Explode" is not one of Freeze, Reboot'),
         ("POST", "events", {"type": "Reboot"}, 400, "vms: missing, expected a value"),
+        ("POST", "events", {"type": "Reboot", "vm": ["web1"]}, 400, "vm: unknown key, expected one of auto_approve"),
+        ("POST", "events", {"type": "Reboot", "vm": ["web1"]}, 400, "did you mean vms?"),
+        ("POST", "events", {"type": "Reboot", "vms": ["web1"], "overrides": {"X": INF}}, 400, "overrides: NaN and Inf"),
+        ("POST", "advance", {"second": 1}, 400, "second: unknown key, expected one of seconds, until; did you mean"),
+        ("POST", "faults", {"kind": "html", "body": "\ud800"}, 400, "is not a text of whole characters"),
+        (
+            "POST",
+            "faults",
+            {"kind": "redirect", "location": "a\nb: c"},
+            400,
+            'location: "a\\nb: c" is not a URL of ASCII',
+        ),
         ("POST", "events", {"type": "Reboot", "vms": ["web9"]}, 400, 'vm "web9": not in the fleet'),
         ("POST", "events", {"type": "Reboot", "vms": ["web1", "WEB1"]}, 400, "vms: a VM is named twice"),
         ("POST", "events", {"type": "Reboot", "vms": ["web1"], "notice": -1}, 400, "notice: -1 is not a number of"),
@@ -138,7 +151,9 @@ def test_a_scenario_tells_the_ids_of_all_its_events(emulate):
         ("POST", f"events/{ID}/explode", {}, 404, "404 Not Found"),
         ("POST", "advance", {}, 400, 'expected either {"seconds": N} or {"until": "next"}'),
         ("POST", "advance", {"seconds": -1}, 400, "seconds: -1 is not a number of at least 0"),
-        ("GET", "log?since=x", None, 400, "since: 'x' is not a number"),
+        ("GET", "log?since=x", None, 400, 'since: "x" is not a number'),
+        ("GET", "log?since=%C2%B2", None, 400, "is not a number, expected the seq"),
+        ("GET", "log?since=" + "9" * 5000, None, 400, "is not a number, expected the seq"),
         ("POST", "vms/web9/restart", {}, 404, 'vm "web9": not in the fleet'),
         ("POST", "scenarios/earthquake", {"vms": ["web1"]}, 400, 'scenario "earthquake": unknown'),
         ("PUT", "state", None, 405, "405 Method Not Allowed"),
@@ -150,6 +165,23 @@ def test_a_bad_request_is_refused_with_its_reason(emulate, method, path, body, s
     assert answer.status == status
     assert message in answer.json["error"]
     assert served.control("GET", "state").json["events"] == []
+
+
+def test_time_does_not_run_out_of_dates(emulate):
+    served = emulate()
+    answers = [served.control("POST", "advance", {"seconds": 1e10}) for _turn in range(4)]
+    assert [answer.status for answer in answers] == [200, 200, 200, 400]
+    answer = answers[3]
+    assert "leads beyond the emulator's time, expected a time from 1970 to 2999" in answer.json["error"]
+
+
+def test_a_raw_field_nested_too_deeply_to_be_written_is_refused(emulate, send):
+    served = emulate()
+    event_id = served.schedule("Reboot", "web1")
+    deep = '{"X": ' + "[" * 200_000 + "]" * 200_000 + "}"
+    answer = send(served.control_url, "POST", f"/control/events/{event_id}/overrides", body=deep)
+    assert answer.status == 400
+    assert served.get("web1").status == 200
 
 
 def test_a_body_that_is_no_json_is_refused(emulate, send):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The fleet file: hostnames that Azure gives, and errors that say what to mend."""
+"""The fleet file: hostnames that Azure gives, and errors that say what to fix."""
 
 import json
 
@@ -60,6 +60,13 @@ def test_21_a_flexible_vm_has_a_prefix_and_six_characters_as_hostname():
         ({"vms": [vm(gpu="yes")]}, 'vms[0].gpu: "yes" is not true or false'),
         ({"vms": [vm(zone=1)]}, "vms[0].zone: 1 is not a string"),
         ({"vms": [vm(colour="red")]}, "vms[0].colour: unknown key, expected one of address, fault_domain"),
+        ({"vms": [{"name": "vm1", "adress": "127.0.10.1"}]}, "vms[0].adress: unknown key, expected one of address"),
+        ({"vms": [{"name": "vm1", "adress": "127.0.10.1"}]}, "did you mean address?"),
+        ({"VMs": [vm()]}, "VMs: unknown key, expected one of vms; did you mean vms?"),
+        ({"vms": [vm(kind="availability_set", Set="web")]}, "vms[0].Set: unknown key"),
+        ({"vms": [vm(**{"a\nb": 1})]}, 'vms[0]."a\\nb": unknown key'),
+        ({"vms": [vm(name="vm\n1")]}, 'vms[0].name: "vm\\n1" is not a text without control characters'),
+        ({"vms": [vm(hostname="\ud800")]}, 'vms[0].hostname: "\\ud800" is not a text'),
         ({"vms": [vm(), vm(name="VM1")]}, 'vms[1].name: "vm1" is taken by VM vm1'),
         ({"vms": [vm(), vm(name="vm2")]}, 'vms[1].address: "127.0.10.1" is taken by VM vm1'),
     ],
@@ -70,7 +77,15 @@ def test_a_wrong_fleet_is_refused_with_path_value_and_expectation(document, mess
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(("text", "message"), [(None, "No such file"), ("{", "not JSON"), ("{}", "vms: missing")])
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "No such file"),
+        ("{", "not JSON"),
+        ("[" * 200_000, "not JSON"),
+        ("{}", "vms: missing"),
+    ],
+)
 def test_an_error_names_the_fleet_file(tmp_path, text, message):
     path = tmp_path / "fleet.json"
     if text is not None:

@@ -235,7 +235,9 @@ def test_18_the_name_is_not_posted_to(emulate, send):
     assert send(emulate().endpoint("web1"), "POST", NAME, headers=METADATA).status == 405
 
 
-@pytest.mark.parametrize("path", ["/", "/metadata", "/metadata/scheduledevents/", "/metadata/instance/compute/nam"])
+@pytest.mark.parametrize(
+    "path", ["/", "/metadata", "/metadata/scheduledevents/", "/metadata/instance/compute/nam", "/metadata/instances"]
+)
 def test_unknown_paths_answer_404(emulate, send, path):
     assert send(emulate().endpoint("web1"), "GET", path + "?api-version=2020-07-01", headers=METADATA).status == 404
 
@@ -258,6 +260,119 @@ def test_21_resources_show_a_name_in_another_case_and_never_the_hostname(emulate
     assert served.events("mySpotVM")[0]["Resources"] == ["myspotvm"]
     vm = next(vm for vm in served.control("GET", "state").json["vms"] if vm["name"] == "mySpotVM")
     assert vm["hostname"] == "spot-host"
+
+
+@pytest.mark.parametrize("path", ["/metadata/instance", "/metadata/instance/", "/METADATA/Instance"])
+def test_24_the_instance_is_an_object_of_compute_and_network(emulate, send, path):
+    answer = send(emulate().endpoint("web1"), "GET", path + "?api-version=2019-08-01", headers=METADATA)
+    assert (answer.status, answer.headers["Content-Type"]) == (200, "application/json; charset=utf-8")
+    assert list(answer.json) == ["compute", "network"]
+
+
+SCALE_SET = {
+    "vms": [
+        {
+            "name": "pool_13",
+            "address": "127.0.10.7",
+            "from": ["127.0.20.7"],
+            "kind": "scale_set_uniform",
+            "set": "pool",
+            "placement_group": "group",
+            "zone": "2",
+            "fault_domain": 3,
+            "spot": True,
+        },
+        {"name": "pool_14", "address": "127.0.10.8", "kind": "scale_set_uniform", "set": "pool"},
+    ]
+}
+
+
+def test_24_compute_says_what_the_fleet_knows_of_the_vm(emulate, send):
+    path = "/metadata/instance/compute?api-version=2021-02-01"
+    served = emulate(SCALE_SET)
+    compute = send(served.endpoint("pool_13"), "GET", path, headers=METADATA).json
+    other = send(served.endpoint("pool_14"), "GET", path, headers=METADATA).json
+    known = {
+        "name": "pool_13",
+        "osProfile": {"computerName": "pool00000d"},
+        "placementGroupId": "group",
+        "platformFaultDomain": "3",
+        "priority": "Spot",
+        "vmScaleSetName": "pool",
+        "zone": "2",
+    }
+    assert {key: compute[key] for key in known} == known
+    assert set(compute) - set(known) == {
+        "location",
+        "osType",
+        "resourceGroupName",
+        "subscriptionId",
+        "tags",
+        "tagsList",
+        "vmId",
+    }
+    assert (compute["subscriptionId"] == other["subscriptionId"], compute["vmId"] == other["vmId"]) == (True, False)
+
+
+def test_24_the_network_has_the_address_that_the_vm_calls_from(emulate, send):
+    path = "/metadata/instance/network?api-version=2021-02-01"
+    served = emulate(SCALE_SET)
+    (interface,) = send(served.endpoint("pool_13"), "GET", path, headers=METADATA).json["interface"]
+    assert interface["ipv4"] == {
+        "ipAddress": [{"privateIpAddress": "127.0.20.7", "publicIpAddress": ""}],
+        "subnet": [{"address": "127.0.20.0", "prefix": "24"}],
+    }
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("", "compute/\nnetwork/"),
+        ("/compute/name", "mySpotVM"),
+        ("/Compute/Location", "westeurope"),
+        ("/compute/osProfile", "computerName"),
+        ("/compute/osProfile/computerName", "spot-host"),
+        ("/network/interface", "0/"),
+        ("/network/interface/0/ipv4/ipAddress/0/privateIpAddress", "127.0.10.5"),
+    ],
+)
+def test_24_as_text_a_value_is_bare_and_an_object_is_a_list_of_names(emulate, send, path, text):
+    query = "?api-version=2021-02-01&format=text"
+    answer = send(emulate().endpoint("mySpotVM"), "GET", "/metadata/instance" + path + query, headers=METADATA)
+    assert (answer.status, answer.body.decode()) == (200, text)
+    assert answer.headers["Content-Type"].startswith("text/plain")
+
+
+@pytest.mark.parametrize("path", ["", "/compute", "/compute/name"])
+@pytest.mark.parametrize(
+    ("query", "headers", "message"),
+    [
+        ("?api-version=2021-02-01&format=text", {}, "Required metadata header not specified"),
+        ("?api-version=2021-02-01&format=text", {**METADATA, "X-Forwarded-For": "127.0.0.1"}, "X-Forwarded-For"),
+        ("?format=text", METADATA, "api-version is invalid or was not specified"),
+        ("?api-version=latest&format=text", METADATA, "api-version is invalid or was not specified"),
+        ("?api-version=2021-02-01&api-version=2021-02-01", METADATA, "Duplicate query parameters"),
+        ("?api-version=2021-02-01&format=xml", METADATA, "The format is json or text"),
+    ],
+)
+def test_24_the_rules_for_requests_hold_for_the_instance_too(emulate, send, path, query, headers, message):
+    answer = send(emulate().endpoint("web1"), "GET", "/metadata/instance" + path + query, headers=headers)
+    assert answer.status == 400
+    assert message in answer.json["error"]
+
+
+def test_24_the_instance_is_not_posted_to(emulate, send):
+    answer = send(
+        emulate().endpoint("web1"), "POST", "/metadata/instance?api-version=2021-02-01", headers=METADATA, body="{}"
+    )
+    assert answer.status == 405
+
+
+def test_24_a_fault_of_the_name_lets_the_instance_fail_too(emulate, send):
+    served = emulate()
+    served.control("POST", "faults", {"kind": "status", "status": 500, "paths": ["name"]})
+    path = "/metadata/instance?api-version=2021-02-01"
+    assert send(served.endpoint("web1"), "GET", path, headers=METADATA).status == 500
 
 
 @pytest.mark.parametrize("query", ["?format=text", "?api-version=latest&format=text", "?api-version=2017-08-01"])

@@ -76,7 +76,7 @@ def test_17_a_spot_eviction_comes_thirty_seconds_ahead(simulate):
 
 
 def test_17_a_spot_eviction_wants_a_spot_vm(simulate):
-    with pytest.raises(InputError, match='"web1" is no Spot VM'):
+    with pytest.raises(InputError, match='"web1" is not a Spot VM'):
         start_scenario("spot_eviction", {"vms": ["web1"]}, simulate().platform)
 
 
@@ -129,7 +129,8 @@ def test_22_a_second_event_for_the_same_vm_follows_at_once(simulate):
     [
         ("earthquake", {"vms": ["web1"]}, "expected one of " + ", ".join(NAMES)),
         ("user_reboot", {}, "vms: missing"),
-        ("user_reboot", [], "expected an object"),
+        ("user_reboot", {"vm": ["web1"]}, "vm: unknown key"),
+        ("user_reboot", [], "expected a JSON object"),
         ("user_reboot", {"vms": ["web1"], "type": "Freeze"}, "type: given by the scenario user_reboot"),
         ("user_reboot", {"vms": ["web1"], "notices": 1}, "notices: unknown key"),
         ("user_reboot", {"vms": ["web1", "alone"]}, "are in 2 units"),

@@ -8,11 +8,15 @@ import http.server
 import json
 import os
 import socketserver
+import sys
 import threading
 
 import pytest
 
-PAYLOADS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "payloads")
+HERE = os.path.dirname(os.path.abspath(__file__))
+PAYLOADS = os.path.join(HERE, "..", "..", "payloads")
+
+sys.path.insert(0, HERE)  # for raw_service, which the oldest pytest does not find otherwise
 
 
 def payload(name):

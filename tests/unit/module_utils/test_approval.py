@@ -6,7 +6,7 @@ import json
 
 import pytest
 from _scheduled_events.approval import ApprovalFailed, approve
-from _scheduled_events.client import ImdsClient
+from _scheduled_events.client import ImdsClient, Refused
 
 from .conftest import document_text, event
 
@@ -102,7 +102,7 @@ def test_a_refusal_of_an_event_that_is_still_there_fails_with_the_status_and_wha
 
 
 def test_a_server_error_is_tried_again_and_then_fails_with_what_is_left(service, client):
-    service.answers(document_text(event()), (500, ""))
+    service.answers(*[document_text(event()), (500, "")] * 20)
     with pytest.raises(ApprovalFailed) as caught:
         approve(client, ["A1"], may_approve=may)
     assert (caught.value.status, caught.value.left) == (500, ["A1"])
@@ -110,5 +110,87 @@ def test_a_server_error_is_tried_again_and_then_fails_with_what_is_left(service,
 
 
 def test_a_server_error_that_passes_does_no_harm(service, client):
-    service.answers(document_text(event()), (500, ""), (200, ""))
+    service.answers(document_text(event()), (500, ""), document_text(event()), (200, ""))
     assert approve(client, ["A1"], may_approve=may).approved == ["A1"]
+
+
+def test_before_it_asks_again_the_document_is_read_and_judged_again(service, client):
+    changed = document_text(event(EventType="Freeze"), event(EventId="B2"))
+    service.answers(document_text(event(), event(EventId="B2")), (500, ""), changed, "")
+    outcome = approve(client, ["A1", "B2"], may_approve=lambda each: each.event_type == "Reboot")
+    assert (outcome.approved, outcome.skipped) == (["B2"], ["A1"])
+    assert posted(service) == [["A1", "B2"], ["B2"]]
+
+
+@pytest.mark.parametrize("again", [(404, ""), (500, ""), "<html>", None])
+def test_a_refusal_keeps_its_status_and_what_is_left_where_the_document_cannot_be_read_again(service, client, again):
+    service.answers(document_text(event(), event(EventId="B2")), (400, '{"error":"no"}'), again)
+    with pytest.raises(ApprovalFailed) as caught:
+        approve(client, ["A1", "B2"], may_approve=may)
+    assert (caught.value.status, caught.value.left) == (400, ["A1", "B2"])
+    assert "answered 400 Bad Request: no; not acknowledged: A1, B2" in str(caught.value)
+    assert posted(service) == [["A1", "B2"]]
+
+
+def test_a_document_that_cannot_be_read_before_anything_was_sent_is_an_error_of_the_client(service, client):
+    service.answers((400, ""))
+    with pytest.raises(Refused):
+        approve(client, ["A1"], may_approve=may)
+
+
+def test_nothing_is_sent_that_is_no_longer_wanted(service, client):
+    service.answers(document_text(event(), event(EventId="B2", EventStatus="Paused")), "")
+    outcome = approve(client, ["A1", "B2"], may_approve=may, still_wanted=lambda: False)
+    assert (outcome.approved, sorted(outcome.skipped)) == ([], ["A1", "B2"])
+    assert posted(service) == []
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_whether_it_is_wanted_is_asked_before_each_request(service, client, status):
+    answers = [True, False]
+    left = document_text(event(EventId="B2"))
+    service.answers(document_text(event(), event(EventId="B2")), (status, ""), left, "")
+    outcome = approve(client, ["A1", "B2"], may_approve=may, still_wanted=lambda: answers.pop(0))
+    assert (outcome.approved, outcome.absent, outcome.skipped) == ([], ["A1"], ["B2"])
+    assert posted(service) == [["A1", "B2"]]
+
+
+def test_whether_it_is_wanted_is_not_asked_where_nothing_would_be_sent(service, client):
+    asked = []
+    service.answers(document_text(event(EventStatus="Started")))
+    approve(client, ["A1"], may_approve=may, still_wanted=lambda: asked.append(1) or True)
+    service.answers(document_text(event()))
+    approve(client, ["A1"], may_approve=may, still_wanted=lambda: asked.append(1) or True, dry_run=True)
+    assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("second", "expected"),
+    [
+        ({}, "approved"),
+        ({"EventId": "a1"}, "approved"),
+        ({"EventType": "Terminate"}, "skipped"),
+        ({"EventStatus": "Started"}, "skipped"),
+        ({"EventStatus": None}, "skipped"),
+    ],
+)
+@pytest.mark.parametrize("turn", [1, -1])
+def test_an_id_that_the_document_holds_twice_is_sent_only_if_both_allow_it(service, client, second, expected, turn):
+    service.answers(document_text(*[event(), event(**second)][::turn]), "")
+    outcome = approve(client, ["A1"], may_approve=lambda each: each.event_type == "Reboot")
+    assert [name for name, ids in outcome._asdict().items() if ids] == [expected]
+    assert len(posted(service)) == (expected == "approved")
+
+
+def test_many_events_go_in_one_request(service, client):
+    names = [f"E{number}" for number in range(200)]
+    service.answers(document_text(*[event(EventId=name) for name in names]), "")
+    assert approve(client, names, may_approve=may).approved == names
+    assert posted(service) == [names]
+
+
+def test_html_with_200_is_not_an_acceptance(service, client):
+    service.answers(document_text(event()), "<html>Sign in</html>")
+    with pytest.raises(ApprovalFailed) as caught:
+        approve(client, ["A1"], may_approve=may)
+    assert (caught.value.status, caught.value.left) == (200, ["A1"])

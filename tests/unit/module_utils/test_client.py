@@ -7,7 +7,16 @@ import socket
 
 import pytest
 import requests
-from _scheduled_events.client import BadAnswer, ImdsClient, NoAnswer, NoDocumentYet, Refused, Unavailable
+from _scheduled_events.client import (
+    BadAnswer,
+    ImdsClient,
+    NoAnswer,
+    NoDocumentYet,
+    Refused,
+    Unavailable,
+    Unreachable,
+)
+from requests.adapters import HTTPAdapter
 
 from .conftest import document_text, event
 
@@ -30,7 +39,7 @@ def test_a_document_is_asked_for_with_the_header_and_the_version(service, client
 
 def test_the_name_of_the_vm_is_asked_for_as_text(service, client):
     service.answers("mySpotVM\n")
-    assert client.vm_name() == "mySpotVM"
+    assert client.fetch_name() == "mySpotVM"
     [(method, path, headers, _body)] = service.asked
     assert (method, headers["Metadata"]) == ("GET", "true")
     assert path == "/metadata/instance/compute/name?api-version=2017-08-01&format=text"
@@ -123,6 +132,23 @@ def test_a_body_that_breaks_off_is_no_answer(service, client):
         client.poll()
 
 
+def test_a_closed_connection_is_named_by_what_happened(service, client):
+    service.answers(None)
+    with pytest.raises(NoAnswer) as caught:
+        client.poll()
+    assert str(caught.value) == (
+        f"GET {service.endpoint}/metadata/scheduledevents got no answer: Remote end closed connection without response"
+    )
+
+
+def test_a_long_error_of_the_service_is_cut(service, client):
+    service.answers((400, json.dumps({"error": "x" * 50000})))
+    with pytest.raises(Refused) as caught:
+        client.poll()
+    assert str(caught.value).endswith("x" * 199 + "…")
+    assert len(str(caught.value)) < 400
+
+
 def test_asking_again_ends_after_the_given_time(service, client, clock):
     service.answers((429, "Throttle Result: Too Many Requests"))
     with pytest.raises(Unavailable) as caught:
@@ -155,7 +181,7 @@ def test_a_body_that_is_no_document_fails_at_once(service, client, clock, body):
 def test_a_name_that_is_none_is_refused(service, client, body):
     service.answers(body)
     with pytest.raises(BadAnswer):
-        client.vm_name()
+        client.fetch_name()
 
 
 def test_a_host_that_does_not_answer_is_given_up_after_the_request_timeout(clock):
@@ -183,19 +209,108 @@ def test_a_closed_port_is_named_with_the_cause(clock):
     assert sum(clock.sleeps) == 2
 
 
-def test_connecting_and_reading_have_time_outs_of_their_own(service, client, monkeypatch):
+def test_connecting_has_a_limit_of_its_own(service, client, monkeypatch):
     asked = []
-    original = requests.Session.request
+    original = HTTPAdapter.send
 
     def remember(self, *args, **kwargs):
         asked.append(kwargs["timeout"])
         return original(self, *args, **kwargs)
 
-    monkeypatch.setattr(requests.Session, "request", remember)
+    monkeypatch.setattr(HTTPAdapter, "send", remember)
     service.answers(document_text())
     ImdsClient(endpoint=service.endpoint).poll()
     client.poll(request_timeout=3)
     assert asked == [(5.0, 125.0), (3, 3)]
+
+
+class TestFirstContact:
+    """A machine without the service: nothing listens, from the first attempt."""
+
+    HINT = (
+        ". Is this an Azure VM? The metadata service answers only inside one: "
+        "run this on the VM itself, or set endpoint to where the service is"
+    )
+
+    @pytest.fixture
+    def closed(self):
+        """An endpoint where connections are refused; ``listen`` opens it."""
+        with socket.socket() as holder:
+            holder.bind(("127.0.0.1", 0))
+            yield holder
+
+    @pytest.fixture
+    def client(self, closed, clock):
+        asking = ImdsClient(
+            endpoint=f"http://127.0.0.1:{closed.getsockname()[1]}", request_timeout=5, clock=clock, sleep=clock.sleep
+        )
+        yield asking
+        asking.close()
+
+    def test_a_refused_connection_is_given_up_after_some_seconds_with_a_question(self, client, clock):
+        with pytest.raises(Unreachable) as caught:
+            client.fetch()
+        assert str(caught.value).endswith("Connection refused" + self.HINT)
+        assert sum(clock.sleeps) == 4
+
+    def test_so_is_the_name(self, client, clock):
+        with pytest.raises(Unreachable) as caught:
+            client.fetch_name()
+        assert str(caught.value).endswith(self.HINT)
+        assert sum(clock.sleeps) == 4
+
+    def test_retry_for_can_be_shorter(self, closed, clock):
+        endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
+        client = ImdsClient(endpoint=endpoint, retry_for=1, clock=clock, sleep=clock.sleep)
+        with pytest.raises(Unreachable):
+            client.fetch()
+        assert sum(clock.sleeps) == 1
+
+    def test_a_connection_that_nobody_accepts_is_given_up_at_once(self, client, clock, monkeypatch):
+        def drop(*_args, **_options):
+            clock.now += 5
+            raise requests.exceptions.ConnectTimeout("dropped")
+
+        monkeypatch.setattr(HTTPAdapter, "send", drop)
+        with pytest.raises(Unreachable) as caught:
+            client.fetch()
+        assert str(caught.value).endswith("no connection within 5 seconds" + self.HINT)
+        assert clock.sleeps == []
+
+    def test_no_route_is_given_up_after_some_seconds(self, client, clock, monkeypatch):
+        def unreachable(*_args, **_options):
+            raise OSError(113, "No route to host")
+
+        monkeypatch.setattr(socket.socket, "connect", unreachable)
+        with pytest.raises(Unreachable) as caught:
+            client.fetch()
+        assert str(caught.value).endswith("[Errno 113] No route to host" + self.HINT)
+        assert sum(clock.sleeps) == 4
+
+    def test_after_a_first_contact_an_outage_is_tolerated_as_long_as_before(self, service, clock):
+        client = ImdsClient(endpoint=service.endpoint, clock=clock, sleep=clock.sleep)
+        service.answers((429, ""))
+        with pytest.raises(Unavailable):
+            client.poll()
+        service.stop()
+        client.close()
+        clock.sleeps.clear()
+        with pytest.raises(Unreachable) as caught:
+            client.fetch()
+        assert "Is this an Azure VM?" not in str(caught.value)
+        assert sum(clock.sleeps) == 70
+
+    @pytest.mark.parametrize("first", [(410, ""), (429, ""), (500, ""), None, ""])
+    def test_a_service_that_is_being_enabled_is_waited_for(self, service, clock, first):
+        client = ImdsClient(endpoint=service.endpoint, clock=clock, sleep=clock.sleep)
+        service.answers(*[first] * 10, document_text())
+        assert client.fetch().events == ()
+        assert sum(clock.sleeps) > 30
+
+    def test_polling_does_not_ask_the_question(self, client):
+        with pytest.raises(Unreachable) as caught:
+            client.poll()
+        assert str(caught.value).endswith("Connection refused")
 
 
 def test_a_url_that_cannot_be_asked_is_refused():

@@ -7,7 +7,7 @@ import json
 import locale
 
 import pytest
-from _scheduled_events.document import DocumentError, Filter, changes, describe, parse, parse_not_before
+from _scheduled_events.document import DocumentError, Filter, describe, parse, parse_not_before
 
 from .conftest import document_text, event, payload
 
@@ -96,6 +96,25 @@ def test_every_date_form_is_read_as_utc(text, expected):
         "0001-01-01T00:00:00+02:00",
         "1474309787",
         "18:29:47",
+        "Mon, 01 Jan 0001 00:00:00 GMT",  # .NET's "none", which is not the year 2001
+        "01-Jan-0001 00:00:00",
+        "0001-01-01T00:00:00Z",
+        "9999-12-31T23:59:59Z",
+        "9999-12-31T23:59:59-23:59",
+        "Fri, 31 Dec 9999 23:59:59 -2359",
+        "Mon, 19 Sep 16 18:29:47 GMT",
+        "Mon, 19 Sep 2016 18:29:47 +" + "9" * 30,
+        "Mon, 19 Sep 2016 18:29:47 +9999",
+        "Mon, 19 Sep 2016 18:29:47 -99999999",
+        "Mon, 19 Sep 99999 18:29:47 GMT",
+        "Mon, 19 Sep -2016 18:29:47 GMT",
+        "Mon, 99999999999999999999 Sep 2016 18:29:47 GMT",
+        ", 18:29:47",
+        "Mon 18:29:47",
+        "18:29:47 Sep 2016",
+        "\u0662016-09-19T18:29:47Z",
+        "Mon, 19 Sep 2016 18:29:47 GMT" + " " * 100 + "x",
+        "\ud800 18:29:47",
     ],
 )
 def test_an_unreadable_date_is_null(text):
@@ -152,7 +171,33 @@ def test_a_whole_number_is_read_in_each_of_its_forms(value, expected):
     assert parsed(event(DurationInSeconds=value)).events[0].duration_in_seconds == expected
 
 
-@pytest.mark.parametrize(("sent", "expected"), [(7, 7), ("1", 1), ("abc", "abc"), (None, None), ([], None)])
+@pytest.mark.parametrize(
+    "value", [10**15, -(10**15), "1" + "0" * 15, 1e15, 1e300, 10**400, "9" * 400, float("inf"), float("nan")]
+)
+def test_a_number_that_is_too_long_is_unreadable(value):
+    read = parsed(event(DurationInSeconds=value)).events[0]
+    assert read.duration_in_seconds is None
+    assert list(read.unreadable) == ["DurationInSeconds"]
+    assert len(read.problems()[0]) < 300
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        (7, 7),
+        ("1", 1),
+        ("abc", "abc"),
+        (None, None),
+        ([], None),
+        ({"a": []}, None),
+        (True, None),
+        ("\ud800\0", "\ufffd\ufffd"),
+        (10**15 - 1, 10**15 - 1),
+        (10**15, "1000000000000000"),
+        ("x" * 100, "x" * 63 + "…"),
+        (2.5, "2.5"),
+    ],
+)
 def test_the_incarnation_is_a_number_where_it_can_be(sent, expected):
     assert parse(document_text(DocumentIncarnation=sent), api_version="2020-07-01").incarnation == expected
 
@@ -243,25 +288,143 @@ def test_one_leading_underscore_is_stripped_for_the_preview_alone(api_version, r
     assert read.resources == (resource,)
 
 
-def test_changes_follow_events_by_their_id_without_regard_to_case():
-    one, two, three = event(EventId="A1"), event(EventId="b2"), event(EventId="C3")
-    before = parsed(one, two)
-    after = parsed(event(EventId="a1", EventStatus="Started", NotBefore=""), three, {"EventType": "Reboot"})
-    found = changes(before, after)
-    assert [each.event_id for each in found.appeared] == ["C3"]
-    assert [each.event_id for each in found.updated] == ["a1"]
-    assert [each.event_id for each in found.vanished] == ["b2"]
+HARMFUL = ["\0", "\x1b", "\x7f", "\x9b", "\ud800", "\udfff", "\u2028", "\u202e"]
 
 
-def test_without_a_document_before_every_event_has_appeared():
-    document = parse(payload("two-reboots-2018"), api_version="2017-11-01")
-    assert changes(None, document) == (document.events, (), ())
+def texts_of(value):
+    """All texts in a value, keys too."""
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, dict):
+        return [text for pair in value.items() for each in pair for text in texts_of(each)]
+    return [text for each in value for text in texts_of(each)] if isinstance(value, (list, tuple)) else []
 
 
-def test_an_unchanged_document_brings_no_changes_whatever_its_incarnation():
-    before = parse(document_text(event(), DocumentIncarnation=9), api_version="2020-07-01")
-    after = parse(document_text(event(), DocumentIncarnation=1), api_version="2020-07-01")
-    assert changes(before, after) == ((), (), ())
+class TestHarmfulText:
+    """What cannot be encoded, or what a terminal obeys."""
+
+    @pytest.mark.parametrize("harmful", HARMFUL)
+    def test_it_is_replaced_in_every_field(self, harmful):
+        odd = f"a{harmful}b"
+        read = parsed(
+            event(
+                EventStatus=odd,
+                EventType=odd,
+                EventSource=odd,
+                ResourceType=odd,
+                Resources=[odd, [odd], {odd: odd}],
+                Description=odd,
+                NotBefore=odd,
+                DurationInSeconds=odd,
+                **{odd: [odd, {odd: odd}], "New": odd},
+            )
+        ).events[0]
+        shown = describe(read, vm_name="vm1", now=NOW)
+        assert (read.event_type, read.description, read.resources[0]) == ("a\ufffdb",) * 3
+        for text in texts_of([dict(read._asdict()), shown, read.problems()]):
+            text.encode("utf-8")
+            assert harmful not in text
+
+    def test_line_breaks_become_spaces(self):
+        assert parsed(event(Description="one\r\ntwo\tthree")).events[0].description == "one  two three"
+
+    def test_other_text_stays_as_it_is(self):
+        text = "Ünïcödé 漢字 🎉 \u00a0 <b>&amp;'\"\\"
+        assert parsed(event(Description=text)).events[0].description == text
+
+    @pytest.mark.parametrize("harmful", [*HARMFUL, "\n"])
+    def test_an_id_with_it_cannot_be_sent_back_and_is_unreadable(self, harmful):
+        read = parsed(event(EventId=f"A{harmful}1")).events[0]
+        assert (read.event_id, read.key, list(read.unreadable)) == (None, "", ["EventId"])
+        assert "an event without a readable EventId" in read.problems()[0]
+
+    @pytest.mark.parametrize("event_id", ["", " ", "A" * 257])
+    def test_an_id_that_is_empty_or_too_long_is_unreadable(self, event_id):
+        assert parsed(event(EventId=event_id)).events[0].event_id is None
+
+    def test_the_longest_id_is_kept_verbatim(self):
+        assert parsed(event(EventId="a" * 256)).events[0].event_id == "a" * 256
+
+    def test_a_name_with_it_is_not_the_name_without_it(self):
+        assert not parsed(event(Resources=["vm\u202e1", "vm1\0"])).events[0].affects("vm1")
+
+
+class TestTooMuch:
+    """Values that nobody needs, and that would be kept and passed on."""
+
+    @staticmethod
+    def with_field(text):
+        return parse('{"Events":[{"EventId":"A1","New":' + text + "}]}", api_version="2020-07-01").events[0]
+
+    def test_long_texts_are_cut(self):
+        read = parsed(event(EventType="T" * 9000, Description="D" * 9000, Resources=["R" * 9000])).events[0]
+        assert (read.event_type, read.resources) == ("T" * 255 + "…", ("R" * 255 + "…",))
+        assert read.description == "D" * 8191 + "…"
+
+    @pytest.mark.parametrize("depth", [33, 900, 4000])
+    @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+    def test_a_field_that_is_nested_deep_says_so(self, depth, opening, closing):
+        try:
+            read = self.with_field(opening * depth + "1" + closing * depth)
+        except DocumentError:  # more than this Python can follow
+            assert depth > 800
+            return
+        assert read.additional == {"New": "(cut: nested deeper than 32 levels)"}
+
+    def test_a_field_that_is_nested_moderately_is_kept(self):
+        value = []
+        for _level in range(31):
+            value = [value]
+        assert self.with_field(json.dumps(value)).additional == {"New": value}
+
+    @pytest.mark.parametrize(
+        "text",
+        ['"' + "x" * 20000 + '"', json.dumps(["x"] * 6000), json.dumps({"x" * 20000: 1}), "[" + "1," * 9000 + "1]"],
+    )
+    def test_a_field_that_is_long_says_so(self, text):
+        assert next(iter(self.with_field(text).additional.values())).startswith("(cut: longer than 163")
+
+    def test_many_fields_are_cut_and_counted(self):
+        names = {f"Field{number}": "x" * 50 for number in range(1000)}
+        additional = parsed(event(**names)).events[0].additional
+        assert len(json.dumps(additional)) < 16384 + 200
+        kept = len(additional) - 1
+        assert additional["(cut)"] == f"{1000 - kept} more fields, which are longer than 16384 characters in all"
+
+    def test_what_follows_a_long_field_is_kept(self):
+        additional = parsed(event(Long="x" * 20000, Short="y")).events[0].additional
+        assert additional == {"Long": "(cut: longer than 16374 characters)", "Short": "y"}
+
+    def test_numbers_that_json_does_not_have_become_texts(self):
+        read = self.with_field("[NaN, -Infinity, 1e999, %s, 1.5, 7]" % ("9" * 5000))
+        assert read.additional["New"] == ["NaN", "-Infinity", "inf", "9" * 39 + "…", 1.5, 7]
+        json.dumps(read.additional, allow_nan=False)
+
+    @pytest.mark.parametrize("depth", [100, 987, 4000])
+    def test_resources_that_are_nested_deep_name_nobody(self, depth):
+        text = '{"Events":[{"EventId":"A1","Resources":["vm1",' + "[" * depth + "]" * depth + "]}]}"
+        try:
+            read = parse(text, api_version="2020-07-01").events[0]
+        except DocumentError:
+            assert depth > 800
+            return
+        assert read.resources == ("vm1", '"(cut: nested deeper than 32 levels)"')
+        assert not read.affects_only("vm1")
+
+    def test_a_value_of_the_wrong_type_is_kept_only_as_far_as_it_is_short(self):
+        read = parsed(event(EventType=["x" * 5000], DurationInSeconds=[[]] * 900)).events[0]
+        assert set(read.unreadable.values()) == {"(cut: longer than 1024 characters)"}
+
+    def test_thousands_of_names_are_no_problem(self):
+        names = [f"pool_{number}" for number in range(5000)]
+        read = parsed(event(Resources=names)).events[0]
+        assert read.resources == tuple(names)
+        assert read.affects("POOL_4999")
+
+    def test_a_document_of_too_many_objects_is_an_error(self):
+        with pytest.raises(DocumentError) as caught:
+            parsed(*[{}] * 10001)
+        assert "it holds more than 10000 objects and lists" in str(caught.value)
 
 
 @pytest.mark.parametrize(

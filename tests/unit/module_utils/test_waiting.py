@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 import pytest
-from _scheduled_events.client import ImdsClient, NoAnswer, Refused
-from _scheduled_events.document import Filter
+from _scheduled_events.client import ImdsClient, NoAnswer, Refused, Unreachable
+from _scheduled_events.document import Filter, parse
 from _scheduled_events.waiting import WaitTimeout, wait
 
 from .conftest import document_text, event
@@ -19,7 +19,7 @@ def waiting(service, clock):
 
     def run(**options):
         options = dict({"present": False, "timeout": 60, "clock": clock, "pause": clock.sleep}, **options)
-        return wait(asking, lambda: Filter(vm_name="vm1"), **options)
+        return wait(asking, lambda _seconds: Filter(vm_name="vm1"), **options)
 
     yield run
     asking.close()
@@ -90,26 +90,26 @@ def test_a_failing_poll_neither_ends_the_time_nor_completes_it(service, waiting,
     assert clock.sleeps == [1.0, 1.0, 2.0, 4.0]
 
 
-def test_a_time_out_names_the_events_in_the_way(service, waiting):
+def test_a_timeout_names_the_events_in_the_way(service, waiting):
     service.answers(document_text(event(Resources=["vm1", "vm2"]), event(EventId="Z9", Resources=["vm3"])))
     with pytest.raises(WaitTimeout) as caught:
         waiting(timeout=3)
     assert str(caught.value) == (
-        "Time-out after 3 seconds: still there: Reboot A1 (Scheduled, NotBefore 2016-09-19T18:29:47Z) of vm1, vm2"
+        "Timeout after 3 seconds: still there: Reboot A1 (Scheduled, NotBefore 2016-09-19T18:29:47Z) of vm1, vm2"
     )
     assert [each.event_id for each in caught.value.last.events] == ["A1"]
 
 
-def test_a_time_out_of_present_names_what_is_there_instead(service, waiting):
+def test_a_timeout_of_present_names_what_is_there_instead(service, waiting):
     service.answers(document_text(event(EventId="Z9", Resources=["vm3"], EventStatus="Started", NotBefore="")))
     with pytest.raises(WaitTimeout) as caught:
         waiting(present=True, timeout=3)
     assert str(caught.value) == (
-        "Time-out after 3 seconds: no such event; the document 1 holds Reboot Z9 (Started) of vm3"
+        "Timeout after 3 seconds: no such event; the document 1 holds Reboot Z9 (Started) of vm3"
     )
 
 
-def test_a_time_out_in_an_outage_tells_the_last_failure(service, waiting):
+def test_a_timeout_in_an_outage_tells_the_last_failure(service, waiting):
     service.answers(THERE, (500, ""))
     with pytest.raises(WaitTimeout) as caught:
         waiting(timeout=3)
@@ -117,32 +117,108 @@ def test_a_time_out_in_an_outage_tells_the_last_failure(service, waiting):
     assert str(caught.value).endswith("answered 500 Internal Server Error: without a body")
 
 
-def test_a_time_out_without_any_document_says_so(service, waiting):
+def test_a_timeout_without_any_document_says_so(service, waiting):
     service.answers("")
     with pytest.raises(WaitTimeout) as caught:
         waiting(timeout=3)
     assert str(caught.value).startswith(
-        "Time-out after 3 seconds: no document could be read; the last poll failed: GET "
+        "Timeout after 3 seconds: no document could be read; the last request failed: GET "
     )
     assert caught.value.last is None
 
 
-def test_a_time_out_while_the_state_does_not_hold_for_long_enough_says_for_how_long_it_did(service, waiting):
+def test_a_timeout_while_the_state_does_not_hold_for_long_enough_says_for_how_long_it_did(service, waiting):
     service.answers(THERE, THERE, GONE)
     with pytest.raises(WaitTimeout) as caught:
         waiting(timeout=6, stable_for=5)
-    assert str(caught.value) == "Time-out after 6 seconds: the events asked for are absent for 4 of 5 seconds only"
+    assert str(caught.value) == "Timeout after 6 seconds: the events asked for are absent for 4 of 5 seconds only"
 
 
-def test_no_request_waits_far_beyond_the_time_out(clock):
-    seconds = []
+class Scripted:
+    """A client that moves the clock: ``answers`` gives seconds, and a document or an error, in their order."""
 
-    class Silent:
-        def poll(self, request_timeout):
-            seconds.append(request_timeout)
-            clock.now += request_timeout
-            raise NoAnswer("GET http://127.0.0.1 got no answer")
+    def __init__(self, clock, *answers, reached=True):
+        self.clock, self.answers, self.reached = clock, list(answers), reached
+        self.limits = []
 
+    def poll(self, request_timeout):
+        return self._answer("document", request_timeout)
+
+    def poll_name(self, request_timeout):
+        return self._answer("name", request_timeout)
+
+    def is_missing(self, error):
+        return isinstance(error, Unreachable) and not self.reached
+
+    def wanted(self, seconds):
+        return Filter(vm_name=self.poll_name(seconds))
+
+    def _answer(self, what, seconds):
+        self.limits.append((what, seconds))
+        taken, answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if taken >= seconds:
+            taken, answer = seconds, NoAnswer(f"GET {what} got no answer: nothing within {seconds:g} seconds")
+        self.clock.now += taken
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def wait(self, **options):
+        options = dict({"present": False, "clock": self.clock, "pause": self.clock.sleep}, **options)
+        return wait(self, self.wanted, **options)
+
+
+NOTHING = parse(document_text(), api_version="2020-07-01")
+
+
+def test_no_request_waits_far_beyond_the_timeout(clock):
+    client = Scripted(clock, (1000, None))
     with pytest.raises(WaitTimeout):
-        wait(Silent(), Filter, present=False, timeout=130, request_timeout=125, clock=clock, pause=clock.sleep)
-    assert seconds == [125, 3.0]
+        client.wait(timeout=130, request_timeout=125)
+    assert client.limits == [("document", 125), ("document", 3.0)]
+
+
+def test_a_name_that_does_not_come_keeps_the_timeout_and_is_named(clock):
+    client = Scripted(clock, (1, NOTHING), (1000, None))
+    with pytest.raises(WaitTimeout) as caught:
+        client.wait(timeout=10, request_timeout=125)
+    assert client.limits == [("document", 10), ("name", 9)]
+    assert caught.value.elapsed == 10
+    assert str(caught.value) == (
+        "Timeout after 10 seconds: the name of this VM could not be read; "
+        "the last request failed: GET name got no answer: nothing within 9 seconds"
+    )
+
+
+def test_a_name_after_a_document_at_the_last_moment_gets_hardly_any_time(clock):
+    client = Scripted(clock, (9.999, NOTHING), (1000, None))
+    with pytest.raises(WaitTimeout):
+        client.wait(timeout=10)
+    assert client.limits == [("document", 10), ("name", 0.1)]
+
+
+class TestFirstContact:
+    """A machine without the service: nothing listens, from the first attempt."""
+
+    REFUSED = Unreachable("GET http://127.0.0.1:1 got no answer: [Errno 111] Connection refused")
+    DROPPED = Unreachable("GET http://127.0.0.1:1 got no answer: no connection within 5 seconds")
+
+    @pytest.mark.parametrize("timeout", [2, 900])
+    def test_a_refused_connection_is_given_up_after_some_seconds_with_a_question(self, clock, timeout):
+        client = Scripted(clock, (0, self.REFUSED), reached=False)
+        with pytest.raises(Unreachable) as caught:
+            client.wait(timeout=timeout)
+        assert str(caught.value).startswith(f"{self.REFUSED}. Is this an Azure VM? ")
+        assert sum(clock.sleeps) == min(timeout, 4)
+
+    def test_a_connection_that_nobody_accepts_is_given_up_at_once(self, clock):
+        client = Scripted(clock, (5, self.DROPPED), reached=False)
+        with pytest.raises(Unreachable):
+            client.wait(timeout=900)
+        assert clock.sleeps == []
+
+    def test_after_a_first_contact_an_outage_is_tolerated_to_the_timeout(self, clock):
+        client = Scripted(clock, (0, self.REFUSED))
+        with pytest.raises(WaitTimeout):
+            client.wait(timeout=900)
+        assert sum(clock.sleeps) == 900

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the tests of the polling unit share: a metadata service, and the unit as a process."""
+"""What the tests of the polling unit share: a metadata service, the unit as a process, and a root side."""
 
 import os
 import sys
@@ -12,6 +12,7 @@ import pytest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "support"))
 
 from polling_unit import Imds, Unit
+from root_side import RootSide
 
 
 @pytest.fixture
@@ -26,3 +27,8 @@ def unit(tmp_path, imds):
     made = Unit(tmp_path, imds.url)
     yield made
     made.stop()
+
+
+@pytest.fixture
+def root_side(tmp_path):
+    return RootSide(str(tmp_path))

@@ -2,332 +2,399 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The root side: which requests it takes, which hooks it runs, and what a hook gets."""
+"""Which hooks the root side runs, until when, what a hook gets, and what is left when a run ends."""
 
 import contextlib
 import json
 import os
+import signal
 import socket
+import sys
 import time
 
 import pytest
-from scheduled_events_poller import runner
-from scheduled_events_poller.runner import Directories, Job
-
-EVENT_ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
-REQUEST_ID = EVENT_ID.lower() + ".prepare.7"
-EVENT = {
-    "event_id": EVENT_ID,
-    "event_type": "Reboot",
-    "event_status": "Scheduled",
-    "event_source": "Platform",
-    "resource_type": "VirtualMachine",
-    "resources": ["vm1", "vm2"],
-    "not_before": "2026-01-31T12:00:00Z",
-    "seconds_until_not_before": 900.0,
-    "description": "a 'b' $(touch /tmp/x) \0\ud800 ü\nc",
-    "duration_in_seconds": -1,
-    "affects_this_vm": True,
-    "is_leader": True,
-    "additional": {},
-}
-REQUEST = {
-    "version": 1,
-    "event": EVENT,
-    "vm_name": "vm1",
-    "timeout": 60.0,
-    "not_later_than": None,
-    "deadline": 1769860800.0,
-}
+from scheduled_events_poller import dispatcher, jobs, runner
+from scheduled_events_poller.processes import Process
+from scheduled_events_poller.spool import LONGEST_REASON, MAX_REQUEST, RunResult
 
 
-@pytest.fixture
-def directories(tmp_path):
-    made = Directories(str(tmp_path / "hooks"), str(tmp_path / "run"), str(tmp_path / "root"))
-    os.makedirs(made.requests)
-    os.makedirs(os.path.join(made.hooks, "prepare.d"))
-    return made
+@pytest.fixture(autouse=True)
+def _short_ticks(monkeypatch):
+    """A clock that was moved and a deadline that was revised are noticed soon."""
+    monkeypatch.setattr(runner, "TICK", 0.05)
+    monkeypatch.setattr(runner, "GRACE", 0.1)
 
 
-@pytest.fixture
-def started(monkeypatch):
-    """The ids of the jobs that would have been started."""
-    ids = []
-    monkeypatch.setattr(runner, "_spawn", lambda request_id, _directories: ids.append(request_id))
-    return ids
+class FakeClock:
+    """A clock that stands still until it is moved; sleeping moves it."""
+
+    def __init__(self, monotonic=1000.0, wall=1769860000.0):
+        self.now, self.wall_now = monotonic, wall
+        self.moves = []
+
+    def monotonic(self):
+        for condition, move in list(self.moves):
+            if condition():
+                self.moves.remove((condition, move))
+                move()
+        return self.now
+
+    def wall(self):
+        return self.wall_now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.wall_now += seconds
+
+    def jump_when(self, path, *, monotonic=0.0, wall=0.0):
+        """Move as soon as a file is there."""
+
+        def move():
+            self.now += monotonic
+            self.wall_now += wall
+
+        self.moves.append((lambda: os.path.exists(str(path)), move))
 
 
-def leave(directories, name=REQUEST_ID, **changes):
-    path = os.path.join(directories.requests, name)
-    with open(path, "w") as file:
-        json.dump(dict(REQUEST, **changes), file)
-    return path
+def marking(path, *, then="exec sleep 1000"):
+    """A hook that makes a file, and then goes on."""
+    return f"#!/bin/sh\necho $$ > {path}.new\nmv {path}.new {path}\n{then}\n"
 
 
-def add_hook(directories, script, name="10-hook", phase="prepare", mode=0o755):
-    path = os.path.join(directories.hooks, phase + ".d", name)
-    os.makedirs(os.path.dirname(path), exist_ok=True)
-    with open(path, "w") as file:
-        file.write(script)
-    os.chmod(path, mode)
-    return path
+# One job
 
 
-def job(phase="prepare", timeout=60.0, **changes):
-    return Job(
-        request_id=REQUEST_ID,
-        phase=phase,
-        event=EVENT,
-        vm_name="vm1",
-        timeout=timeout,
-        not_later_than=changes.get("not_later_than"),
-        deadline=1769860800.0,
-    )
-
-
-def run_phase(directories, tmp_path, **changes):
-    with open(str(tmp_path / "output"), "wb") as output:
-        return runner.run_phase(job(**changes), directories.hooks, output)
-
-
-# Requests
-
-
-def test_a_request_becomes_a_job_and_is_started(directories, started):
-    leave(directories)
-    assert runner.dispatch(directories, spawn=True) == 1
-    assert started == [REQUEST_ID]
-    assert os.listdir(directories.requests) == []
-    assert os.listdir(directories.jobs) == [REQUEST_ID]
-
-
-def test_a_request_whose_run_has_ended_is_dropped(directories, started):
-    os.makedirs(directories.results)
-    open(os.path.join(directories.results, REQUEST_ID), "w").close()
-    leave(directories)
-    assert runner.dispatch(directories, spawn=True) == 0
-    assert (started, os.listdir(directories.jobs), os.listdir(directories.requests)) == ([], [], [])
-
-
-def test_a_repeated_request_does_not_replace_its_job(directories, started):
-    leave(directories)
-    runner.dispatch(directories, spawn=True)
-    leave(directories, vm_name="another")
-    runner.dispatch(directories, spawn=True)
-    with open(os.path.join(directories.jobs, REQUEST_ID)) as file:
-        assert json.load(file)["vm_name"] == "vm1"
-    assert started == [REQUEST_ID, REQUEST_ID]
-
-
-@pytest.mark.parametrize(
-    ("name", "changes", "message"),
-    [
-        ("../../etc/passwd".replace("/", "_"), {}, "its name is not"),
-        (EVENT_ID.lower() + ".explode.1", {}, "its name is not"),
-        ("x y.prepare.1", {}, "its name is not"),
-        (REQUEST_ID + "\n", {}, "its name is not"),
-        ("0.prepare.1", {}, "its name belongs to another event"),
-        (REQUEST_ID, {"version": 2}, "no object of version 1"),
-        (REQUEST_ID, {"event": []}, "event is no object"),
-        (REQUEST_ID, {"event": {"event_id": 1}}, "event is no object"),
-        (REQUEST_ID, {"vm_name": None}, "vm_name is no text"),
-        (REQUEST_ID, {"timeout": "1"}, "timeout is no number"),
-        (REQUEST_ID, {"timeout": float("nan")}, "timeout is no number"),
-        (REQUEST_ID, {"timeout": float("inf")}, "timeout is no number"),
-        (REQUEST_ID, {"deadline": -1}, "deadline is no number"),
-        (REQUEST_ID, {"not_later_than": []}, "not_later_than is no number"),
-        (REQUEST_ID, {"padding": "x" * runner.MAX_REQUEST}, "longer than"),
-    ],
-)
-def test_a_malformed_request_is_refused_and_removed(directories, started, capsys, name, changes, message):
-    leave(directories, name, **changes)
-    assert runner.dispatch(directories, spawn=True) == 0
-    assert message in capsys.readouterr().err
-    assert (started, os.listdir(directories.jobs), os.listdir(directories.requests)) == ([], [], [])
-
-
-def _symlink(path, elsewhere):
-    os.symlink(elsewhere, path)
-
-
-def _hard_link(path, elsewhere):
-    os.link(elsewhere, path)
-
-
-def _fifo(path, _elsewhere):
-    os.mkfifo(path)
-
-
-def _directory(path, elsewhere):
-    os.makedirs(os.path.join(path, "deep"))
-    os.symlink(os.path.dirname(elsewhere), os.path.join(path, "deep", "link"))
-
-
-@pytest.mark.parametrize("make", [_symlink, _hard_link, _fifo, _directory])
-def test_a_request_that_is_no_file_of_its_own_is_refused_and_removed(directories, started, tmp_path, make):
-    elsewhere = tmp_path / "elsewhere" / "secret"
-    elsewhere.parent.mkdir()
-    elsewhere.write_text(json.dumps(REQUEST))
-    make(os.path.join(directories.requests, REQUEST_ID), str(elsewhere))
-    assert runner.dispatch(directories, spawn=True) == 0
-    assert (started, os.listdir(directories.requests)) == ([], [])
-    assert json.loads(elsewhere.read_text()) == REQUEST
-
-
-def test_a_request_that_a_poller_begun_anew_repeats_while_it_is_read_is_not_lost(directories, started, monkeypatch):
-    path = leave(directories)
-    fstat = os.fstat
-
-    def repeat(descriptor):
-        monkeypatch.setattr(os, "fstat", fstat)
-        os.rename(leave(directories, "repeated"), path)
-        return fstat(descriptor)
-
-    monkeypatch.setattr(os, "fstat", repeat)
-    runner.dispatch(directories, spawn=True)
-    assert started == [REQUEST_ID]
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_request_of_another_user_than_the_directory_is_refused(directories, started, capsys):
-    os.chown(leave(directories), 12345, -1)
-    runner.dispatch(directories, spawn=True)
-    assert "belongs to another user" in capsys.readouterr().err
-    assert started == []
-
-
-def test_a_directory_of_requests_that_is_a_link_is_not_followed(directories, started, tmp_path):
-    os.rename(directories.requests, str(tmp_path / "moved"))
-    os.symlink(str(tmp_path / "moved"), directories.requests)
-    leave(directories)
-    assert runner.dispatch(directories, spawn=True) == 0
-    assert started == []
-
-
-def test_jobs_are_limited(directories, started, monkeypatch, capsys):
-    monkeypatch.setattr(runner, "MAX_JOBS", 1)
-    leave(directories)
-    leave(directories, EVENT_ID.lower() + ".started.8")
-    runner.dispatch(directories, spawn=True)
-    assert len(started) == 1
-    assert "there are 1 jobs already" in capsys.readouterr().err
-
-
-def test_old_results_are_removed(directories, started):
-    os.makedirs(directories.results)
-    for name, age in (("old", runner.KEEP_RESULTS + 60), ("new", 60)):
-        path = os.path.join(directories.results, name)
-        open(path, "w").close()
-        os.utime(path, (time.time() - age, time.time() - age))
-    runner.dispatch(directories, spawn=True)
-    assert os.listdir(directories.results) == ["new"]
-    assert started == []
-
-
-@pytest.mark.parametrize("key", ["c7061bac-afdc", "../..", "a b", "ü", "x" * 300, "", "\ud800", "-x"])
-def test_any_event_id_gives_a_name_that_is_accepted(key):
-    name = runner.request_id_of(key, "prepare", 12)
-    text = json.dumps(dict(REQUEST, event={"event_id": key.upper()})).encode()
-    if key.upper().lower() == key:
-        assert runner.parse_request(text, name).phase == "prepare"
-    assert "/" not in name
-    assert len(name) < 128
-
-
-# Runs
-
-
-def test_a_run_leaves_its_result_and_wakes_the_poller(directories):
-    os.makedirs(directories.jobs)
-    os.makedirs(directories.results)
-    add_hook(directories, "#!/bin/sh\n")
-    os.rename(leave(directories), os.path.join(directories.jobs, REQUEST_ID))
+def test_a_run_leaves_its_result_and_wakes_the_poller(root_side):
+    root_side.add_hook()
+    root_side.accept()
     with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as listener:
-        listener.bind(directories.socket)
-        listener.settimeout(5)
-        assert runner.run(REQUEST_ID, directories) == 0
+        listener.bind(root_side.directories.socket)
+        listener.settimeout(60)
+        assert runner.run(root_side.run_id, root_side.directories) == 0
         assert listener.recv(100) == b"ended"
-    with open(os.path.join(directories.results, REQUEST_ID)) as file:
-        result = json.load(file)
-    assert (result["outcome"], result["phase"]) == ("ok", "prepare")
-    assert [hook["name"] for hook in result["hooks"]] == ["10-hook"]
-    assert os.listdir(directories.jobs) == []
+    assert root_side.result().outcome == "ok"
+    assert root_side.jobs() == []
 
 
-def test_a_job_runs_once_however_often_it_is_started(directories, tmp_path):
-    os.makedirs(directories.jobs)
-    os.makedirs(directories.results)
-    add_hook(directories, "#!/bin/sh\necho ran >> %s\n" % (tmp_path / "ran"))
+def test_a_job_runs_once_however_often_it_is_started(root_side, tmp_path):
+    root_side.add_hook(f"#!/bin/sh\necho ran >> {tmp_path / 'ran'}\n")
     for _time in range(2):
-        os.rename(leave(directories), os.path.join(directories.jobs, REQUEST_ID))
-        runner.run(REQUEST_ID, directories)
+        root_side.accept()
+        runner.run(root_side.run_id, root_side.directories)
     assert (tmp_path / "ran").read_text() == "ran\n"
+    assert root_side.jobs() == []
 
 
-def test_hooks_run_in_lexical_order_without_hidden_files_and_backups(directories, tmp_path):
+def test_a_job_that_runs_is_not_run_a_second_time(root_side, tmp_path):
+    root_side.add_hook(f"#!/bin/sh\necho ran >> {tmp_path / 'ran'}\n")
+    root_side.accept()
+    with jobs.locked(root_side.directories, root_side.run_id):
+        assert runner.run(root_side.run_id, root_side.directories) == 0
+    assert not (tmp_path / "ran").exists()
+    assert root_side.result() is None
+
+
+def test_a_job_that_has_ended_is_not_there_any_more(root_side, capsys):
+    assert runner.run(root_side.run_id, root_side.directories) == 0
+    assert "it has ended" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("run_id", ["../../etc/passwd", "a.explode.1", ""])
+def test_what_is_not_the_id_of_a_run_is_not_run(root_side, run_id):
+    assert runner.run(run_id, root_side.directories) == 2
+    assert runner.ended(run_id, root_side.directories, {}) == 2
+
+
+def test_a_job_that_cannot_be_read_is_a_failure(root_side):
+    with open(root_side.accept(), "w") as file:
+        file.write("no job")
+    runner.run(root_side.run_id, root_side.directories)
+    assert root_side.result().reason.startswith("the job cannot be read: it is not JSON")
+
+
+def test_a_result_that_exists_is_never_overwritten(root_side):
+    jobs.end(root_side.directories, RunResult(root_side.run_id, "ok", "", 1.0))
+    assert not jobs.end(root_side.directories, RunResult(root_side.run_id, "failed", "late", 1.0))
+    assert root_side.result().outcome == "ok"
+
+
+def test_the_name_of_a_hook_that_is_not_utf_8_gives_a_readable_result(root_side):
+    directory = os.path.join(os.fsencode(root_side.directories.hooks), b"prepare.d")
+    with open(os.path.join(directory, b"10-gr\xfcn"), "wb") as file:
+        file.write(b"#!/bin/sh\nexit 3\n")
+        os.fchmod(file.fileno(), 0o755)
+    root_side.accept()
+    runner.run(root_side.run_id, root_side.directories)
+    assert root_side.result().reason == "10-gr?n: exit status 3"
+
+
+# A run that ends without a result
+
+
+def test_a_killed_runner_leaves_a_failure_through_the_end_of_its_unit(root_side, tmp_path):
+    root_side.add_hook(marking(tmp_path / "mark"))
+    root_side.accept()
+    with Process([*dispatcher.root_command(root_side.directories), "run", root_side.run_id]) as process:
+        hook = int(_until_written(tmp_path / "mark"))
+        os.kill(process.pid, signal.SIGKILL)
+        assert process.wait(300) == -signal.SIGKILL
+    os.kill(hook, signal.SIGKILL)
+    how = {b"SERVICE_RESULT": b"signal", b"EXIT_CODE": b"killed", b"EXIT_STATUS": b"KILL"}
+    arguments = [*dispatcher.root_command(root_side.directories), "ended", root_side.run_id]
+    with Process(arguments, environment={**os.environb, **how}) as process:
+        assert process.wait(300) == 0
+    assert root_side.result()[1:3] == ("failed", "its unit ended before its hooks had ended: signal killed KILL")
+    assert root_side.jobs() == []
+
+
+def _until_written(path):
+    give_up_at = time.monotonic() + 300
+    while not path.exists() and time.monotonic() < give_up_at:
+        time.sleep(0.01)
+    return path.read_text()
+
+
+def test_the_end_of_a_unit_wakes_the_poller(root_side):
+    root_side.accept()
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as listener:
+        listener.bind(root_side.directories.socket)
+        listener.settimeout(60)
+        runner.ended(root_side.run_id, root_side.directories, {})
+        assert listener.recv(100) == b"ended"
+    assert root_side.result().reason.endswith("systemd does not say how")
+
+
+def test_the_end_of_a_unit_leaves_a_result_alone(root_side):
+    jobs.end(root_side.directories, RunResult(root_side.run_id, "ok", "", 1.0))
+    root_side.accept()
+    runner.ended(root_side.run_id, root_side.directories, {})
+    assert (root_side.result().outcome, root_side.jobs()) == ("ok", [])
+
+
+def test_the_end_of_a_unit_without_a_job_leaves_nothing(root_side):
+    runner.ended(root_side.run_id, root_side.directories, {})
+    assert root_side.result() is None
+
+
+def test_the_end_of_a_unit_leaves_a_job_alone_that_another_process_runs(root_side):
+    root_side.accept()
+    with jobs.locked(root_side.directories, root_side.run_id):
+        runner.ended(root_side.run_id, root_side.directories, {})
+    assert (root_side.result(), root_side.jobs()) == (None, [root_side.run_id])
+
+
+# Order and outcome
+
+
+def names_run(root_side):
+    return [line.split()[2].rstrip(":") for line in root_side.printed().splitlines() if " hook " in line]
+
+
+def test_hooks_run_in_lexical_order_without_hidden_files_and_backups(root_side):
     for name in ("20-b", "10-a", ".hidden", "10-a~", "#10-a#", "5-z"):
-        add_hook(directories, "#!/bin/sh\n", name)
-    result = run_phase(directories, tmp_path)
-    assert [hook["name"] for hook in result["hooks"]] == ["10-a", "20-b", "5-z"]
+        root_side.add_hook(name=name)
+    root_side.run_phase()
+    assert names_run(root_side) == ["10-a", "20-b", "5-z"]
 
 
-def test_preparation_stops_at_the_first_failure(directories, tmp_path):
-    add_hook(directories, "#!/bin/sh\nexit 3\n", "1")
-    add_hook(directories, "#!/bin/sh\n", "2")
-    result = run_phase(directories, tmp_path)
-    assert (result["outcome"], result["reason"], len(result["hooks"])) == ("failed", "1: exit status 3", 1)
+def test_preparation_stops_at_the_first_failure(root_side):
+    root_side.add_hook("#!/bin/sh\nexit 3\n", "1")
+    root_side.add_hook(name="2")
+    result = root_side.run_phase()
+    assert (result.outcome, result.reason, names_run(root_side)) == ("failed", "1: exit status 3", ["1"])
 
 
 @pytest.mark.parametrize("phase", ["started", "recover", "failed"])
-def test_other_phases_go_on_after_a_failure(directories, tmp_path, phase):
-    add_hook(directories, "#!/bin/sh\nexit 3\n", "1", phase)
-    add_hook(directories, "#!/bin/sh\n", "2", phase)
-    result = run_phase(directories, tmp_path, phase=phase)
-    assert (result["outcome"], [hook["outcome"] for hook in result["hooks"]]) == ("failed", ["failed", "ok"])
+def test_other_phases_go_on_after_a_failure(root_side, phase):
+    root_side.add_hook("#!/bin/sh\nexit 3\n", "1", phase)
+    root_side.add_hook("#!/bin/sh\nkill -9 $$\n", "2", phase)
+    root_side.add_hook(name="3", phase=phase)
+    result = root_side.run_phase(phase=phase)
+    assert (result.outcome, result.reason) == ("failed", "1: exit status 3; 2: signal 9")
+    assert names_run(root_side) == ["1", "2", "3"]
 
 
-def test_a_hook_that_exits_with_75_is_run_again(directories, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "RETRY_PAUSE", 0.0)
+def test_the_reasons_of_many_failures_are_cut(root_side):
+    for number in range(20):
+        root_side.add_hook("#!/bin/sh\nexit 3\n", f"{number}" * 120, "recover")
+    assert len(root_side.run_phase(phase="recover").reason) == LONGEST_REASON
+
+
+def test_no_hooks_are_a_success(root_side):
+    assert root_side.run_phase(phase="recover")[1:3] == ("ok", "")
+
+
+def test_hooks_that_cannot_be_listed_are_a_failure(root_side):
+    with open(os.path.join(root_side.directories.hooks, "recover.d"), "w"):
+        pass
+    result = root_side.run_phase(phase="recover")
+    assert result.outcome == "failed"
+    assert result.reason.startswith("recover.d: the hooks cannot be listed: ")
+
+
+def test_a_hook_that_exits_with_75_is_run_again(root_side, tmp_path):
     mark = tmp_path / "mark"
-    add_hook(directories, f"#!/bin/sh\necho x >> {mark}\n[ $(wc -l < {mark}) -ge 3 ] || exit 75\n")
-    assert run_phase(directories, tmp_path)["outcome"] == "ok"
-    assert mark.read_text() == "x\n" * 3
+    root_side.add_hook(f"#!/bin/sh\necho x >> {mark}\n[ $(wc -l < {mark}) -ge 3 ] || exit 75\n")
+    clock = FakeClock()
+    assert root_side.run_phase(clock, ends_at=1060.0).outcome == "ok"
+    assert (mark.read_text(), clock.now) == ("x\n" * 3, 1010.0)
 
 
-def test_a_hook_that_exits_with_75_until_the_deadline_has_timed_out(directories, tmp_path, monkeypatch):
-    monkeypatch.setattr(runner, "RETRY_PAUSE", 1000.0)
-    add_hook(directories, "#!/bin/sh\nexit 75\n")
-    result = run_phase(directories, tmp_path, timeout=1.0)
-    assert (result["outcome"], result["reason"]) == ("timeout", "10-hook: the deadline passed before it was done")
+# Deadlines
 
 
-@pytest.mark.parametrize("limit", [{"timeout": 0.3}, {"not_later_than": 0.3}])
-def test_a_hanging_hook_is_ended_at_its_deadline_with_all_that_it_started(directories, tmp_path, monkeypatch, limit):
-    monkeypatch.setattr(runner, "GRACE", 0.1)
-    children = tmp_path / "children"
-    add_hook(directories, f"#!/bin/sh\ntrap '' TERM\nsleep 1000 &\necho $! > {children}\nwait\nwait\n")
-    if "not_later_than" in limit:
-        limit = {"not_later_than": time.time() + 0.3}
-    result = run_phase(directories, tmp_path, **limit)
-    assert (result["outcome"], result["reason"]) == ("timeout", "10-hook: it was ended at its deadline")
+def test_a_hook_that_exits_with_75_until_the_deadline_has_timed_out(root_side):
+    root_side.add_hook("#!/bin/sh\nexit 75\n")
+    clock = FakeClock()
+    result = root_side.run_phase(clock, ends_at=1012.0)
+    assert (result.outcome, result.reason) == ("timeout", "10-hook: the deadline passed before it was done")
+    assert clock.now == 1012.0
+
+
+@pytest.mark.parametrize(
+    ("limits", "jump"),
+    [
+        ({"ends_at": 1060.0, "timeout": 600.0}, {"monotonic": 61.0}),
+        # Much later than the timeout: what a hostile request asks for.
+        ({"ends_at": 1e9, "timeout": 60.0}, {"monotonic": 61.0}),
+        ({"ends_at": 1060.0, "timeout": 60.0, "not_later_than": 1769860030.0}, {"wall": 31.0}),
+        # The clock of the wall is set back, and no hook runs longer for that.
+        ({"ends_at": 1060.0, "timeout": 60.0, "not_later_than": 1769860030.0}, {"wall": -3600.0, "monotonic": 61.0}),
+    ],
+)
+def test_a_hanging_hook_is_ended_at_its_deadline_with_all_that_it_started(root_side, tmp_path, limits, jump):
+    mark = tmp_path / "mark"
+    root_side.add_hook(
+        f"#!/bin/sh\ntrap '' TERM\nsleep 1000 &\necho $! > {mark}.new\nmv {mark}.new {mark}\nwait\nwait\n"
+    )
+    clock = FakeClock()
+    clock.jump_when(mark, **jump)
+    result = root_side.run_phase(clock, **limits)
+    assert (result.outcome, result.reason) == ("timeout", "10-hook: it was ended at its deadline")
     with pytest.raises(ProcessLookupError):
-        _wait_for_end(int(children.read_text()))
+        _wait_for_end(int(mark.read_text()))
 
 
 def _wait_for_end(pid):
-    give_up_at = time.monotonic() + 5
+    give_up_at = time.monotonic() + 300
     while time.monotonic() < give_up_at:
         os.kill(pid, 0)
-        with open(f"/proc/{pid}/stat") as file:
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/stat") as file:
             if file.read().rsplit(")", 1)[1].split()[0] == "Z":
                 raise ProcessLookupError
         time.sleep(0.01)
 
 
-def test_ten_megabytes_of_output_pass_through(directories, tmp_path):
-    add_hook(directories, "#!/bin/sh\nhead -c 10000000 /dev/zero\n")
-    assert run_phase(directories, tmp_path)["outcome"] == "ok"
-    assert (tmp_path / "output").stat().st_size > 10000000
+def test_no_hook_begins_after_the_deadline(root_side):
+    root_side.add_hook()
+    result = root_side.run_phase(FakeClock(), ends_at=999.0)
+    assert (result.outcome, result.reason) == ("timeout", "10-hook: the deadline passed before it was done")
+
+
+def test_a_hook_ends_in_time_although_the_clock_was_set_back_before_it(root_side):
+    root_side.add_hook("#!/bin/sh\nexit 75\n")
+    clock = FakeClock(wall=1769860000.0 - 3600.0)
+    root_side.run_phase(clock, ends_at=1012.0, not_later_than=1769860012.0)
+    assert clock.now == 1012.0
+
+
+def test_a_deadline_that_moves_earlier_ends_a_hook_that_runs(root_side, tmp_path):
+    mark = tmp_path / "mark"
+    root_side.add_hook(marking(mark))
+    earlier = root_side.job(ends_at=999.0)
+    result = root_side.run_phase(FakeClock(), revised=lambda: earlier if mark.exists() else None, ends_at=1060.0)
+    assert (result.outcome, result.reason) == ("timeout", "10-hook: it was ended at its deadline")
+
+
+def test_a_deadline_that_moves_later_gives_a_hook_more_time_up_to_its_timeout(root_side):
+    root_side.add_hook("#!/bin/sh\nexit 75\n")
+    clock = FakeClock()
+    later = root_side.job(ends_at=1e9, timeout=30.0)
+    root_side.run_phase(clock, revised=lambda: later if clock.now >= 1010.0 else None, ends_at=1012.0, timeout=30.0)
+    assert clock.now == 1030.0
+
+
+def test_a_hook_that_begins_after_the_deadline_moved_sees_the_new_one(root_side):
+    root_side.add_hook("#!/bin/sh\necho $SCHEDULED_EVENT_DEADLINE\nexit 75\n")
+    clock = FakeClock()
+    later = root_side.job(ends_at=1009.0, deadline=1769860860.0)
+    root_side.run_phase(clock, revised=lambda: later if clock.now >= 1004.0 else None, ends_at=1008.0)
+    assert [line for line in root_side.printed().splitlines() if line.endswith("Z")] == [
+        "2026-01-31T12:00:00Z",
+        "2026-01-31T12:01:00Z",
+    ]
+
+
+def test_a_job_that_runs_takes_over_the_times_of_a_request_that_revises_it(root_side, tmp_path):
+    mark = tmp_path / "mark"
+    root_side.add_hook(marking(mark))
+    root_side.accept(ends_at=time.monotonic() + 600, timeout=600.0)
+    with Process([*dispatcher.root_command(root_side.directories), "run", root_side.run_id]) as process:
+        _until_written(mark)
+        root_side.leave(ends_at=time.monotonic(), timeout=600.0)
+        dispatcher.Dispatcher(root_side.directories, lambda _ids: {}).look()
+        assert process.wait(300) == 0
+    assert root_side.result()[1:3] == ("timeout", "10-hook: it was ended at its deadline")
+    assert root_side.jobs() == []
+
+
+# Required hooks, and sets of hooks
+
+
+def test_a_configured_hook_that_is_not_there_fails_the_run_before_any_hook_runs(root_side):
+    root_side.add_hook(name="10-a")
+    result = root_side.run_phase(hooks=("10-a", "20-b"))
+    directory = os.path.join(root_side.directories.hooks, "prepare.d")
+    assert (result.outcome, names_run(root_side)) == ("failed", ["20-b"])
+    assert result.reason == f"20-b: configured, but not in {directory}; run the role again"
+
+
+def test_a_configured_hook_is_missing_where_there_is_no_directory(root_side):
+    assert "10-a, 20-b: configured, but not in" in root_side.run_phase(phase="recover", hooks=("10-a", "20-b")).reason
+
+
+def test_configured_hooks_are_found_whatever_their_encoding(root_side):
+    root_side.add_hook(name="10-grün")
+    assert root_side.run_phase(hooks=("10-grün",)).outcome == "ok"
+
+
+def test_a_hook_that_is_not_configured_and_is_removed_while_its_phase_runs_is_skipped(root_side):
+    gone = root_side.add_hook(name="20-b")
+    root_side.add_hook(f"#!/bin/sh\nrm {gone}\n", "10-a")
+    root_side.add_hook(name="30-c")
+    result = root_side.run_phase(hooks=("10-a", "30-c"))
+    assert (result.outcome, result.reason) == ("ok", "")
+    assert "prepare hook 20-b: skipped, since it was removed meanwhile" in root_side.printed()
+
+
+def test_a_configured_hook_that_is_removed_while_its_phase_runs_is_a_failure(root_side):
+    gone = root_side.add_hook(name="20-b")
+    root_side.add_hook(f"#!/bin/sh\nrm {gone}\n", "10-a")
+    result = root_side.run_phase(hooks=("10-a", "20-b"))
+    assert result.outcome == "failed"
+    assert result.reason.startswith("20-b: configured, but removed from ")
+
+
+def test_a_run_keeps_to_the_set_of_hooks_that_it_began_with(root_side, tmp_path):
+    for name in ("old", "new"):
+        root_side.add_hook(f"#!/bin/sh\necho {name} set\n", "20-b")
+        os.rename(root_side.directories.hooks, str(tmp_path / name))
+    link = root_side.directories.hooks
+    os.symlink(str(tmp_path / "old"), link)
+    swap = f"#!/bin/sh\nln -s {tmp_path / 'new'} {link}.new\nmv -T {link}.new {link}\n"
+    root_side.add_hook(swap, "10-a")
+    assert root_side.run_phase(hooks=("10-a", "20-b")).outcome == "ok"
+    assert "old set" in root_side.printed()
+    assert os.path.realpath(link) == str(tmp_path / "new")
+
+
+# Which programs
+
+
+def test_ten_megabytes_of_output_pass_through(root_side):
+    root_side.add_hook("#!/bin/sh\nhead -c 10000000 /dev/zero\n")
+    assert root_side.run_phase().outcome == "ok"
+    assert os.path.getsize(root_side.output) > 10000000
 
 
 @pytest.mark.parametrize(
@@ -341,49 +408,68 @@ def test_ten_megabytes_of_output_pass_through(directories, tmp_path):
             0o755,
             "its interpreter is missing, says its first line: #!/no/such/interpreter",
         ),
-        ("echo no first line\n", 0o755, "it is no program, and has no first line such as #!/bin/sh"),
+        ("echo no first line\n", 0o755, "it is not a program, and has no first line such as #!/bin/sh"),
     ],
 )
-def test_a_wrong_hook_is_a_clear_failure(directories, tmp_path, script, mode, reason):
-    add_hook(directories, script, mode=mode)
-    result = run_phase(directories, tmp_path)
-    assert result["outcome"] == "failed"
-    assert reason in result["reason"]
+def test_a_wrong_hook_is_a_clear_failure(root_side, script, mode, reason):
+    root_side.add_hook(script, mode=mode)
+    result = root_side.run_phase()
+    assert result.outcome == "failed"
+    assert reason in result.reason
 
 
-def test_a_link_is_no_hook(directories, tmp_path):
-    os.symlink("/bin/true", os.path.join(directories.hooks, "prepare.d", "10-link"))
-    assert "refused: it is no regular file" in run_phase(directories, tmp_path)["reason"]
+def test_a_link_is_not_a_hook(root_side):
+    os.symlink("/bin/true", os.path.join(root_side.directories.hooks, "prepare.d", "10-link"))
+    assert "refused: it is not a regular file" in root_side.run_phase().reason
+
+
+def test_a_directory_is_not_a_hook(root_side):
+    os.mkdir(os.path.join(root_side.directories.hooks, "prepare.d", "10-directory"))
+    assert "refused: it is not a regular file" in root_side.run_phase().reason
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_a_hook_of_another_user_is_refused(directories, tmp_path):
-    os.chown(add_hook(directories, "#!/bin/sh\n"), 12345, -1)
-    assert "refused: it belongs to user 12345, not to root" in run_phase(directories, tmp_path)["reason"]
+def test_a_hook_of_another_user_is_refused(root_side):
+    os.chown(root_side.add_hook(), 12345, -1)
+    assert "refused: it belongs to user 12345, not to root" in root_side.run_phase().reason
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o777])
-def test_a_hook_in_a_directory_that_others_can_write_is_refused(directories, tmp_path, mode):
-    add_hook(directories, "#!/bin/sh\n")
-    os.chmod(directories.hooks, mode)
-    expected = f"refused: others than root can write the directory {directories.hooks}"
-    assert expected in run_phase(directories, tmp_path)["reason"]
+def test_a_hook_in_a_directory_that_others_can_write_is_refused(root_side, mode):
+    root_side.add_hook()
+    os.chmod(root_side.directories.hooks, mode)
+    expected = f"refused: others than root can write the directory {root_side.directories.hooks}"
+    assert expected in root_side.run_phase().reason
 
 
-def test_no_hooks_are_a_success(directories, tmp_path):
-    result = run_phase(directories, tmp_path, phase="recover")
-    assert (result["outcome"], result["hooks"]) == ("ok", [])
+def test_a_link_to_the_hooks_in_a_directory_that_others_can_write_is_refused(root_side, tmp_path):
+    root_side.add_hook()
+    (tmp_path / "open").mkdir()
+    link = str(tmp_path / "open" / "hooks")
+    os.symlink(root_side.directories.hooks, link)
+    (tmp_path / "open").chmod(0o777)
+    root_side.directories = root_side.directories._replace(hooks=link)
+    assert f"refused: others than root can write the directory {tmp_path / 'open'}" in root_side.run_phase().reason
 
 
-def test_a_hook_reads_the_event_and_finds_it_in_its_environment(directories, tmp_path):
-    add_hook(directories, f"#!/bin/sh\ncat > {tmp_path}/stdin\nenv -0 > {tmp_path}/environment\n")
-    run_phase(directories, tmp_path)
-    assert json.loads((tmp_path / "stdin").read_text()) == EVENT
-    variables = dict(
-        pair.split(b"=", 1) for pair in (tmp_path / "environment").read_bytes().split(b"\0") if b"=" in pair
-    )
-    assert {name: value for name, value in variables.items() if name.startswith(b"SCHEDULED_EVENT")} == {
-        b"SCHEDULED_EVENT_ID": EVENT_ID.encode(),
+# What a hook gets
+
+
+def given(root_side, tmp_path, **changes):
+    """The standard input of a hook, and of its environment what is about the event."""
+    phase = changes.get("phase", "prepare")
+    root_side.add_hook(f"#!/bin/sh\ncat > {tmp_path}/stdin\nenv -0 > {tmp_path}/environment\n", phase=phase)
+    assert root_side.run_phase(**changes).outcome == "ok"
+    pairs = [pair.split(b"=", 1) for pair in (tmp_path / "environment").read_bytes().split(b"\0") if b"=" in pair]
+    variables = {name: value for name, value in pairs if name.startswith(b"SCHEDULED_EVENT")}
+    return json.loads((tmp_path / "stdin").read_text()), variables
+
+
+def test_a_hook_reads_the_event_and_finds_it_in_its_environment(root_side, tmp_path):
+    event, variables = given(root_side, tmp_path)
+    assert event == root_side.event
+    assert variables == {
+        b"SCHEDULED_EVENT_ID": root_side.event_id.encode(),
         b"SCHEDULED_EVENT_TYPE": b"Reboot",
         b"SCHEDULED_EVENT_STATUS": b"Scheduled",
         b"SCHEDULED_EVENT_SOURCE": b"Platform",
@@ -397,28 +483,79 @@ def test_a_hook_reads_the_event_and_finds_it_in_its_environment(directories, tmp
     }
 
 
-def test_a_hook_that_reads_nothing_is_not_waited_for(directories, tmp_path, monkeypatch):
-    monkeypatch.setitem(EVENT, "additional", {"long": "x" * 100000})
-    add_hook(directories, "#!/bin/sh\nexec < /dev/null\n")
-    assert run_phase(directories, tmp_path)["outcome"] == "ok"
+def test_failed_hooks_learn_which_phase_failed_and_why(root_side, tmp_path):
+    failure = {"failed_phase": "recover", "failure": "10-return: exit status 3"}
+    _event, variables = given(root_side, tmp_path, phase="failed", **failure)
+    assert variables[b"SCHEDULED_EVENT_FAILED_PHASE"] == b"recover"
+    assert variables[b"SCHEDULED_EVENT_FAILED_REASON"] == b"10-return: exit status 3"
 
 
-def test_the_largest_request_fits_into_an_environment(directories, tmp_path, monkeypatch):
-    monkeypatch.setitem(EVENT, "description", "x" * (runner.MAX_REQUEST - 1000))
-    add_hook(directories, "#!/bin/sh\n")
-    assert run_phase(directories, tmp_path)["outcome"] == "ok"
+ODD_VALUES = [
+    None,
+    [],
+    {},
+    {"a": [1]},
+    True,
+    float("inf"),
+    10**5000,
+    ["\ud800\0", None, 10**5000],
+    "\0" * 10,
+]
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
-    path = str(tmp_path / "file")
-    runner.write_atomically(path, b"old", mode=0o640, durable=True)
+@pytest.mark.parametrize("value", ODD_VALUES, ids=range(len(ODD_VALUES)))
+def test_whatever_the_values_of_an_event_are_a_hook_gets_an_environment(root_side, value):
+    event = dict.fromkeys(root_side.event, value)
+    variables = runner.environment(root_side.job(event=event), 0.0)
+    assert all(b"\0" not in text for text in variables.values())
+    assert variables[b"SCHEDULED_EVENT_DEADLINE"] == b"1970-01-01T00:00:00Z"
 
-    def fail(*_arguments):
-        raise OSError("disk full")
 
-    monkeypatch.setattr(os, "fsync", fail)
-    with pytest.raises(OSError, match="disk full"):
-        runner.write_atomically(path, b"new", mode=0o640, durable=True)
-    assert os.listdir(str(tmp_path)) == ["file"]
-    with open(path, "rb") as file:
-        assert file.read() == b"old"
+def test_a_hook_is_not_given_the_socket_of_the_service_manager(root_side, monkeypatch):
+    monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere")
+    assert b"NOTIFY_SOCKET" not in runner.environment(root_side.job(), 0.0)
+
+
+def test_a_hook_that_reads_nothing_is_not_waited_for(root_side):
+    root_side.add_hook("#!/bin/sh\nexec < /dev/null\n")
+    event = dict(root_side.event, additional={"long": "x" * 100000})
+    assert root_side.run_phase(event=event).outcome == "ok"
+
+
+def test_the_largest_request_fits_into_an_environment(root_side):
+    root_side.add_hook()
+    event = dict(root_side.event, description="x" * (MAX_REQUEST - 1000))
+    assert root_side.run_phase(event=event).outcome == "ok"
+
+
+def test_a_hook_that_is_interrupted_in_a_trial_does_not_go_on(root_side, tmp_path):
+    mark = tmp_path / "mark"
+    root_side.add_hook(marking(mark))
+
+    def interrupt():
+        if mark.exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        root_side.run_phase(revised=interrupt)
+    with pytest.raises(ProcessLookupError):
+        _wait_for_end(int(mark.read_text()))
+
+
+# How long a hook waits for the root side
+
+
+@pytest.mark.parametrize("module", ["dispatcher", "runner"])
+def test_what_a_hook_waits_for_imports_nothing_slow(module):
+    package = os.path.dirname(os.path.dirname(os.path.abspath(runner.__file__)))
+    library = os.path.join(package, "..", "..", "..", "plugins", "module_utils")
+    slow = "argparse asyncio datetime hashlib inspect logging random shutil socket subprocess tempfile threading"
+    code = (
+        f"import sys; sys.path += [{package!r}, {library!r}]; import scheduled_events_poller.{module}; "
+        f"print([name for name in {slow.split()!r} if name in sys.modules])"
+    )
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end, "rb") as pipe, Process([sys.executable, "-IS", "-c", code], output=write_end) as process:
+        os.close(write_end)
+        assert pipe.read() == b"[]\n"
+        assert process.wait(300) == 0

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,25 +24,48 @@ def shown(value: Any) -> str:
     return text if len(text) <= 80 else text[:77] + "..."
 
 
-class Fields:
-    """The fields of one JSON object, each read at most once with its type.
+def require_json(value: Any, where: str) -> None:
+    """Raise InputError when ``value``, as Python read it, cannot be written as JSON again."""
+    try:
+        # A document holds the value this much deeper.
+        json.dumps([[[[value]]]], allow_nan=False)
+    except ValueError:
+        raise InputError(f"{where}: NaN and Infinity are not JSON, expected a finite number") from None
+    except RecursionError:
+        raise InputError(f"{where}: nested too deeply to be written as JSON, expected fewer levels") from None
 
-    ``done`` then refuses the fields that nobody read, so that a misspelt option is never silently ignored.
+
+class Fields:
+    """The fields of one JSON object, each read with its type.
+
+    A key that is not ``known`` is refused before anything else, so that a misspelt one is never silently ignored and
+    never reported as the lack of the right one.
     """
 
-    def __init__(self, value: Any, path: str) -> None:
+    def __init__(self, value: Any, path: str, known: Sequence[str]) -> None:
         if not isinstance(value, dict):
             raise InputError(f"{path + ': ' if path else ''}expected a JSON object, got {shown(value)}")
         self._values: Mapping[str, Any] = value
         self._path = path
-        self._read: set[str] = set()
+        self._known = frozenset(known)
+        for key in value:
+            if key not in self._known:
+                raise self._unknown(key)
+
+    def _unknown(self, key: str) -> InputError:
+        names = sorted(self._known)
+        close = difflib.get_close_matches(key.lower(), names, n=1)
+        hint = f"; did you mean {close[0]}?" if close else ""
+        name = key if key.isprintable() else shown(key)
+        return InputError(f"{self.where(name[:80])}: unknown key, expected one of {', '.join(names)}{hint}")
 
     def where(self, key: str) -> str:
         """Return the path of ``key`` for a message."""
         return f"{self._path}.{key}" if self._path else key
 
     def _take(self, key: str, default: Any) -> tuple[bool, Any]:
-        self._read.add(key)
+        if key not in self._known:
+            raise AssertionError(f"{key} is read but not known")
         if key in self._values and self._values[key] is not None:
             return True, self._values[key]
         if default is REQUIRED:
@@ -110,9 +134,3 @@ class Fields:
         if given and not isinstance(value, dict):
             raise self.fail(key, "an object")
         return dict(value)
-
-    def done(self) -> None:
-        """Raise InputError when the object has fields that were not read."""
-        unknown = sorted(set(self._values) - self._read)
-        if unknown:
-            raise InputError(f"{self.where(unknown[0])}: unknown key, expected one of {', '.join(sorted(self._read))}")

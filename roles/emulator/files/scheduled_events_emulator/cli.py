@@ -8,73 +8,38 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import ipaddress
+import io
 import json
+import os
 import sys
 import time
 from collections.abc import Sequence
 from typing import Any, Callable
 
 from scheduled_events_emulator import scenarios
+from scheduled_events_emulator.arguments import (
+    count,
+    duration,
+    host_and_port,
+    ip,
+    number,
+    override,
+    port,
+    seconds,
+    status,
+    step,
+)
 from scheduled_events_emulator.checks import InputError
-from scheduled_events_emulator.client import DEFAULT_CONTROL, ControlClient, ControlError, quoted
-from scheduled_events_emulator.clock import Clock, ManualClock, RunningClock, parse_iso
+from scheduled_events_emulator.client import DEFAULT_CONTROL, WAIT, ControlClient, ControlError, quoted
+from scheduled_events_emulator.clock import LATEST, SPAN, Clock, ManualClock, RunningClock, parse_iso
 from scheduled_events_emulator.events import DEFAULT_NOTICE
 from scheduled_events_emulator.faults import KINDS
 from scheduled_events_emulator.fleet import load_fleet
 from scheduled_events_emulator.rendering import VERSIONS
 
 Answer = Any
-
-
-def _number(least: float) -> Callable[[str], float]:
-    def parse(text: str) -> float:
-        value = float(text)
-        if not least <= value <= 1e10:
-            raise argparse.ArgumentTypeError(f"{text}: expected a number of at least {least:g}")
-        return value
-
-    parse.__name__ = "number"
-    return parse
-
-
-def _port(text: str) -> int:
-    value = int(text)
-    if not 0 <= value <= 65535:
-        raise argparse.ArgumentTypeError(f"{text}: expected a port from 0 to 65535, 0 to have one chosen")
-    return value
-
-
-def _count(text: str) -> int:
-    value = int(text)
-    if value < 0:
-        raise argparse.ArgumentTypeError(f"{text}: expected a whole number of at least 0")
-    return value
-
-
-def _ip(text: str) -> str:
-    try:
-        return str(ipaddress.ip_address(text))
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text}: expected an IP address such as 127.0.0.1") from None
-
-
-def _host_and_port(text: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    host = host[1:-1] if host.startswith("[") else host
-    if not colon or not host or not port.isdigit():
-        raise argparse.ArgumentTypeError(f"{text}: expected ADDRESS:PORT such as 127.0.0.1:8170")
-    return _ip(host), _port(port)
-
-
-def _override(text: str) -> tuple[str, Any]:
-    field, equals, value = text.partition("=")
-    if not equals:
-        raise argparse.ArgumentTypeError(f"{text}: expected FIELD=JSON, such as NotBefore='\"soon\"' or NotBefore=null")
-    try:
-        return field, json.loads(value)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{value}: not JSON, expected such as '\"soon\"', 7 or null") from None
+FASTEST = 1e6
+PROGRAM = "scheduled-events-emulator"
 
 
 # serve
@@ -85,27 +50,23 @@ def _add_serve(verbs: Any) -> None:
     parser.set_defaults(run=_serve)
     add = parser.add_argument
     add("--fleet", required=True, metavar="FILE", help="the VMs, as JSON")
-    add("--port", type=_port, default=8169, help="port of the IMDS on every VM's address (0: choose one)")
-    add(
-        "--listen", action="append", type=_ip, default=[], metavar="ADDRESS", help="serve here too (VMs told by 'from')"
-    )
-    add("--control", dest="serve_control", type=_host_and_port, default=("127.0.0.1", 8170), metavar="ADDRESS:PORT")
-    add("--speed", type=_number(0.001), default=1.0, help="how many times faster than real time")
+    add("--port", type=port, default=8169, help="port of the IMDS on every VM's address (0: choose one)")
+    add("--listen", action="append", type=ip, default=[], metavar="ADDRESS", help="serve here too (VMs told by 'from')")
+    add("--control", dest="serve_control", type=host_and_port, default=("127.0.0.1", 8170), metavar="ADDRESS:PORT")
+    add("--speed", type=number(0.001, FASTEST), default=1.0, help="how many times faster than real time")
     add("--manual-clock", action="store_true", help="time stands still until 'advance'")
     add("--start-time", metavar="ISO", help="emulator time at the start (default: now)")
-    add("--first-answer-delay", type=_number(0), default=0.0, metavar="SECONDS", help="of the enabling call, real")
+    add("--first-answer-delay", type=seconds, default=0.0, metavar="SECONDS", help="of the enabling call, real")
     add("--empty-first", action="store_true", help="the first GET answers 200 with an empty body")
-    add("--events-within", type=_number(0), default=0.0, metavar="SECONDS", help="from enabling until events flow")
-    add("--cotenant-delay", type=_number(0), default=0.0, metavar="SECONDS", help="from approval to Started")
+    add("--events-within", type=seconds, default=0.0, metavar="SECONDS", help="from enabling until events flow")
+    add("--cotenant-delay", type=seconds, default=0.0, metavar="SECONDS", help="from approval to Started")
     add("--auto-approve", action="store_true", help="events start at once, without a phase Scheduled")
     add("--etag", action="store_true", help="send an ETag and answer If-None-Match with 304")
     add("--unknown-event-status", type=int, choices=(200, 400, 404), default=400, help="of a POST with an unknown id")
     add("--unknown-version-status", type=int, choices=(400, 404), default=400, help="for what this host lacks")
     add("--newest-version", choices=VERSIONS, default=VERSIONS[-1], help="newest api-version that this host knows")
-    add(
-        "--rate-limit", type=_count, default=5, metavar="N", help="requests per real second and VM before 429 (0: none)"
-    )
-    add("--exit-after", type=_number(0), default=3600.0, metavar="SECONDS", help="real; 0: never")
+    add("--rate-limit", type=count, default=5, metavar="N", help="requests per real second and VM before 429 (0: none)")
+    add("--exit-after", type=seconds, default=3600.0, metavar="SECONDS", help="real; 0: never")
     add("--started-file", metavar="FILE", help="written with the control URL once the emulator listens")
 
 
@@ -126,10 +87,10 @@ def _clock(arguments: argparse.Namespace) -> Clock:
         raise InputError("--speed: a manual clock stands still, expected one of --speed and --manual-clock")
     try:
         start = parse_iso(arguments.start_time) if arguments.start_time else time.time()
-    except ValueError:
-        raise InputError(
-            f"--start-time {arguments.start_time}: expected ISO 8601 such as 2026-01-31T12:00:00Z"
-        ) from None
+    except (ValueError, OverflowError):
+        start = -1.0
+    if not 0 <= start < LATEST:
+        raise InputError(f"--start-time {arguments.start_time}: expected ISO 8601 such as 2026-01-31T12:00:00Z, {SPAN}")
     # Whole seconds let a stepped NotBefore be hit exactly.
     return ManualClock(float(int(start))) if arguments.manual_clock else RunningClock(start, arguments.speed)
 
@@ -140,7 +101,10 @@ def _serve(arguments: argparse.Namespace) -> int:
     except ImportError as error:
         if (error.name or "").split(".", maxsplit=1)[0] != "aiohttp":
             raise
-        raise InputError("aiohttp is missing, expected the package python3-aiohttp (or pip install aiohttp)") from None
+        raise InputError(
+            f"serve needs the library aiohttp, which {sys.executable} does not find: install the package"
+            " python3-aiohttp, or run pip install aiohttp"
+        ) from None
     from scheduled_events_emulator.platform import Policy
     from scheduled_events_emulator.protocol import Settings
 
@@ -198,11 +162,8 @@ def _steer(arguments: argparse.Namespace) -> tuple[str, str, Any]:
 
 
 def _advance(arguments: argparse.Namespace) -> tuple[str, str, Any]:
-    return (
-        "POST",
-        "/control/advance",
-        {"until": "next"} if arguments.seconds == "next" else {"seconds": _number(0)(arguments.seconds)},
-    )
+    wanted = arguments.seconds
+    return "POST", "/control/advance", {"until": "next"} if wanted == "next" else {"seconds": wanted}
 
 
 def _fault(arguments: argparse.Namespace) -> tuple[str, str, Any]:
@@ -234,18 +195,18 @@ _EVENT_OPTIONS = (
 def _add_event_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("vms", nargs="+", metavar="VM")
-    add("--notice", type=_number(0), metavar="SECONDS", help="from now to NotBefore")
-    add("--duration", type=int, metavar="SECONDS", help="of the impact; -1: unknown")
+    add("--notice", type=seconds, metavar="SECONDS", help="from now to NotBefore")
+    add("--duration", type=duration, metavar="SECONDS", help="of the impact; -1: unknown")
     add("--source", choices=("Platform", "User"))
     add("--description")
-    add("--started-for", type=_number(0), metavar="SECONDS", help="from Started to removal")
-    add("--cancel-after", type=_number(0), metavar="SECONDS", help="remove it without impact")
-    add("--late-by", type=_number(0), metavar="SECONDS", help="from NotBefore to Started when nobody approves")
-    add("--cotenant-delay", type=_number(0), metavar="SECONDS", help="from approval to Started")
+    add("--started-for", type=seconds, metavar="SECONDS", help="from Started to removal")
+    add("--cancel-after", type=seconds, metavar="SECONDS", help="remove it without impact")
+    add("--late-by", type=seconds, metavar="SECONDS", help="from NotBefore to Started when nobody approves")
+    add("--cotenant-delay", type=seconds, metavar="SECONDS", help="from approval to Started")
     add("--auto-approve", action="store_true", help="approved by a policy: starts at once")
     add("--direct-started", action="store_true", help="no phase Scheduled, as after a hardware failure")
     add("--group", help="events of one group wait for each other's approval")
-    add("--override", type=_override, action="append", metavar="FIELD=JSON", help="raw field; null drops it")
+    add("--override", type=override, action="append", metavar="FIELD=JSON", help="raw field; null drops it")
 
 
 def _add_control_verbs(verbs: Any) -> None:
@@ -269,9 +230,9 @@ def _add_control_verbs(verbs: Any) -> None:
     ):
         verb(name, _steer, _show_id, text).add_argument("event_id")
     parser = verb("advance", _advance, lambda answer: answer["now"], "move the clock forward; prints the time")
-    parser.add_argument("seconds", metavar="SECONDS|next", help="next: to the next change of state")
+    parser.add_argument("seconds", type=step, metavar="SECONDS|next", help="such as 90 or 5m; next: to the next change")
     parser = verb("log", _log, _show_log, "show approvals and transitions in order")
-    parser.add_argument("--since", type=int, default=0, metavar="SEQ", help="only what came after this entry")
+    parser.add_argument("--since", type=count, default=0, metavar="SEQ", help="only what came after this entry")
     verb("polls", lambda _: ("GET", "/control/polls", None), _show_polls, "show who polled, and how often")
     _add_fault(verb("fault", _fault, lambda answer: answer["fault_id"], "let requests fail; prints the fault's id"))
     verb("faults", lambda _: ("GET", "/control/faults", None), _show_faults, "show the faults in force")
@@ -287,19 +248,22 @@ def _add_control_verbs(verbs: Any) -> None:
 
 def _add_common(parser: argparse.ArgumentParser, *, after_verb: bool = False) -> None:
     """Add what may stand before or after the verb; after it, only what is given there replaces what stood before."""
-    control, as_json = (argparse.SUPPRESS, argparse.SUPPRESS) if after_verb else (DEFAULT_CONTROL, False)
+    control, as_json, wait = (argparse.SUPPRESS,) * 3 if after_verb else (DEFAULT_CONTROL, False, WAIT)
     parser.add_argument("--control", default=control, metavar="URL", help=f"of the control API ({DEFAULT_CONTROL})")
     parser.add_argument("--json", action="store_true", default=as_json, help="print the answer as JSON")
+    parser.add_argument(
+        "--wait", type=seconds, default=wait, metavar="SECONDS", help=f"for an emulator that starts ({WAIT:g})"
+    )
 
 
 def _add_fault(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("kind", choices=KINDS)
     add("--vm", dest="vms", action="append", metavar="VM", help="only this VM (repeatable; default: all)")
-    add("--status", type=int)
-    add("--count", type=int, metavar="N", help="the next N requests of each VM")
-    add("--seconds", type=_number(0), metavar="SECONDS", help="for so long, real")
-    add("--delay", type=_number(0), metavar="SECONDS", help="before the answer, real")
+    add("--status", type=status)
+    add("--count", type=count, metavar="N", help="the next N requests of each VM")
+    add("--seconds", type=seconds, metavar="SECONDS", help="for so long, real")
+    add("--delay", type=seconds, metavar="SECONDS", help="before the answer, real")
     add("--method", dest="methods", action="append", choices=("GET", "POST"))
     add("--path", dest="paths", action="append", choices=("events", "name"))
     add("--body", help="of the failing answer")
@@ -311,8 +275,14 @@ def _log(arguments: argparse.Namespace) -> tuple[str, str, Any]:
 
 
 def _control(arguments: argparse.Namespace) -> int:
-    answer = ControlClient(arguments.control).request(*arguments.call(arguments))
-    print(json.dumps(answer, indent=2) if arguments.json else arguments.show(answer))
+    method, path, body = arguments.call(arguments)
+    client = ControlClient(arguments.control, wait=arguments.wait)
+    answer = client.request(method, path, body)
+    try:
+        text = json.dumps(answer, indent=2) if arguments.json else arguments.show(answer)
+    except (LookupError, TypeError, AttributeError):
+        raise client.strange(f"{method} {arguments.control} {path}", "answered other JSON") from None
+    print(text)
     return 0
 
 
@@ -370,19 +340,44 @@ def _show_polls(answer: Answer) -> str:
     return "\n".join(lines)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; returns its exit status: 0 done, 1 refused or not reached, 2 wrong usage."""
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="scheduled-events-emulator", description="Emulate Azure Scheduled Events for a fleet of VMs."
+        prog=PROGRAM,
+        description="Emulate Azure Scheduled Events for a fleet of VMs.",
+        epilog="SECONDS may have a unit: 90, 90s, 5m, 1h, 2d.",
     )
     _add_common(parser)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
     _add_serve(verbs)
     _add_check_fleet(verbs)
     _add_control_verbs(verbs)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; returns its exit status: 0 done, 1 refused or not reached, 2 wrong usage."""
+    # A terminal that cannot show a character is no reason to fail.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        parsed = parser.parse_args(arguments)
-        return int(parsed.run(parsed))
+        parsed = _parser().parse_args(arguments)
+        exit_status = int(parsed.run(parsed))
+        sys.stdout.flush()
     except (InputError, ControlError) as error:
-        print(f"scheduled-events-emulator: {error}", file=sys.stderr)
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
+    except OSError as error:
+        return _cannot_write(error)
+    return exit_status
+
+
+def _cannot_write(error: OSError) -> int:
+    """Report that standard output takes nothing more; of a reader that has gone, such as ``head``, say nothing."""
+    # What is still in the buffer would fail once more when Python ends.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not isinstance(error, BrokenPipeError):
+        print(f"{PROGRAM}: {error}", file=sys.stderr)
+    return 1

@@ -2,17 +2,22 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A client of the control API on the standard library: no proxy, no redirect, a time-out."""
+"""A client of the control API on the standard library: no proxy, no redirect, a timeout."""
 
 from __future__ import annotations
 
 import http.client
 import json
-from typing import Any
+import time
+from typing import Any, Callable
 from urllib.parse import quote, urlsplit
+
+from scheduled_events_emulator.checks import shown
 
 DEFAULT_CONTROL = "http://127.0.0.1:8170"
 TIMEOUT = 10.0
+WAIT = 10.0
+PAUSE = 0.1
 
 
 class ControlError(RuntimeError):
@@ -21,38 +26,82 @@ class ControlError(RuntimeError):
 
 def quoted(part: str) -> str:
     """Return ``part`` as one segment of a path."""
-    return quote(part, safe="")
+    return quote(part, safe="", errors="surrogateescape")
+
+
+def _host_and_port(control: str) -> tuple[str, int]:
+    try:
+        parts = urlsplit(control if "://" in control else f"http://{control}")
+        if parts.scheme == "http" and parts.hostname:
+            # What no resolver can be asked for is refused here.
+            parts.hostname.encode("idna")
+            return parts.hostname, parts.port or 80
+    except ValueError:
+        pass
+    raise ControlError(f"--control {shown(control)} is not a URL such as {DEFAULT_CONTROL}")
 
 
 class ControlClient:
-    """Talks to the control API at ``control``: a URL, or HOST:PORT."""
+    """Talks to the control API at ``control``: a URL, or HOST:PORT.
 
-    def __init__(self, control: str = DEFAULT_CONTROL) -> None:
-        parts = urlsplit(control if "://" in control else f"http://{control}")
-        if parts.scheme != "http" or not parts.hostname:
-            raise ControlError(f"--control {control}: expected a URL such as {DEFAULT_CONTROL}")
-        self._url = f"{parts.scheme}://{parts.netloc}"
-        self._host = parts.hostname
-        self._port = parts.port or 80
+    While nobody listens there, it tries again for ``wait`` seconds: an emulator may be about to start.
+    """
+
+    def __init__(
+        self,
+        control: str = DEFAULT_CONTROL,
+        *,
+        wait: float = WAIT,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._host, self._port = _host_and_port(control)
+        bracketed = f"[{self._host}]" if ":" in self._host else self._host
+        self._url = f"http://{bracketed}:{self._port}"
+        self._wait = wait
+        self._monotonic = monotonic
+        self._sleep = sleep
 
     def request(self, method: str, path: str, body: Any | None = None) -> Any:
         """Return the JSON answer of ``method`` on ``path``. Raises ControlError with the reason."""
-        connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)
         where = f"{method} {self._url}{path}"
+        payload = None if body is None else json.dumps(body)
         try:
-            payload = None if body is None else json.dumps(body)
-            connection.request(method, path, body=payload, headers={"Content-Type": "application/json"})
-            response = connection.getresponse()
-            text = response.read().decode("utf-8", "replace")
+            status, text = self._ask_once_it_listens(method, path, payload)
         except (OSError, http.client.HTTPException) as error:
-            raise ControlError(f"{where}: {error or type(error).__name__}; is the emulator running there?") from None
-        finally:
-            connection.close()
+            raise ControlError(
+                f"{where}: {str(error) or type(error).__name__}, expected an emulator there: start one with the verb"
+                " serve, or give the URL that it printed with --control"
+            ) from None
         try:
             answer = json.loads(text)
-        except ValueError:
-            raise ControlError(f"{where} answered {response.status} without JSON; is this an emulator?") from None
-        if response.status >= 400:
+        except (ValueError, RecursionError):
+            raise self.strange(where, f"answered {status} without JSON") from None
+        if status >= 400:
             reason = answer.get("error") if isinstance(answer, dict) else None
-            raise ControlError(f"{where} answered {response.status}: {reason or text}")
+            raise ControlError(f"{where} answered {status}: {reason or text}")
         return answer
+
+    def _ask_once_it_listens(self, method: str, path: str, payload: str | None) -> tuple[int, str]:
+        give_up_at = self._monotonic() + self._wait
+        while True:
+            try:
+                return self._ask(method, path, payload)
+            except ConnectionRefusedError:
+                if self._monotonic() >= give_up_at:
+                    raise
+            self._sleep(PAUSE)
+
+    def _ask(self, method: str, path: str, payload: str | None) -> tuple[int, str]:
+        connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)
+        try:
+            connection.request(method, path, body=payload, headers={"Content-Type": "application/json"})
+            response = connection.getresponse()
+            return response.status, response.read().decode("utf-8", "replace")
+        finally:
+            connection.close()
+
+    @staticmethod
+    def strange(where: str, what: str) -> ControlError:
+        """Return the error for an answer that no emulator gives."""
+        return ControlError(f"{where} {what}, which no emulator does: give the URL that serve printed with --control")

@@ -11,6 +11,9 @@ from abc import ABC, abstractmethod
 from datetime import datetime, timezone
 from typing import Callable
 
+LATEST = 32503680000.0  # the year 3000: what follows from an event then still has a date
+SPAN = "from 1970 to 2999"
+
 
 def iso(moment: float) -> str:
     """Return ``moment`` (epoch seconds) as ISO 8601 in UTC with milliseconds."""

@@ -7,13 +7,14 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Awaitable
 from typing import Any, Callable
 
 from aiohttp import web
 
-from scheduled_events_emulator.checks import Fields, InputError
-from scheduled_events_emulator.clock import iso
+from scheduled_events_emulator.checks import Fields, InputError, require_json, shown
+from scheduled_events_emulator.clock import LATEST, SPAN, iso
 from scheduled_events_emulator.events import parse_spec
 from scheduled_events_emulator.faults import Faults
 from scheduled_events_emulator.fleet import Machine
@@ -21,6 +22,7 @@ from scheduled_events_emulator.platform import NoSuchEvent, Platform, WrongPhase
 from scheduled_events_emulator.protocol import Imds
 from scheduled_events_emulator.scenarios import NAMES, start_scenario
 
+SEQ = re.compile(r"[0-9]{1,18}")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -131,8 +133,8 @@ class Control:
         """GET /control/log?since=N"""
         self._platform.sync()
         since = request.query.get("since", "0")
-        if not since.isdigit():
-            raise InputError(f"since: {since!r} is not a number, expected the seq of the last entry that you have")
+        if not SEQ.fullmatch(since):
+            raise InputError(f"since: {shown(since)} is not a number, expected the seq of the last entry that you have")
         return _json({"log": self._platform.journal.since(int(since))})
 
     async def polls(self, _request: web.Request) -> web.Response:
@@ -159,6 +161,7 @@ class Control:
         value = await _body(request)
         if not isinstance(value, dict):
             raise InputError("request body: expected an object of raw fields")
+        require_json(value, "request body")
         self._platform.sync()
         self._platform.override(request.match_info["event_id"], value)
         return _json({"event_id": request.match_info["event_id"]})
@@ -178,16 +181,17 @@ class Control:
 
     async def advance(self, request: web.Request) -> web.Response:
         """POST /control/advance"""
-        fields = Fields(await _body(request), "")
+        fields = Fields(await _body(request), "", ("seconds", "until"))
         seconds = fields.number("seconds", None)
         until = fields.text("until", None, choices=("next",))
-        fields.done()
         if (seconds is None) == (until is None):
             raise InputError('expected either {"seconds": N} or {"until": "next"}')
         before = self._platform.sync()
         target = before + seconds if seconds is not None else self._platform.next_change()
         if target is None:
             raise WrongPhase("no change of state is pending, expected a live event to step to")
+        if target > LATEST:
+            raise InputError(f"seconds: {shown(seconds)} leads beyond the emulator's time, expected a time {SPAN}")
         self._platform.clock.move_to(max(target, self._platform.clock.now()))
         return _json({"now": iso(self._platform.sync())})
 

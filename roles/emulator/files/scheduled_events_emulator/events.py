@@ -11,7 +11,7 @@ import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduled_events_emulator.checks import Fields, InputError
+from scheduled_events_emulator.checks import Fields, InputError, require_json
 from scheduled_events_emulator.clock import iso
 from scheduled_events_emulator.fleet import Unit
 
@@ -22,6 +22,23 @@ COMPLETED, CANCELED, CLEARED = "Completed", "Canceled", "Cleared"
 DEFAULT_NOTICE = {"Freeze": 900, "Reboot": 900, "Redeploy": 600, "Preempt": 30, "Terminate": 300}
 DEFAULT_DURATION = {"Freeze": 5}
 DEFAULT_STARTED_FOR = 300
+KEYS = (
+    "type",
+    "vms",
+    "event_id",
+    "notice",
+    "duration",
+    "source",
+    "description",
+    "started_for",
+    "cancel_after",
+    "late_by",
+    "cotenant_delay",
+    "auto_approve",
+    "direct_started",
+    "group",
+    "overrides",
+)
 GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
@@ -60,7 +77,7 @@ class EventSpec:
 
 def parse_spec(value: Any, path: str = "") -> EventSpec:
     """Return the spec of a JSON object. Raises InputError."""
-    fields = Fields(value, path)
+    fields = Fields(value, path, KEYS)
     event_type = fields.text("type", choices=tuple(DEFAULT_NOTICE))
     duration = fields.integer("duration", DEFAULT_DURATION.get(event_type, -1), least=-1)
     event_id = fields.text("event_id", None)
@@ -69,6 +86,8 @@ def parse_spec(value: Any, path: str = "") -> EventSpec:
     started_for = fields.number("started_for", max(DEFAULT_STARTED_FOR, duration))
     if started_for < duration:
         raise fields.fail("started_for", f"at least the duration ({duration} s): Started outlasts the impact")
+    overrides = fields.mapping("overrides")
+    require_json(overrides, fields.where("overrides"))
     spec = EventSpec(
         event_type=event_type,
         vms=tuple(fields.texts("vms")),
@@ -84,9 +103,8 @@ def parse_spec(value: Any, path: str = "") -> EventSpec:
         auto_approve=fields.boolean("auto_approve", False) if "auto_approve" in value else None,
         direct_started=fields.boolean("direct_started", False),
         group=fields.text("group", None),
-        overrides=fields.mapping("overrides"),
+        overrides=overrides,
     )
-    fields.done()
     if len({name.lower() for name in spec.vms}) != len(spec.vms):
         raise InputError(f"{fields.where('vms')}: a VM is named twice, expected each once")
     return spec

@@ -14,6 +14,7 @@ from typing import Any, Callable
 from scheduled_events_emulator.checks import Fields
 from scheduled_events_emulator.fleet import Fleet
 
+KEYS = ("kind", "vms", "methods", "paths", "status", "delay", "body", "location", "count", "seconds")
 KINDS = ("status", "hang", "reset", "cut", "broken_json", "wrong_types", "empty", "slow", "html", "redirect")
 DEFAULT_DELAY = {"hang": 150.0, "slow": 5.0}
 
@@ -29,7 +30,7 @@ class Fault:
     paths: frozenset[str]
     status: int
     delay: float
-    body: str | None
+    body: bytes | None
     location: str | None
     count: int | None
     until: float | None
@@ -63,6 +64,15 @@ class Fault:
         }
 
 
+def _body(fields: Fields) -> bytes | None:
+    """Return the body as bytes. U+DC80 to U+DCFF stand for single bytes, as in the arguments of a command."""
+    text = fields.text("body", None)
+    try:
+        return None if text is None else str(text).encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        raise fields.fail("body", "a text of whole characters") from None
+
+
 class Faults:
     """The faults in force, the oldest first to match."""
 
@@ -74,13 +84,16 @@ class Faults:
 
     def add(self, value: Any) -> Fault:
         """Put the fault of a JSON object in force. Raises InputError."""
-        fields = Fields(value, "")
+        fields = Fields(value, "", KEYS)
         kind = fields.text("kind", choices=KINDS)
         names = fields.texts("vms", None)
         seconds = fields.number("seconds", None)
         status = fields.integer("status", 500 if kind == "status" else 302 if kind == "redirect" else 200, least=200)
         if status > 599:
             raise fields.fail("status", "an HTTP status from 200 to 599")
+        location = fields.text("location", None)
+        if location is not None and not (location.isascii() and location.isprintable()):
+            raise fields.fail("location", "a URL of ASCII characters, the rest as %XX")
         fault = Fault(
             fault_id=f"fault-{self._number + 1}",
             kind=kind,
@@ -89,12 +102,11 @@ class Faults:
             paths=frozenset(fields.texts("paths", ["events"], choices=("events", "name"))),
             status=status,
             delay=fields.number("delay", DEFAULT_DELAY.get(kind, 0.0)),
-            body=fields.text("body", None),
-            location=fields.text("location", None),
+            body=_body(fields),
+            location=location,
             count=fields.integer("count", None, least=1),
             until=None if seconds is None else self._monotonic() + seconds,
         )
-        fields.done()
         self._number += 1
         self._faults.append(fault)
         return fault

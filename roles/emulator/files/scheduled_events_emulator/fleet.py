@@ -14,8 +14,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Optional
 
-from scheduled_events_emulator.checks import Fields, InputError, shown
+from scheduled_events_emulator.checks import REQUIRED, Fields, InputError, shown
 
+KEYS = (
+    "name",
+    "resource_name",
+    "hostname",
+    "address",
+    "from",
+    "kind",
+    "set",
+    "placement_group",
+    "zone",
+    "fault_domain",
+    "gpu",
+    "spot",
+)
 KINDS = ("single", "availability_set", "scale_set_uniform", "scale_set_flexible", "cloud_service")
 
 # One key of a unit: everyone in the unit sees the unit's events.
@@ -98,6 +112,14 @@ class Fleet:
         return tuple(self._by_address)
 
 
+def _text(fields: Fields, key: str, default: Any = None) -> Any:
+    """Return the string ``key``, which people see in lists and paths."""
+    value = fields.text(key, default)
+    if value is not None and not value.isprintable():
+        raise fields.fail(key, "a text without control characters")
+    return value
+
+
 def _address(fields: Fields, key: str, value: Any) -> str:
     try:
         return str(ipaddress.ip_address(value))
@@ -136,47 +158,43 @@ def _check_name(fields: Fields, name: str, kind: str, set_name: str | None) -> N
 
 
 def _machine(value: Any, path: str) -> Machine:
-    fields = Fields(value, path)
+    fields = Fields(value, path, KEYS)
     kind = fields.text("kind", "single", choices=KINDS)
-    name = fields.text("name")
-    set_name = fields.text("set", None)
+    name = _text(fields, "name", REQUIRED)
+    set_name = _text(fields, "set")
     if (set_name is None) != (kind == "single"):
         raise fields.fail("set", f"right for kind {kind}: every kind but single has a set, single has none")
     _check_name(fields, name, kind, set_name)
     address = fields.text("address", None)
     sources = fields.texts("from", [])
-    resource_name = fields.text("resource_name", name)
+    resource_name = _text(fields, "resource_name", name)
     if resource_name.lower() != name.lower():
         raise fields.fail("resource_name", f"the name {name} in the case that Resources shows")
-    placement_group = fields.text("placement_group", None)
+    placement_group = _text(fields, "placement_group")
     if placement_group is not None and not kind.startswith("scale_set"):
         raise fields.fail("placement_group", "for this kind: only scale sets have placement groups")
     if address is None and not sources:
         raise InputError(f"{path}: VM {name} has neither address nor from, expected at least one to tell it by")
-    machine = Machine(
+    return Machine(
         name=name,
         resource_name=resource_name,
-        hostname=fields.text("hostname", None) or _hostname(name, kind, set_name),
+        hostname=_text(fields, "hostname") or _hostname(name, kind, set_name),
         kind=kind,
         set_name=set_name,
         placement_group=placement_group,
-        zone=fields.text("zone", None),
+        zone=_text(fields, "zone"),
         fault_domain=fields.integer("fault_domain", 0),
         gpu=fields.boolean("gpu", False),
         spot=fields.boolean("spot", False),
         address=_address(fields, "address", address) if address is not None else None,
         sources=tuple(_address(fields, "from", source) for source in sources),
     )
-    fields.done()
-    return machine
 
 
 def parse_fleet(document: Any) -> Fleet:
     """Return the fleet of a parsed fleet file. Raises InputError."""
-    fields = Fields(document, "")
-    machines = [_machine(value, f"vms[{index}]") for index, value in enumerate(fields.objects("vms"))]
-    fields.done()
-    return Fleet(machines)
+    values = Fields(document, "", ("vms",)).objects("vms")
+    return Fleet([_machine(value, f"vms[{index}]") for index, value in enumerate(values)])
 
 
 def load_fleet(path: str) -> Fleet:
@@ -186,8 +204,8 @@ def load_fleet(path: str) -> Fleet:
             document = json.load(stream)
     except OSError as error:
         raise InputError(f"fleet file {path}: {error.strerror}, expected a readable JSON file") from None
-    except ValueError as error:
-        raise InputError(f"fleet file {path}: not JSON: {error}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f'fleet file {path}: not JSON ({error}), expected {{"vms": [...]}}') from None
     try:
         return parse_fleet(document)
     except InputError as error:

@@ -23,11 +23,13 @@ from aiohttp import web
 from scheduled_events_emulator.clock import iso
 from scheduled_events_emulator.faults import Fault, Faults
 from scheduled_events_emulator.fleet import Machine
+from scheduled_events_emulator.instance import NoSuchElement, as_json, as_text, find, instance
 from scheduled_events_emulator.platform import Platform
 from scheduled_events_emulator.rendering import PREVIEW, VERSIONS, render_error
 from scheduled_events_emulator.service import Service
 
-PATHS = {"/metadata/scheduledevents": "events", "/metadata/instance/compute/name": "name"}
+EVENTS_PATH, INSTANCE_PATH = "/metadata/scheduledevents", "/metadata/instance"
+# What faults call the two: a client asks the instance for the VM's name.
 METHODS = {"events": ("GET", "POST"), "name": ("GET",)}
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 JSON = "application/json; charset=utf-8"
@@ -129,7 +131,7 @@ class Imds:
             reason = f"Not found: this emulator has no VM that calls from {calling} or to {called}"
             return _answer(render_error(reason), status=404)
         caller = self.callers[machine.name]
-        path = PATHS.get(request.path.lower())
+        path = _kind(request.path)
         self._count(caller, request.method, path)
         if self._is_throttled(caller):
             caller.throttled += 1
@@ -215,7 +217,7 @@ class Imds:
     async def _serve(self, request: web.BaseRequest, caller: Caller, kind: str) -> web.Response:
         version = self._check_request(request, kind)
         if kind == "name":
-            return self._serve_name(request, caller)
+            return _serve_instance(request, caller.machine)
         # What a POST asks for is read whole before anything waits.
         body = await request.read() if request.method == "POST" else b""
         await self._enable(caller)
@@ -225,12 +227,6 @@ class Imds:
             caller.owes_empty = False
             return _answer(b"")
         return self._serve_document(request, caller.service.document(version))
-
-    @staticmethod
-    def _serve_name(request: web.BaseRequest, caller: Caller) -> web.Response:
-        if request.query.get("format") != "text":
-            raise _bad_request("A single value is served with format=text only")
-        return _answer(caller.machine.name.encode(), content_type=TEXT)
 
     async def _enable(self, caller: Caller) -> None:
         """Enable the service by the first request: it, and all that come meanwhile, wait for the first answer."""
@@ -306,7 +302,7 @@ class Imds:
             return _answer(b"", status=fault.status, Location=fault.location or f"http://{request.host}/redirected")
         if fault.kind == "status":
             is_text = fault.status == 429 or fault.body is not None
-            body = (fault.body or "").encode() if fault.body is not None else THROTTLED
+            body = THROTTLED if fault.body is None else fault.body
             if not is_text:
                 body = render_error(f"Injected status {fault.status}")
             return _answer(body, status=fault.status, content_type=TEXT if is_text else JSON)
@@ -316,9 +312,34 @@ class Imds:
             "empty": b"",
             "html": HTML,
         }
-        body = bodies[fault.kind] if fault.body is None else fault.body.encode()
+        body = bodies[fault.kind] if fault.body is None else fault.body
         content_type = "text/html; charset=utf-8" if fault.kind == "html" else JSON
         return _answer(body, status=fault.status, content_type=content_type)
+
+
+def _kind(path: str) -> str | None:
+    """Return which of ``METHODS`` is asked for; the case of the path does not matter."""
+    lowered = path.lower()
+    if lowered == EVENTS_PATH:
+        return "events"
+    return "name" if lowered == INSTANCE_PATH or lowered.startswith(INSTANCE_PATH + "/") else None
+
+
+def _serve_instance(request: web.BaseRequest, machine: Machine) -> web.Response:
+    path = request.path[len(INSTANCE_PATH) :].strip("/")
+    try:
+        node = find(instance(machine), path.split("/") if path else [])
+    except NoSuchElement:
+        raise Refused(404, render_error("Not found")) from None
+    wanted = request.query.get("format", "json").lower()
+    if wanted not in ("json", "text"):
+        raise _bad_request("The format is json or text")
+    if wanted == "text":
+        return _answer(as_text(node), content_type=TEXT)
+    body = as_json(node)
+    if body is None:
+        raise _bad_request("A single value is served with format=text only")
+    return _answer(body)
 
 
 def _addresses(request: web.BaseRequest) -> tuple[str, str]:

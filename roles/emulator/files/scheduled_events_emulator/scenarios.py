@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
 from scheduled_events_emulator.checks import Fields, InputError, shown
-from scheduled_events_emulator.events import EventSpec, parse_spec
-from scheduled_events_emulator.fleet import Fleet, Machine
+from scheduled_events_emulator.events import KEYS, EventSpec, parse_spec
+from scheduled_events_emulator.fleet import Machine
 from scheduled_events_emulator.platform import Platform
 
 MINUTE = 60
@@ -35,7 +35,7 @@ def _each(machines: Sequence[Machine]) -> list[list[Machine]]:
 def _each_spot(machines: Sequence[Machine]) -> list[list[Machine]]:
     for machine in machines:
         if not machine.spot:
-            raise InputError(f"vms: {shown(machine.name)} is no Spot VM, expected VMs with spot: true in the fleet")
+            raise InputError(f"vms: {shown(machine.name)} is not a Spot VM, expected VMs with spot: true in the fleet")
     return _each(machines)
 
 
@@ -103,22 +103,16 @@ def start_scenario(name: str, value: Any, platform: Platform) -> list[str]:
     if name not in _SCENARIOS:
         raise InputError(f"scenario {shown(name)}: unknown, expected one of {', '.join(NAMES)}")
     template, cut, serial = _SCENARIOS[name]
-    if not isinstance(value, dict):
-        raise InputError(f"expected an object, got {shown(value)}")
-    given = dict(value)
+    names = Fields(value, "", KEYS).texts("vms")
     for key in ("type", "event_id"):
-        if key in given:
+        if key in value:
             raise InputError(f"{key}: given by the scenario {name}, expected it to be left out")
-    machines = _machines(given, platform.fleet)
-    fields = {**template, **given}
+    machines = [platform.fleet.find(vm) for vm in names]
+    fields = {**template, **value}
     specs = [parse_spec({**fields, "vms": [machine.name for machine in group]}) for group in cut(machines)]
     platform.reserve(specs)
     _run(specs, platform, serial=serial)
     return [spec.event_id for spec in specs]
-
-
-def _machines(given: dict[str, Any], fleet: Fleet) -> list[Machine]:
-    return [fleet.find(name) for name in Fields({"vms": given.get("vms")}, "").texts("vms")]
 
 
 def _run(specs: Sequence[EventSpec], platform: Platform, *, serial: bool) -> None:

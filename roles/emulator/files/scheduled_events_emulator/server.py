@@ -20,6 +20,7 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
+from scheduled_events_emulator.checks import InputError
 from scheduled_events_emulator.clock import Clock
 from scheduled_events_emulator.control import Control
 from scheduled_events_emulator.faults import Faults
@@ -57,7 +58,10 @@ def url(host: str, port: int) -> str:
 
 def _bind(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ipaddress.ip_address(host).version == 6 else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener = socket.socket(family, socket.SOCK_STREAM)
+    except OSError as error:
+        raise CannotListen(f"cannot listen on {host}: {error.strerror}") from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
@@ -98,12 +102,18 @@ def _allow_files(count: int) -> None:
 
 
 def _write_whole(path: str, text: str) -> None:
-    """Write a file so that a reader sees all of it or none."""
-    descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".started-")
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(text)
-    os.chmod(draft, 0o644)
-    os.replace(draft, path)
+    """Write a file so that a reader sees all of it or none. Raises InputError."""
+    with contextlib.ExitStack() as undo:
+        try:
+            descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".started-")
+            undo.callback(os.unlink, draft)
+            with os.fdopen(descriptor, "w") as stream:
+                stream.write(text)
+            os.chmod(draft, 0o644)
+            os.replace(draft, path)
+        except OSError as error:
+            raise InputError(f"--started-file {path}: {error.strerror}, expected a file that can be written") from None
+        undo.pop_all()
 
 
 class Emulator:
@@ -175,9 +185,9 @@ class Emulator:
             raise RuntimeError("aiohttp set up no server for the control API")
         front = web.Server(self.imds.handle, access_log=None)
         loop = asyncio.get_running_loop()
-        servers = [await loop.create_server(back, sock=control_listener, backlog=BACKLOG)]
-        for listener in listeners:
-            servers.append(await loop.create_server(front, sock=listener, backlog=BACKLOG))
+        # The control API listens last: whoever reaches it reaches every VM's endpoint.
+        servers = [await loop.create_server(front, sock=listener, backlog=BACKLOG) for listener in listeners]
+        servers.append(await loop.create_server(back, sock=control_listener, backlog=BACKLOG))
         try:
             yield
         finally:

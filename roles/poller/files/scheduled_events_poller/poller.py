@@ -200,7 +200,8 @@ class Poller:
         if self._acknowledger.next_attempt is not None and self._acknowledger.next_attempt > now:
             until.append(self._acknowledger.next_attempt)
         pause = 0.0 if self._stopping else max(0.0, min(until) - now)
-        ready: List[Any] = select.select([self._listener, self._wake_end], [], [], pause)[0]
+        ends: List[Any] = [self._listener, self._wake_end]
+        ready = select.select(ends, [], [], pause)[0]
         if self._wake_end in ready:
             with contextlib.suppress(BlockingIOError):
                 while os.read(self._wake_end, 4096):

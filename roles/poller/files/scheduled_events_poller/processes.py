@@ -59,9 +59,10 @@ class Process:
         pid = os.fork()
         if pid == 0:
             try:
-                self._become(arguments, environment, stdin, output)
-            except OSError as error:
                 fail = fcntl.fcntl(fail, fcntl.F_DUPFD_CLOEXEC, 3)
+                self._connect(stdin, output, fail)
+                self._become(arguments, environment)
+            except OSError as error:
                 os.write(fail, str(error.errno).encode())
             finally:
                 os._exit(127)
@@ -73,15 +74,8 @@ class Process:
             raise OSError(int(number), os.strerror(int(number)))
         return pid
 
-    def _become(
-        self,
-        arguments: Sequence[Text],
-        environment: Mapping[bytes, bytes],
-        stdin: Optional[int],
-        output: Optional[int],
-    ) -> None:
-        os.setsid()
-        os.chdir("/")
+    def _connect(self, stdin: Optional[int], output: Optional[int], fail: int) -> None:
+        """Have the three standard streams, and no other descriptor but the last."""
         if stdin is None:
             stdin = os.open(os.devnull, os.O_RDONLY)
         # Out of the way first: where ours are closed, one of them may have the number of another.
@@ -90,6 +84,14 @@ class Process:
             sources += [fcntl.fcntl(output, fcntl.F_DUPFD_CLOEXEC, 3)] * 2
         for target, source in enumerate(sources):
             os.dup2(source, target)
+        for descriptor in map(int, os.listdir("/proc/self/fd")):
+            if descriptor > 2 and descriptor != fail:
+                with contextlib.suppress(OSError):  # that of the list itself
+                    os.close(descriptor)
+
+    def _become(self, arguments: Sequence[Text], environment: Mapping[bytes, bytes]) -> None:
+        os.setsid()
+        os.chdir("/")
         for number in (signal.SIGPIPE, signal.SIGXFSZ):  # which Python ignores
             signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, self._mask)

@@ -1,0 +1,127 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Text and values of the service, made harmless once: they can be encoded, printed and stored, whatever was sent."""
+
+import json
+import math
+import re
+from typing import Any, Dict, List, Tuple, Union
+
+MAX_DEPTH = 32
+MAX_SHOWN = 200
+
+# What a terminal obeys (control characters, also those of the right-to-left kind), what ends a line for some reader,
+# and what cannot be encoded (surrogates).
+_HARMFUL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_BLANKS = "\t\n\r"
+
+# The longest number that a text of the service can hold: any of 64 bits.
+MAX_DIGITS = 20
+
+
+class TooMuch(ValueError):
+    """A value is nested too deep or too large; the message says which."""
+
+
+def clean(text: str, limit: int) -> str:
+    """The text with a space for each line break and U+FFFD for any other control character or lone surrogate.
+
+    :param limit: the number of characters after which the rest is cut, with an ellipsis in its place.
+    """
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    return _HARMFUL.sub(lambda found: " " if found.group() in _BLANKS else "\ufffd", cut)
+
+
+def shown(text: Union[bytes, str], limit: int = MAX_SHOWN) -> str:
+    """The beginning of a text on one line, fit for a message."""
+    beginning = text[: limit * 8]  # whatever is left of it after its blanks are joined
+    if isinstance(beginning, bytes):
+        beginning = beginning.decode("utf-8", "replace")
+    return clean(" ".join(beginning.split()), limit)
+
+
+def excerpt(text: Union[bytes, str]) -> str:
+    """The beginning of a text on one line and in quotes."""
+    return f'"{shown(text)}"'
+
+
+def tame(value: Any, room: int) -> Tuple[Any, int]:
+    """Copy a decoded JSON value with clean text, and tell how long it is as JSON.
+
+    Works without recursion, since the value may be nested deeper than Python can follow.
+
+    :param room: the length as JSON that is allowed.
+    :raises TooMuch: the value is longer, or nested deeper than 32 levels.
+    """
+    size = 0
+    root: List[Any] = [None]
+    todo: List[Tuple[Any, Any, Any, int]] = [(value, root, 0, 0)]
+    while todo:
+        item, place, at, depth = todo.pop()
+        if isinstance(item, (dict, list)):
+            # Each element takes two characters at least; so a long list is refused before it is copied.
+            size += 2 + 2 * len(item)
+            if depth == MAX_DEPTH:
+                raise TooMuch(f"nested deeper than {MAX_DEPTH} levels")
+        if size > room:
+            raise TooMuch(f"longer than {room} characters")
+        copy: Any
+        if isinstance(item, dict):
+            copy = {}
+            for key, child in item.items():
+                name = clean(key, room)
+                size += len(json.dumps(name)) + 2
+                copy[name] = None
+                todo.append((child, copy, name, depth + 1))
+        elif isinstance(item, list):
+            copy = [None] * len(item)
+            todo.extend((child, copy, index, depth + 1) for index, child in enumerate(item))
+        else:
+            copy = _scalar(item, room)
+            size += len(json.dumps(copy))
+        place[at] = copy
+    if size > room:
+        raise TooMuch(f"longer than {room} characters")
+    return root[0], size
+
+
+def _scalar(value: Any, room: int) -> Any:
+    if isinstance(value, str):
+        return clean(value, room + 1)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such number
+    return value
+
+
+def tame_or_say(value: Any, room: int) -> Any:
+    """As :func:`tame`, and a text that says why in place of a value that is too much."""
+    try:
+        return tame(value, room)[0]
+    except TooMuch as error:
+        return f"(cut: {error})"
+
+
+def tame_fields(fields: Dict[str, Any], room: int) -> Dict[str, Any]:
+    """The fields tamed one by one, as long as there is room for all; a text that says why in place of the others."""
+    tamed: Dict[str, Any] = {}
+    left = room
+    for name, value in fields.items():
+        key = clean(name, 256)
+        left -= len(json.dumps(key)) + 4
+        if left <= 0:
+            tamed["(cut)"] = f"{len(fields) - len(tamed)} more fields, which are longer than {room} characters in all"
+            break
+        try:
+            tamed[key], size = tame(value, left)
+            left -= size
+        except TooMuch as error:
+            tamed[key] = f"(cut: {error})"
+            left -= len(tamed[key])
+    return tamed
+
+
+def parse_number(digits: str) -> Union[int, str]:
+    """Read an integer of a JSON text. An absurdly long one stays a text: reading its digits takes seconds."""
+    return int(digits) if len(digits) <= MAX_DIGITS else clean(digits, 2 * MAX_DIGITS)

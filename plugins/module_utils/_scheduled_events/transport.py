@@ -1,0 +1,339 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One HTTP exchange at a time, over a connection that is kept: whole within one deadline and one size limit, or failed.
+
+``requests`` limits each wait of a request, not their sum, nor what it reads. So its connections get a socket that
+knows how much time and how many bytes are left. Nothing above that socket can wait longer or read more, whatever the
+release of ``requests`` and urllib3. Proxies, redirects, cookies and compression have no part in it.
+"""
+
+import http.client
+import io
+import re
+import socket
+import time
+import traceback
+from typing import Any, List, Mapping, NamedTuple, Optional, cast
+
+from .text import excerpt, shown
+
+try:
+    import requests
+    from requests.adapters import HTTPAdapter
+
+    REQUESTS_IMPORT_ERROR: Optional[str] = None
+except ImportError:
+    REQUESTS_IMPORT_ERROR = traceback.format_exc()
+
+CONNECT_TIMEOUT = 5.0
+MAX_BODY = 1024 * 1024
+MAX_RECEIVED = MAX_BODY + 256 * 1024  # with the status line, the headers, and the sizes of chunks
+CHUNK = 64 * 1024
+
+
+class ExchangeFailed(Exception):
+    """There is no answer; the message says why."""
+
+
+class BadUrl(ExchangeFailed):
+    """There is no way to ask for this URL."""
+
+
+class NotConnected(ExchangeFailed):
+    """No connection was made, so nothing was sent."""
+
+
+class BrokenOff(ExchangeFailed):
+    """The request was sent, and its answer did not come, or not whole, or not in time."""
+
+
+class Malformed(ExchangeFailed):
+    """What came is not a plain HTTP answer of a moderate size."""
+
+
+class Answer(NamedTuple):
+    """An answer. Its ``body`` is whole if the status is 200, else the beginning of what could be read in time."""
+
+    url: str
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class _OutOfTime(Exception):
+    """The deadline has passed. It is not an OSError on purpose: the layers above let it through as it is."""
+
+
+class _TooMuch(Exception):
+    """More bytes came than are allowed; not an OSError either."""
+
+
+class _Limits:
+    """What is left for the present exchange. ``serial`` counts exchanges, so that a socket tells an older one."""
+
+    def __init__(self) -> None:
+        self.serial = 0
+        self.start(0.0)
+
+    def start(self, seconds: float) -> None:
+        self.serial += 1
+        self.received = 0
+        self.sent = False
+        self.reused = False
+        self._deadline = time.monotonic() + seconds
+
+    def remaining(self) -> float:
+        left = self._deadline - time.monotonic()
+        if left <= 0:
+            raise _OutOfTime
+        return left
+
+    def count(self, received: int) -> None:
+        self.received += received
+        if self.received > MAX_RECEIVED:
+            raise _TooMuch
+
+
+class _Socket:
+    """A connected socket, each of whose waits ends with the exchange. Everything else goes to the socket itself."""
+
+    def __init__(self, connected: Any, limits: _Limits) -> None:
+        self._connected = connected
+        self._limits = limits
+        self._made_for = limits.serial
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._connected, name)
+
+    def sendall(self, data: bytes) -> None:
+        self._limits.sent = True
+        self._limits.reused = self._made_for != self._limits.serial
+        self._connected.settimeout(self._limits.remaining())
+        try:
+            self._connected.sendall(data)
+        except socket.timeout:
+            raise _OutOfTime from None
+
+    def makefile(self, *_args: Any, **_options: Any) -> io.BufferedReader:
+        return io.BufferedReader(_Stream(self._connected, self._limits))
+
+
+class _Stream(io.RawIOBase):
+    """What a socket receives, as ``http.client`` reads it."""
+
+    def __init__(self, connected: Any, limits: _Limits) -> None:
+        super().__init__()
+        self._connected = connected
+        self._limits = limits
+        # The socket's own stream, so that the socket stays open until both are closed.
+        self._received = connected.makefile("rb", buffering=0)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> Optional[int]:
+        self._connected.settimeout(self._limits.remaining())
+        try:
+            count: int = self._received.readinto(buffer)
+        except socket.timeout:
+            raise _OutOfTime from None
+        self._limits.count(count)
+        return count
+
+    def close(self) -> None:
+        self._received.close()
+        super().close()
+
+
+class _Response(http.client.HTTPResponse):
+    """An answer that any number of interim ones may precede, such as 103 Early Hints; http.client skips 100 alone."""
+
+    def _read_status(self) -> Any:
+        version, status, reason = super()._read_status()  # type: ignore[misc]
+        interim = 100 <= status < 200 and status != http.HTTPStatus.SWITCHING_PROTOCOLS
+        return version, http.HTTPStatus.CONTINUE.value if interim else status, reason
+
+
+def _bounded(pool: Any, limits: _Limits) -> Any:
+    """A pool of urllib3 whose connections keep to the limits."""
+
+    class Connection(pool.ConnectionCls):  # type: ignore[misc]
+        response_class = _Response
+
+        sock: Any
+
+        def connect(self) -> None:
+            super().connect()
+            self.sock = _Socket(self.sock, limits)
+
+    return type("Pool", (pool,), {"ConnectionCls": Connection})
+
+
+class Transport:
+    """Exchanges with one host, one after the other; for one thread."""
+
+    def __init__(self) -> None:
+        self._limits = _Limits()
+        # An adapter without a session: no proxy, no .netrc, no cookie, no redirect.
+        self._adapter = cast(Any, HTTPAdapter(pool_connections=1, pool_maxsize=1))
+        pools = self._adapter.poolmanager.pool_classes_by_scheme
+        self._adapter.poolmanager.pool_classes_by_scheme = {
+            scheme: _bounded(pool, self._limits) for scheme, pool in pools.items()
+        }
+        # Not the Response of requests: to build one, it reads cookies and decodes.
+        self._adapter.build_response = lambda _request, response: response
+
+    def exchange(
+        self,
+        method: str,
+        url: str,
+        *,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: Optional[str],
+        seconds: float,
+    ) -> Answer:
+        """Send a request and read its answer.
+
+        A request on a kept connection that the host closes without a word is sent again on a new one.
+
+        :param seconds: for all of it; connecting fails after 5 seconds at the latest.
+        :raises ExchangeFailed: there is no answer.
+        """
+        try:
+            request = requests.Request(method, url, params=dict(query), data=body, headers=dict(headers)).prepare()
+        except ValueError as error:  # requests' and urllib3's errors of a URL are such
+            raise BadUrl(shown(str(error))) from error
+        request.headers["Accept-Encoding"] = "identity"
+        self._limits.start(seconds)
+        try:
+            return self._attempt(request, seconds)
+        except BrokenOff as error:
+            if not (self._limits.reused and self._limits.received == 0 and _is_closed(error)):
+                raise
+        return self._attempt(request, seconds)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._adapter.close()
+
+    @property
+    def connected(self) -> bool:
+        """Whether the last exchange had a connection."""
+        return self._limits.sent
+
+    def _attempt(self, request: "requests.PreparedRequest", seconds: float) -> Answer:
+        kept = False
+        try:
+            raw: Any = self._adapter.send(request, stream=True, timeout=(min(CONNECT_TIMEOUT, seconds), seconds))
+            try:
+                body, kept = _read(raw)
+            finally:
+                if not kept:
+                    raw.close()
+            raw.release_conn()
+            return Answer(request.url or "", raw.status, shown(raw.reason or "", 60), raw.headers, body)
+        except ExchangeFailed:
+            raise
+        except Exception as error:  # of http.client, urllib3 and requests, whose releases let different kinds escape
+            if not self._limits.sent and not isinstance(error, (OSError, ValueError)):
+                raise
+            raise self._failure(error, seconds) from error
+        finally:
+            if not kept:
+                self._adapter.close()
+
+    def _failure(self, error: Exception, seconds: float) -> ExchangeFailed:
+        if isinstance(error, _OutOfTime):
+            return BrokenOff(f"{'no whole answer' if self._limits.received else 'nothing'} within {seconds:g} seconds")
+        if isinstance(error, _TooMuch):
+            return Malformed(f"it is longer than {MAX_RECEIVED} bytes")
+        causes = _causes(error)
+        innermost = causes[-1]
+        cause = shown(str(innermost)) or type(innermost).__name__
+        if not self._limits.sent:
+            if isinstance(error, requests.exceptions.ConnectTimeout):
+                return NotConnected(f"no connection within {min(CONNECT_TIMEOUT, seconds):g} seconds")
+            # ValueError: a host name that the resolver cannot even ask for.
+            return (BadUrl if isinstance(innermost, ValueError) else NotConnected)(cause)
+        if any(isinstance(each, http.client.IncompleteRead) for each in causes):
+            return BrokenOff("it broke off")
+        if isinstance(innermost, OSError):
+            return BrokenOff(cause)
+        return Malformed(f"it is not HTTP: {cause}")
+
+
+def _is_closed(error: BrokenOff) -> bool:
+    return isinstance(_causes(error)[-1], ConnectionError)
+
+
+def _causes(error: BaseException) -> List[BaseException]:
+    """The error and those that it wraps. The last one says what happened: the operating system's, for example."""
+    causes = [error]
+    while True:
+        below = causes[-1].__cause__ or (None if causes[-1].__suppress_context__ else causes[-1].__context__)
+        if below is None or below in causes:
+            return causes
+        causes.append(below)
+
+
+def _read(raw: Any) -> Any:
+    """Read the body: its bytes, and whether the connection can serve another exchange.
+
+    :raises ExchangeFailed: the status is 200, and the body cannot be read whole.
+    """
+    if raw.status == http.HTTPStatus.OK:
+        return _read_whole(raw), True
+    try:
+        return _read_whole(raw), raw.status >= 200
+    except Exception:  # the status is what matters, and it is known
+        return b"", False
+
+
+def _read_whole(raw: Any) -> bytes:
+    length = _announced_length(raw.headers)
+    parts = []
+    received = 0
+    while True:
+        part = raw.read(CHUNK, decode_content=False)
+        if not part:
+            break
+        received += len(part)
+        if received > MAX_BODY:
+            raise Malformed(f"its body is longer than {MAX_BODY} bytes")
+        parts.append(part)
+    if length is not None and received < length:
+        # Older releases of requests take a body that breaks off for a whole one.
+        raise BrokenOff(f"it broke off after {received} of {length} bytes")
+    return b"".join(parts)
+
+
+def _announced_length(headers: Mapping[str, str]) -> Optional[int]:
+    """What the headers say about the length of the body.
+
+    :raises Malformed: they contradict one another, or say something that a plain answer does not.
+    """
+    coding = headers.get("content-encoding", "")
+    if coding.strip().lower() not in ("", "identity"):
+        raise Malformed(f"it is compressed, which was not asked for: Content-Encoding {excerpt(coding)}")
+    transfer, length = headers.get("transfer-encoding"), headers.get("content-length")
+    if transfer is not None:
+        if transfer.strip().lower() != "chunked" or length is not None:
+            raise Malformed(f"its length is not clear: Transfer-Encoding {excerpt(transfer)}, {_shown_length(length)}")
+        return None
+    if length is None:
+        return None
+    lengths = {each.strip() for each in length.split(",")}  # the same one may come twice
+    if len(lengths) != 1 or not re.match(r"[0-9]+\Z", min(lengths), re.ASCII):
+        raise Malformed(f"its length is not clear: {_shown_length(length)}")
+    digits = min(lengths).lstrip("0")
+    if len(digits) > len(str(MAX_BODY)) or int(digits or "0") > MAX_BODY:
+        raise Malformed(f"its body is longer than {MAX_BODY} bytes: {_shown_length(length)}")
+    return int(digits or "0")
+
+
+def _shown_length(length: Optional[str]) -> str:
+    return "no Content-Length" if length is None else f"Content-Length {excerpt(length)}"

@@ -1,0 +1,109 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Types of the command's arguments. Each takes any text, and refuses it with the value and what is expected."""
+
+from __future__ import annotations
+
+import argparse
+import ipaddress
+import json
+from typing import Any, Callable
+
+from scheduled_events_emulator.checks import InputError, require_json, shown
+
+MOST = 1e10
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+SECONDS = "a time of at least 0 seconds, such as 90, 90s, 5m, 1h or 2d"
+
+
+def _refused(text: str, expected: str) -> argparse.ArgumentTypeError:
+    return argparse.ArgumentTypeError(f"{shown(text)} is not {expected}")
+
+
+def _float_or_nan(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return float("nan")
+
+
+def number(least: float, most: float = MOST) -> Callable[[str], float]:
+    """Return the type of a number from ``least`` to ``most``."""
+
+    def parse(text: str) -> float:
+        value = _float_or_nan(text)
+        if not least <= value <= most:
+            raise _refused(text, f"a number from {least:g} to {most:g}")
+        return value
+
+    return parse
+
+
+def whole(least: int, most: int, expected: str) -> Callable[[str], int]:
+    """Return the type of a whole number from ``least`` to ``most``, which is called ``expected``."""
+
+    def parse(text: str) -> int:
+        # The limit on the length keeps numbers away that some versions of Python do not read.
+        if len(text) > 20 or not text.removeprefix("-").isdecimal() or not least <= int(text) <= most:
+            raise _refused(text, expected)
+        return int(text)
+
+    return parse
+
+
+count = whole(0, 10**10, "a whole number of at least 0")
+port = whole(0, 65535, "a port from 0 to 65535 (0: one is chosen)")
+status = whole(200, 599, "an HTTP status from 200 to 599")
+duration = whole(-1, 10**10, "a whole number of seconds, or -1 for an unknown duration")
+
+
+def seconds(text: str) -> float:
+    """Return the seconds of ``90``, ``90s``, ``5m``, ``1h`` or ``2d``."""
+    unit = _UNITS.get(text[-1:])
+    value = _float_or_nan(text) if unit is None else _float_or_nan(text[:-1]) * unit
+    if not 0 <= value <= MOST:
+        raise _refused(text, SECONDS)
+    return value
+
+
+def step(text: str) -> str | float:
+    """Return ``next``, or seconds."""
+    if text == "next":
+        return text
+    try:
+        return seconds(text)
+    except argparse.ArgumentTypeError:
+        raise _refused(text, f"{SECONDS}, nor next") from None
+
+
+def ip(text: str) -> str:
+    """Return an IP address."""
+    try:
+        return str(ipaddress.ip_address(text))
+    except ValueError:
+        raise _refused(text, "an IP address such as 127.0.0.1") from None
+
+
+def host_and_port(text: str) -> tuple[str, int]:
+    """Return an IP address and a port."""
+    host, _colon, port_text = text.rpartition(":")
+    try:
+        return ip(host[1:-1] if host.startswith("[") else host), port(port_text)
+    except argparse.ArgumentTypeError:
+        raise _refused(text, "ADDRESS:PORT such as 127.0.0.1:8170") from None
+
+
+def override(text: str) -> tuple[str, Any]:
+    """Return a field and the JSON value that replaces it."""
+    field, equals, value = text.partition("=")
+    if not equals or not field:
+        raise _refused(text, "FIELD=JSON such as NotBefore='\"soon\"' or NotBefore=null")
+    try:
+        parsed = json.loads(value)
+        require_json(parsed, field)
+    except (ValueError, RecursionError) as error:
+        reason = f" ({error})" if isinstance(error, InputError) else ""
+        raise _refused(text, f"FIELD=JSON such as NotBefore='\"soon\"' or NotBefore=null{reason}") from None
+    return field, parsed

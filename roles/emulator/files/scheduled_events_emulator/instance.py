@@ -1,0 +1,99 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What ``/metadata/instance`` says of one VM: a tree of objects and lists with strings as leaves."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import uuid
+from collections.abc import Sequence
+from typing import Any
+
+from scheduled_events_emulator.fleet import Machine
+
+# The fleet file does not say where in Azure it is; the same names give the same ids every time.
+LOCATION = "westeurope"
+RESOURCE_GROUP = "emulated"
+_NAMES = uuid.uuid5(uuid.NAMESPACE_URL, "https://github.com/maintops/scheduled_events")
+SUBSCRIPTION = str(uuid.uuid5(_NAMES, "subscription"))
+
+
+class NoSuchElement(LookupError):
+    """The tree has nothing at this path."""
+
+
+def instance(machine: Machine) -> dict[str, Any]:
+    """Return the tree of ``machine``."""
+    return {"compute": _compute(machine), "network": {"interface": [_interface(machine)]}}
+
+
+def _compute(machine: Machine) -> dict[str, Any]:
+    scale_set = machine.set_name if machine.kind.startswith("scale_set") else None
+    return {
+        "location": LOCATION,
+        "name": machine.name,
+        "osProfile": {"computerName": machine.hostname},
+        "osType": "Linux",
+        "placementGroupId": machine.placement_group or "",
+        "platformFaultDomain": str(machine.fault_domain),
+        "priority": "Spot" if machine.spot else "Regular",
+        "resourceGroupName": RESOURCE_GROUP,
+        "subscriptionId": SUBSCRIPTION,
+        "tags": "",
+        "tagsList": [],
+        "vmId": str(uuid.uuid5(_NAMES, machine.name.lower())),
+        "vmScaleSetName": scale_set or "",
+        "zone": machine.zone or "",
+    }
+
+
+def _interface(machine: Machine) -> dict[str, Any]:
+    """Return the one network interface: the address that the VM calls from, as far as the fleet says it."""
+    address = ipaddress.ip_address((*machine.sources, machine.address or "")[0])
+    prefix = 24 if address.version == 4 else 64
+    subnet = ipaddress.ip_network((address.packed, prefix), strict=False).network_address
+    empty: dict[str, Any] = {"ipAddress": [], "subnet": []}
+    own = {
+        "ipAddress": [{"privateIpAddress": str(address), "publicIpAddress": ""}],
+        "subnet": [{"address": str(subnet), "prefix": str(prefix)}],
+    }
+    mac = uuid.uuid5(_NAMES, "mac " + machine.name.lower()).hex[:6].upper()
+    return {
+        "ipv4": own if address.version == 4 else empty,
+        "ipv6": own if address.version == 6 else empty,
+        "macAddress": f"000D3A{mac}",
+    }
+
+
+def find(tree: Any, path: Sequence[str]) -> Any:
+    """Return what ``tree`` holds at ``path``, whose case does not matter. Raises NoSuchElement."""
+    node = tree
+    for part in path:
+        node = _children(node).get(part.lower())
+        if node is None:
+            raise NoSuchElement("/".join(path))
+    return node
+
+
+def _children(node: Any) -> dict[str, Any]:
+    if isinstance(node, dict):
+        return {key.lower(): value for key, value in node.items()}
+    return {str(index): value for index, value in enumerate(node)} if isinstance(node, list) else {}
+
+
+def as_json(node: Any) -> bytes | None:
+    """Return ``node`` as compact JSON; None for a leaf, which the service gives as text alone."""
+    if isinstance(node, str):
+        return None
+    return json.dumps(node, separators=(",", ":")).encode("ascii")
+
+
+def as_text(node: Any) -> bytes:
+    """Return a leaf as it is; of anything else, the names below it, one a line, with a slash where more is below."""
+    if isinstance(node, str):
+        return node.encode()
+    named = node.items() if isinstance(node, dict) else enumerate(node)
+    return "\n".join(f"{name}" if isinstance(value, str) else f"{name}/" for name, value in named).encode()

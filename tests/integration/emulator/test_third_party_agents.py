@@ -1,0 +1,146 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Clients of others against the emulator: the agents of Debian's package resource-agents, unchanged.
+
+They ask the address of the real service, which is a constant in them; ``redirected`` leads that to the emulator, and
+the guard refuses whatever goes round it. Pacemaker's commands are played by ``pacemaker.py``.
+"""
+
+import json
+import os
+import pathlib
+import stat
+import subprocess
+import sys
+
+import pytest
+from debian import unpacked
+
+HERE = pathlib.Path(__file__).parent
+GUARD = HERE.parents[1] / "guard"
+NODES = {"vm1": "host-a", "vm2": "host-b"}  # the name in Azure, and the host's own
+COMMANDS = ("crm_attribute", "crm_node", "crm_resource", "crm_simulate")
+
+
+@pytest.fixture(scope="module")
+def agents(tmp_path_factory):
+    """The directory of OCF, from the package."""
+    return unpacked("resource-agents", tmp_path_factory.mktemp("resource-agents")) / "usr" / "lib" / "ocf"
+
+
+class Cluster:
+    """Two nodes with an agent each, run once for each call of ``monitor``."""
+
+    def __init__(self, agent, ocf, emulator, directory):
+        self._agent, self._ocf, self._emulator, self._directory = agent, ocf, emulator, directory
+        (directory / "nodes").write_text(" ".join(NODES.values()))
+        (directory / "attributes.json").write_text("{}")
+        (directory / "bin").mkdir()
+        for name in COMMANDS:
+            command = directory / "bin" / name
+            command.write_text(f"#!{sys.executable} -IS\n" + (HERE / "pacemaker.py").read_text())
+            command.chmod(command.stat().st_mode | stat.S_IXUSR)
+
+    def run(self, vm, action):
+        """Let the agent on ``vm`` act as Pacemaker would; what it prints on standard error."""
+        environment = {
+            "CLUSTER": str(self._directory),
+            "HA_LOGFILE": str(self._directory / "agent.log"),
+            "HA_debug": "1",
+            "OCF_ROOT": str(self._ocf),
+            "PATH": f"{self._directory / 'bin'}:{os.environ['PATH']}",
+            "PYTHONPATH": f"{HERE / 'redirected'}:{GUARD}",
+            "REDIRECTED_HOSTNAME": NODES[vm],
+            "REDIRECTED_TO": self._emulator.endpoints[vm].rpartition("/")[2],
+        }
+        program = self._ocf / "resource.d" / "heartbeat" / self._agent
+        ended = subprocess.run(
+            [sys.executable, program, action],
+            check=False,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert ended.returncode == 0, ended.stderr
+        return ended.stderr
+
+    def monitor(self, *vms):
+        for vm in vms:
+            self.run(vm, "monitor")
+
+    def attribute(self, vm, name):
+        """An attribute of the node; without a VM, of the cluster."""
+        node = NODES[vm] if vm else ""
+        return json.loads((self._directory / "attributes.json").read_text()).get(f"{node}/{name}")
+
+    def commands(self):
+        """The names of Pacemaker's commands that the agents ran."""
+        return {json.loads(line)[0] for line in (self._directory / "calls").read_text().splitlines()}
+
+
+@pytest.fixture
+def cluster(fleet, agents, tmp_path):
+    """Return a function that sets a cluster up for an agent."""
+
+    def start(agent):
+        if not (agents / "resource.d" / "heartbeat" / agent).exists():
+            pytest.skip(f"this version of Debian's package resource-agents has no {agent}")
+        return Cluster(agent, agents, emulator, tmp_path)
+
+    emulator = fleet(*NODES)
+    start.emulator = emulator
+    return start
+
+
+AGENTS = ["azure-events-az", "azure-events"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_agent_starts_and_reads_the_name_of_its_vm(cluster, agent):
+    nodes = cluster(agent)
+    assert nodes.run("vm1", "start") == ""
+    nodes.monitor("vm1", "vm2")
+    assert [nodes.attribute(vm, "azName") for vm in NODES] == ["vm1", "vm2"]
+    assert [nodes.attribute(None, f"hostName_{vm}") for vm in NODES] == ["host-a", "host-b"]
+    assert cluster.emulator.polls("vm1")["polls"] == 1
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_agent_leaves_an_event_of_another_vm_alone(cluster, agent):
+    nodes = cluster(agent)
+    cluster.emulator.schedule("Reboot", "vm2")
+    nodes.monitor("vm1", "vm1")
+    assert nodes.attribute("vm1", f"{agent}_curNodeState") in (None, "AVAILABLE")
+    assert cluster.emulator.posts() == []
+
+
+# agent → (attribute of a node in standby, its value then, and after it, the VMs whose agents act until the POST)
+STANDBY = [
+    ("azure-events-az", "#health-azure", "-1000000", "0", ("vm1", "vm1")),
+    ("azure-events", "standby", "on", "off", ("vm1", "vm2")),
+]
+
+
+@pytest.mark.parametrize(("agent", "standby", "on", "off", "acting"), STANDBY)
+def test_the_agent_empties_its_node_starts_the_event_and_comes_back(cluster, agent, standby, on, off, acting):
+    nodes, emulator = cluster(agent), cluster.emulator
+    nodes.monitor("vm1", "vm2")
+    event_id = emulator.schedule("Reboot", "vm1")
+
+    nodes.monitor(acting[0])
+    assert nodes.attribute("vm1", standby) == on
+    assert emulator.posts() == []
+
+    nodes.monitor(acting[1])
+    assert emulator.posts() == [(acting[1], [event_id], 200)]
+    assert [event["status"] for event in emulator.state()["events"]] == ["Started"]
+    assert nodes.attribute("vm1", f"{agent}_curNodeState") == "IN_EVENT"
+
+    emulator.complete(event_id)
+    nodes.monitor("vm1")
+    assert nodes.attribute("vm1", standby) == off
+    assert nodes.attribute("vm1", f"{agent}_curNodeState") == "AVAILABLE"
+    assert nodes.commands() == set(COMMANDS)

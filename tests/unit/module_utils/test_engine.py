@@ -1,0 +1,899 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The engine in single steps: what exactly it decides for documents as VMs received them, and in awkward cases."""
+
+import json
+import os
+
+import pytest
+from _scheduled_events import engine
+from _scheduled_events.document import parse
+from _scheduled_events.engine import ApprovalResult, Approve, Clear, HookResult, NotAsked, Report, Retry, RunHooks
+from _scheduled_events.rules import parse_rules
+from _scheduled_events.state import State, dump
+from _scheduled_events.state import parse as parse_state
+
+PAYLOADS = os.path.join(os.path.dirname(__file__), "..", "..", "payloads")
+ALL = frozenset(["prepare", "started", "recover", "failed"])
+NOW = 1600000000.0
+ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+OTHER_ID = "51941B56-8080-45AC-81AE-8BDA818F5958"
+
+# NotBefore, so many seconds after NOW.
+IN_5, IN_30, IN_300, IN_1200 = (
+    "Sun, 13 Sep 2020 12:26:45 GMT",
+    "Sun, 13 Sep 2020 12:27:10 GMT",
+    "Sun, 13 Sep 2020 12:31:40 GMT",
+    "Sun, 13 Sep 2020 12:46:40 GMT",
+)
+
+
+def event(event_id=ID, kind="Reboot", status="Scheduled", resources=("vm1",), **more):
+    return dict(EventId=event_id, EventType=kind, EventStatus=status, Resources=list(resources), **more)
+
+
+def document(*events):
+    return parse(json.dumps({"DocumentIncarnation": 1, "Events": list(events)}), api_version="2020-07-01")
+
+
+def recorded(name, api_version="2020-07-01"):
+    with open(os.path.join(PAYLOADS, name + ".json"), "rb") as file:
+        return parse(file.read(), api_version=api_version)
+
+
+class Engine:
+    """One engine through several steps: ``step`` gives what it would do, in short."""
+
+    def __init__(self, vm_name="vm1", hooks=ALL, **config):
+        self.config = engine.Config(vm_name=vm_name, hooks=hooks, **config)
+        self.state = State(serial=0)
+        self.wall, self.monotonic, self.boot_id = NOW, 100.0, "boot"
+        self.actions = []
+
+    def step(self, read=None, *results):
+        now = engine.Moment(self.wall, self.monotonic, self.boot_id)
+        self.state, self.actions = engine.step(self.state, read, results, now, self.config)
+        return [self._short(action) for action in self.actions if not isinstance(action, Report)]
+
+    @staticmethod
+    def _short(action):
+        return "approve " + action.event_id if isinstance(action, Approve) else action.request_id
+
+    def configure(self, **changes):
+        self.config = self.config._replace(**changes)
+
+    def pass_time(self, seconds):
+        self.wall += seconds
+        self.monotonic += seconds
+
+    def restart(self):
+        self.state = engine.resume(parse_state(dump(self.state)))
+
+    def reboot(self):
+        self.restart()
+        self.boot_id += "*"
+        self.monotonic = 10.0
+
+    def reports(self, kind):
+        return [action for action in self.actions if isinstance(action, Report) and action.kind == kind]
+
+    def hooks(self):
+        return [action for action in self.actions if isinstance(action, RunHooks)]
+
+    def approval(self):
+        (action,) = [action for action in self.actions if isinstance(action, Approve)]
+        return action
+
+    def entry(self, event_id=ID):
+        return self.state.events[event_id.lower()]
+
+
+def run(phase, serial, event_id=ID):
+    return f"{event_id.lower()}.{phase}.{serial}"
+
+
+def ok(request_id):
+    return HookResult(request_id, "ok")
+
+
+def test_a_recorded_live_migration_is_led_through_all_phases():
+    vm = Engine("westno_0", rules=(), approve="leader")
+    assert vm.step(recorded("live-migration-1-empty")) == []
+    assert vm.step(recorded("live-migration-2-scheduled")) == [run("prepare", 1)]
+    assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
+    assert vm.step(None, ApprovalResult(ID.lower(), accepted=True)) == []
+    assert vm.step(recorded("live-migration-3-started")) == [run("started", 2)]
+    assert vm.step(None, ok(run("started", 2))) == []
+    assert vm.step(recorded("live-migration-4-removed")) == [run("recover", 3)]
+    assert vm.step(None, ok(run("recover", 3))) == []
+    assert vm.state.events == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "vm_name", "api_version", "expected"),
+    [
+        ("live-migration-2-scheduled", "WestNO_0", "2020-07-01", []),  # a short freeze, and of others too
+        ("freeze-started-empty-notbefore", "aks-nodepool1-21922338-vmss_47", "2020-07-01", ["d3d9dfec.started"]),
+        ("odd-no-resources-no-notbefore", "vm1", "2020-07-01", []),
+        ("odd-string-incarnation", "FrontEnd_IN_0", "2020-07-01", ["602d9444.prepare"]),
+        ("odd-wrong-weekday-iso-and-unknown", "vm1", "2020-07-01", ["602d9444.prepare", "602d9444.prepare"]),
+        ("odd-wrong-weekday-iso-and-unknown", "vm10", "2020-07-01", ["602d9444.prepare"]),
+        ("preview-underscore-redeploy-2017", "mysrv", "2017-03-01", ["762d06a2.prepare"]),
+        ("preview-underscore-redeploy-2017", "mysrv", "2017-08-01", []),
+        ("spot-preempt-2024", "aks-workloads1-15413341-vmss_3", "2020-07-01", ["51941b56.prepare"]),
+        ("two-reboots-2018", "sample_1", "2020-07-01", ["a626e37f.prepare"]),
+        ("user-reboot-2021", "flatcar-vm1", "2020-07-01", ["4caea225.prepare"]),
+    ],
+)
+def test_a_recorded_document_leads_to(name, vm_name, api_version, expected):
+    vm = Engine(vm_name)
+    started = vm.step(recorded(name, api_version))
+    assert [action[:8] + "." + action.split(".")[1] for action in started] == expected
+
+
+def test_a_30_second_preempt_is_prepared_and_approved_while_a_drain_runs():
+    vm = Engine()
+    assert vm.step(document(event())) == [run("prepare", 1)]
+    both = document(event(), event(OTHER_ID, "Preempt", NotBefore=IN_30))
+    assert vm.step(both) == [run("prepare", 2, OTHER_ID)]
+    assert vm.step(None, ok(run("prepare", 2, OTHER_ID))) == ["approve " + OTHER_ID]
+
+
+def test_an_event_of_another_vm_is_left_alone():
+    vm = Engine("vm1")
+    assert vm.step(document(event(resources=["vm10"]), event(OTHER_ID, resources=[]))) == []
+    assert vm.state.events == {}
+
+
+def test_started_without_scheduled_runs_started_hooks_and_recovers_and_is_never_acknowledged():
+    vm = Engine(rules=parse_rules([{"action": "approve"}]))
+    assert vm.step(document(event(status="Started"))) == [run("started", 1)]
+    assert [report.outcome for report in vm.reports(engine.SEEN)] == ["Started"]
+    assert vm.step(document(event(status="Started")), ok(run("started", 1))) == []
+    assert vm.step(document()) == [run("recover", 2)]
+
+
+def test_started_hooks_wait_for_the_end_of_the_prepare_hooks_of_the_same_event():
+    vm = Engine()
+    vm.step(document(event()))
+    assert vm.step(document(event(status="Started"))) == []
+    assert vm.step(None, ok(run("prepare", 1))) == [run("started", 2)]
+
+
+def test_a_cancelled_event_is_recovered_after_its_hooks_have_ended():
+    vm = Engine()
+    vm.step(document(event()))
+    assert vm.step(document()) == []
+    assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
+
+
+def test_a_recovery_waits_for_a_document_that_still_says_so():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document())
+    assert vm.step(None, ok(run("prepare", 1))) == []
+    assert vm.step(document(event(OTHER_ID))) == [run("prepare", 2, OTHER_ID)]
+
+
+def test_two_events_in_a_row_are_both_recovered_once_the_second_is_gone():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, ok(run("prepare", 1)))
+    assert vm.step(document(event(OTHER_ID))) == [run("prepare", 2, OTHER_ID)]
+    assert vm.step(None, ok(run("prepare", 2, OTHER_ID))) == ["approve " + OTHER_ID]
+    assert vm.step(document()) == [run("recover", 3), run("recover", 4, OTHER_ID)]
+
+
+@pytest.mark.parametrize(
+    ("not_before", "not_later_than", "deadline"),
+    [
+        (IN_300, NOW + 290, NOW + 290),
+        (IN_1200, NOW + 1190, NOW + 600),
+        (IN_5, NOW + 5, NOW + 5),  # a notice shorter than the margin
+        ("soon", None, NOW + 600),
+        ("", None, NOW + 600),
+        (None, None, NOW + 600),
+        ("Sun, 13 Sep 2020 12:26:40 GMT", None, NOW + 600),  # passed before it could begin
+    ],
+)
+def test_the_deadline_is_the_earlier_of_the_timeout_and_not_before_less_the_margin(
+    not_before, not_later_than, deadline
+):
+    vm = Engine()
+    vm.step(document(event(NotBefore=not_before)))
+    (asked,) = vm.hooks()
+    assert (asked.not_later_than, asked.deadline, asked.timeout) == (not_later_than, deadline, 600)
+
+
+def test_whatever_the_clock_says_hooks_end_within_their_timeout_by_monotonic_time():
+    vm = Engine()
+    vm.step(document(event(NotBefore=IN_5)))
+    (asked,) = vm.hooks()
+    assert asked.ends_at == 100.0 + 600.0
+
+
+def test_an_unreadable_not_before_is_reported_with_its_value():
+    vm = Engine()
+    vm.step(document(event(NotBefore="soon")))
+    (report,) = vm.reports(engine.PROBLEM)
+    assert 'NotBefore "soon"' in report.text
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "outcome", "expected"),
+    [
+        ("hold", "failed", [run("failed", 2)]),
+        ("hold", "timeout", [run("failed", 2)]),
+        ("approve", "failed", [run("failed", 2), "approve " + ID]),
+        ("approve", "timeout", [run("failed", 2), "approve " + ID]),
+    ],
+)
+def test_a_failed_preparation_is_held_or_acknowledged_as_the_owner_says(on_failure, outcome, expected):
+    vm = Engine(on_failure=on_failure)
+    vm.step(document(event()))
+    assert vm.step(None, HookResult(run("prepare", 1), outcome, "10-drain: exit status 1")) == expected
+
+
+@pytest.mark.parametrize(
+    ("approve", "resources", "acknowledged"),
+    [
+        ("alone", ["VM1"], True),
+        ("alone", ["vm1", "vm2"], False),
+        ("leader", ["vm1", "vm2"], True),
+        ("leader", ["vm2", "vm1"], False),
+        ("any", ["vm2", "vm1"], True),
+        ("never", ["vm1"], False),
+    ],
+)
+def test_an_event_that_no_hook_handles_is_acknowledged_at_once_if_the_policy_allows(approve, resources, acknowledged):
+    vm = Engine(hooks=frozenset(), approve=approve)
+    assert vm.step(document(event(resources=resources))) == (["approve " + ID] if acknowledged else [])
+
+
+@pytest.mark.parametrize(
+    ("action", "first", "after_hooks"),
+    [
+        ("prepare", [run("prepare", 1)], ["approve " + ID]),
+        ("approve", ["approve " + ID], ["approve " + ID]),
+        ("hold", [run("prepare", 1)], []),
+        ("ignore", [], []),
+    ],
+)
+def test_a_rule_decides(action, first, after_hooks):
+    vm = Engine(rules=parse_rules([{"action": action}]))
+    assert vm.step(document(event())) == first
+    assert vm.step(document(event()), ok(run("prepare", 1))) == after_hooks
+
+
+def test_a_failed_poll_changes_nothing():
+    vm = Engine()
+    vm.step(document(event()))
+    before = vm.state
+    assert vm.step(None) == []
+    assert vm.state == before
+
+
+def test_a_restart_asks_for_running_hooks_again_under_the_same_id():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.restart()
+    assert vm.step(None) == [run("prepare", 1)]
+    assert vm.step(None) == []
+
+
+def test_a_reboot_runs_unfinished_hooks_again_once_a_document_shows_that_they_are_of_use():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.reboot()
+    assert vm.step(None) == []
+    assert vm.step(document(event())) == [run("prepare", 2)]
+    assert vm.step(None, ok(run("prepare", 1))) == []  # of the boot before
+    assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
+
+
+def test_a_reboot_does_not_run_finished_hooks_again():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.reboot()
+    assert vm.step(document(event(status="Started"))) == [run("started", 2)]
+
+
+def test_a_reboot_by_the_event_itself_while_hooks_ran_leads_on_to_started_and_recovery():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.reboot()
+    assert vm.step(document(event(status="Started"))) == [run("started", 2)]
+    assert vm.step(document(), ok(run("started", 2))) == [run("recover", 3)]
+
+
+def test_a_recovery_lost_with_the_boot_runs_again():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    vm.reboot()
+    assert vm.step(None) == []
+    assert vm.step(document()) == [run("recover", 3)]
+
+
+def test_an_event_announced_again_after_a_lost_recovery_is_prepared_again():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    vm.reboot()
+    assert vm.step(document(event())) == [run("prepare", 3)]
+
+
+def test_an_event_that_no_longer_names_this_vm_is_recovered():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, ok(run("prepare", 1)))
+    assert vm.step(document(event(resources=["vm2"]))) == [run("recover", 2)]
+
+
+def test_an_event_announced_again_while_its_recovery_runs_is_a_new_one_once_that_has_ended():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    assert vm.step(document(event())) == []
+    assert vm.step(document(event()), ok(run("recover", 2))) == [run("prepare", 3)]
+
+
+def test_an_event_without_an_id_holds_the_vm_and_is_reported():
+    vm = Engine()
+    nameless = {"EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
+    vm.step(document(event(), nameless))
+    assert len(vm.reports(engine.UNNAMED)) == 1
+    assert vm.step(document(nameless), ok(run("prepare", 1))) == []
+    assert vm.step(document()) == [run("recover", 2)]
+
+
+def test_acknowledging_backs_off_until_it_is_accepted():
+    vm = Engine(hooks=frozenset())
+    attempts = []
+    for _second in range(40):
+        if vm.step(document(event())):
+            attempts.append(vm.monotonic - 100)
+            vm.step(None, ApprovalResult(ID.lower(), accepted=False, error="503"))
+        vm.pass_time(1)
+    assert attempts == [0, 1, 3, 7, 12, 17, 22, 27, 32, 37]
+
+
+def test_acknowledging_what_is_refused_backs_off_to_a_minute():
+    vm = Engine(hooks=frozenset())
+    attempts = []
+    for _second in range(300):
+        if vm.step(document(event())):
+            attempts.append(vm.monotonic - 100)
+            vm.step(None, ApprovalResult(ID.lower(), accepted=False, error="400", refused=True))
+        vm.pass_time(1)
+    assert attempts == [0, 1, 3, 7, 15, 31, 63, 123, 183, 243]
+
+
+def test_what_was_accepted_is_not_acknowledged_again():
+    vm = Engine(hooks=frozenset())
+    vm.step(document(event()))
+    vm.step(None, ApprovalResult(ID.lower(), accepted=True))
+    vm.pass_time(1000)
+    assert vm.step(document(event())) == []
+
+
+def test_a_jump_of_the_clock_ends_nothing():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.wall += 86400
+    assert vm.step(document(event())) == []
+    assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
+
+
+def test_hooks_that_give_no_result_count_as_timed_out_a_while_after_their_last_moment():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.pass_time(600 + engine.SILENCE - 1)
+    assert vm.step(None) == []
+    vm.pass_time(1)
+    assert vm.step(None) == [run("failed", 2)]
+
+
+def test_hooks_get_the_event_as_the_info_module_shows_it():
+    vm = Engine()
+    vm.step(document(event(Description="x; $(reboot)", DurationInSeconds=-1, New={"a": 1})))
+    (asked,) = vm.hooks()
+    assert asked.event["description"] == "x; $(reboot)"
+    assert asked.event["additional"] == {"New": {"a": 1}}
+    assert asked.event["affects_this_vm"] is True
+
+
+# The acknowledgement is wanted in each step as long as the event is ready.
+
+
+def test_an_event_that_is_ready_is_to_be_acknowledged_in_each_step_until_the_service_accepted():
+    vm = Engine()
+    vm.step(document(event()))
+    assert vm.step(document(event()), ok(run("prepare", 1))) == ["approve " + ID]
+    assert vm.step(None) == ["approve " + ID]
+    vm.restart()
+    assert vm.step(None) == ["approve " + ID]
+    assert vm.step(None, ApprovalResult(ID.lower(), accepted=True)) == []
+    assert vm.step(document(event())) == []
+
+
+def test_all_that_is_ready_is_to_be_acknowledged_in_the_same_step():
+    vm = Engine(hooks=frozenset())
+    ids = [f"AAAAAAAA-0000-0000-0000-0000000000{number:02}" for number in range(20)]
+    assert vm.step(document(*map(event, ids))) == ["approve " + each for each in ids]
+
+
+def test_an_event_of_a_refused_request_is_from_then_on_acknowledged_alone():
+    vm = Engine(hooks=frozenset())
+    vm.step(document(event()))
+    assert not vm.approval().alone
+    vm.step(None, ApprovalResult(ID.lower(), accepted=False, error="400", refused=True))
+    vm.pass_time(1)
+    vm.step(None)
+    assert vm.approval().alone
+    vm.step(None, ApprovalResult(ID.lower(), accepted=False, error="503"))
+    vm.pass_time(60)
+    vm.step(None)
+    assert vm.approval().alone
+
+
+def test_the_time_until_the_acknowledgement_is_reported():
+    vm = Engine(hooks=frozenset())
+    vm.step(document(event()))
+    vm.pass_time(2.5)
+    vm.step(None, ApprovalResult(ID.lower(), accepted=True))
+    assert [report.seconds for report in vm.reports(engine.ACKNOWLEDGED)] == [2.5]
+
+
+def test_the_result_of_an_acknowledgement_that_nobody_waits_for_has_no_effect():
+    vm = Engine()
+    before = vm.state
+    assert vm.step(None, ApprovalResult(ID.lower(), accepted=True)) == []
+    assert vm.state == before
+
+
+# Recoveries beside other events
+
+
+def back_to_back():
+    """A's recovery runs; B is announced and its preparation has ended well."""
+    vm = Engine()
+    vm.step(document(event()))
+    assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
+    assert vm.step(document(event(OTHER_ID))) == [run("prepare", 3, OTHER_ID)]
+    assert vm.step(None, ok(run("prepare", 3, OTHER_ID))) == []
+    return vm
+
+
+def test_nothing_is_acknowledged_while_a_recovery_runs():
+    vm = back_to_back()
+    assert vm.step(document(event(OTHER_ID))) == []
+
+
+def test_nothing_is_acknowledged_by_a_rule_while_a_recovery_runs():
+    vm = Engine(rules=parse_rules([{"event_types": ["Freeze"], "action": "approve"}]))
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    freeze = event(OTHER_ID, "Freeze")
+    assert vm.step(document(freeze)) == []
+    assert vm.step(document(freeze), ok(run("recover", 2))) == ["approve " + OTHER_ID]
+
+
+@pytest.mark.parametrize("outcome", ["ok", "failed", "timeout"])
+def test_a_preparation_that_ended_during_a_recovery_runs_again(outcome):
+    vm = back_to_back()
+    vm.configure(hooks=ALL - {"failed"})
+    recovered = HookResult(run("recover", 2), outcome)
+    assert vm.step(document(event(OTHER_ID)), recovered) == [run("prepare", 4, OTHER_ID)]
+    assert vm.step(None, ok(run("prepare", 4, OTHER_ID))) == ["approve " + OTHER_ID]
+
+
+def test_a_preparation_that_began_during_a_recovery_and_ends_after_it_runs_again():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    assert vm.step(document(event(OTHER_ID))) == [run("prepare", 3, OTHER_ID)]
+    assert vm.step(None, ok(run("recover", 2))) == []
+    assert vm.step(None, ok(run("prepare", 3, OTHER_ID))) == [run("prepare", 4, OTHER_ID)]
+
+
+def test_a_preparation_runs_again_after_a_recovery_that_gave_no_result():
+    vm = back_to_back()
+    vm.configure(hooks=ALL - {"failed"})
+    vm.pass_time(600 + engine.SILENCE)
+    assert vm.step(document(event(OTHER_ID))) == [run("prepare", 4, OTHER_ID)]
+
+
+def test_a_preparation_beside_which_a_recovery_was_lost_with_the_boot_runs_again():
+    vm = back_to_back()
+    vm.reboot()
+    assert vm.step(None) == []
+    assert vm.step(document(event(OTHER_ID))) == [run("prepare", 4, OTHER_ID)]
+    assert vm.step(None, ok(run("prepare", 4, OTHER_ID))) == ["approve " + OTHER_ID]
+    assert vm.step(document()) == [run("recover", 5), run("recover", 6, OTHER_ID)]
+
+
+def test_started_hooks_that_ran_during_a_recovery_run_again():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    started = document(event(OTHER_ID, status="Started"))
+    assert vm.step(started) == [run("started", 3, OTHER_ID)]
+    assert vm.step(started, ok(run("started", 3, OTHER_ID))) == []
+    assert vm.step(started, ok(run("recover", 2))) == [run("started", 4, OTHER_ID)]
+
+
+# Hooks that are configured, missing, or no longer configured
+
+
+def test_missing_prepare_hooks_hold_the_event_until_they_can_be_found():
+    vm = Engine(missing={"prepare": ("10-drain",)})
+    assert vm.step(document(event())) == []
+    vm.configure(missing={})
+    assert vm.step(document(event())) == [run("prepare", 1)]
+
+
+def test_missing_prepare_hooks_hold_the_event_even_if_failures_are_to_be_acknowledged():
+    vm = Engine(missing={"prepare": ("10-drain",)}, on_failure="approve")
+    assert vm.step(document(event())) == []
+
+
+def test_prepare_hooks_that_are_no_longer_found_do_not_undo_a_preparation():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.configure(missing={"prepare": ("10-drain",)})
+    assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
+
+
+@pytest.mark.parametrize("changes", [{"hooks": frozenset()}, {"missing": dict.fromkeys(ALL, ("10-x",))}])
+def test_hooks_that_vanish_while_the_vm_is_down_leave_a_recovery_owed(changes):
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, ok(run("prepare", 1)), ApprovalResult(ID.lower(), accepted=True))
+    vm.reboot()
+    configured = vm.config
+    vm.configure(**changes)
+    assert vm.step(document(event(status="Started"))) == []
+    assert vm.step(document()) == []
+    assert vm.entry().owed
+    vm.config = configured
+    assert vm.step(document()) == [run("recover", 2)]
+
+
+@pytest.mark.parametrize("changes", [{"hooks": frozenset()}, {"missing": dict.fromkeys(ALL, ("10-x",))}])
+def test_a_preparation_lost_with_the_boot_holds_the_event_when_its_hooks_have_vanished(changes):
+    vm = Engine()
+    vm.step(document(event()))
+    vm.reboot()
+    vm.configure(**changes)
+    assert vm.step(document(event())) == []
+    assert vm.entry().runs["prepare"].outcome == "interrupted"
+    vm.configure(hooks=ALL, missing={})
+    assert vm.step(document(event())) == [run("prepare", 2)]
+
+
+def test_hooks_for_which_no_recovery_was_ever_configured_leave_nothing_behind():
+    vm = Engine(hooks=ALL - {"recover"})
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    assert vm.state.events == {}
+
+
+def test_recover_hooks_that_are_configured_later_run_for_what_ran_without_them():
+    vm = Engine(hooks=ALL - {"recover"})
+    vm.step(document(event()))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.configure(hooks=ALL)
+    assert vm.step(document()) == [run("recover", 2)]
+
+
+def test_prepare_hooks_that_are_configured_after_the_acknowledgement_run():
+    vm = Engine(hooks=ALL - {"prepare"})
+    assert vm.step(document(event())) == ["approve " + ID]
+    vm.step(None, ApprovalResult(ID.lower(), accepted=True))
+    vm.configure(hooks=ALL)
+    assert vm.step(document(event())) == [run("prepare", 1)]
+
+
+def test_an_event_that_a_rule_ignores_from_now_on_is_recovered_when_it_is_gone():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.configure(rules=parse_rules([{"action": "ignore"}]))
+    assert vm.step(document(event())) == []
+    assert vm.step(document()) == [run("recover", 2)]
+
+
+# What a fresh document has to agree with
+
+
+def decided(**fields):
+    vm = Engine(hooks=frozenset())
+    vm.step(document(event(**fields)))
+    return vm, vm.approval()
+
+
+def agrees(vm, action, fresh):
+    return engine.still_agrees(action, document(fresh).events[0], vm.config)
+
+
+def test_a_fresh_document_that_says_the_same_agrees():
+    vm, action = decided()
+    assert agrees(vm, action, event(NotBefore=IN_300, event_id=ID.lower()))
+
+
+def test_a_short_freeze_that_a_fresh_document_calls_a_reboot_is_not_acknowledged():
+    vm, action = decided(kind="Freeze", DurationInSeconds=5)
+    assert action.decision == "approve"
+    assert not agrees(vm, action, event(kind="Reboot", DurationInSeconds=5))
+
+
+@pytest.mark.parametrize(
+    "fresh",
+    [
+        event(kind="Redeploy"),
+        event(kind="Freeze", DurationInSeconds=5),
+        event(status="Started"),
+        event(status=None),
+        event(resources=["vm2"]),
+        event(resources=["vm1", "vm2"]),
+    ],
+)
+def test_a_fresh_document_that_says_something_else_does_not_agree(fresh):
+    vm, action = decided()
+    assert not agrees(vm, action, fresh)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"approve": "never"},
+        {"rules": parse_rules([{"action": "approve"}])},
+        {"rules": parse_rules([{"action": "hold"}])},
+        {"rules": parse_rules([{"action": "ignore"}])},
+    ],
+)
+def test_another_configuration_does_not_agree(changes):
+    vm, action = decided()
+    vm.configure(**changes)
+    assert not agrees(vm, action, event())
+
+
+def test_an_event_that_changes_its_type_is_prepared_again():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(event()), ok(run("prepare", 1)))
+    assert vm.step(document(event(kind="Redeploy"))) == [run("prepare", 2)]
+    assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
+
+
+# Runs that could not be asked for
+
+
+def test_hooks_that_could_not_be_asked_for_are_asked_for_again_with_growing_pauses():
+    vm = Engine()
+    vm.step(document(event()))
+    asked = []
+    for _second in range(130):
+        results = [NotAsked(each.request_id, "the spool is full") for each in vm.hooks()]
+        vm.pass_time(1)
+        vm.step(document(event()), *results)
+        if vm.hooks():
+            asked.append(vm.monotonic - 100)
+    assert asked == [2, 5, 10, 19, 36, 67, 98, 129]
+
+
+def test_hooks_that_could_not_be_asked_for_get_no_outcome_and_their_whole_time():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(event()), NotAsked(run("prepare", 1), "the spool is full"))
+    vm.pass_time(3600)
+    assert vm.step(document(event())) == [run("prepare", 1)]
+    (asked,) = vm.hooks()
+    assert (asked.deadline, asked.ends_at) == (vm.wall + 600, vm.monotonic + 600)
+    assert vm.entry().failures == ()
+
+
+def test_why_hooks_could_not_be_asked_for_is_reported_once():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, NotAsked(run("prepare", 1), "the spool is full"))
+    assert [(each.phase, each.text) for each in vm.reports(engine.NOT_ASKED)] == [("prepare", "the spool is full")]
+    vm.pass_time(1)
+    vm.step(None)
+    vm.step(None, NotAsked(run("prepare", 1), "the spool is full"))
+    assert vm.reports(engine.NOT_ASKED) == []
+
+
+def test_a_recovery_that_could_not_be_asked_for_is_not_forgotten():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    assert vm.step(document(), NotAsked(run("recover", 2), "the spool is full")) == []
+    vm.pass_time(1)
+    assert vm.step(document()) == [run("recover", 2)]
+
+
+# Failures that stay until something is done about them
+
+
+def failed_recovery(outcome="failed"):
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    assert vm.step(document(), HookResult(run("recover", 2), outcome, "10-undrain: exit status 1")) == [
+        run("failed", 3)
+    ]
+    assert vm.step(document(), ok(run("failed", 3))) == []
+    return vm
+
+
+@pytest.mark.parametrize("outcome", ["failed", "timeout"])
+def test_a_failed_recovery_stays_in_the_state(outcome):
+    vm = failed_recovery(outcome)
+    vm.pass_time(86400)
+    assert vm.step(document()) == []
+    vm.reboot()
+    assert vm.step(document()) == []
+    assert vm.entry().owed
+
+
+def test_a_failed_recovery_runs_again_when_the_operator_wants_and_is_over_when_it_succeeds():
+    vm = failed_recovery()
+    assert vm.step(document(), Retry(ID.lower())) == [run("recover", 4)]
+    assert vm.step(document(), HookResult(run("recover", 4), "failed")) == [run("failed", 5)]
+    assert vm.step(document(), ok(run("failed", 5)), Retry(ID.lower())) == [run("recover", 6)]
+    assert vm.step(document(), ok(run("recover", 6))) == []
+    assert vm.state.events == {}
+
+
+def test_a_retried_recovery_waits_for_a_document_without_other_events():
+    vm = failed_recovery()
+    assert vm.step(None, Retry(ID.lower())) == []
+    assert vm.step(document(event(OTHER_ID))) == [run("prepare", 4, OTHER_ID)]
+
+
+def test_a_failed_recovery_is_forgotten_when_the_operator_clears_it():
+    vm = failed_recovery()
+    vm.step(None, Clear(ID.lower()))
+    assert vm.state.events == {}
+    assert len(vm.reports(engine.CLEARED)) == 1
+
+
+def test_a_failed_preparation_runs_again_when_the_operator_wants():
+    vm = Engine(hooks=ALL - {"failed"})
+    vm.step(document(event()))
+    vm.step(document(event()), HookResult(run("prepare", 1), "failed"))
+    assert vm.step(None, Retry(ID.lower())) == [run("prepare", 2)]
+    assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
+
+
+@pytest.mark.parametrize(
+    ("prepare", "recover", "retry", "clear"),
+    [
+        (None, None, "neither its preparation nor its recovery failed", "it is still announced"),
+        ("failed", None, "", "it is still announced"),
+        ("ok", None, "neither its preparation nor its recovery failed", "its recovery is running"),
+        ("ok", "failed", "", ""),
+    ],
+)
+def test_the_operator_learns_why_a_wish_cannot_be_fulfilled(prepare, recover, retry, clear):
+    vm = Engine(hooks=ALL - {"failed"})
+    vm.step(document(event()))
+    if prepare:
+        vm.step(document(event()) if prepare == "failed" else document(), HookResult(run("prepare", 1), prepare))
+    if recover:
+        vm.step(document(), HookResult(run("recover", 2), recover))
+    assert engine.objection(vm.state, Retry(ID.lower())) == retry
+    assert engine.objection(vm.state, Clear(ID.lower())) == clear
+
+
+@pytest.mark.parametrize("command", [Retry("unknown"), Clear("unknown")])
+def test_a_wish_about_an_unknown_event_is_refused_and_has_no_effect(command):
+    vm = failed_recovery()
+    before = vm.state
+    assert engine.objection(vm.state, command) == "the polling unit does not know this event"
+    assert vm.step(None, command) == []
+    assert vm.state == before
+
+
+def test_an_event_that_is_announced_cannot_be_cleared():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, Clear(ID.lower()))
+    assert ID.lower() in vm.state.events
+
+
+# NotBefore that moves
+
+
+def test_a_not_before_moved_later_after_a_timeout_leads_to_another_preparation():
+    vm = Engine(hooks=ALL - {"failed"})
+    vm.step(document(event(NotBefore=IN_300)))
+    vm.pass_time(290)
+    assert vm.step(document(event(NotBefore=IN_300)), HookResult(run("prepare", 1), "timeout")) == []
+    assert vm.step(document(event(NotBefore=IN_1200))) == [run("prepare", 2)]
+    assert vm.hooks()[0].deadline == NOW + 290 + 600
+
+
+def test_a_preparation_that_used_up_its_own_timeout_does_not_run_again_when_not_before_moves():
+    vm = Engine(hooks=ALL - {"failed"}, hook_timeout=100.0)
+    vm.step(document(event(NotBefore=IN_300)))
+    vm.pass_time(100)
+    vm.step(document(event(NotBefore=IN_300)), HookResult(run("prepare", 1), "timeout"))
+    assert vm.step(document(event(NotBefore=IN_1200))) == []
+
+
+@pytest.mark.parametrize(
+    ("moved_to", "not_later_than", "deadline"),
+    [
+        (IN_1200, NOW + 1190, NOW + 600),
+        (IN_30, NOW + 20, NOW + 20),
+        ("soon", None, NOW + 600),
+    ],
+)
+def test_a_not_before_that_moves_reaches_hooks_that_run_under_the_same_id(moved_to, not_later_than, deadline):
+    vm = Engine()
+    vm.step(document(event(NotBefore=IN_300)))
+    (first,) = vm.hooks()
+    assert vm.step(document(event(NotBefore=moved_to))) == [first.request_id]
+    (again,) = vm.hooks()
+    assert (again.not_later_than, again.deadline, again.ends_at) == (not_later_than, deadline, first.ends_at)
+    assert vm.step(document(event(NotBefore=moved_to))) == []
+
+
+# Clocks that jump
+
+
+@pytest.mark.parametrize("jump", [-3600, 3600])
+def test_whether_hooks_may_still_run_depends_on_monotonic_time_alone(jump):
+    vm = Engine(hooks=ALL - {"failed"})
+    vm.step(document(event(NotBefore=IN_300)))
+    vm.wall += jump
+    vm.pass_time(600 + engine.SILENCE - 1)
+    assert vm.step(document()) == []
+    vm.pass_time(1)
+    assert vm.step(document()) == [run("recover", 2)]
+
+
+# What failed hooks learn
+
+
+def test_failed_hooks_learn_which_phase_failed_and_why():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, HookResult(run("prepare", 1), "failed", "10-drain: exit status 1"))
+    (asked,) = vm.hooks()
+    assert (asked.phase, asked.failed_phase, asked.failure) == ("failed", "prepare", "10-drain: exit status 1")
+
+
+def test_failed_hooks_run_for_each_failure_one_after_the_other():
+    vm = Engine()
+    vm.step(document(event()))
+    assert vm.step(None, HookResult(run("prepare", 1), "failed", "one")) == [run("failed", 2)]
+    assert vm.step(document(event(status="Started"))) == [run("started", 3)]
+    assert vm.step(None, HookResult(run("started", 3), "timeout", "two")) == []
+    assert vm.step(None, ok(run("failed", 2))) == [run("failed", 4)]
+    (asked,) = vm.hooks()
+    assert (asked.failed_phase, asked.failure) == ("started", "two")
+
+
+def test_failed_hooks_learn_of_the_same_failure_after_a_reboot():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, HookResult(run("prepare", 1), "failed", "10-drain: exit status 1"))
+    vm.reboot()
+    assert vm.step(document(event())) == [run("failed", 3)]
+    (asked,) = vm.hooks()
+    assert (asked.failed_phase, asked.failure) == ("prepare", "10-drain: exit status 1")
+
+
+def test_missing_failed_hooks_run_once_they_can_be_found():
+    vm = Engine(missing={"failed": ("10-page",)})
+    vm.step(document(event()))
+    assert vm.step(None, HookResult(run("prepare", 1), "failed")) == []
+    vm.configure(missing={})
+    assert vm.step(None) == [run("failed", 2)]

@@ -1,0 +1,178 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The formats of requests and results: what is written is read, and nothing hostile breaks the reader."""
+
+import json
+import random
+
+import pytest
+from _scheduled_events.runs import run_id_of
+from scheduled_events_poller import spool
+from scheduled_events_poller.spool import (
+    RequestError,
+    RunResult,
+    format_request,
+    format_result,
+    parse_request,
+    parse_result,
+)
+
+
+def request(root_side, **changes):
+    return json.dumps(dict(json.loads(format_request(root_side.job()).decode()), **changes)).encode()
+
+
+def test_a_request_is_read_as_it_was_written(root_side):
+    job = root_side.job(hooks=("10-a", "ü"), not_later_than=1769860790.5)
+    assert parse_request(format_request(job), job.request_id) == job
+
+
+def test_a_request_of_failed_hooks_names_the_phase_and_the_reason(root_side):
+    job = root_side.job(
+        request_id=root_side.event_id.lower() + ".failed.8",
+        phase="failed",
+        failed_phase="prepare",
+        failure="exit status 3",
+    )
+    assert parse_request(format_request(job), job.request_id) == job
+
+
+def test_a_request_that_is_too_long_loses_what_matters_least(root_side):
+    event = dict(root_side.event, additional={"long": "x" * spool.MAX_REQUEST}, description="short")
+    read = parse_request(format_request(root_side.job(event=event)), root_side.run_id)
+    assert (read.event["additional"], read.event["description"]) == ({}, "short")
+
+
+def test_a_request_that_stays_too_long_is_not_written(root_side):
+    event = dict(root_side.event, resources=["x" * 100] * 2000)
+    with pytest.raises(RequestError, match="more than the 126976 that a hook can be given"):
+        format_request(root_side.job(event=event))
+
+
+def _nested(levels):
+    value = "inside"
+    for _level in range(levels):
+        value = [value]
+    return value
+
+
+def test_a_request_with_an_event_that_cannot_be_written_is_an_error_of_its_own(root_side):
+    with pytest.raises(RequestError, match="cannot be written as JSON"):
+        format_request(root_side.job(event=dict(root_side.event, additional={"deep": _nested(100000)})))
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "message"),
+    [
+        (".._.._etc_passwd", {}, "its name is not"),
+        ("c7061bac.explode.1", {}, "its name is not"),
+        ("x y.prepare.1", {}, "its name is not"),
+        (None, {"version": 1}, "not an object of version 2"),
+        ("0.prepare.1", {}, "its name belongs to another event"),
+        (None, {"event": []}, "event is not an object"),
+        (None, {"event": {"event_id": 1}}, "event is not an object"),
+        (None, {"vm_name": None}, "vm_name is not a text"),
+        (None, {"timeout": "1"}, "timeout is not a number"),
+        (None, {"timeout": True}, "timeout is not a number"),
+        (None, {"timeout": float("nan")}, "timeout is not a number"),
+        (None, {"timeout": float("inf")}, "timeout is not a number"),
+        (None, {"timeout": 7 * 24 * 3600.0 + 1}, "timeout is not a number"),
+        (None, {"deadline": -1}, "deadline is not a number"),
+        (None, {"ends_at": None}, "ends_at is not a number"),
+        (None, {"not_later_than": []}, "not_later_than is not a number"),
+        (None, {"hooks": "10-a"}, "hooks is not a list of texts"),
+        (None, {"hooks": [1]}, "hooks is not a list of texts"),
+        (None, {"failed_phase": "prepair"}, "failed_phase is not a phase"),
+        (None, {"failure": 1}, "failure is not a text"),
+        (None, {"padding": "x" * spool.MAX_REQUEST}, "longer than"),
+        (None, {"padding": 10**100}, "more than 100 digits"),
+    ],
+)
+def test_a_malformed_request_is_refused_with_the_reason(root_side, name, changes, message):
+    with pytest.raises(RequestError, match=message):
+        parse_request(request(root_side, **changes), name or root_side.run_id)
+
+
+def test_an_event_that_is_nested_deep_is_refused(root_side):
+    event = dict(root_side.event, additional=_nested(60))
+    with pytest.raises(RequestError, match="more than 50 levels"):
+        parse_request(request(root_side, event=event), root_side.run_id)
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"\xff\xfe", b"[" * 100000, b"{}", b"null", b"1" * 100000, b'{"a":' * 20000, b"\0"]
+)
+def test_bytes_that_are_not_a_request_are_refused(root_side, text):
+    with pytest.raises(RequestError):
+        parse_request(text, root_side.run_id)
+
+
+SIGNS = [b'"', b"\\", b"{", b"}", b"[", b"]", b",", b":", b"\0", b"\xff", b"\xed\xa0\x80", b"\xe2\x80\xa8"]
+WORDS = [b"null", b"true", b"NaN", b"-Infinity", b"1e999", b"-1", b"9" * 400, b'"\\ud800"', b'"event"', b'"event_id"']
+PIECES = [*SIGNS, *WORDS, b"[" * 3000, b'{"a":' * 3000]
+
+
+def _mutated(chance, text):
+    for _change in range(chance.randint(1, 4)):
+        at, upto = sorted((chance.randint(0, len(text)), chance.randint(0, len(text))))
+        upto = min(upto, at + chance.choice((0, 1, 8, 200)))
+        text = text[:at] + chance.choice(PIECES) + text[upto:]
+    return text
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_whatever_is_in_a_request_it_is_read_or_refused_and_never_breaks_a_hook(root_side, seed):
+    from scheduled_events_poller.runner import environment
+
+    chance = random.Random(seed)
+    whole = format_request(root_side.job())
+    for _time in range(200):
+        try:
+            job = parse_request(_mutated(chance, whole), root_side.run_id)
+        except RequestError:
+            continue
+        assert all(b"\0" not in value for value in environment(job, job.deadline).values())
+        json.dumps(job.event)
+
+
+@pytest.mark.parametrize("key", ["c7061bac-afdc", "../..", "a b", "ü", "x" * 300, "", "\ud800", "-x"])
+def test_any_event_id_gives_a_name_that_is_accepted(root_side, key):
+    name = run_id_of(key, "prepare", 12)
+    if key.upper().lower() == key:
+        assert parse_request(request(root_side, event={"event_id": key.upper()}), name).phase == "prepare"
+    assert "/" not in name
+    assert len(name) < 128
+
+
+def test_a_result_is_read_as_it_was_written(root_side):
+    result = RunResult(root_side.run_id, "failed", "10-a: exit status 3", 1.5)
+    assert parse_result(format_result(result), root_side.run_id) == result
+
+
+def test_the_reason_of_a_result_is_text_that_every_encoder_takes(root_side):
+    result = RunResult(root_side.run_id, "failed", "10-gr\udcfcn: exit status 3", 1.5)
+    read = parse_result(format_result(result), root_side.run_id)
+    assert read.reason.encode("utf-8") == b"10-gr?n: exit status 3"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"\xff",
+        b"[]",
+        b"[" * 100000,
+        b'{"outcome": "well", "reason": "", "seconds": 1}',
+        b'{"outcome": "ok", "seconds": 1}',
+        b'{"outcome": "ok", "reason": "", "seconds": NaN}',
+        b'{"outcome": "ok", "reason": "", "seconds": 1e999}',
+        b'{"outcome": "ok", "reason": "", "seconds": -1}',
+        b'{"outcome": "ok", "reason": "", "seconds": []}',
+        b'{"outcome": [], "reason": "", "seconds": 1}',
+        b'{"outcome": "ok", "reason": "", "seconds": 1' + b"0" * 400 + b"}",
+    ],
+)
+def test_what_is_not_a_result_counts_as_none(root_side, text):
+    assert parse_result(text, root_side.run_id) is None
