@@ -576,11 +576,12 @@ class _Turn:
         if entry.impact:
             if self._must_start(entry) and self._can_begin(key, "started") and not is_running(entry, "prepare"):
                 self._begin(key, "started")
-        elif action != decisions.APPROVE and self._must_prepare(entry) and not self._is_deferred(entry.event):
-            if self._can_begin(key, "prepare"):
-                self._begin(key, "prepare")
+        elif action != decisions.APPROVE and self._must_prepare(entry) and self._can_begin(key, "prepare"):
+            self._begin(key, "prepare")
 
     def _must_prepare(self, entry: EventState) -> bool:
+        if self._is_deferred(entry.event):
+            return False
         return must_prepare(entry, self._config, recovered=self._recovered)
 
     def _must_start(self, entry: EventState) -> bool:

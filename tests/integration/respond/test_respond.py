@@ -14,6 +14,7 @@ from playbooks import ADDRESSED
 
 TASKS = pathlib.Path(__file__).parent / "tasks"
 PLAYBOOK = "maintops.scheduled_events.respond"
+TURN = "maintops.scheduled_events.scheduled_events_turn"
 AHEAD = 86400  # seconds of emulated notice, 24 minutes at the speed of these tests
 DANGEROUS = "{{ 7 * 7 }} $(touch owned) ; `id`"
 
@@ -87,14 +88,20 @@ def removed_at(emulator, event_id):
 
 
 def result(run, host):
-    return run.one(host=host, task="Sum up").result["ansible_facts"]["respond_result"]
+    return ended(run, host).result["ansible_facts"]["respond_result"]
+
+
+def ended(run, host):
+    """The last turn of a host."""
+    [last] = [turn for turn in run.all(host=host, action=TURN) if turn.result.get("next") == "done"]
+    return last
 
 
 def cancel_once_waited_for(emulator, event_id, run, *names):
     """Withdraw an event as soon as these hosts have done what they do before they wait for its end."""
 
     def wait():
-        done = [task.host for task in run.tasks if task.task.endswith("Note which events to wait for")]
+        done = [task.host for task in run.tasks if task.task.rpartition(" : ")[2].startswith("Note that the phase")]
         return set(names) <= set(done) or not run.running
 
     until(wait, what="the wait")
