@@ -50,8 +50,7 @@ class ActionModule(ActionBase):
             following = self._responding().until_something_is_to_be_done()
         except HostLost as error:
             raise error.__cause__ or AnsibleConnectionFailure(str(error)) from None
-        facts = {**self._extras.pop("ansible_facts", {}), **following.get("ansible_facts", {})}
-        return {**result, **self._extras, "changed": False, **following, **({"ansible_facts": facts} if facts else {})}
+        return {**result, **self._extras, "changed": False, **following}
 
     def _responding(self) -> Responding:
         host = self._variables["inventory_hostname"]

@@ -236,6 +236,7 @@ class Turn:
             hook_timeout=LONGEST_PHASE,
             approve=engine.ANY if options["acknowledge"] else engine.NEVER,
             parallel=False,
+            started_after_prepare=False,
             defer=options["maintenance_margin"] if maintained and not self._check_mode else None,
         )
 
@@ -319,7 +320,7 @@ class Turn:
             "request_ids": [entry.runs[phase].request_id for entry in entries] if phase else [],
             "ready": [action.event_id for action in actions if isinstance(action, engine.Approve)],
             "prepared": [
-                entry.event.event_id for entry in known if engine.is_ready(entry, config, recovered=state.recovered)
+                entry.event.event_id for entry in known if _is_prepared(entry, config, recovered=state.recovered)
             ],
             "unprepared": [entry.event.event_id for entry in known if _failed(entry, "prepare")],
             "recover_failed": [entry.event.event_id for entry in known if _failed(entry, "recover")],
@@ -375,6 +376,15 @@ def _handed_out(state: State) -> Tuple[str, List[EventState]]:
         if entries:
             return phase, entries
     return "", []
+
+
+def _is_prepared(entry: EventState, config: engine.Config, *, recovered: int) -> bool:
+    """Also of an event that is over: the other hosts may learn it only then."""
+    return _ended_well(entry, "prepare") and not engine.must_prepare(entry, config, recovered=recovered)
+
+
+def _ended_well(entry: EventState, phase: str) -> bool:
+    return phase in entry.runs and entry.runs[phase].outcome == OK
 
 
 def _failed(entry: EventState, phase: str) -> bool:

@@ -140,7 +140,7 @@ RETURN = r"""
 next:
   description:
     - What is to be done next. V(prepare), V(started) and V(recover) are phases; their outcome goes into the next call.
-    - V(wait) asks for another call, and V(done) for none.
+    - V(wait) asks for another call with O(again=true), and V(done) for none.
   returned: success
   type: str
   sample: prepare
@@ -174,13 +174,10 @@ summary:
   description: What happened, in one line.
   returned: when RV(next=done)
   type: str
-failures:
-  description: What could not be done.
-  returned: when RV(next=done)
-  type: list
-  elements: str
-ansible_facts:
-  description: The fact C(respond_result) of the role.
+respond_result:
+  description:
+    - What happened, as the role P(maintops.scheduled_events.respond#role) leaves it in a fact of the same name.
+    - If it has C(failures), the module fails.
   returned: when RV(next=done)
   type: dict
 """

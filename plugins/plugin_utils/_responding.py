@@ -399,8 +399,12 @@ class Responding:
         return {
             "next": "done",
             "summary": summary,
-            "failures": notes["failures"],
-            "ansible_facts": {"respond_result": result},
+            "respond_result": result,
+            **(
+                {"failed": True, "msg": f"{notes['vm_name']}: {'; '.join(notes['failures'])}"}
+                if notes["failures"]
+                else {}
+            ),
         }
 
     def _held(self) -> list[dict[str, str]]:

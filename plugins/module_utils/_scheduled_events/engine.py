@@ -20,7 +20,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 
 from . import rules as decisions
 from .document import Document, ScheduledEvent, describe
-from .runs import FAILED, OK, PHASES, TIMEOUT, run_id_of
+from .runs import FAILED, OK, OUTCOMES, PHASES, TIMEOUT, run_id_of
 from .state import INTERRUPTED, RUNNING, Approval, EventState, Failure, Run, State
 
 # Seconds after the last moment of a run until its silence counts as a failure: killing the hooks, writing the result.
@@ -65,6 +65,7 @@ class Config(NamedTuple):
     :param missing: by phase, the names of configured hooks that cannot be found. Such a phase cannot run.
     :param parallel: whether hooks of several events run at the same time. Otherwise one phase runs at a time, that of
         the event with the earliest NotBefore first, and the events that are over are recovered together.
+    :param started_after_prepare: whether started hooks also run for an event whose preparation has ended.
     :param defer: a preparation begins only this long before NotBefore, since something else has the VM until then.
     """
 
@@ -77,6 +78,7 @@ class Config(NamedTuple):
     approve: str = ALONE
     missing: Mapping[str, Tuple[str, ...]] = {}
     parallel: bool = True
+    started_after_prepare: bool = True
     defer: Optional[float] = None
 
 
@@ -254,6 +256,10 @@ def is_running(entry: EventState, *phases: str) -> bool:
 
 def _has_failed(entry: EventState, phase: str) -> bool:
     return phase in entry.runs and entry.runs[phase].outcome in (FAILED, TIMEOUT)
+
+
+def _has_ended(entry: EventState, phase: str) -> bool:
+    return phase in entry.runs and entry.runs[phase].outcome in OUTCOMES
 
 
 def recovery_runs(state: State) -> bool:
@@ -585,6 +591,8 @@ class _Turn:
         return must_prepare(entry, self._config, recovered=self._recovered)
 
     def _must_start(self, entry: EventState) -> bool:
+        if not self._config.started_after_prepare and _has_ended(entry, "prepare"):
+            return False
         run = entry.runs.get("started")
         if run is None:
             return True

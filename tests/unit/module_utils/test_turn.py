@@ -139,7 +139,11 @@ def test_one_phase_runs_at_a_time_and_the_earliest_not_before_is_first(host):
     shown = host.turn()
     assert [each["event_id"] for each in shown["events"]] == [OTHER_ID]
     shown = host.phase(shown)
-    assert (shown["next"], [each["event_id"] for each in shown["events"]], shown["ready"]) == ("prepare", [ID], [OTHER_ID])
+    assert (shown["next"], [each["event_id"] for each in shown["events"]], shown["ready"]) == (
+        "prepare",
+        [ID],
+        [OTHER_ID],
+    )
 
 
 def test_events_that_are_over_are_recovered_from_together(host):
@@ -318,7 +322,13 @@ def test_a_maintenance_of_the_host_goes_first_while_not_before_is_far(host):
 
 def test_a_stale_mark_of_a_maintenance_does_not_count(host):
     host.directory.mkdir()
-    mark = {"owner": "a", "by": {}, "stage": "held", "lease": 60, "at": {"wall": NOW - 61, "monotonic": 1, "boot_id": "b"}}
+    mark = {
+        "owner": "a",
+        "by": {},
+        "stage": "held",
+        "lease": 60,
+        "at": {"wall": NOW - 61, "monotonic": 1, "boot_id": "b"},
+    }
     (host.directory / "maintenance-under-way").write_text(json.dumps(mark))
     host.service.events = [event()]
     assert host.turn()["next"] == "prepare"

@@ -108,7 +108,7 @@ def host(tmp_path):
 
 def test_an_idle_host_costs_one_run_of_the_module_and_one_line(host):
     end = host.responds(shown("done", sight=[]))
-    assert (end["next"], end["failures"], len(host.asked)) == ("done", [], 1)
+    assert (end["next"], end["respond_result"]["failures"], len(host.asked)) == ("done", [], 1)
     assert host.said == ["web1: no event"]
 
 
@@ -128,7 +128,13 @@ def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
 
 @pytest.mark.parametrize(
     ("phase", "seconds", "expected"),
-    [("prepare", 100.0, 90), ("prepare", 5.0, 0), ("prepare", None, 300), ("prepare", 900.0, 300), ("started", 900.0, 0)],
+    [
+        ("prepare", 100.0, 90),
+        ("prepare", 5.0, 0),
+        ("prepare", None, 300),
+        ("prepare", 900.0, 300),
+        ("started", 900.0, 0),
+    ],
 )
 def test_a_drain_ends_before_not_before(host, phase, seconds, expected):
     events = [{**EVENT, "seconds_until_not_before": seconds}]
@@ -146,7 +152,7 @@ def test_the_host_that_completes_an_event_acknowledges_it(host):
     ready = shown(ready=["A1"], prepared=["A1"])
     end = host.responds(ready, shown(acknowledged=["A1"], prepared=["A1"]), shown("done"))
     assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], ["A1"], []]
-    assert end["ansible_facts"]["respond_result"]["acknowledged"] == ["A1"]
+    assert end["respond_result"]["acknowledged"] == ["A1"]
     assert host.rendezvous.status("A1") == "accepted"
 
 
@@ -154,7 +160,7 @@ def test_an_event_that_another_host_is_not_prepared_for_is_not_acknowledged(host
     host.tell()
     end = host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done", sight=[]))
     assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], []]
-    assert end["ansible_facts"]["respond_result"]["held"] == [{"event_id": "A1", "reason": "vm2 has not prepared"}]
+    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "vm2 has not prepared"}]
 
 
 @pytest.mark.parametrize("answer", [shown(acknowledged=[]), {"failed": True, "msg": "no"}, HostLost("no connection")])
@@ -168,9 +174,7 @@ def test_with_respond_acknowledge_false_nothing_is_claimed_and_the_reason_says_s
     host.tell(A1="prepared")
     end = host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done", sight=[]), acknowledge=False)
     assert len(host.asked) == 2
-    assert end["ansible_facts"]["respond_result"]["held"] == [
-        {"event_id": "A1", "reason": "respond_acknowledge is false"}
-    ]
+    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "respond_acknowledge is false"}]
 
 
 def test_a_host_that_could_take_an_acknowledgement_over_polls_in_short_slices(host):
@@ -202,7 +206,7 @@ def test_in_lockstep_a_host_that_waits_lets_busy_hosts_go_on(host):
 def test_a_wait_that_takes_too_long_fails_and_names_the_event(host):
     host.tell()
     end = host.responds(shown(), wait_timeout=100.0)
-    assert end["failures"] == [
+    assert end["respond_result"]["failures"] == [
         "not over after 100 s: Reboot A1 (to be acknowledged); run the role again to finish, "
         "or wait longer with respond_wait_timeout"
     ]
@@ -212,14 +216,14 @@ def test_the_outcome_of_a_phase_is_part_of_the_result(host):
     host.responds(shown("recover"))
     outcome = {"phase": "recover", "request_ids": ["1"], "events": [EVENT], "ok": True}
     end = host.responds(shown("done"), fresh=False, outcome=outcome)
-    assert end["ansible_facts"]["respond_result"]["recovered"] == ["A1"]
+    assert end["respond_result"]["recovered"] == ["A1"]
 
 
 def test_a_failed_phase_is_reported_with_its_reason(host):
     host.responds(shown("prepare"))
     outcome = {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": False, "reason": "no space left."}
     end = host.responds(shown("done"), fresh=False, outcome=outcome)
-    assert end["failures"] == ["prepare failed for Reboot A1: no space left"]
+    assert end["respond_result"]["failures"] == ["prepare failed for Reboot A1: no space left"]
 
 
 def test_a_host_that_is_lost_is_tried_again_with_the_same_outcome(host):
@@ -247,7 +251,7 @@ def test_a_host_that_was_never_reached_is_not_tried_again(host):
 def test_a_vm_that_its_event_deletes_is_not_waited_for(host, kind, sign):
     gone = shown("wait", waiting=[waiting(event_type=kind, **sign)])
     end = host.responds(gone, HostLost("gone"))
-    assert (end["next"], end["failures"]) == ("done", [])
+    assert (end["next"], end["respond_result"]["failures"]) == ("done", [])
     assert "has taken the VM" in end["summary"]
     assert len(host.asked) < 20
 
@@ -272,7 +276,7 @@ def test_a_run_that_is_dead_loses_its_host(host):
 
 def test_a_run_that_may_be_alive_keeps_its_host_and_is_named(host):
     end = host.responds(locked({"place": "elsewhere", "pid": 7, "node": "tower"}), wait_timeout=60.0)
-    assert end["failures"] == [
+    assert end["respond_result"]["failures"] == [
         "another run (process 7 on tower) still has this host; run the role again when that run has ended"
     ]
     assert [text for text in host.warned if "process 7 on tower" in text]
@@ -281,7 +285,7 @@ def test_a_run_that_may_be_alive_keeps_its_host_and_is_named(host):
 def test_one_vm_under_two_names_is_a_failure_that_names_both(host):
     assert host.rendezvous.twin("web2", "vm1") is None
     end = host.responds(shown("prepare"))
-    assert end["failures"] == [
+    assert end["respond_result"]["failures"] == [
         "web2 and web1 are the same VM, vm1, and web2 deals with its events; leave one of them out of the play"
     ]
 

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 """A connection to this machine that breaks as one to a container does that is restarted: once, just before the module
-named by BREAKS_BEFORE would run. It leaves the file BREAKS_MARKER."""
+named by BREAKS_BEFORE would run for the time number BREAKS_AT (1). The file BREAKS_MARKER counts these times."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ class Connection(LocalConnection):
 
     def exec_command(self, cmd, in_data=None, sudoable=True):
         marker = pathlib.Path(os.environ["BREAKS_MARKER"])
-        if f"AnsiballZ_{os.environ['BREAKS_BEFORE']}" in str(cmd) and "chmod" in str(cmd) and not marker.exists():
-            marker.touch()
-            return 255, b"", b"Error: can only create exec sessions on running containers"
+        if f"AnsiballZ_{os.environ['BREAKS_BEFORE']}" in str(cmd) and "chmod" in str(cmd):
+            with marker.open("a") as times:
+                times.write(".")
+            if marker.stat().st_size == int(os.environ.get("BREAKS_AT", "1")):
+                return 255, b"", b"Error: can only create exec sessions on running containers"
         return super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
