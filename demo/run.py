@@ -23,8 +23,8 @@ from typing import Any
 
 HERE = pathlib.Path(__file__).resolve().parent
 EMULATOR = HERE.parent / "roles" / "emulator" / "files" / "scheduled-events-emulator"
-SPEED = 40
-STARTED_FOR = 150  # emulated seconds; the real thing takes 5 to 10 minutes
+SPEED = 20
+STARTED_FOR = 80  # emulated seconds; the real thing takes 5 to 10 minutes
 FLEET = {"web1": "127.0.30.1", "web2": "127.0.30.2", "web3": "127.0.30.3", "web4": "127.0.30.4"}
 EVENTS = {"platform_redeploy": ["web1", "web2"], "host_agent_maintenance": ["web3"]}
 LIMIT = 240.0  # seconds for the whole playbook
