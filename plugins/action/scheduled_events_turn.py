@@ -44,6 +44,7 @@ class ActionModule(ActionBase):
         self._controller_pid = os.getppid()
         self._extras: dict[str, t.Any] = {}
         _validation, options = self.validate_argument_spec(argument_spec={**COMMON_OPTIONS, **OPTIONS})
+        options["vm_name"] = options["vm_name"] or None
         options.update({name: self._tasks_file(options[name]) for name in (f"{phase}_tasks" for phase in PHASES)})
         self._options = options
         try:
