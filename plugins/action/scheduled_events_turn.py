@@ -74,7 +74,7 @@ class ActionModule(ActionBase):
             rendezvous=Rendezvous(directory, play_hosts=hosts, speak_for_others=self._options["speak_for_others"]),
             execute=self._execute_turn,
             say=display.display,
-            warn=display.warning,
+            warn=_warn,
             shares_fork=int(self._variables.get("ansible_forks") or 1) < len(hosts),
             lockstep=str(play.strategy).rpartition(".")[2] not in FREE_STRATEGIES,
             check_mode=bool(self._task.check_mode),
@@ -117,6 +117,11 @@ class ActionModule(ActionBase):
                 self._extras[name] = [*self._extras.get(name, []), *answer[name]]
         if "ansible_facts" in answer:  # the interpreter that was discovered
             self._extras["ansible_facts"] = answer["ansible_facts"]
+
+
+def _warn(text: str) -> None:
+    """Show a warning now. Ansible would keep its own kind until the task ends, which may wait for an hour."""
+    display.display(f"[WARNING]: {text}", color=constants.COLOR_WARN, stderr=True)
 
 
 def _looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
