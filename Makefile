@@ -30,8 +30,10 @@ test: $(VENV) ## run every check and every test
 	@mkdir -p .nox && rm -f $(STAGES)
 	@$(NOX) --report $(STAGES) || { .venv/bin/python scripts/failed_stages.py $(STAGES); exit 1; }
 
-lint unit library emulator integration sanity galaxy changelog: $(VENV)
+lint unit emulator integration sanity galaxy changelog: $(VENV)
 	@$(NOX) --session $@
+library: $(VENV)
+	@$(NOX) --session library library_requests
 lint: ## only the linters and the types
 unit: ## only the unit tests, on the newest Python
 library: ## only the unit tests of what runs on a VM, on every Python found
@@ -40,8 +42,8 @@ integration: ## only the playbooks against the emulator, from the installed tarb
 sanity: ## only ansible-test sanity
 galaxy: ## only the checks of Galaxy on the tarball
 
-property-long: $(VENV) ## the properties of the polling unit's engine, at length: an hour
-	@ENGINE_PROPERTY_EXAMPLES=40000 $(NOX) --session unit -- -k test_engine_properties --timeout=0
+property-long: $(VENV) ## the properties of the polling unit's engine, at length: a million steps
+	@ENGINE_PROPERTY_EXAMPLES=20000 $(NOX) --session unit -- -k test_engine_properties --timeout=0
 
 fuzz: $(VENV) ## a million mutated documents through all that reads them; SEED=x repeats a run
 	@$(RUN) python tests/fuzz/fuzz.py $(if $(SEED),--seed $(SEED)) $(if $(LIFE),--life $(LIFE))

@@ -16,14 +16,14 @@ import nox
 
 ROOT = pathlib.Path(__file__).parent
 REPORTS = ROOT / ".nox" / "reports"
-TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/module_utils", "tests/unit/poller"]
+TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/load_balancer", "tests/unit/module_utils", "tests/unit/poller"]
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
 nox.options.download_python = "never"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False  # what is missing is skipped, and nox says so
-STAGES = ["lint", "unit", "library", "emulator", "integration", "molecule", "sanity", "galaxy"]
+STAGES = ["lint", "unit", "library", "library_requests", "emulator", "integration", "molecule", "sanity", "galaxy"]
 nox.options.sessions = ["plan", *STAGES, "report"]
 
 
@@ -110,10 +110,29 @@ def unit(session: nox.Session) -> None:
 
 @nox.session(python=list(PYTHONS))
 def library(session: nox.Session) -> None:
-    """The unit tests of what runs on a VM, on every Python that a VM may have."""
+    """The unit tests of what runs on a VM, on every Python that a VM may have, with the newest requests."""
+    test_target_side(session, "library")
+
+
+@nox.session
+@nox.parametrize(
+    "python,group",
+    [
+        nox.param("3.6", "library-rhel-8", id="rhel-8"),
+        nox.param("3.9", "library-debian-12", id="debian-12-3.9"),
+        nox.param("3.11", "library-debian-12", id="debian-12"),
+    ],
+)
+def library_requests(session: nox.Session, group: str) -> None:
+    """The same with the requests and urllib3 of distributions, from the oldest that is supported on."""
+    test_target_side(session, group)
+
+
+def test_target_side(session: nox.Session, group: str) -> None:
+    """Run the unit tests of what runs on a VM with the libraries of a dependency group."""
     if session.python == "3.6":
         session.install("pip>=21,<22")  # the one that comes with 3.6 takes releases that need a newer Python
-    install(session, "library")
+    install(session, group)
     run_pytest(session, *(path for path in TARGET_SIDE_TESTS if (ROOT / path).exists()))
 
 
@@ -127,7 +146,7 @@ def emulator(session: nox.Session) -> None:
 @nox.session
 def integration(session: nox.Session) -> None:
     """Playbooks against the emulator, with the collection as a user installs it."""
-    session.run("scripts/install-commands", "haproxy", "socat", external=True)
+    session.run("scripts/install-commands", "haproxy", external=True)
     install(session, "integration")
     run_pytest(
         session,

@@ -13,11 +13,14 @@ options:
     description:
       - Only events with one of these ids. Case does not matter, here as in the other filters.
       - An empty list is no condition, here as in the other filters.
+      - A value that no event has (an id that is not a GUID, or a type, status or source that Azure is not known to use)
+        gives a warning, here as in the other filters.
     type: list
     elements: str
   event_types:
     description:
-      - Only events of these types, for example V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate).
+      - Only events of these types, for example V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate),
+        V(SpotRebalanceRecommendation).
     type: list
     elements: str
   event_statuses:

@@ -26,11 +26,12 @@ options:
   vm_name:
     description:
       - Name of this VM in Azure, as events name it. It need not be the host name, which is never compared.
-      - Without it the service is asked.
+      - Without it the service is asked. A name other than the one that the service gives is used, with a warning.
     type: str
   request_timeout:
     description:
-      - Seconds to wait for one answer. The first request of a VM enables the service, which can take two minutes.
+      - Seconds for one answer, from connecting to its last byte. The first request of a VM enables the service, which
+        can take two minutes.
       - Connecting fails after 5 seconds at the latest.
     type: float
     default: 125
@@ -38,11 +39,14 @@ options:
     description:
       - Seconds for which a request that got no answer, status 410, 429 or 5xx, or an empty body is repeated.
       - Nothing else is repeated.
+      - If there never was a connection (refused, no route), the module gives up within 10 seconds, since the host is
+        most likely not an Azure VM.
     type: float
     default: 70
 requirements:
   - requests (Python library, on the host that runs the module)
 notes:
+  - An answer is at most 1 MiB long, and not compressed. Anything else is an error.
   - Run it on the VM itself. The service answers only there.
   - The first request enables Scheduled Events for the VM, after which events appear within five minutes. Azure
     disables it again after a day without any request.

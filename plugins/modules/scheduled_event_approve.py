@@ -12,7 +12,8 @@ description:
   - Tells Azure that the VMs that an event names are prepared, so that Azure need not wait until NotBefore.
   - An acknowledgement counts for B(every) VM that the event names, whoever sends it. Acknowledge only when all of
     them are prepared.
-  - The module reads the events right before, and sends one request for all that are still V(Scheduled).
+  - The module reads the events right before, and sends one request for all that are still V(Scheduled). Before it
+    repeats a request that failed for a moment, it reads them again.
   - The events are those of O(event_id) and no others, also such as do not name this VM, since any VM in scope may
     acknowledge for a neighbour that cannot. O(leader_only=true) restricts it to events that this VM leads.
 extends_documentation_fragment:
@@ -21,7 +22,7 @@ extends_documentation_fragment:
 options:
   event_id:
     description:
-      - Ids of the events to acknowledge, in any case.
+      - Ids of the events to acknowledge, in any case. One that is not a GUID gives a warning, since no event has it.
     type: list
     elements: str
     required: true
@@ -104,13 +105,15 @@ skipped_ids:
   elements: str
   sample: []
 left:
-  description: Ids of the events that the service did not take the acknowledgement of.
+  description: Ids of the events that were not acknowledged.
   returned: on a refused request
   type: list
   elements: str
   sample: [C7061BAC-AFDC-4513-B24B-AA5F13A16123]
 status:
-  description: HTTP status of the refusal, V(null) if there was no answer.
+  description:
+    - HTTP status of the answer, V(null) if there was none.
+    - V(200) if the answer was not one of the metadata service, such as a page of HTML.
   returned: on a refused request
   type: int
   sample: 500

@@ -65,12 +65,15 @@ events:
   description:
     - The events that the filters select, in the order of the document.
     - A field that the event lacks is V(null), and so is one whose value cannot be read; the latter gives a warning.
+    - Texts come without control characters, which are replaced, and cut where they are much longer than any of Azure.
   returned: success
   type: list
   elements: dict
   contains:
     event_id:
-      description: Identity of the event in Azure, the same through all its states.
+      description:
+        - Identity of the event in Azure, the same through all its states.
+        - V(null) also for one that cannot be sent back as it is. Such an event cannot be acknowledged.
       returned: success
       type: str
       sample: C7061BAC-AFDC-4513-B24B-AA5F13A16123
@@ -137,14 +140,16 @@ events:
       type: bool
       sample: true
     additional:
-      description: Fields that Azure added since, under Azure's names.
+      description:
+        - Fields that Azure added since, under Azure's names.
+        - A text says so where one of them is longer than 16 KiB, or nested deeper than 32 levels.
       returned: success
       type: dict
       sample: {}
 incarnation:
   description:
     - Incarnation of the document. It changes whenever the events change, and can go back.
-    - A number; a string only if the service sent one that is no number.
+    - A number; a string only if the service sent one that is not a number.
   returned: success
   type: raw
   sample: 7

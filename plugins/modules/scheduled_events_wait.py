@@ -13,7 +13,7 @@ description:
     filters select, or until there is none.
   - An error of the service, a timeout or an empty answer is never taken for "no events". Such polls are tolerated
     until O(timeout). Only a request that the service refuses from the start (a wrong O(api_version), for example)
-    fails at once.
+    fails at once, and a host where nothing ever answers within 10 seconds.
   - Use it as a gate before work that must not meet an event, and after an acknowledgement to learn when the event is
     over. Recover when the event is gone, not when its duration has passed.
 extends_documentation_fragment:
@@ -30,7 +30,7 @@ options:
     default: absent
   timeout:
     description:
-      - Seconds after which the module gives up and fails.
+      - Seconds after which the module gives up and fails. The message names the request that failed last, if any.
     type: float
     default: 900
   sleep:
@@ -105,7 +105,7 @@ elapsed:
 incarnation:
   description:
     - Incarnation of the last document that could be read.
-    - A number; a string only if the service sent one that is no number. V(null) if no document could be read.
+    - A number; a string only if the service sent one that is not a number. V(null) if no document could be read.
   returned: success and on a timeout
   type: raw
   sample: 8

@@ -37,7 +37,7 @@ sys.path[:0] = [str(ROOT / place) for place in ("plugins/module_utils", "roles/p
 import documents  # noqa: E402 - found only through the path set above, as are the next
 from _scheduled_events import engine, rules, state  # noqa: E402
 from _scheduled_events.document import DocumentError, parse  # noqa: E402
-from scheduled_events_poller import metrics, runner, spool  # noqa: E402
+from scheduled_events_poller import metrics, runner, spool, status, wording  # noqa: E402
 
 DOCUMENTS_PER_LIFE = 20
 LIVES_PER_PART = 250
@@ -82,7 +82,8 @@ class Life:
         self._bytes_read = 0
         self._config = engine.Config(
             vm_name=self.vm_name,
-            hooks={phase: ("10-hook",) for phase in PHASES if rng.random() < 0.8},
+            hooks=frozenset(phase for phase in PHASES if rng.random() < 0.8),
+            missing={phase: ("10-hook",) for phase in PHASES if rng.random() < 0.03},
             rules=rng.choice(((), rules.DEFAULT_RULES, (rules.Rule(action=rng.choice(rules.ACTIONS)),))),
             on_failure=rng.choice(engine.ON_FAILURE),
             approve=rng.choice(engine.APPROVE_POLICIES),
@@ -136,10 +137,13 @@ class Life:
         now = engine.Moment(self._wall, self._monotonic, f"boot {self._boot}")
         self._state, actions = engine.step(self._state, document, self._results, now, self._config)
         self._results = []
+        self._show()
         self._persist()
         for action in actions:
             self._carry_out(action)
+        self._show()
         self._let_hooks_end()
+        self._let_the_operator_wish()
 
     def _pass_time(self):
         rng = self.rng
@@ -178,28 +182,50 @@ class Life:
             with contextlib.suppress(state.StateError):
                 state.parse(damaged)
 
+    def _show(self):
+        """What the status file and the local fact show."""
+        polls = status.Polls(vm_name=self.vm_name, last_success=self._wall)
+        shown = status.describe(
+            self._state, self._config, polls, endpoint="http://127.0.0.1", dry_run=False, acknowledging_for=0.0
+        )
+        json.dumps(shown).encode()
+        status.judge(shown, self._wall)
+
     def _carry_out(self, action):
-        rng = self.rng
         if isinstance(action, engine.Report):
-            check_text(action.message, "a report")
+            entry = self._state.events.get(action.key)
+            check_text(wording.of_report(action, entry.event if entry else None)[1], "a report")
+            self._metrics.acknowledged(action.seconds)
         elif isinstance(action, engine.RunHooks):
             self.counts["hooks"] += 1
-            self._running.append(action.request_id)
             self._ask_root(action)
         else:
             self.counts["approvals"] += 1
-            accepted = rng.random() < 0.5
-            self._results.append(engine.ApprovalResult(action.key, accepted, "" if accepted else "HTTP 500"))
+            accepted, refused = self.rng.random() < 0.5, self.rng.random() < 0.5
+            error = "" if accepted else "the service answered 500 Internal Server Error"
+            self._results.append(engine.ApprovalResult(action.key, accepted, error, refused))
+
+    def _show(self):
+        polls = status.Polls(self.vm_name, self._wall, 0, "")
+        shown = status.describe(
+            self._state, self._config, polls, endpoint="http://127.0.0.1", dry_run=False, acknowledging_for=0.0
+        )
+        read = json.loads(json.dumps(shown).encode("utf-8"))
+        check_text(status.judge(read, read["time"])[1], "the status")
+        for event in read["events"]:
+            check_text(event["doing"], "the status of an event")
 
     def _ask_root(self, action):
         fields = {name: getattr(action, name) for name in spool.Job._fields if hasattr(action, name)}
-        job = spool.Job(**{"vm_name": self.vm_name, "ends_at": self._monotonic + action.timeout, **fields})
+        job = spool.Job(**{"vm_name": self.vm_name, **fields})
         try:
             text = spool.format_request(job)
         except spool.RequestError as error:
             check_text(str(error), "the error of a request")
             self.counts["requests too long"] += 1
+            self._results.append(engine.NotAsked(job.request_id, str(error)))
             return
+        self._running.append(job.request_id)
         check_environment(spool.parse_request(text, job.request_id))
         for _time in range(2):  # and as somebody would write it who has taken the poller over
             hostile = documents.damage(self.rng, text)
@@ -224,6 +250,12 @@ class Life:
                 self._results.append(engine.HookResult(result.request_id, result.outcome, result.reason))
                 self._metrics.hooks_ended(request_id.split(".")[1], result.outcome, result.seconds)
 
+    def _let_the_operator_wish(self):
+        if self._state.events and self.rng.random() < 0.05:
+            wish = self.rng.choice((engine.Retry, engine.Clear))(self.rng.choice(list(self._state.events)))
+            check_text(engine.objection(self._state, wish), "an objection")
+            self._results.append(wish)
+
 
 def check_text(text, what):
     found = UNSHOWABLE.search(text)
@@ -232,7 +264,7 @@ def check_text(text, what):
 
 def check_environment(job):
     """A hook can be started with what the job says."""
-    for name, value in runner.environment(job).items():
+    for name, value in runner.environment(job, job.deadline).items():
         expect(b"\0" not in value, f"{name} holds a NUL")
         expect(len(name) + 1 + len(value) <= LONGEST_VARIABLE, f"{name} has {len(value)} bytes")
     json.dumps(job.event).encode("utf-8")

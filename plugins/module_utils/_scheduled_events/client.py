@@ -9,11 +9,13 @@ import json
 import time
 from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
 
+from . import transport
 from .document import Document, DocumentError, parse
 from .endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, check_api_version, check_endpoint
 from .text import excerpt, parse_number, shown
-from .transport import REQUESTS_IMPORT_ERROR as REQUESTS_IMPORT_ERROR  # for those who make a client
 from .transport import Answer, BadUrl, BrokenOff, Malformed, NotConnected, Transport
+
+REQUESTS_IMPORT_ERROR = transport.REQUESTS_IMPORT_ERROR  # look at it before making a client
 
 CHECK_ENDPOINT = "check that the endpoint is the metadata service of this VM"
 
@@ -188,7 +190,8 @@ class ImdsClient:
             try:
                 return attempt()
             except ImdsError as error:
-                missing = self.is_missing(error)
+                # A caller that asks only once repeats its work itself, and outages are nothing new to it.
+                missing = self._retry_for > 0 and self.is_missing(error)
                 patience = min(FIRST_CONTACT, self._retry_for) if missing else self._retry_for
                 remaining = started + patience - self._clock()
                 if missing and remaining <= 0:

@@ -89,7 +89,7 @@ def _gone(state: State, key: str, config: engine.Config) -> Condition:
         return Condition(RECOVERY_MISSING, detail=", ".join(config.missing["recover"]))
     if entry.ran and "recover" not in config.hooks:
         return Condition(RECOVERY_UNCONFIGURED)
-    if any(other != key and each.present for other, each in state.events.items()):
+    if state.unnamed or any(other != key and each.present for other, each in state.events.items()):
         return Condition(RECOVERY_WAITS)
     return Condition(RECOVERY_NEXT)
 
@@ -97,9 +97,12 @@ def _gone(state: State, key: str, config: engine.Config) -> Condition:
 def _before_impact(state: State, entry: EventState, config: engine.Config) -> Condition:
     if entry.approval.accepted:
         return Condition(ACKNOWLEDGED)
+    decision = decisions.decide(entry.event, config.rules)
+    if decision == decisions.IGNORE:  # by a rule that is newer than its hooks
+        return Condition(HELD_BY_RULE)
     if not engine.is_ready(entry, config, recovered=state.recovered):
         return _not_ready(state, entry, config)
-    if decisions.decide(entry.event, config.rules) == decisions.HOLD:
+    if decision == decisions.HOLD:
         return Condition(HELD_BY_RULE)
     if not engine.policy_allows(entry.event, config):
         return Condition(HELD_BY_POLICY, detail=config.approve)

@@ -155,10 +155,10 @@ def parse(text: Union[bytes, str], *, api_version: str) -> Document:
     except (ValueError, RecursionError) as error:
         raise DocumentError(f"it is not JSON: {error}: {excerpt(text)}") from error
     if not isinstance(decoded, dict):
-        raise DocumentError(f"a JSON object was expected: {excerpt(text)}")
+        raise DocumentError(f"it is not a JSON object: {excerpt(text)}")
     events = decoded.get("Events")
     if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
-        raise DocumentError(f"an array Events of objects was expected: {excerpt(text)}")
+        raise DocumentError(f"it has no array Events of objects: {excerpt(text)}")
     return Document(
         incarnation=_incarnation(decoded.get("DocumentIncarnation")),
         events=tuple(_parse_event(event, api_version=api_version) for event in events),
@@ -267,7 +267,8 @@ def format_time(moment: datetime.datetime) -> str:
 def _comparable(name: str, api_version: str) -> str:
     if api_version == UNDERSCORE_VERSION and name.startswith("_"):
         name = name[1:]
-    return name.lower()
+    lowered = name.lower()
+    return name if lowered == name else lowered  # most names are in lower case, and one text is enough then
 
 
 def _event_id(value: Any) -> Optional[str]:
@@ -293,10 +294,15 @@ def _resources(value: Any) -> Optional[Tuple[str, ...]]:
     if not isinstance(value, list):
         return None
     # An element that is not a name stays as its JSON text: it names nobody, yet the event still names somebody else.
-    return tuple(
-        clean(item, MAX_WORD) if isinstance(item, str) else json.dumps(tame_or_say(item, MAX_ODD_RESOURCE))
-        for item in value
-    )
+    return tuple(clean(item, MAX_WORD) if isinstance(item, str) else _odd_resource(item) for item in value)
+
+
+def _odd_resource(item: Any) -> str:
+    if isinstance(item, int) and not isinstance(
+        item, bool
+    ):  # the shortest there is, so that there can be half a million of them
+        return str(item)
+    return json.dumps(tame_or_say(item, MAX_ODD_RESOURCE))
 
 
 def _text(value: Any, limit: int = MAX_WORD) -> Optional[str]:

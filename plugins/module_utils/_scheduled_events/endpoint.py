@@ -18,7 +18,7 @@ class SettingError(ValueError):
 def check_endpoint(endpoint: str) -> str:
     """Return the base URL of the service without a slash at its end.
 
-    :raises SettingError: the text is no http or https URL of a host alone.
+    :raises SettingError: the text is not an http or https URL of a host alone.
     """
     try:
         parts = urlsplit(endpoint)
@@ -28,7 +28,7 @@ def check_endpoint(endpoint: str) -> str:
     if not usable or parts.query or parts.fragment or parts.username is not None or re.search(r"\s", endpoint):
         shown = re.sub(r"//.*@", "//…@", endpoint)  # a password does not belong into a log
         raise SettingError(
-            f'endpoint "{shown}" is no URL of a metadata service: expected http://HOST or http://HOST:PORT'
+            f'endpoint "{shown}" is not the URL of a metadata service: expected http://HOST or http://HOST:PORT'
         )
     return endpoint.rstrip("/")
 
@@ -36,11 +36,11 @@ def check_endpoint(endpoint: str) -> str:
 def check_api_version(api_version: str) -> str:
     """Return the version as it is.
 
-    :raises SettingError: the text is no date; the service refuses "latest" too (contract: table of api-versions).
+    :raises SettingError: the text is not a date; the service refuses "latest" too (contract: table of api-versions).
     """
     if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z", api_version):
         raise SettingError(
-            f'api_version "{api_version}" is no version of Scheduled Events: '
+            f'api_version "{api_version}" is not a version of Scheduled Events: '
             f'expected a date such as {DEFAULT_API_VERSION}, and the service does not know "latest"'
         )
     return api_version

@@ -192,6 +192,8 @@ def step(
     if document is not None:
         turn.read(document)
     for key in turn.order():
+        turn.look_after_runs(key, fresh=document is not None)
+    for key in turn.order():  # no earlier: a recovery that ends above decides what counts as prepared
         turn.advance(key, fresh=document is not None)
     return turn.state(), turn.actions + turn.approvals()
 
@@ -200,7 +202,10 @@ def resume(state: State) -> State:
     """The state as the next process has to take it up: nothing is known of the actions of the one before."""
     events = {}
     for key, entry in state.events.items():
-        runs = {phase: run._replace(issued=False, asked=0, ask_at=0.0) for phase, run in entry.runs.items()}
+        runs = {
+            phase: run._replace(reached=run.reached or run.issued, issued=False, asked=0, ask_at=0.0)
+            for phase, run in entry.runs.items()
+        }
         events[key] = entry._replace(runs=runs, approval=entry.approval._replace(next_try=0.0))
     return state._replace(events=events)
 
@@ -237,21 +242,24 @@ def objection(state: State, command: Union[Retry, Clear]) -> str:
     entry = state.events.get(command.key)
     if entry is None:
         return "the polling unit does not know this event"
-    recover = entry.runs.get("recover")
     if isinstance(command, Retry):
         if _has_failed(entry, "prepare") or _has_failed(entry, "recover"):
             return ""
         return "neither its preparation nor its recovery failed"
     if entry.present:
         return "it is still announced"
-    if recover is not None and recover.outcome == RUNNING:
-        return "its recovery is running"
-    return ""
+    running = [phase for phase in ("prepare", "started", "recover") if is_running(entry, phase)]
+    return f"its {running[0]} hooks are running" if running else ""
 
 
 def is_running(entry: EventState, *phases: str) -> bool:
     """Whether hooks of one of the phases are running, or may be."""
     return any(entry.runs[phase].outcome == RUNNING for phase in phases if phase in entry.runs)
+
+
+def _never_asked(run: Optional[Run]) -> bool:
+    """Whether no request for the run can have reached the root side, so that its hooks surely do not run."""
+    return run is not None and run.outcome == RUNNING and not run.issued and not run.reached
 
 
 def _has_failed(entry: EventState, phase: str) -> bool:
@@ -372,10 +380,10 @@ class _Turn:
         for key, entry in self.events.items():
             for phase, run in entry.runs.items():
                 if run.request_id == result.request_id and run.outcome == RUNNING:
-                    if isinstance(result, NotAsked):
-                        self._ask_later(key, phase, result.reason)
-                    else:
+                    if not isinstance(result, NotAsked):
                         self._end(key, phase, result.outcome, result.reason)
+                    elif run.issued:
+                        self._ask_later(key, phase, result.reason)
                     return
 
     def _ask_later(self, key: str, phase: str, reason: str) -> None:
@@ -423,6 +431,7 @@ class _Turn:
         if objection(self.state(), command):
             return
         del self.events[command.key]
+        self._recovered = self._serial  # what the operator did may have undone any preparation
         self._report(Report(command.key, CLEARED))
 
     def _end(self, key: str, phase: str, outcome: str, reason: str) -> None:
@@ -453,21 +462,24 @@ class _Turn:
             if event.key:
                 self._named.setdefault(event.key, event)
         for key, entry in list(self.events.items()):
-            if self._gone_with_the_boot(entry, "recover"):
-                self._lose_recovery(key)
             if key not in self._named and entry.present:
                 self._set(key, present=False)
+        self._reconsider_recoveries()
         for key, event in self._named.items():
             self._see(key, event)
 
+    def _reconsider_recoveries(self) -> None:
+        for key, entry in list(self.events.items()):
+            if _never_asked(entry.runs.get("recover")):
+                if not self._may_recover(key):
+                    self._drop_run(key, "recover")
+            elif self._gone_with_the_boot(entry, "recover"):
+                self._lose_recovery(key)
+
     def _lose_recovery(self, key: str) -> None:
-        """A recovery went down with the VM: it may have undone a part of any preparation, and is due again."""
+        """A recovery that may have begun has no outcome: it may have undone a part of any preparation, and is due."""
         self._recovered = self._serial
-        entry = self.events[key]
-        if key in self._named:
-            self.events[key] = self._new_life(entry)
-        else:
-            self._set(key, runs={phase: run for phase, run in entry.runs.items() if phase != "recover"})
+        self.events[key] = self._new_life(self.events[key])
 
     def _new_life(self, entry: EventState) -> EventState:
         """The entry of an event that is announced again after its recovery has ended, or may have begun."""
@@ -503,6 +515,8 @@ class _Turn:
             self._report_problems(key, event)
         elif entry.event.unreadable != event.unreadable:
             self._report_problems(key, event)
+        if not entry.present:  # announced again, so what was accepted before may no longer count
+            entry = entry._replace(approval=entry.approval._replace(accepted=False))
         impact = entry.impact or event.event_status == "Started"
         self.events[key] = entry._replace(event=event, present=True, impact=impact)
 
@@ -512,10 +526,12 @@ class _Turn:
 
     # What follows
 
-    def advance(self, key: str, *, fresh: bool) -> None:
+    def look_after_runs(self, key: str, *, fresh: bool) -> None:
         for phase in PHASES:
             if phase in self.events[key].runs:
                 self._look_after(key, phase, fresh=fresh)
+
+    def advance(self, key: str, *, fresh: bool) -> None:
         if self.events[key].present:
             self._advance_present(key)
         elif fresh:
@@ -529,30 +545,52 @@ class _Turn:
         if run.outcome != RUNNING:
             return
         if self._gone_with_the_boot(entry, phase):
-            if not fresh:
-                return  # only a document shows whether the hooks are still of use
-            if self._still_of_use(entry, phase) and self._can_begin(key, phase):
-                self._begin(key, phase)
-            elif phase != "failed" or phase not in self._config.hooks:
-                self._end(key, phase, INTERRUPTED, "the VM went down before they had ended")
-        elif not run.issued:
-            self._ask_again(key, phase)
+            if fresh:  # only a document shows whether the hooks are still of use
+                self._look_after_lost(key, phase)
+        elif _never_asked(run):
+            self._ask_for_the_first_time(key, phase, fresh=fresh)
         elif self._now.monotonic >= run.ends_at + SILENCE:
-            self._end(key, phase, TIMEOUT, "their unit gave no result, not even after the last moment that they had")
+            self._give_up(key, phase)
+        elif not run.issued:
+            # An earlier request may have been carried out, so the times stay; one that comes too late is of no use.
+            if run.ask_at <= self._now.monotonic < run.ends_at:
+                self._issue(key, phase, run._replace(issued=True))
         elif phase == "prepare":
             self._revise(key, run)
 
-    def _ask_again(self, key: str, phase: str) -> None:
+    def _look_after_lost(self, key: str, phase: str) -> None:
+        """Decide about hooks that went down with the VM."""
+        if self._still_of_use(self.events[key], phase) and self._can_begin(key, phase):
+            self._begin(key, phase)
+        elif phase != "failed" or phase not in self._config.hooks:
+            self._end(key, phase, INTERRUPTED, "the VM went down before they had ended")
+
+    def _ask_for_the_first_time(self, key: str, phase: str, *, fresh: bool) -> None:
+        """Ask for hooks that no earlier request reached, if they are still of use. Their time begins now."""
         entry = self.events[key]
         run = entry.runs[phase]
-        if self._now.monotonic < run.ask_at:
-            return
-        if run.asked:  # the request was never written, so its time begins now
-            if phase != "recover" and not self._still_of_use(entry, phase):
-                self._end(key, phase, INTERRUPTED, run.reason)
-                return
-            run = run._replace(**self._times(entry.event, phase))
-        self._issue(key, phase, run._replace(issued=True))
+        if not self._can_begin(key, phase) or not self._still_of_use(entry, phase):
+            self._withdraw(key, phase)
+        elif self._now.monotonic >= run.ask_at and (fresh or phase != "recover"):
+            event_type = entry.event.event_type or ""
+            run = run._replace(issued=True, event_type=event_type, **self._times(entry.event, phase))
+            self._issue(key, phase, run)
+
+    def _withdraw(self, key: str, phase: str) -> None:
+        if phase in ("prepare", "started"):
+            self._end(key, phase, INTERRUPTED, self.events[key].runs[phase].reason)
+        else:
+            self._drop_run(key, phase)
+
+    def _give_up(self, key: str, phase: str) -> None:
+        """End a run that has been silent for too long, whatever became of it."""
+        if self.events[key].runs[phase].issued:
+            self._end(key, phase, TIMEOUT, "their unit gave no result, not even after the last moment that they had")
+        elif phase == "recover":
+            self._lose_recovery(key)
+        else:
+            # An earlier process ended before it asked, or the request and its result were lost: the hooks run again.
+            self._withdraw(key, phase)
 
     def _revise(self, key: str, run: Run) -> None:
         """Bring a NotBefore that was moved to hooks that run."""
@@ -562,13 +600,13 @@ class _Turn:
         not_later_than = self._not_later_than(event)
         latest = self._now.wall + max(0.0, run.ends_at - self._now.monotonic)
         deadline = latest if not_later_than is None else min(latest, not_later_than)
-        run = run._replace(not_before=_epoch(event), not_later_than=not_later_than, deadline=deadline)
+        run = run._replace(not_before=_epoch(event), not_later_than=not_later_than, deadline=deadline, reached=True)
         self._issue(key, "prepare", run)
 
     def _still_of_use(self, entry: EventState, phase: str) -> bool:
         if phase == "prepare":
             return entry.present and not entry.impact
-        return phase == "failed" or entry.present
+        return phase in ("recover", "failed") or entry.present
 
     def _gone_with_the_boot(self, entry: EventState, phase: str) -> bool:
         run = entry.runs.get(phase)
@@ -602,8 +640,11 @@ class _Turn:
         entry = self.events[key]
         if not entry.ran or "recover" in entry.runs or is_running(entry, "prepare", "started"):
             return
-        if self._can_begin(key, "recover") and not self._held_by_others(key):
+        if self._may_recover(key):
             self._begin(key, "recover")
+
+    def _may_recover(self, key: str) -> bool:
+        return key not in self._named and self._can_begin(key, "recover") and not self._held_by_others(key)
 
     def _handle_failures(self, key: str) -> None:
         entry = self.events[key]
@@ -704,6 +745,7 @@ class _Turn:
         self._set_run(key, phase, run)
         now = datetime.datetime.fromtimestamp(self._now.wall, datetime.timezone.utc)
         event = describe(self.events[key].event, vm_name=self._config.vm_name, now=now)
+        event["event_type"] = run.event_type or None  # a repetition may be the first request that is carried out
         self.actions.append(
             RunHooks(
                 run.request_id,
@@ -727,6 +769,9 @@ class _Turn:
 
     def _set_run(self, key: str, phase: str, run: Run) -> None:
         self._set(key, runs={**self.events[key].runs, phase: run})
+
+    def _drop_run(self, key: str, phase: str) -> None:
+        self._set(key, runs={each: run for each, run in self.events[key].runs.items() if each != phase})
 
     def _report(self, report: Report) -> None:
         self.actions.append(report)

@@ -8,6 +8,7 @@ import json
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from .document import ADVISORY_TYPES, EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent, one_of
+from .text import MAX_SHOWN, shown, tame_or_say
 
 PREPARE, APPROVE, IGNORE, HOLD = "prepare", "approve", "ignore", "hold"
 ACTIONS = (PREPARE, APPROVE, IGNORE, HOLD)
@@ -76,19 +77,19 @@ def parse_rules(value: Any, *, place: str = "rules") -> Tuple[Rule, ...]:
     if value is None:
         return DEFAULT_RULES
     if not isinstance(value, list):
-        raise RuleError(f"{place}: a list of rules was expected, not {_show(value)}")
+        raise RuleError(f"{place}: expected a list of rules, not {_show(value)}")
     return tuple(_parse_rule(rule, f"{place}[{index}]") for index, rule in enumerate(value))
 
 
 def _parse_rule(value: Any, place: str) -> Rule:
     if not isinstance(value, dict):
-        raise RuleError(f"{place}: a dictionary was expected, not {_show(value)}")
+        raise RuleError(f"{place}: expected a dictionary, not {_show(value)}")
     for key in value:
         if key not in _KEYS:
             raise RuleError(f"{place}.{key}: unknown key; allowed are {', '.join(_KEYS)}")
     if value.get("action") not in ACTIONS:
         action = _show(value.get("action"))
-        raise RuleError(f"{place}.action: {action} is no action; allowed are {', '.join(ACTIONS)}")
+        raise RuleError(f"{place}.action: {action} is not an action; allowed are {', '.join(ACTIONS)}")
     checked: Dict[str, Any] = {"action": value["action"]}
     for key in _KEYS[:-1]:
         given = value.get(key)
@@ -96,8 +97,8 @@ def _parse_rule(value: Any, place: str) -> Rule:
             continue
         checked[key] = _words(given, _WORDS[key]) if key in _WORDS else _whole_number(given)
         if checked[key] is None:
-            expected = "a list of " + ", ".join(_WORDS[key]) if key in _WORDS else "a whole number, 0 or more,"
-            raise RuleError(f"{place}.{key}: {expected} was expected, not {_show(given)}")
+            expected = "a list of " + ", ".join(_WORDS[key]) if key in _WORDS else "a whole number, 0 or more"
+            raise RuleError(f"{place}.{key}: expected {expected}, not {_show(given)}")
     return Rule(**checked)
 
 
@@ -112,4 +113,4 @@ def _whole_number(value: Any) -> Optional[int]:
 
 
 def _show(value: Any) -> str:
-    return json.dumps(value, default=str)
+    return shown(json.dumps(tame_or_say(value, MAX_SHOWN)))

@@ -11,12 +11,19 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple, Type, Union
 
 from .document import Incarnation, ScheduledEvent, parse_not_before
 from .files import write_atomically
-from .runs import FAILED, OK, PHASES, TIMEOUT
+from .runs import FAILED, OK, PHASES, TIMEOUT, parse_run_id
+from .text import clean, parse_number, shown, tame_fields
 
 VERSION = 2
 
 RUNNING = "running"
 INTERRUPTED = "interrupted"  # the run did not end, or does not count: it has to run again if it is still of use
+
+# No number of a state is larger: times are seconds, and the name of a run takes 18 digits at most.
+LARGEST = 10**15
+# A state holds what documents held, which are smaller; 0.1.0 kept whatever the service sent.
+_MAX_TEXT, _MAX_FIELDS = 65536, 65536
+
 _OUTCOMES = (RUNNING, INTERRUPTED, OK, FAILED, TIMEOUT)
 
 
@@ -27,8 +34,9 @@ class StateError(ValueError):
 class Run(NamedTuple):
     """The hooks of one phase of one event.
 
-    ``serial``: its number; a higher one began later. ``issued``: this process asked for it. ``asked``: how often that
-    failed; ``ask_at``: when to try again. ``event_type`` and ``not_before``: of the event that it ran for.
+    ``serial``: its number; a higher one began later. ``issued``: this process asked for it. ``reached``: an earlier
+    request for it was written, or may have been. ``asked``: how often asking failed; ``ask_at``: when to try again.
+    ``event_type`` and ``not_before``: of the event that it ran for.
     ``failed_phase`` and ``failure``: for the phase ``failed``, what failed and why.
     Times: ``not_before``, ``not_later_than`` and ``deadline`` are seconds since the epoch, ``ends_at`` and ``ask_at``
     monotonic seconds of the boot ``boot_id``, ``timeout`` a number of seconds.
@@ -40,6 +48,7 @@ class Run(NamedTuple):
     reason: str = ""
     boot_id: str = ""
     issued: bool = True
+    reached: bool = False
     asked: int = 0
     ask_at: float = 0.0
     event_type: str = ""
@@ -91,8 +100,8 @@ class EventState(NamedTuple):
 
 
 class State(NamedTuple):
-    """``serial``: the number of the last run. ``recovered``: what it was when a recovery of this VM ended last; what
-    began before that may be undone. ``unnamed``: how many events of this VM have no EventId."""
+    """``serial``: the number of the last run. ``recovered``: what it was when a recovery of this VM, by hooks or by
+    hand, ended last; what began before that may be undone. ``unnamed``: how many events of this VM have no EventId."""
 
     serial: int
     recovered: int = 0
@@ -124,37 +133,49 @@ def parse(text: str) -> State:
     :raises StateError: it is something else.
     """
     try:
-        decoded = json.loads(text)
+        decoded = json.loads(text, parse_int=parse_number, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise StateError(f"it is not JSON: {error}") from error
+        raise StateError(f"it is not JSON: {shown(str(error))}") from error
     root = _object(decoded, "the state")
     if root.get("version") == 1:
         root = _upgrade(root)
     if root.get("version") != VERSION:
-        raise StateError(f"version {root.get('version')!r} is not {VERSION}, which this release reads")
+        raise StateError(f"version {_show(root.get('version'))} is not {VERSION}, which this release reads")
     events = _object(root.get("events"), "events")
     return State(
         serial=_typed(root, "serial", int, "the state"),
         recovered=_typed(root, "recovered", int, "the state"),
-        incarnation=root.get("incarnation"),
+        incarnation=_parse_incarnation(root.get("incarnation")),
         unnamed=_typed(root, "unnamed", int, "the state"),
-        events={key: _parse_entry(value, f"events.{key}") for key, value in events.items()},
+        events={clean(key, _MAX_TEXT): _parse_entry(value, _place("events", key)) for key, value in events.items()},
     )
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _parse_incarnation(value: Any) -> Incarnation:
+    if value is None or isinstance(value, str):
+        return value
+    number: int = _typed({"incarnation": value}, "incarnation", int, "the state")
+    return number
 
 
 def _upgrade(root: Dict[str, Any]) -> Dict[str, Any]:
     """A state of version 1 in the form of version 2. Nothing that ran is forgotten."""
     events = {}
     for key, value in _object(root.get("events"), "events").items():
-        entry = dict(_object(value, f"events.{key}"))
+        place = _place("events", key)
+        entry = dict(_object(value, place))
         runs = {}
-        for phase, old in _object(entry.get("runs"), f"events.{key}.runs").items():
-            run = dict(_object(old, f"events.{key}.runs.{phase}"))
+        for phase, old in _object(entry.get("runs"), f"{place}.runs").items():
+            run = dict(_object(old, _place(f"{place}.runs", phase)))
             if not run.get("request_id"):
                 continue  # "no hooks" were configured, so none ran
-            serial = str(run["request_id"]).rpartition(".")[2]
-            event_type = _object(entry.get("event"), f"events.{key}.event").get("event_type") or ""
-            run.update(serial=int(serial) if serial.isdigit() else 0, event_type=event_type)
+            name = parse_run_id(str(run["request_id"]))
+            event_type = _object(entry.get("event"), f"{place}.event").get("event_type") or ""
+            run.update(serial=name.serial if name else 0, event_type=event_type, reached=True)
             run["ends_at"] = run.pop("give_up_at", 0.0)
             runs[phase] = {**Run()._asdict(), **run}
         ran = any(phase in runs for phase in ("prepare", "started"))
@@ -163,7 +184,7 @@ def _upgrade(root: Dict[str, Any]) -> Dict[str, Any]:
         entry.update(runs=runs, ran=ran, owed=ran)
         if isinstance(failures, list):
             entry["failures"] = [Failure(str(phase))._asdict() for phase in failures]
-        entry["approval"] = {**Approval()._asdict(), **_object(entry.get("approval"), f"events.{key}.approval")}
+        entry["approval"] = {**Approval()._asdict(), **_object(entry.get("approval"), f"{place}.approval")}
         events[key] = entry
     return {**root, "version": VERSION, "recovered": 0, "events": events}
 
@@ -173,7 +194,7 @@ def _parse_entry(value: Any, place: str) -> EventState:
     runs = _object(raw.get("runs"), f"{place}.runs")
     failures = raw.get("failures")
     if not isinstance(failures, list):
-        raise StateError(f"{place}.failures: a list was expected, not {json.dumps(failures)[:100]}")
+        raise StateError(f"{place}.failures: a list was expected, not {_show(failures)}")
     read = tuple(_parse_tuple(Failure, failure, f"{place}.failures") for failure in failures)
     if any(phase not in PHASES for phase in [*runs, *(failure.phase for failure in read)]):
         raise StateError(f"{place}: phases are {', '.join(PHASES)}")
@@ -182,7 +203,7 @@ def _parse_entry(value: Any, place: str) -> EventState:
         first_seen=float(_typed(raw, "first_seen", (int, float), place)),
         present=_typed(raw, "present", bool, place),
         impact=_typed(raw, "impact", bool, place),
-        runs={phase: _parse_run(run, f"{place}.runs.{phase}") for phase, run in runs.items()},
+        runs={phase: _parse_run(run, _place(f"{place}.runs", phase)) for phase, run in runs.items()},
         failures=read,
         approval=_parse_tuple(Approval, raw.get("approval"), f"{place}.approval"),
         ran=_typed(raw, "ran", bool, place),
@@ -193,7 +214,7 @@ def _parse_entry(value: Any, place: str) -> EventState:
 def _parse_run(value: Any, place: str) -> Run:
     run: Run = _parse_tuple(Run, value, place)
     if run.outcome not in _OUTCOMES:
-        raise StateError(f"{place}.outcome: {run.outcome!r} is not one of {', '.join(_OUTCOMES)}")
+        raise StateError(f"{place}.outcome: {_show(run.outcome)} is not one of {', '.join(_OUTCOMES)}")
     return run
 
 
@@ -204,15 +225,15 @@ def _parse_event(value: Any, place: str) -> ScheduledEvent:
         raise StateError(f"{place}: the fields are not {', '.join(ScheduledEvent._fields)}")
     for name in texts:
         if raw[name] is not None:
-            _typed(raw, name, str, place)
+            raw[name] = clean(_typed(raw, name, str, place), _MAX_TEXT)
     for name in ("resources", "names"):
         if not isinstance(raw[name], list) or not all(isinstance(item, str) for item in raw[name]):
             raise StateError(f"{place}.{name}: a list of texts was expected")
-        raw[name] = tuple(raw[name])
+        raw[name] = tuple(clean(item, _MAX_TEXT) for item in raw[name])
     if raw["duration_in_seconds"] is not None:
         _typed(raw, "duration_in_seconds", int, place)
     for name in ("additional", "unreadable"):
-        _object(raw[name], f"{place}.{name}")
+        raw[name] = tame_fields(_object(raw[name], f"{place}.{name}"), _MAX_FIELDS)
     not_before: Optional[datetime.datetime] = parse_not_before(raw["not_before"])
     raw["not_before"] = not_before
     return ScheduledEvent(**raw)
@@ -234,7 +255,7 @@ def _parse_tuple(kind: Any, value: Any, place: str) -> Any:
 
 def _object(value: Any, place: str) -> Dict[str, Any]:
     if not isinstance(value, dict):
-        raise StateError(f"{place}: an object was expected, not {json.dumps(value)[:100]}")
+        raise StateError(f"{place}: an object was expected, not {_show(value)}")
     return value
 
 
@@ -243,8 +264,20 @@ def _typed(raw: Dict[str, Any], name: str, kind: Union[Type[Any], Tuple[Type[Any
     kinds = kind if isinstance(kind, tuple) else (kind,)
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         expected = " or ".join(each.__name__ for each in kinds)
-        raise StateError(f"{place}.{name}: {expected} was expected, not {json.dumps(value)[:100]}")
+        raise StateError(f"{place}.{name}: {expected} was expected, not {_show(value)}")
+    if isinstance(value, (int, float)) and not -LARGEST <= value <= LARGEST:
+        raise StateError(f"{place}.{name}: a number from {-LARGEST} to {LARGEST} was expected, not {_show(value)}")
     return value
+
+
+def _place(holder: str, key: str) -> str:
+    return f"{holder}.{shown(key)}"
+
+
+def _show(value: Any) -> str:
+    if isinstance(value, (dict, list)):  # which may be nested deeper than Python can follow
+        return "an object" if isinstance(value, dict) else "a list"
+    return shown(json.dumps(value))
 
 
 class StateFile:

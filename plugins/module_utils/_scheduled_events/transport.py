@@ -162,7 +162,6 @@ def _bounded(pool: Any, limits: _Limits) -> Any:
 
     class Connection(pool.ConnectionCls):  # type: ignore[misc]
         response_class = _Response
-
         sock: Any
 
         def connect(self) -> None:
@@ -228,7 +227,8 @@ class Transport:
     def _attempt(self, request: "requests.PreparedRequest", seconds: float) -> Answer:
         kept = False
         try:
-            raw: Any = self._adapter.send(request, stream=True, timeout=(min(CONNECT_TIMEOUT, seconds), seconds))
+            left = self._limits.remaining()
+            raw: Any = self._adapter.send(request, stream=True, timeout=(min(CONNECT_TIMEOUT, left), left))
             try:
                 body, kept = _read(raw)
             finally:
@@ -238,6 +238,11 @@ class Transport:
             return Answer(request.url or "", raw.status, shown(raw.reason or "", 60), raw.headers, body)
         except ExchangeFailed:
             raise
+        except _OutOfTime as error:
+            came = "no whole answer" if self._limits.received else "nothing"
+            raise BrokenOff(f"{came} within {seconds:g} seconds") from error
+        except _TooMuch as error:
+            raise Malformed(f"it is longer than {MAX_RECEIVED} bytes") from error
         except Exception as error:  # of http.client, urllib3 and requests, whose releases let different kinds escape
             if not self._limits.sent and not isinstance(error, (OSError, ValueError)):
                 raise
@@ -247,10 +252,6 @@ class Transport:
                 self._adapter.close()
 
     def _failure(self, error: Exception, seconds: float) -> ExchangeFailed:
-        if isinstance(error, _OutOfTime):
-            return BrokenOff(f"{'no whole answer' if self._limits.received else 'nothing'} within {seconds:g} seconds")
-        if isinstance(error, _TooMuch):
-            return Malformed(f"it is longer than {MAX_RECEIVED} bytes")
         causes = _causes(error)
         innermost = causes[-1]
         cause = shown(str(innermost)) or type(innermost).__name__

@@ -103,14 +103,17 @@ def read_hooks(hooks: Any, sources: Dict[str, str]) -> Hooks:
 
 
 def _read_hook(place: str, hook: Any, sources: Dict[str, str]) -> Tuple[str, str, bytes]:
-    from scheduled_events_poller.config import PHASES, is_hook_name
+    from _scheduled_events.runs import PHASES
+    from scheduled_events_poller.config import is_hook_name
 
     if not isinstance(hook, dict):
         raise WrongOption(f"{place} is {_kind(hook)}, expected a dictionary with name, phase and a program: correct it")
     for key in hook:
         if key not in KEYS:
             raise WrongOption(f"{place}: {_show(key)} is not a key of a hook, expected {', '.join(KEYS)}: correct it")
-    name = str(hook["name"]) if type(hook.get("name")) is int else hook.get("name")
+    name = hook.get("name")
+    if isinstance(name, int) and not isinstance(name, bool):
+        name = str(name)
     if not is_hook_name(name):
         raise WrongOption(
             f"{place}: name is {_show(name)}, expected at most 200 letters, digits, "
@@ -188,7 +191,8 @@ def check(given: Dict[str, Any]) -> Dict[str, Any]:
 
     :raises WrongOption: the first mistake.
     """
-    from scheduled_events_poller.config import PHASES, ConfigError, parse
+    from _scheduled_events.runs import PHASES
+    from scheduled_events_poller.config import ConfigError, parse
 
     hooks = read_hooks(given["hooks"], given["sources"])
     names: Dict[str, List[str]] = {phase: sorted(hooks.get(phase, {})) for phase in PHASES}

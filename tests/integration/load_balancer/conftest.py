@@ -45,6 +45,76 @@ def haproxy_fleet(ansible, backend, tmp_path):
                 balancer.stop()
 
 
+class Ssh:
+    """Stands in for the command ssh: it notes its arguments and runs the command on this machine."""
+
+    SCRIPT = """\
+#!/bin/sh
+directory=$(dirname "$0")
+printf '%s\\037' "$@" >>"$directory/calls"
+echo >>"$directory/calls"
+[ -e "$directory/dead" ] && echo "ssh: connect to host: No route to host" >&2 && exit 255
+for command; do :; done
+exec sh -c "$command"
+"""
+
+    def __init__(self, directory):
+        self._calls = directory / "calls"
+        self.dead = directory / "dead"
+        program = directory / "ssh"
+        program.write_text(self.SCRIPT)
+        program.chmod(0o755)
+        self.VARIABLES = {
+            "ansible_connection": "ssh",
+            "ansible_host": "at-{{ inventory_hostname }}",
+            "ansible_port": "{{ numbers[inventory_hostname] }}",
+            "ansible_user": "user-{{ inventory_hostname }}",
+            "ansible_ssh_private_key_file": "/keys/{{ inventory_hostname }}",
+            "ansible_ssh_common_args": "-o Tag={{ inventory_hostname }}",
+            "ansible_ssh_executable": str(program),
+            "ansible_ssh_retries": 0,
+        }
+
+    def calls(self):
+        """The arguments of each call but for the command."""
+        return [line.split("\037")[:-2] for line in self._calls.read_text().splitlines() if "\037" in line]
+
+
+class Sudo:
+    """Stands in for the command sudo: it notes the user and runs the command as it is."""
+
+    SCRIPT = """\
+#!/bin/sh
+while [ "$1" != /bin/sh ]; do
+    [ "$1" = -u ] && echo "$2" >>"$(dirname "$0")/users"
+    shift
+done
+exec "$@"
+"""
+
+    def __init__(self, directory):
+        self._users = directory / "users"
+        self.program = directory / "sudo"
+        self.program.write_text(self.SCRIPT)
+        self.program.chmod(0o755)
+
+    def users(self):
+        """Who was to be."""
+        return set(self._users.read_text().split())
+
+
+@pytest.fixture
+def sudo(tmp_path):
+    (tmp_path / "sudo").mkdir()
+    return Sudo(tmp_path / "sudo")
+
+
+@pytest.fixture
+def ssh(tmp_path):
+    (tmp_path / "ssh").mkdir()
+    return Ssh(tmp_path / "ssh")
+
+
 @pytest.fixture
 def probed_host(ansible, backend, tmp_path):
     """A host whose health endpoint honours the flag."""

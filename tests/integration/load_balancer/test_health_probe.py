@@ -7,8 +7,9 @@
 import socket
 
 import pytest
-from emulation import ask
+from emulation import ask, until
 
+PROBE = "Let the host fail the probe of its balancer or pass it again"
 pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
 
 
@@ -59,6 +60,38 @@ def test_it_names_the_peers_of_connections_that_are_left(probed_host, backend):
         assert peer in run.output
 
 
+def test_options_may_be_text_as_a_survey_or_the_command_line_sends_them(probed_host, backend):
+    text = {
+        "load_balancer_ports": str(backend.port),
+        "load_balancer_drain_timeout": "1",
+        "load_balancer_return_timeout": "5",
+        "load_balancer_probe_interval": "0.1",
+        "load_balancer_probe_count": "1",
+    }
+    with socket.create_connection(("127.0.0.1", backend.port)):
+        assert "after 1 s it still has 1 on port" in " ".join(probed_host.run("drained", rc=2, **text).output.split())
+    probed_host.run("active", **text)
+    assert health(backend) == 200
+
+
+def test_a_port_that_is_none_is_refused_before_anything_is_changed(probed_host, backend):
+    run = probed_host.run("drained", rc=2, load_balancer_ports=[0])
+    assert "expected ports from 1 to 65535" in run.output
+    assert health(backend) == 200
+
+
+def test_a_host_that_waits_leaves_its_fork_to_others_and_goes_on_later(probed_host, backend):
+    probed_host.set_variables(load_balancer_drain_timeout=120)
+    probed_host.add_host("web2")
+    with socket.create_connection(("127.0.0.1", backend.port)):
+        run = probed_host.start("drained", options=("--forks", "1"))
+        until(lambda: len(run.all(task=PROBE)) > 0, timeout=200, what="the end of the first stretch")
+        assert run.running
+    result = run.result()
+    assert result.rc == 0, result.output
+    assert len(result.all(task=PROBE)) > 1
+
+
 def test_an_endpoint_that_does_not_honour_the_flag_is_named(probed_host, tmp_path):
     elsewhere = str(tmp_path / "elsewhere" / "drained")
     run = probed_host.run("drained", rc=2, load_balancer_probe_flag=elsewhere)
@@ -75,7 +108,9 @@ def test_a_host_that_does_not_answer_is_not_back(probed_host, closed_port):
 
 
 def test_check_mode_changes_nothing_on_a_host_that_was_never_drained(probed_host, backend):
-    assert "Raise the flag" in " ".join(changed(probed_host.run("drained", check=True)))
+    run = probed_host.run("drained", check=True)
+    assert changed(run) != []
+    assert f"would create {backend.flag}" in " ".join(run.output.split())
     assert not probed_host.marker.exists()
     assert health(backend) == 200
     probed_host.run("active", check=True)

@@ -7,10 +7,10 @@
 import pytest
 
 MODULES = ("scheduled_events_info", "scheduled_event_approve", "scheduled_events_wait")
-NO_URL = "is no URL of a metadata service: expected http://HOST or http://HOST:PORT"
-NO_TIME = "is no time: expected seconds, more than 0"
+NO_URL = "is not the URL of a metadata service: expected http://HOST or http://HOST:PORT"
+NO_TIME = "is not a time: expected seconds, more than 0"
 NO_VERSION = (
-    'is no version of Scheduled Events: expected a date such as 2020-07-01, and the service does not know "latest"'
+    'is not a version of Scheduled Events: expected a date such as 2020-07-01, and the service does not know "latest"'
 )
 
 # (arguments beyond a good endpoint, message), for every module

@@ -52,7 +52,9 @@ def test_module_defaults_of_the_action_group_reach_every_module(ansible, host):
     assert [result.failed for result in run.tasks] == [False] * len(MODULES), run.output
     assert run.tasks[0]["vm_name"] == "given"
     asked = [target for _method, target, _headers in host.asked[asked_before:]]
-    assert asked == ["/metadata/scheduledevents?api-version=2020-07-01"] * len(MODULES)
+    # The names are only compared, by those that use one: the approval does not.
+    assert asked.count("/metadata/scheduledevents?api-version=2020-07-01") == len(MODULES)
+    assert len(asked) == len(MODULES) + 2
 
 
 def has_requests(python):

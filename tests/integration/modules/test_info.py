@@ -228,11 +228,53 @@ def test_a_vm_finds_its_own_events(by_vm, vm, resources):
     assert [event["resources"] for event in by_vm[vm]["events"]] == resources
 
 
-def test_a_given_vm_name_is_not_asked_for(ansible, web_host):
-    host = web_host(200, b'{"DocumentIncarnation":1,"Events":[]}')
+@pytest.mark.parametrize(
+    ("given", "warnings"),
+    [
+        ("VM1", []),
+        (
+            "vm2",
+            [
+                'vm_name: "vm2" is not the name that the metadata service gives this VM, which is "vm1"; '
+                "events of this VM are not found under another name"
+            ],
+        ),
+    ],
+)
+def test_a_given_vm_name_is_used_with_a_warning_if_the_service_gives_another(ansible, web_host, given, warnings):
+    host = web_host(200, b'{"DocumentIncarnation":1,"Events":[]}', path_bodies={"/metadata/instance": b"vm1"})
+    result = ansible.run_module(INFO, {"endpoint": host.endpoint, "vm_name": given})
+    assert result["vm_name"] == given
+    assert list(map(str, result.result.get("warnings", []))) == warnings
+
+
+def test_a_given_vm_name_is_used_where_the_service_does_not_give_one(ansible, web_host):
+    host = web_host(200, b'{"DocumentIncarnation":1,"Events":[]}', path_bodies={"/metadata/instance": b"<html>"})
     result = ansible.run_module(INFO, {"endpoint": host.endpoint, "vm_name": "vm1"})
-    assert result["events"] == []
-    assert [target for _method, target, _headers in host.asked] == ["/metadata/scheduledevents?api-version=2020-07-01"]
+    assert (result["vm_name"], result.result.get("warnings", [])) == ("vm1", [])
+    assert len(host.asked) == 2
+
+
+def test_a_filter_that_no_event_meets_is_warned_of(ansible, web_host):
+    host = web_host(200, b'{"DocumentIncarnation":1,"Events":[]}', path_bodies={"/metadata/instance": b"vm1"})
+    filters = {
+        "event_types": ["Rebot", "freeze", "SpotRebalanceRecommendation"],
+        "event_statuses": ["Completed", "STARTED"],
+        "event_sources": ["user", "Azure"],
+        "event_id": ["nonsense", "c7061bac-afdc-4513-b24b-aa5f13a16123"],
+    }
+    result = ansible.run_module(INFO, {"endpoint": host.endpoint, **filters})
+    assert not result.failed
+    assert list(map(str, result["warnings"])) == [
+        'event_types: "Rebot" is not an event type that Azure is known to use, so it may select no event; '
+        "known are Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation",
+        'event_statuses: "Completed" is not a status that Azure is known to use, so it may select no event; '
+        "known are Scheduled, Started",
+        'event_sources: "Azure" is not a source that Azure is known to use, so it may select no event; '
+        "known are Platform, User",
+        'event_id: "nonsense" is not the id of an event, so no event has it; '
+        "expected a GUID such as C7061BAC-AFDC-4513-B24B-AA5F13A16123",
+    ]
 
 
 def test_an_empty_first_answer_is_not_taken_for_no_events(ansible, emulate):

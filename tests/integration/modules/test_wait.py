@@ -49,7 +49,7 @@ class Wait:
 @pytest.fixture(scope="module")
 def waits(ansible, emulate):
     """Name → the wait."""
-    names = ["outage", "throttled", "stable", "present", "timeout", "cut_short", "check"]
+    names = ["outage", "throttled", "stable", "present", "timeout", "cut_short", "nameless", "check"]
     emulators = {name: emulate([{"name": name}], "--manual-clock", "--rate-limit", "0") for name in names}
 
     def start(name, **arguments):
@@ -67,6 +67,8 @@ def waits(ansible, emulate):
     started["timeout"] = start("timeout", timeout=TIMEOUT, sleep=0.5)
     emulators["cut_short"].fault("status", status=500)
     started["cut_short"] = start("cut_short", timeout=TIMEOUT, sleep=0.5)
+    emulators["nameless"].fault("slow", delay=300, paths=["name"])
+    started["nameless"] = start("nameless", timeout=TIMEOUT, request_timeout=300)
     started["check"] = start("check", check=True)
     return started
 
@@ -111,13 +113,13 @@ def test_present_ends_with_the_event_that_was_asked_for(waits):
     assert (result["changed"], result["incarnation"]) == (False, 3)
 
 
-def test_a_time_out_fails_and_names_the_event_that_stood_in_the_way(waits):
+def test_a_timeout_fails_and_names_the_event_that_stood_in_the_way(waits):
     wait = waits["timeout"]
     result = wait.result()
     assert result.failed
     not_before = wait.emulator.state()["events"][0]["not_before"].replace(".000Z", "Z")
     assert result["msg"] == (
-        f"Time-out after {TIMEOUT} seconds: still there: "
+        f"Timeout after {TIMEOUT} seconds: still there: "
         f"Reboot {wait.event_id} (Scheduled, NotBefore {not_before}) of timeout"
     )
     assert [event["event_id"] for event in result["events"]] == [wait.event_id]
@@ -125,14 +127,23 @@ def test_a_time_out_fails_and_names_the_event_that_stood_in_the_way(waits):
     assert result["incarnation"] == 1
 
 
-def test_a_time_out_without_any_document_says_so(waits):
+def test_a_timeout_without_any_document_says_so(waits):
     result = waits["cut_short"].result()
     assert result.failed
     assert result["msg"].startswith(
-        f"Time-out after {TIMEOUT} seconds: no document could be read; the last poll failed: GET "
+        f"Timeout after {TIMEOUT} seconds: no document could be read; the last request failed: GET "
     )
     assert "answered 500 Internal Server Error" in result["msg"]
     assert (result["events"], result["incarnation"]) == ([], None)
+
+
+def test_a_timeout_without_the_name_of_the_vm_says_so(waits):
+    result = waits["nameless"].result()
+    assert result.failed
+    assert result["msg"].startswith(
+        f"Timeout after {TIMEOUT} seconds: the name of this VM could not be read; the last request failed: GET "
+    )
+    assert "/metadata/instance/compute/name got no answer: nothing within " in result["msg"]
 
 
 def test_check_mode_waits_too(waits):

@@ -67,7 +67,8 @@ def fleet_of(fleet, ansible, tmp_path):
 
 
 def recovered(run, name):
-    return [task for task in run.all(task="Take the flag away", host=name) if task.result.get("changed")]
+    tasks = run.all(action="maintops.scheduled_events.load_balancer_health_probe", host=name)
+    return [task for task in tasks if task["changed"] and "left" not in task.result]  # a drain tells what is left
 
 
 @pytest.mark.timeout(900)

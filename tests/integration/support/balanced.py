@@ -31,21 +31,46 @@ class Host:
     ) -> None:
         self._ansible = ansible
         self.marker = directory / "state" / "load-balancer.json"
+        self._more_hosts: list[str] = []
         self._variables = {"load_balancer_state_directory": str(directory / "state"), **variables}
         self.inventory = {
             "all": {"hosts": {name: {**LOCAL, **own} for name, own in {"web1": {}, **(balancers or {})}.items()}}
         }
 
+    def set_variables(self, **variables: Any) -> None:
+        """Set variables of the role for all runs to come."""
+        self._variables.update(variables)
+
+    def add_host(self, name: str) -> None:
+        """Add a host to the inventory and to the plays to come, on which the role is not run."""
+        self.inventory["all"]["hosts"][name] = dict(LOCAL)
+        self._more_hosts.append(name)
+
     def start(
-        self, state: str, *, check: bool = False, env: dict[str, str] | None = None, **variables: Any
+        self,
+        state: str,
+        *,
+        check: bool = False,
+        env: dict[str, str] | None = None,
+        play: dict[str, Any] | None = None,
+        options: tuple[str, ...] = (),
+        **variables: Any,
     ) -> StartedRun:
-        """Start the role, with more ``variables``."""
+        """Start the role, with more ``variables``, keywords of the ``play``, and options of the command."""
         return self._ansible.start_playbook(
-            [{"hosts": "web1", "gather_facts": False, "roles": [{"role": ROLE}]}],
+            [
+                {
+                    "hosts": ["web1", *self._more_hosts],
+                    "gather_facts": False,
+                    "roles": [{"role": ROLE, "when": "inventory_hostname == 'web1'"}],
+                    **(play or {}),
+                }
+            ],
             inventory=self.inventory,
             extra_vars={**self._variables, "load_balancer_state": state, **variables},
             check=check,
             env=env,
+            options=options,
         )
 
     def run(self, state: str, *, rc: int = 0, check: bool = False, **variables: Any) -> Run:

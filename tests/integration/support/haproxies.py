@@ -18,7 +18,8 @@ global
     stats socket {socket} mode 600 level admin
 defaults
     mode http
-    timeout connect 2s
+    timeout connect 10s
+    timeout check 10s
     timeout client 60s
     timeout server 60s
     default-server inter 200ms fall 2 rise 1 check
@@ -84,9 +85,12 @@ class HAProxy:
         for name, servers in backends.items():
             configuration += SECTION.format(name=name, port=self.ports[name])
             configuration += "".join(f"    server {server} 127.0.0.1:{port}\n" for server, port in servers.items())
-        path = directory / "haproxy.cfg"
-        path.write_text(configuration)
-        self._process = subprocess.Popen(["haproxy", "-db", "-q", "-f", str(path)], stdin=subprocess.DEVNULL)
+        self._path = directory / "haproxy.cfg"
+        self._path.write_text(configuration)
+        self._start()
+
+    def _start(self) -> None:
+        self._process = subprocess.Popen(["haproxy", "-db", "-q", "-f", str(self._path)], stdin=subprocess.DEVNULL)
         until(lambda: self.socket.exists() or self._process.poll() is not None, what="the start of HAProxy")
         assert self._process.poll() is None, "HAProxy did not start: see its messages above"
 
@@ -106,6 +110,16 @@ class HAProxy:
             for row in rows
             if row["svname"] not in ("FRONTEND", "BACKEND")
         }
+
+    def all_up(self) -> bool:
+        """Whether all servers are up, even if a check has failed just now."""
+        return all(status.startswith("UP") for status in self.status().values())
+
+    def restart(self) -> None:
+        """End the process and start it again. It forgets what it was ordered."""
+        self.stop()
+        self.socket.unlink()
+        self._start()
 
     def stop(self) -> None:
         """End the process."""

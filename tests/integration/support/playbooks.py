@@ -95,6 +95,10 @@ class StartedRun:
         """Whether the run has not ended."""
         return self._process.poll() is None
 
+    def all(self, **conditions: str) -> list[TaskResult]:
+        """The results so far for which the conditions hold; see ``Run.all``."""
+        return Run(0, "", 0, 0, self.tasks).all(**conditions)
+
     @property
     def output(self) -> str:
         """What the run showed so far."""

@@ -87,7 +87,7 @@ def receive_request(connection):
         if not more:
             return received
         received += more
-    head, _, body = received.partition(b"\r\n\r\n")
+    head, _end, body = received.partition(b"\r\n\r\n")
     length = 0
     for line in head.lower().split(b"\r\n"):
         if line.startswith(b"content-length:"):

@@ -221,7 +221,8 @@ def test_connecting_has_a_limit_of_its_own(service, client, monkeypatch):
     service.answers(document_text())
     ImdsClient(endpoint=service.endpoint).poll()
     client.poll(request_timeout=3)
-    assert asked == [(5.0, 125.0), (3, 3)]
+    assert asked[0][0] == 5.0  # less than what is left
+    assert all(0 < connect <= whole <= limit for (connect, whole), limit in zip(asked, (125, 3)))
 
 
 class TestFirstContact:
@@ -310,6 +311,12 @@ class TestFirstContact:
     def test_polling_does_not_ask_the_question(self, client):
         with pytest.raises(Unreachable) as caught:
             client.poll()
+        assert str(caught.value).endswith("Connection refused")
+
+    def test_nor_does_a_client_that_never_asks_again(self, client):
+        once = ImdsClient(endpoint=client.endpoint, retry_for=0)
+        with pytest.raises(Unreachable) as caught:
+            once.fetch()
         assert str(caught.value).endswith("Connection refused")
 
 

@@ -361,7 +361,7 @@ class TestTooMuch:
         assert (read.event_type, read.resources) == ("T" * 255 + "…", ("R" * 255 + "…",))
         assert read.description == "D" * 8191 + "…"
 
-    @pytest.mark.parametrize("depth", [33, 900, 4000])
+    @pytest.mark.parametrize("depth", [33, 900, 4000, 9500])
     @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
     def test_a_field_that_is_nested_deep_says_so(self, depth, opening, closing):
         try:
@@ -400,7 +400,7 @@ class TestTooMuch:
         assert read.additional["New"] == ["NaN", "-Infinity", "inf", "9" * 39 + "…", 1.5, 7]
         json.dumps(read.additional, allow_nan=False)
 
-    @pytest.mark.parametrize("depth", [100, 987, 4000])
+    @pytest.mark.parametrize("depth", [100, 987, 4000, 9500])
     def test_resources_that_are_nested_deep_name_nobody(self, depth):
         text = '{"Events":[{"EventId":"A1","Resources":["vm1",' + "[" * depth + "]" * depth + "]}]}"
         try:

@@ -27,7 +27,7 @@ def test_a_url_of_a_host_is_taken_without_its_last_slash(endpoint, expected):
 def test_anything_else_is_refused_with_what_was_expected(endpoint):
     with pytest.raises(SettingError) as caught:
         check_endpoint(endpoint)
-    assert "is no URL of a metadata service: expected http://HOST or http://HOST:PORT" in str(caught.value)
+    assert "is not the URL of a metadata service: expected http://HOST or http://HOST:PORT" in str(caught.value)
 
 
 def test_a_password_in_the_url_is_not_repeated():
@@ -42,10 +42,10 @@ def test_any_date_is_a_version(version):
 
 
 @pytest.mark.parametrize("version", ["latest", "", "2020-7-1", "2020-07-01-preview", "20200701", "2020-07-01\n"])
-def test_what_is_no_date_is_refused(version):
+def test_what_is_not_a_date_is_refused(version):
     with pytest.raises(SettingError) as caught:
         check_api_version(version)
     assert str(caught.value) == (
-        'api_version "' + version + '" is no version of Scheduled Events: '
+        'api_version "' + version + '" is not a version of Scheduled Events: '
         'expected a date such as 2020-07-01, and the service does not know "latest"'
     )

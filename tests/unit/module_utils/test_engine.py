@@ -776,7 +776,7 @@ def test_a_failed_preparation_runs_again_when_the_operator_wants():
     [
         (None, None, "neither its preparation nor its recovery failed", "it is still announced"),
         ("failed", None, "", "it is still announced"),
-        ("ok", None, "neither its preparation nor its recovery failed", "its recovery is running"),
+        ("ok", None, "neither its preparation nor its recovery failed", "its recover hooks are running"),
         ("ok", "failed", "", ""),
     ],
 )
@@ -897,6 +897,160 @@ def test_missing_failed_hooks_run_once_they_can_be_found():
     assert vm.step(None, HookResult(run("prepare", 1), "failed")) == []
     vm.configure(missing={})
     assert vm.step(None) == [run("failed", 2)]
+
+
+# Requests for hooks that an earlier request may have reached, and those that none reached
+
+
+def test_hooks_that_run_are_not_taken_for_never_asked_when_a_moved_not_before_cannot_be_written():
+    vm = Engine()
+    vm.step(document(event(NotBefore=IN_1200)))
+    ends_at = vm.hooks()[0].ends_at
+    vm.pass_time(5)
+    vm.step(document(event(NotBefore=IN_300)))
+    vm.step(document(event(NotBefore=IN_300)), NotAsked(run("prepare", 1), "the spool is full"))
+    vm.pass_time(1)
+    assert vm.step(document()) == [run("prepare", 1)]  # and no recovery beside hooks that run
+    assert vm.hooks()[0].ends_at == ends_at
+
+
+def test_hooks_that_the_process_before_may_have_asked_for_are_not_taken_for_never_asked():
+    vm = Engine()
+    vm.step(document(event()))
+    ends_at = vm.hooks()[0].ends_at
+    vm.restart()
+    vm.step(document(event()))
+    vm.step(document(event()), NotAsked(run("prepare", 1), "the spool is full"))
+    vm.pass_time(1)
+    assert vm.step(document()) == [run("prepare", 1)]
+    assert vm.hooks()[0].ends_at == ends_at
+
+
+def test_hooks_run_again_if_no_process_knows_whether_they_were_ever_asked_for():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.restart()
+    vm.pass_time(600)
+    assert vm.step(document(event())) == []  # too late for the first request, too early for another one
+    vm.pass_time(engine.SILENCE)
+    assert vm.step(document(event())) == [run("prepare", 2)]
+
+
+def test_a_recovery_of_which_no_process_knows_whether_it_was_asked_for_runs_again():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    vm.restart()
+    vm.pass_time(600 + engine.SILENCE)
+    assert vm.step(document()) == [run("recover", 3)]
+
+
+def test_hooks_that_were_never_asked_for_are_not_asked_for_once_they_are_missing():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.configure(missing={"prepare": ("10-drain",)})
+    vm.pass_time(1)
+    assert vm.step(document(event()), NotAsked(run("prepare", 1), "the spool is full")) == []
+    vm.configure(missing={})
+    assert vm.step(document(event())) == [run("prepare", 2)]
+
+
+def never_asked_recovery():
+    vm = Engine()
+    vm.step(document(event()))
+    assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
+    assert vm.step(None, NotAsked(run("recover", 2), "the spool is full")) == []
+    vm.pass_time(1)
+    return vm
+
+
+def test_a_recovery_that_was_never_asked_for_waits_for_another_event_that_is_announced_meanwhile():
+    vm = never_asked_recovery()
+    assert vm.step(document(event(OTHER_ID))) == [run("prepare", 3, OTHER_ID)]
+    assert vm.step(document(event(OTHER_ID)), ok(run("prepare", 3, OTHER_ID))) == ["approve " + OTHER_ID]
+    assert vm.step(document()) == [run("recover", 4), run("recover", 5, OTHER_ID)]
+
+
+def test_a_recovery_that_was_never_asked_for_is_not_needed_when_its_event_is_announced_again():
+    vm = never_asked_recovery()
+    assert vm.step(document(event())) == ["approve " + ID]
+
+
+def test_a_recovery_that_was_never_asked_for_is_asked_for_only_with_a_document():
+    vm = never_asked_recovery()
+    vm.restart()
+    assert vm.step(None) == []
+    assert vm.step(document()) == [run("recover", 2)]
+
+
+def test_an_event_whose_hooks_run_cannot_be_cleared():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document())
+    assert engine.objection(vm.state, Clear(ID.lower())) == "its prepare hooks are running"
+    vm.step(None, Clear(ID.lower()))
+    assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
+
+
+def test_a_preparation_runs_again_after_the_operator_recovered_the_vm_by_hand():
+    vm = failed_recovery()
+    vm.step(document(event(OTHER_ID)))
+    assert vm.step(document(event(OTHER_ID)), ok(run("prepare", 4, OTHER_ID))) == ["approve " + OTHER_ID]
+    assert vm.step(document(event(OTHER_ID)), Clear(ID.lower())) == [run("prepare", 5, OTHER_ID)]
+
+
+def test_an_event_that_was_gone_for_a_moment_is_acknowledged_again():
+    vm = Engine(rules=parse_rules([{"event_types": ["Freeze"], "action": "approve"}]))
+    vm.step(document(event()))
+    vm.step(document(event(kind="Freeze")), ApprovalResult(ID.lower(), accepted=True))
+    vm.step(document())
+    assert vm.step(document(event(kind="Freeze"))) == ["approve " + ID]
+
+
+def test_a_preparation_does_not_begin_just_before_a_silent_recovery_ends_in_the_same_step():
+    vm = Engine(hooks=ALL - {"failed"})
+    vm.step(document(event(OTHER_ID)))
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 2)))
+    vm.step(document(event(OTHER_ID, kind="Redeploy")))
+    vm.pass_time(600 + engine.SILENCE)
+    read = document(event(OTHER_ID, kind="Redeploy"))
+    assert vm.step(read) == [run("prepare", 4, OTHER_ID)]
+    assert vm.step(read, ok(run("prepare", 4, OTHER_ID))) == ["approve " + OTHER_ID]
+
+
+@pytest.mark.parametrize("lost_with_the_boot", [True, False])
+def test_an_event_that_had_started_is_a_new_one_after_a_recovery_without_an_outcome(lost_with_the_boot):
+    vm = Engine()
+    vm.step(document(event(status="Started")))
+    assert vm.step(document(), ok(run("started", 1))) == [run("recover", 2)]
+    if lost_with_the_boot:
+        vm.reboot()
+        assert vm.step(document(event(OTHER_ID))) == [run("prepare", 3, OTHER_ID)]
+    else:
+        vm.restart()
+        vm.pass_time(600 + engine.SILENCE)
+        assert vm.step(document(event(OTHER_ID))) == [run("prepare", 3, OTHER_ID)]
+    assert vm.step(document(event(), event(OTHER_ID))) == [run("prepare", 4)]
+
+
+def test_a_request_that_is_repeated_names_the_type_of_event_for_which_its_run_counts():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.restart()
+    assert vm.step(document(event(kind="Redeploy"))) == [run("prepare", 1)]
+    assert vm.hooks()[0].event["event_type"] == "Reboot"
+    assert vm.step(None, ok(run("prepare", 1))) == [run("prepare", 2)]
+    assert vm.hooks()[0].event["event_type"] == "Redeploy"
+
+
+def test_an_event_that_was_seen_started_is_not_acknowledged_when_a_document_calls_it_scheduled_again():
+    vm = Engine(hooks=frozenset())
+    vm.step(document(event(status="Started")))
+    assert vm.step(document(event())) == []
+
+
+# One phase at a time, and preparations that are deferred
 
 
 def test_without_parallel_runs_the_earliest_not_before_goes_first_and_unknown_ones_last():

@@ -64,42 +64,55 @@ def test_no_rules_at_all_mean_the_default_and_an_empty_list_means_none():
     assert parse_rules([]) == ()
 
 
+NESTED = []
+for _level in range(2000):  # more than Python can follow
+    NESTED = [NESTED]
+
+
 @pytest.mark.parametrize(
     ("value", "message"),
     [
-        ({}, "rules: a list of rules was expected, not {}"),
-        (["hold"], 'rules[0]: a dictionary was expected, not "hold"'),
+        ({}, "rules: expected a list of rules, not {}"),
+        (["hold"], 'rules[0]: expected a dictionary, not "hold"'),
         (
             [{"action": "hold"}, {"event_type": "Freeze", "action": "hold"}],
             "rules[1].event_type: unknown key; allowed are event_types, event_sources, event_statuses, min_duration, "
             "max_duration, max_resources, action",
         ),
-        ([{}], "rules[0].action: null is no action; allowed are prepare, approve, ignore, hold"),
-        ([{"action": "aprove"}], 'rules[0].action: "aprove" is no action; allowed are prepare, approve, ignore, hold'),
+        ([{}], "rules[0].action: null is not an action; allowed are prepare, approve, ignore, hold"),
+        (
+            [{"action": "aprove"}],
+            'rules[0].action: "aprove" is not an action; allowed are prepare, approve, ignore, hold',
+        ),
         (
             [{"event_types": ["Rebot"], "action": "hold"}],
-            "rules[0].event_types: a list of Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation "
-            'was expected, not ["Rebot"]',
+            "rules[0].event_types: expected a list of Freeze, Reboot, Redeploy, Preempt, Terminate, "
+            'SpotRebalanceRecommendation, not ["Rebot"]',
         ),
         (
             [{"event_sources": "User", "action": "hold"}],
-            'rules[0].event_sources: a list of Platform, User was expected, not "User"',
+            'rules[0].event_sources: expected a list of Platform, User, not "User"',
         ),
         (
             [{"event_statuses": [], "action": "hold"}],
-            "rules[0].event_statuses: a list of Scheduled, Started was expected, not []",
+            "rules[0].event_statuses: expected a list of Scheduled, Started, not []",
         ),
         (
             [{"max_duration": -1, "action": "hold"}],
-            "rules[0].max_duration: a whole number, 0 or more, was expected, not -1",
+            "rules[0].max_duration: expected a whole number, 0 or more, not -1",
         ),
         (
             [{"max_resources": True, "action": "hold"}],
-            "rules[0].max_resources: a whole number, 0 or more, was expected, not true",
+            "rules[0].max_resources: expected a whole number, 0 or more, not true",
         ),
         (
             [{"min_duration": "5", "action": "hold"}],
-            'rules[0].min_duration: a whole number, 0 or more, was expected, not "5"',
+            'rules[0].min_duration: expected a whole number, 0 or more, not "5"',
+        ),
+        pytest.param(
+            [{"min_duration": NESTED, "action": "hold"}],
+            'rules[0].min_duration: expected a whole number, 0 or more, not "(cut: nested deeper than 32 levels)"',
+            id="nested",
         ),
     ],
 )

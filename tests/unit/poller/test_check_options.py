@@ -88,7 +88,7 @@ def test_an_empty_name_and_directory_are_none():
         ({"hook_timeout": "inf"}, "poller_hook_timeout: expected seconds from 1 to 604800, not Infinity"),
         ({"dry_run": "maybe"}, 'poller_dry_run: expected true or false, not "maybe"'),
         ({"dry_run": 2}, 'poller_dry_run: expected true or false, not "2"'),
-        ({"rules": '[{"action": "hold"}]'}, "poller_rules: a list of rules"),
+        ({"rules": '[{"action": "hold"}]'}, "poller_rules: expected a list of rules"),
         ({"rules": [{"action": "hold", "max_duration": "x"}]}, "poller_rules[0].max_duration"),
         ({"rules": [{"action": "hold", "event_types": ["Rebot"]}]}, "poller_rules[0].event_types"),
         ({"rules": ["hold"]}, "poller_rules[0]"),

@@ -287,6 +287,24 @@ def test_a_run_that_cannot_be_started_gets_a_result(root_side, starter, look):
     assert (root_side.jobs(), root_side.requests()) == ([], [])
 
 
+def test_a_run_that_cannot_be_started_waits_while_its_result_cannot_be_left(root_side, starter, look, monkeypatch):
+    def fail(*_arguments, **_options):
+        raise OSError(28, "No space left on device")
+
+    starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
+    root_side.leave()
+    with monkeypatch.context() as full:
+        full.setattr(jobs, "end", fail)
+        assert look() == (0, True)
+    assert look() == (1, False)
+    assert root_side.result().outcome == "failed"
+
+
+def test_a_spool_that_does_not_exist_yet_is_empty(root_side, look):
+    os.rmdir(root_side.directories.requests)
+    assert look() == (0, False)
+
+
 def test_a_repetition_that_cannot_be_started_does_not_end_a_run(root_side, starter, look):
     starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
     root_side.accept(ends_at=1000.0)

@@ -40,18 +40,18 @@ def put(directory, wanted, *, check=False):
     return hook_set.put_in_place(str(directory), wanted, check=check)
 
 
-def install(directory, wanted, owners=OWNERS):
+def install(directory, wanted, owners=None):
     """Put hooks there, and files of the owner."""
     put(directory, wanted)
-    for path, content in owners.items():
+    for path, content in (OWNERS if owners is None else owners).items():
         (directory / "hooks" / path).write_bytes(content)
 
 
-def install_release_0_1_0(directory, wanted, owners=OWNERS):
+def install_release_0_1_0(directory, wanted, owners=None):
     """What release 0.1.0 leaves: a real directory, and its manifest beside it."""
     for phase in hook_set.PHASES:
         (directory / "hooks" / f"{phase}.d").mkdir(parents=True)
-    for path, content in {**wanted, **owners}.items():
+    for path, content in {**wanted, **(OWNERS if owners is None else owners)}.items():
         (directory / "hooks" / path).write_bytes(content)
         (directory / "hooks" / path).chmod(0o750)
     (directory / hook_set.MANIFEST).write_text(json.dumps(sorted(wanted)))

@@ -137,7 +137,7 @@ def test_metrics_are_written_where_a_directory_is_given(unit, imds):
         return ""
 
     until(lambda: 'scheduled_events_approvals_total{result="accepted"} 1\n' in metrics(), "the count")
-    assert 'scheduled_events_events{type="Odd\\"\\n",status="Scheduled"} 1\n' in metrics()
+    assert 'scheduled_events_events{type="Odd\\" ",status="Scheduled"} 1\n' in metrics()
     assert "scheduled_events_approval_delay_seconds_count 1\n" in metrics()
 
 
@@ -375,7 +375,7 @@ def test_a_full_disk_with_a_result_pending_is_tried_every_two_seconds(quiet, mon
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(quiet, "_save", lambda _state: attempts.append(now[0]) or quiet.__class__._save(quiet, _state))
     quiet._results = [engine.ApprovalResult("x", accepted=False)]
-    for _ in range(100):
+    for _attempt in range(100):
         quiet._decide(document())
         now[0] += 0.1
     assert len(attempts) == 5

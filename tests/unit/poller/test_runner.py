@@ -118,6 +118,16 @@ def test_a_result_that_exists_is_never_overwritten(root_side):
     assert root_side.result().outcome == "ok"
 
 
+def test_a_result_that_cannot_be_left_is_an_error_and_keeps_the_job(root_side):
+    root_side.accept()
+    os.rmdir(root_side.directories.results)
+    with pytest.raises(FileNotFoundError):
+        runner.run(root_side.run_id, root_side.directories)
+    with pytest.raises(FileNotFoundError):
+        runner.ended(root_side.run_id, root_side.directories, {})
+    assert root_side.jobs() == [root_side.run_id]
+
+
 def test_the_name_of_a_hook_that_is_not_utf_8_gives_a_readable_result(root_side):
     directory = os.path.join(os.fsencode(root_side.directories.hooks), b"prepare.d")
     with open(os.path.join(directory, b"10-gr\xfcn"), "wb") as file:
@@ -125,7 +135,7 @@ def test_the_name_of_a_hook_that_is_not_utf_8_gives_a_readable_result(root_side)
         os.fchmod(file.fileno(), 0o755)
     root_side.accept()
     runner.run(root_side.run_id, root_side.directories)
-    assert root_side.result().reason == "10-gr?n: exit status 3"
+    assert root_side.result().reason == "10-gr\ufffdn: exit status 3"
 
 
 # A run that ends without a result

@@ -17,12 +17,12 @@ import unpack
 FILES = {"package/__init__.py": "", "package/module.py": "VALUE = 'ö'\n", "command": "#!/bin/sh\n"}
 
 
-def run(directory, *options, files=FILES):
+def run(directory, *options, files=None):
     """Run it as the role does; returns the paths that it prints, below the directory."""
     done = subprocess.run(
         [sys.executable, "-IS", "-c", pathlib.Path(unpack.__file__).read_text(), str(directory), *options],
         check=True,
-        input=base64.b64encode(json.dumps(files).encode()),
+        input=base64.b64encode(json.dumps(FILES if files is None else files).encode()),
         stdout=subprocess.PIPE,
     )
     return [os.path.relpath(line, str(directory)) for line in done.stdout.decode().splitlines()]

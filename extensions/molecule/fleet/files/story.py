@@ -24,6 +24,13 @@ VMS = ["web1", "web2", "web3", "web4"]
 BALANCERS = ["lb1", "lb2"]
 BUDGET = 2
 LIMIT = 900  # seconds after which any one command is ended
+SHOW_STAT = """
+import socket
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.connect("/run/haproxy/admin.sock")
+    connection.sendall(b"show stat\\n")
+    print(connection.makefile().read())
+"""
 
 
 class Form(NamedTuple):
@@ -170,9 +177,7 @@ class Story:
         rows = [
             (balancer, line.split(","))
             for balancer in BALANCERS
-            for line in self._hosts.run(
-                balancer, "sh", "-c", "echo show stat | socat -t 10 STDIO /run/haproxy/admin.sock"
-            ).splitlines()
+            for line in self._hosts.run(balancer, "python3", "-c", SHOW_STAT).splitlines()
         ]
         return [
             f"{lb} {row[0]}/{row[1]} {row[17]}"

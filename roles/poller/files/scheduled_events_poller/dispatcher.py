@@ -96,6 +96,8 @@ class Dispatcher:
         jobs.prepare(self._directories)
         try:
             spool = os.open(self._directories.requests, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return Look(0, left=False)
         except OSError as error:
             self._complain(f"requests cannot be read: {error}")
             return Look(0, left=True)
@@ -137,10 +139,22 @@ class Dispatcher:
         fresh = [request_id for request_id in accepted if not jobs.has_ended(self._directories, request_id)]
         for request_id in set(accepted) - set(fresh):
             jobs.forget(self._directories, request_id)  # it has ended, and the poller only asked again
-        for request_id, reason in (self._start(fresh) if fresh else {}).items():
-            self._complain(f"request {request_id}: {reason}")
+        waiting = [
+            request_id
+            for request_id, reason in (self._start(fresh) if fresh else {}).items()
+            if not self._give_up(request_id, reason)
+        ]
+        return refused + [request_id for request_id in accepted if request_id not in waiting]
+
+    def _give_up(self, request_id: str, reason: str) -> bool:
+        """Leave a result for a run that cannot be started; ``False`` if that is not possible now."""
+        self._complain(f"request {request_id}: {reason}")
+        try:
             jobs.give_up(self._directories, request_id, reason)
-        return refused + accepted
+        except OSError as error:
+            self._complain(f"request {request_id} waits: {error}")
+            return False
+        return True
 
     def _accept(self, spool: int, request_id: str) -> bool:
         """Check a request and keep it; ``False``, and a result, if it is refused.
@@ -223,7 +237,7 @@ def _read(spool: int, request_id: str) -> bytes:
         finally:
             os.close(descriptor)
     except OSError as error:
-        raise RequestError(f"it cannot be read: {error.strerror}") from error
+        raise RequestError(f"it is not a file that can be read: {error.strerror}") from error
 
 
 class Broom:

@@ -129,11 +129,12 @@ def give_up(directories: Directories, request_id: str, reason: str) -> bool:
 
     :raises OSError: it cannot be left.
     """
-    try:
-        with locked(directories, request_id):
-            return end(directories, RunResult(request_id, FAILED, reason, 0.0))
-    except (FileNotFoundError, JobRuns):
-        return False
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(directories, request_id))
+        except (FileNotFoundError, JobRuns):
+            return False
+        return end(directories, RunResult(request_id, FAILED, reason, 0.0))
 
 
 def wake(directories: Directories) -> None:

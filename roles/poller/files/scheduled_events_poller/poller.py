@@ -94,6 +94,7 @@ class Poller:
         self._document_at = time.monotonic()  # when a document was read last; at first, when we began
         self._next_poll = self._next_heartbeat = self._next_sign_of_life = self._blocked_until = 0.0
         self._status_line = ""
+        self._unsent = ""  # what systemd must not miss
         self._stopping = self._reloading = False
 
     def run(self) -> None:
@@ -103,7 +104,7 @@ class Poller:
         """
         with contextlib.ExitStack() as stack:
             self._open(stack)
-            systemd.notify("READY=1\nSTATUS=Waiting for the first document")
+            self._unsent = "READY=1\nSTATUS=Waiting for the first document"
             while not self._stopping:
                 self._turn()
             systemd.notify("STOPPING=1\nSTATUS=Stopped; hooks that run go on")
@@ -172,6 +173,8 @@ class Poller:
     def _turn(self) -> None:
         if self._reloading:
             self._reload()
+        if self._unsent and systemd.notify(self._unsent):  # else systemd does not read now, and waits for it
+            self._unsent = ""
         self._poll_if_due()
         self._feed_watchdog()
         self._wait()
@@ -211,7 +214,7 @@ class Poller:
 
     def _listen_to_messages(self) -> None:
         with contextlib.suppress(BlockingIOError):
-            for _ in range(100):
+            for _message in range(100):
                 message, sender = self._listener.recvfrom(4096)
                 wish = control.parse(message)
                 if wish is not None:
@@ -386,7 +389,7 @@ class Poller:
         else:
             self._take_settings(before)
             systemd.log(systemd.INFO, "configuration read again")
-        systemd.notify("READY=1")
+        self._unsent = "READY=1"
 
     def _take_settings(self, before: Settings) -> None:
         now = self._settings

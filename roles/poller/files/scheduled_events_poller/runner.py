@@ -118,16 +118,18 @@ def run(request_id: str, directories: Directories) -> int:
     if parse_run_id(request_id) is None:
         _say(f"{request_id!r} is not an id of a run")
         return 2
-    try:
-        with jobs.locked(directories, request_id) as file:
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(jobs.locked(directories, request_id))
+        except FileNotFoundError:
+            _say(f"there is no job {request_id}: it has ended")
+        except jobs.JobRuns:
+            _say(f"{request_id} is running already")
+        else:
             if jobs.has_ended(directories, request_id):
                 jobs.forget(directories, request_id)
-                return 0
-            jobs.end(directories, _carry_out(file.read(), request_id, directories))
-    except FileNotFoundError:
-        _say(f"there is no job {request_id}: it has ended")
-    except jobs.JobRuns:
-        _say(f"{request_id} is running already")
+            else:
+                jobs.end(directories, _carry_out(file.read(), request_id, directories))
     return 0
 
 
@@ -344,7 +346,7 @@ def _start_error(error: OSError, path: bytes) -> str:
         try:
             with open(path, "rb") as file:
                 first = file.readline(200).decode("utf-8", "replace").strip()
-        except OSError as gone:
+        except FileNotFoundError as gone:
             raise Vanished from gone
         return f"its interpreter is missing, says its first line: {first}"
     if error.errno == errno.ENOEXEC:

@@ -12,6 +12,7 @@ import os
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from _scheduled_events.runs import OUTCOMES, PHASES, parse_run_id, token_of
+from _scheduled_events.text import clean
 
 HOOKS_DIRECTORY = "/etc/scheduled-events/hooks"
 RUNTIME_DIRECTORY = "/run/scheduled-events"  # the poller's own
@@ -222,7 +223,7 @@ def _number(raw: Dict[str, Any], key: str, *, most: float) -> float:
 
 def format_result(result: RunResult) -> bytes:
     """The result of a run, as the root side writes it to the file named ``result.request_id``."""
-    fields = result._replace(reason=_clean(result.reason))._asdict()
+    fields = result._replace(reason=clean(result.reason, LONGEST_REASON))._asdict()
     del fields["request_id"]
     return json.dumps(fields).encode()
 
@@ -234,11 +235,6 @@ def parse_result(text: bytes, request_id: str) -> Optional[RunResult]:
         seconds = float(raw["seconds"])
         if raw["outcome"] not in OUTCOMES or not 0 <= seconds < float("inf"):  # nor NaN
             return None
-        return RunResult(request_id, raw["outcome"], _clean(str(raw["reason"])), seconds)
+        return RunResult(request_id, raw["outcome"], clean(str(raw["reason"]), LONGEST_REASON), seconds)
     except (ValueError, RecursionError, KeyError, TypeError, OverflowError):
         return None
-
-
-def _clean(text: str) -> str:
-    """A text that every encoder takes: the name of a hook may be in any encoding."""
-    return text[:LONGEST_REASON].encode("utf-8", "replace").decode("utf-8")

@@ -21,13 +21,14 @@ LONGEST_LINE = 4000  # bytes; more than a page could wait for a reader
 
 
 def notify(message: str) -> bool:
-    """Send a message such as ``READY=1``, and drop it if systemd does not read; whether it was sent.
+    """Send a message such as ``READY=1``, without waiting for systemd to read.
 
-    Does nothing where nobody listens.
+    :returns: false if systemd does not read now, so that the message is dropped and may be sent again. True also where
+        systemd did not ask for messages or cannot be reached, since another attempt would change nothing.
     """
     address = os.environ.get("NOTIFY_SOCKET", "")
     if not address:
-        return False
+        return True
     if address.startswith("@"):
         address = "\0" + address[1:]
     try:
@@ -39,7 +40,6 @@ def notify(message: str) -> bool:
     except (OSError, ValueError) as error:
         first = (message.splitlines() or [""])[0]
         log(WARNING, f"systemd cannot be notified of {first[:200]}: {error}")
-        return False
     return True
 
 

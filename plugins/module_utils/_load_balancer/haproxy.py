@@ -1,0 +1,304 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""One HAProxy: which state its servers have, and taking a host out and putting it back."""
+
+import csv
+import io
+import time
+from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from .runtime_socket import Fleeting, RuntimeSocket
+
+# The flags of srv_admin_state in the answer to "show servers state"
+FORCED_MAINT, TRACKED_MAINT, FORCED_DRAIN, TRACKED_DRAIN, UNRESOLVED = 0x01, 0x02, 0x08, 0x10, 0x20
+UNRESOLVED_AT_START = 0x40
+ANY_MAINT = FORCED_MAINT | TRACKED_MAINT | UNRESOLVED | UNRESOLVED_AT_START
+LEAVING = ANY_MAINT | FORCED_DRAIN | TRACKED_DRAIN
+
+READY, MAINT, DRAIN = "ready", "MAINT", "DRAIN"  # how the record spells what was found
+LOOK_AGAIN_AFTER = 1.0  # seconds
+
+
+class HAProxyError(Exception):
+    """It could not be done. The message says what to do."""
+
+
+class Server(NamedTuple):
+    """A server in a backend. ``status`` as people see it, ``admin`` the flags of what was ordered for it."""
+
+    backend: str
+    name: str
+    status: str
+    admin: int
+    weight: int
+    sessions: int
+    queued: int
+    check_status: str
+    last_check: str
+
+    @property
+    def full_name(self) -> str:
+        return f"{self.backend}/{self.name}"
+
+    @property
+    def found(self) -> str:
+        """What to remember of it. Other kinds of MAINT end by themselves; only the forced one is somebody's order."""
+        if self.admin & FORCED_MAINT:
+            return MAINT
+        if self.admin & FORCED_DRAIN:
+            return DRAIN
+        return self.status if self.admin & ANY_MAINT else READY
+
+    @property
+    def gets_nothing(self) -> bool:
+        return self.weight == 0 or self.status.startswith(("MAINT", "DRAIN", "DOWN"))
+
+
+class Outcome(NamedTuple):
+    """``sent``: the orders, as "www/web1: drain". ``left``: the servers that keep the caller waiting.
+
+    ``done``: whether there is nothing left to wait for.
+    """
+
+    sent: List[str]
+    servers: List[Server]
+    left: List[Server]
+
+    @property
+    def done(self) -> bool:
+        return not self.left
+
+
+def read_servers(socket: RuntimeSocket) -> List[Server]:
+    """All servers of all backends.
+
+    :raises HAProxyError: the answers of HAProxy could not be read.
+    :raises SocketError: there are none.
+    """
+    states = _states(socket.ask("show servers state"), socket.address)
+    servers = []
+    for row in _rows(socket.ask("show stat"), socket.address):
+        key = row["pxname"], row["svname"]
+        if key in states:  # the rows of frontends, backends and listeners are not servers
+            admin, weight = states[key]
+            servers.append(
+                Server(
+                    backend=row["pxname"],
+                    name=row["svname"],
+                    status=row["status"],
+                    admin=admin,
+                    weight=weight,
+                    sessions=_number(row["scur"]),
+                    queued=_number(row["qcur"]),
+                    check_status=row.get("check_status") or "",
+                    last_check=row.get("last_chk") or "",
+                )
+            )
+    return servers
+
+
+class Member:
+    """A host as a server of one HAProxy.
+
+    :param name: of the server.
+    :param backends: only these; empty means every backend that it is in.
+    :param simulate: whether to send no order.
+    """
+
+    def __init__(
+        self,
+        socket: RuntimeSocket,
+        name: str,
+        backends: Sequence[str],
+        *,
+        simulate: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._socket = socket
+        self._name = name
+        self._backends = backends
+        self._simulate = simulate
+        self._clock = clock
+        self._sleep = sleep
+        self._sent: List[str] = []
+
+    def look(self) -> List[Server]:
+        """Its servers, maybe none."""
+        return [
+            server
+            for server in read_servers(self._socket)
+            if server.name == self._name and (not self._backends or server.backend in self._backends)
+        ]
+
+    def take_out(self, *, timeout: float, force: bool = False) -> Outcome:
+        """Give the servers no new sessions, and take them out once those that they have are over.
+
+        A server that has sessions after the timeout stays in state drain.
+
+        :param force: then take it out nevertheless.
+        :raises HAProxyError: somebody else put a server back, or removed it.
+        """
+        give_up_at = self._clock() + timeout
+        process = self._process()
+        servers = self._look_for_some()
+        self._order("drain", [server for server in servers if not server.admin & LEAVING])
+        if self._simulate:
+            self._order("maint", [server for server in servers if not server.admin & FORCED_MAINT])
+            return Outcome(self._sent, servers, [])
+        wanted = {server.full_name for server in servers}
+        ordered = False
+        while True:
+            try:
+                servers = self._all_of(wanted)
+                process = self._drain_again_after_a_restart(servers, process)
+                busy = [server for server in servers if server.sessions + server.queued > 0]
+                not_out = [server for server in servers if not server.admin & FORCED_MAINT]
+                is_over = self._clock() >= give_up_at
+                if not_out and (not busy or (force and is_over)):
+                    if ordered and is_over:
+                        raise HAProxyError(_put_back_by_others(not_out))
+                    self._order("maint", not_out)
+                    self._sleep(LOOK_AGAIN_AFTER if ordered else 0)
+                    ordered = True
+                    continue  # clients that stick to a server still got to one that was in state drain: look again
+                if not busy or is_over:
+                    return Outcome(self._sent, servers, busy)
+            except Fleeting:
+                if self._clock() >= give_up_at:
+                    raise  # until then HAProxy may come back, and what is down gives no sessions
+            self._sleep(LOOK_AGAIN_AFTER)
+
+    def put_back(self, found: Mapping[str, str], *, timeout: float) -> Outcome:
+        """Restore the state that was found of each server, and wait until those that were not kept out are up.
+
+        :param found: backend → what :attr:`Server.found` was.
+        """
+        give_up_at = self._clock() + timeout
+        servers = self._look_for_some()
+        for state in ("ready", "drain"):
+            self._order(
+                state, [server for server in servers if _needs(server, found.get(server.backend, READY)) == state]
+            )
+        if self._simulate:
+            return Outcome(self._sent, servers, [])
+        while True:
+            is_over = self._clock() >= give_up_at
+            try:
+                servers = self._look_for_some()
+                down = [server for server in servers if not _is_back(server, found.get(server.backend, READY))]
+                if not down or is_over:
+                    return Outcome(self._sent, servers, down)
+            except Fleeting:
+                if is_over:
+                    raise
+            self._sleep(LOOK_AGAIN_AFTER)
+
+    def _look_for_some(self) -> List[Server]:
+        servers = self.look()
+        if not servers:
+            where = "the backends " + ", ".join(self._backends) if self._backends else "any backend"
+            raise HAProxyError(
+                f"No server is called {self._name} in {where} (asked {self._socket.address}). "
+                "Give the name that it has in haproxy.cfg"
+            )
+        return servers
+
+    def _all_of(self, wanted: "set[str]") -> List[Server]:
+        servers = self.look()
+        gone = wanted - {server.full_name for server in servers}
+        if gone:
+            raise HAProxyError(
+                f"{', '.join(sorted(gone))} was removed from HAProxy while it was taken out. "
+                "Check haproxy.cfg, and run it again"
+            )
+        return servers
+
+    def _drain_again_after_a_restart(self, servers: Sequence[Server], process: Optional[str]) -> Optional[str]:
+        lost = [server for server in servers if not server.admin & LEAVING]
+        if not lost:
+            return process
+        now = self._process()
+        if now == process:  # maybe by the run that followed this one, whose controller was killed: so do not insist
+            raise HAProxyError(_put_back_by_others(lost))
+        self._order("drain", lost)
+        return now
+
+    def _process(self) -> Optional[str]:
+        """What changes when HAProxy is restarted or reloaded."""
+        lines = self._socket.ask("show info").splitlines()
+        return next((line for line in lines if line.startswith("Pid:")), None)
+
+    def _order(self, state: str, servers: Sequence[Server]) -> None:
+        for server in servers:
+            if not self._simulate:
+                self._socket.tell(f"set server {server.full_name} state {state}")
+            self._sent.append(f"{server.full_name}: {state}")
+
+
+def _order_for(found: str) -> str:
+    if found == MAINT:
+        return ""  # it stays out
+    return "drain" if found.startswith(DRAIN) else "ready"
+
+
+def _needs(server: Server, found: str) -> str:
+    """The order that restores what was found; empty if it needs none."""
+    order = _order_for(found)
+    is_there = {"": True, "drain": server.admin & FORCED_DRAIN, "ready": not server.admin & FORCED_DRAIN}[order]
+    return "" if is_there and (order == "" or not server.admin & FORCED_MAINT) else order
+
+
+def _put_back_by_others(servers: Sequence[Server]) -> str:
+    names = ", ".join(server.full_name for server in servers)
+    return f"Somebody else put {names} back while it was taken out. Settle who may do that, and run it again"
+
+
+def _is_back(server: Server, found: str) -> bool:
+    if server.status.startswith(("UP", "no check")) or _order_for(found) != "ready":
+        return True
+    if server.status.startswith("DRAIN"):  # a weight of 0 looks like this, too
+        return server.weight == 0 or bool(server.admin & TRACKED_DRAIN)
+    return server.status.startswith("MAINT") and found.startswith("MAINT") and not server.admin & FORCED_MAINT
+
+
+def _rows(answer: str, address: str) -> List[Dict[str, str]]:
+    if not answer.startswith("# pxname,svname,"):
+        raise HAProxyError(_unreadable("show stat", answer, address))
+    rows = list(csv.DictReader(io.StringIO(answer[2:])))
+    for row in rows:
+        if any(row.get(column) is None for column in ("pxname", "svname", "status", "scur", "qcur")):
+            raise HAProxyError(_unreadable("show stat", ",".join(str(value) for value in row.values()), address))
+    return rows
+
+
+def _states(answer: str, address: str) -> Dict[Tuple[str, str], Tuple[int, int]]:
+    version, _newline, table = answer.partition("\n")
+    columns = table.partition("\n")[0].lstrip("# ").split()
+    states = {}
+    try:
+        backend, name, admin, weight = (
+            columns.index(column) for column in ("be_name", "srv_name", "srv_admin_state", "srv_uweight")
+        )
+        for line in table.splitlines()[1:]:
+            fields = line.split()
+            if fields:
+                states[fields[backend], fields[name]] = (int(fields[admin]), int(fields[weight]))
+    except (ValueError, IndexError):
+        raise HAProxyError(_unreadable("show servers state", answer, address)) from None
+    if version.strip() != "1":
+        raise HAProxyError(_unreadable("show servers state", answer, address))
+    return states
+
+
+def _unreadable(command: str, answer: str, address: str) -> str:
+    return (
+        f'The answer to "{command}" on {address} could not be read: it begins with {answer[:80]!r}. '
+        "Check that this is the runtime socket of HAProxy"
+    )
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isdigit() else 0

@@ -1,0 +1,182 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host that fails the probe of its balancer while a flag is raised."""
+
+import contextlib
+import math
+import os
+import time
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from .record import LEAVE_OUT, NOTHING_TO_DO, Record
+
+HONOURED_WITHIN = 5.0  # seconds that the health endpoint has to notice the flag
+LOOK_AGAIN_AFTER = 1.0  # seconds
+NEW_MODE, DIRECTORY_MODE = 0o644, 0o755  # the service must see the flag
+
+
+class ProbeError(Exception):
+    """It could not be done. The message says what to do."""
+
+
+class Answer(NamedTuple):
+    """Of the health endpoint. ``status`` is 0 if there was none, and then ``problem`` says why."""
+
+    status: int
+    problem: str = ""
+
+
+class Settings(NamedTuple):
+    """``notice``: seconds that the balancer needs to notice; ``ports``: those whose connections have to end."""
+
+    flag: str
+    url: str
+    notice: float
+    ports: Sequence[int]
+
+
+class Host:
+    """The host itself.
+
+    :param probe: asks the health endpoint.
+    :param peers: lists the peers of the connections that there are now.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        record: Record,
+        *,
+        probe: Callable[[], Answer],
+        peers: Callable[[], List[str]],
+        simulate: bool = False,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._settings = settings
+        self._record = record
+        self._probe = probe
+        self._peers = peers
+        self._simulate = simulate
+        self._clock = clock
+        self._sleep = sleep
+
+    def raise_flag(self, holder: str) -> bool:
+        """Note the holder, and raise the flag.
+
+        :returns: whether anything changed.
+        """
+        with self._record.locked():
+            is_there = os.path.lexists(self._settings.flag)
+            before = self._record.read()
+            noted = self._record.hold(holder, {"flag": is_there})
+            if not is_there and not self._simulate:
+                os.makedirs(os.path.dirname(self._settings.flag), DIRECTORY_MODE, exist_ok=True)
+                os.close(os.open(self._settings.flag, os.O_CREAT | os.O_WRONLY, NEW_MODE))
+                os.chmod(self._settings.flag, NEW_MODE)  # whatever the umask
+        return not is_there or noted != before
+
+    def wait_until_noticed(self) -> List[str]:
+        """Wait until the balancer has noticed the flag.
+
+        :returns: the peers whose connections were there then. Whatever comes later is the probe of the balancer, of
+            which there is always one.
+        :raises ProbeError: the health endpoint does not honour the flag.
+        """
+        answer = self._wait_for(200, wanted=False, within=HONOURED_WITHIN)
+        if answer is not None:
+            raise ProbeError(
+                f"{self._settings.url} answers 200 although {self._settings.flag} is there; waited "
+                f"{HONOURED_WITHIN:g} s. Let the health endpoint of your service honour the flag"
+            )
+        # Not only after the flag was raised: an earlier run may have been interrupted before this.
+        self._sleep(self._settings.notice)
+        return self._peers()
+
+    def wait_for_the_end(self, peers: Sequence[str], *, timeout: float) -> List[str]:
+        """Wait until the connections with these peers have ended.
+
+        :returns: those that have not.
+        """
+        give_up_at = self._clock() + timeout
+        left = list(peers)
+        while left:
+            now = set(self._peers())
+            left = [peer for peer in left if peer in now]
+            if not left or self._clock() >= give_up_at:
+                break
+            self._sleep(LOOK_AGAIN_AFTER)
+        return left
+
+    def put_back(self, holder: str, *, timeout: float) -> Tuple[bool, str]:
+        """Take the flag away if nobody else needs it, and wait until the balancer has noticed.
+
+        :returns: whether anything changed, and what is to be said about it.
+        :raises ProbeError: the health endpoint does not answer as it should.
+        """
+        with self._record.locked():
+            kept = self._record.read()
+            todo = self._record.release(holder, lease=0)
+            if todo == NOTHING_TO_DO:
+                return False, ""
+            if todo == LEAVE_OUT:
+                return True, "stays drained for " + ", ".join(each for each in kept.holders if each != holder)
+            if kept.found.get("flag"):
+                self._record.forget(holder)
+                return True, f"stays out, for {self._settings.flag} was there before"
+            if not self._simulate:
+                with contextlib.suppress(FileNotFoundError):
+                    os.unlink(self._settings.flag)
+        if self._simulate:
+            return True, f"would remove {self._settings.flag}"
+        answer = self._wait_for(200, wanted=True, within=timeout)
+        if answer is not None:
+            others = [each for each in self._record.read().holders if each != holder]
+            if not others:
+                raise ProbeError(
+                    f"{self._settings.url} does not answer 200 although {self._settings.flag} is away; waited "
+                    f"{timeout:g} s, last answer {answer.status or 'none'} {answer.problem}".rstrip()
+                    + ". Check your service, and run it again"
+                )
+        else:
+            self._sleep(self._settings.notice)
+        with self._record.locked():
+            self._record.forget(holder)
+            others = self._record.read().holders
+        return True, "stays drained for " + ", ".join(others) if others else ""
+
+    def _wait_for(self, status: int, *, wanted: bool, within: float) -> Optional[Answer]:
+        """Wait until the health endpoint gives this status, or another one; the last answer if it does not."""
+        give_up_at = self._clock() + within
+        while True:
+            answer = self._probe()
+            if (answer.status == status) == wanted:
+                return None
+            if self._clock() >= give_up_at:
+                return answer
+            self._sleep(LOOK_AGAIN_AFTER)
+
+
+def notice_time(interval: float, count: int) -> float:
+    """Seconds that a balancer needs to notice, and one more."""
+    return math.ceil(interval * count) + 1.0
+
+
+def check_settings(options: Mapping[str, Any]) -> None:
+    """Refuse what cannot be meant.
+
+    :raises ProbeError: it names the option.
+    """
+    problems: Dict[str, str] = {}
+    if not os.path.isabs(options["flag"]):
+        problems["flag"] = "expected an absolute path"
+    if not options["ports"]:
+        problems["ports"] = "expected at least one port of the service"
+    elif not all(0 < port < 65536 for port in options["ports"]):
+        problems["ports"] = "expected ports from 1 to 65535"
+    for name in ("interval", "count"):
+        if not (math.isfinite(options[name]) and options[name] > 0):
+            problems[name] = "expected a number above 0"
+    if problems:
+        raise ProbeError("; ".join(f"{name} is {options[name]}, {what}" for name, what in problems.items()))

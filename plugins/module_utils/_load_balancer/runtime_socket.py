@@ -1,0 +1,139 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The runtime socket of HAProxy: one command, one complete answer."""
+
+import errno
+import os
+import re
+import socket
+import time
+from typing import Callable, Tuple, Union
+
+MAX_ANSWER = 64 * 1024 * 1024  # bytes; "show stat" needs about 500 for each server
+FLEETING = (errno.ENOENT, errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE, errno.EAGAIN)  # while HAProxy restarts
+
+
+class SocketError(Exception):
+    """The socket gave no complete answer, or HAProxy refused the command. The message says what to do."""
+
+
+class Fleeting(SocketError):
+    """As happens while HAProxy restarts: a little later it may work."""
+
+
+class RuntimeSocket:
+    """Commands for one HAProxy, each over a connection of its own.
+
+    :param address: path of a Unix socket, or HOST:PORT.
+    :param timeout: seconds for each step of a command.
+    :param retry_for: seconds for which to try again while HAProxy seems to restart.
+    """
+
+    def __init__(
+        self,
+        address: str,
+        *,
+        timeout: float = 10.0,
+        retry_for: float = 5.0,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.address = address
+        self._timeout = timeout
+        self._retry_for = retry_for
+        self._clock = clock
+        self._sleep = sleep
+
+    def ask(self, command: str) -> str:
+        """The answer to a command, without the empty line at its end.
+
+        :raises SocketError: there is none, even after some seconds, or HAProxy refuses the command.
+        """
+        give_up_at = self._clock() + self._retry_for
+        while True:
+            try:
+                answer = self._exchange(command)
+                break
+            except Fleeting:
+                if self._clock() >= give_up_at:
+                    raise
+                self._sleep(0.5)
+        text = re.sub(r"^\[\d\]:", "", answer)  # with "set severity-output number"
+        if text.startswith("Permission denied"):
+            raise SocketError(
+                f'HAProxy refused "{command}" on {self.address}: {text.strip()}. Give the socket "level admin" in '
+                "haproxy.cfg"
+            )
+        if text.startswith("Unknown command"):
+            raise SocketError(
+                f'HAProxy does not know "{command}" (answer on {self.address}: {text.splitlines()[0]}). '
+                "Expected HAProxy 1.6 or newer, and the socket of a worker, not of the master process"
+            )
+        return text
+
+    def tell(self, command: str) -> None:
+        """Send a command that has no answer when it succeeds.
+
+        :raises SocketError: it did not succeed.
+        """
+        answer = self.ask(command).strip()
+        if answer:
+            raise SocketError(f'HAProxy refused "{command}" on {self.address}: {answer}')
+
+    def _exchange(self, command: str) -> str:
+        family, where = _target(self.address)
+        with socket.socket(family) as connection:
+            connection.settimeout(self._timeout)
+            try:
+                connection.connect(where)
+                connection.sendall(command.encode() + b"\n")
+                answer = self._read(connection)
+            except socket.timeout:
+                raise Fleeting(
+                    f'"{command}" on {self.address} got no answer within {self._timeout:g} s. Check that HAProxy runs'
+                ) from None
+            except OSError as error:
+                raise self._explained(error, command) from None
+        # An empty line ends each answer. What is cut may look like an answer with fewer servers.
+        if answer != b"\n" and not answer.endswith(b"\n\n"):
+            raise Fleeting(
+                f'The answer to "{command}" on {self.address} was cut off after {len(answer)} bytes. '
+                "Check that HAProxy runs, and that this is its runtime socket"
+            )
+        return answer[:-1].decode("utf-8", "replace")
+
+    def _read(self, connection: socket.socket) -> bytes:
+        answer = bytearray()
+        while True:
+            part = connection.recv(65536)
+            if not part:
+                return bytes(answer)
+            answer += part
+            if len(answer) > MAX_ANSWER:
+                raise SocketError(
+                    f"{self.address} sent more than {MAX_ANSWER} bytes. "
+                    "Check that this is the runtime socket of HAProxy"
+                )
+
+    def _explained(self, error: OSError, command: str) -> SocketError:
+        kind = Fleeting if error.errno in FLEETING else SocketError
+        advice = {
+            errno.ENOENT: 'Check that HAProxy runs, and that this is the path in its "stats socket"',
+            errno.ECONNREFUSED: "Nobody listens there: check that HAProxy runs",
+            errno.EACCES: "Become root, or change the mode of the socket",
+            errno.EPERM: "Become root, or change the mode of the socket",
+        }.get(error.errno or 0, "Check that HAProxy runs, and that this is its runtime socket")
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        return kind(f'"{command}" could not be sent to {self.address}: {reason}. {advice}')
+
+
+def _target(address: str) -> Tuple[int, Union[str, Tuple[str, int]]]:
+    if address.startswith("/"):
+        return socket.AF_UNIX, address
+    host, colon, port = address.rpartition(":")
+    host = host.strip("[]")
+    if not (colon and host and port.isdigit()):
+        raise SocketError(f"{address} is not a socket: expected an absolute path or HOST:PORT")
+    return (socket.AF_INET6 if ":" in host else socket.AF_INET), (host, int(port))

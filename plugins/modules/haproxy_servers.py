@@ -1,0 +1,207 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: haproxy_servers
+short_description: Read, drain and restore the servers of a host on one HAProxy
+version_added: 0.1.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - Speaks to the runtime socket of HAProxy itself. It runs on the balancer and needs nothing but Python.
+  - V(drained) gives the servers state C(drain), so that they get no new sessions, waits until their sessions have
+    ended, gives them state C(maint), and looks whether they stay there.
+  - V(active) restores what was found, and waits until the servers are up.
+  - Weights are not touched.
+  - The role P(maintops.scheduled_events.load_balancer#role) is built on it. It asks several balancers, and remembers on
+    the host what was found.
+options:
+  state:
+    description:
+      - V(read) changes nothing.
+    type: str
+    choices: [read, drained, active]
+    default: read
+  server:
+    description:
+      - Name of the host in C(haproxy.cfg). Required unless O(state=read), which then reads all servers.
+    type: str
+  backends:
+    description: Only these backends. Empty means every backend that the host is in.
+    type: list
+    elements: str
+    default: []
+  socket:
+    description:
+      - Runtime socket of HAProxy, an absolute path or C(HOST:PORT). It needs C(level admin), but for O(state=read).
+    type: path
+    default: /run/haproxy/admin.sock
+  found:
+    description:
+      - For O(state=active), the RV(found) of each backend before the servers were drained. A backend that is not named
+        here is to get traffic.
+    type: dict
+    default: {}
+  timeout:
+    description:
+      - Seconds to wait until the sessions have ended, or until the servers are up. It is no failure if they have not,
+        or are not; see RV(left).
+    type: float
+    default: 300
+  force:
+    description: For O(state=drained), whether to set state C(maint) after O(timeout) although sessions are left.
+    type: bool
+    default: false
+extends_documentation_fragment:
+  - maintops.scheduled_events.imds.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+seealso:
+  - module: maintops.scheduled_events.load_balancer_haproxy
+"""
+
+EXAMPLES = r"""
+- name: Take a host out of HAProxy before its disk is replaced
+  maintops.scheduled_events.haproxy_servers:
+    server: "{{ inventory_hostname }}"
+    state: drained
+    timeout: 120
+  delegate_to: lb1
+  register: out
+  failed_when: out.left | length > 0
+"""
+
+RETURN = r"""
+servers:
+  description: The servers, as they were seen last.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    backend:
+      description: Name of the backend.
+      returned: success
+      type: str
+      sample: www
+    server:
+      description: Name of the server.
+      returned: success
+      type: str
+      sample: web1
+    status:
+      description: Status, as HAProxy shows it.
+      returned: success
+      type: str
+      sample: UP
+    sessions:
+      description: Number of sessions that it has or that wait for it.
+      returned: success
+      type: int
+      sample: 3
+    gets_nothing:
+      description: Whether it gets no new sessions, for whatever reason.
+      returned: success
+      type: bool
+      sample: false
+    check:
+      description: What the last health check gave; empty if there is none.
+      returned: success
+      type: str
+      sample: L7OK HTTP status check returned code 200
+found:
+  description:
+    - By backend, what was ordered for the server before this run. V(ready), V(DRAIN), V(MAINT), or what HAProxy shows
+      of a server that is out without an order of its own.
+  returned: success, unless O(server) is left out
+  type: dict
+  sample: {www: ready, api: MAINT}
+sent:
+  description: The orders that were sent, or would be in check mode.
+  returned: success
+  type: list
+  elements: str
+  sample: ['www/web1: drain', 'www/web1: maint']
+left:
+  description: Those of the RV(servers) that have sessions, or are not up, after O(timeout).
+  returned: success
+  type: list
+  elements: dict
+  sample: []
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import (
+    HAProxyError,
+    Member,
+    Outcome,
+    Server,
+    read_servers,
+)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.runtime_socket import (
+    RuntimeSocket,
+    SocketError,
+)
+
+OPTIONS = {
+    "state": {"type": "str", "choices": ["read", "drained", "active"], "default": "read"},
+    "server": {"type": "str"},
+    "backends": {"type": "list", "elements": "str", "default": []},
+    "socket": {"type": "path", "default": "/run/haproxy/admin.sock"},
+    "found": {"type": "dict", "default": {}},
+    "timeout": {"type": "float", "default": 300},
+    "force": {"type": "bool", "default": False},
+}
+
+
+def describe(server: Server) -> dict:
+    return {
+        "backend": server.backend,
+        "server": server.name,
+        "status": server.status,
+        "sessions": server.sessions + server.queued,
+        "gets_nothing": server.gets_nothing,
+        "check": f"{server.check_status} {server.last_check}".strip(),
+    }
+
+
+def work(module: AnsibleModule) -> dict:
+    params = module.params
+    socket = RuntimeSocket(params["socket"])
+    if params["server"] is None:
+        return {"servers": [describe(server) for server in read_servers(socket)], "sent": [], "left": []}
+    member = Member(socket, params["server"], params["backends"], simulate=module.check_mode)
+    before = member.look()
+    outcome = Outcome([], before, [])
+    if params["state"] == "drained":
+        outcome = member.take_out(timeout=params["timeout"], force=params["force"])
+    elif params["state"] == "active":
+        outcome = member.put_back(params["found"], timeout=params["timeout"])
+    return {
+        "servers": [describe(server) for server in outcome.servers],
+        "found": {server.backend: server.found for server in before},
+        "sent": outcome.sent,
+        "left": [describe(server) for server in outcome.left],
+    }
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec=OPTIONS,
+        required_if=[("state", "drained", ["server"]), ("state", "active", ["server"])],
+        supports_check_mode=True,
+    )
+    try:
+        result = work(module)
+    except (HAProxyError, SocketError) as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(changed=bool(result["sent"]), **result)
+
+
+if __name__ == "__main__":
+    main()

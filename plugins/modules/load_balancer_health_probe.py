@@ -1,0 +1,245 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: load_balancer_health_probe
+short_description: Let a host fail the health probe of its load balancer until its connections have ended
+version_added: 0.1.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - V(drained) raises a flag that the health endpoint of the service honours, looks whether it does, waits until the
+    balancer has noticed, and then until the connections that there were have ended.
+  - V(active) takes the flag away, waits until the health endpoint answers 200, and until the balancer has noticed.
+  - What was found and for whom the host is drained is remembered as M(maintops.scheduled_events.load_balancer_record)
+    does it.
+  - The role P(maintops.scheduled_events.load_balancer#role) is built on it.
+options:
+  state:
+    description: V(drained) or V(active).
+    type: str
+    choices: [drained, active]
+    required: true
+  holder:
+    description:
+      - For whom the host is drained. V(active) takes back what was drained for the same holder, and the host returns
+        when no holder is left.
+    type: str
+    required: true
+  flag:
+    description:
+      - File on the host. As long as it is there, the health endpoint must fail the probe. It is empty, and readable for
+        all.
+    type: path
+    default: /etc/scheduled-events/drained
+  url:
+    description: The health endpoint, as the host itself reaches it. It must answer 200 when the host is to get traffic.
+    type: str
+    default: http://127.0.0.1/healthz
+  interval:
+    description: Seconds between two probes of the balancer.
+    type: float
+    default: 5
+  count:
+    description: How many probes it takes until the balancer has noticed, in either direction.
+    type: int
+    default: 2
+  ports:
+    description: TCP ports of the service, whose connections have to end. Their listeners are on the host.
+    type: list
+    elements: int
+    default: [80, 443]
+  drain_timeout:
+    description: Seconds to wait until the connections have ended.
+    type: float
+    default: 300
+  on_timeout:
+    description:
+      - What to do when connections are left after O(drain_timeout). With V(fail) the module fails and names them. With
+        V(continue) it names them and succeeds. The host gets no new ones in either case.
+    type: str
+    choices: [fail, continue]
+    default: fail
+  return_timeout:
+    description: Seconds to wait until the health endpoint answers 200.
+    type: float
+    default: 120
+  wait_at_most:
+    description:
+      - Seconds after which the module returns although connections are left and O(drain_timeout) is not over, so that
+        other hosts get their turn. Call it again with RV(resume). V(0) waits to the end.
+    type: float
+    default: 0
+  resume:
+    description: The RV(resume) of the call before, of which this one is to be the continuation.
+    type: dict
+    default: {}
+  directory:
+    description: Directory on the host for C(load-balancer.json). It must survive a reboot, and is made if need be.
+    type: path
+    default: /var/lib/maintops
+requirements:
+  - ss (from iproute2, on the host)
+extends_documentation_fragment:
+  - maintops.scheduled_events.imds.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+seealso:
+  - module: maintops.scheduled_events.load_balancer_record
+"""
+
+EXAMPLES = r"""
+- name: Take the host out
+  maintops.scheduled_events.load_balancer_health_probe:
+    state: drained
+    holder: operator
+    url: http://127.0.0.1:8080/healthz
+    ports: [8080]
+
+- name: Put it back
+  maintops.scheduled_events.load_balancer_health_probe:
+    state: active
+    holder: operator
+    url: http://127.0.0.1:8080/healthz
+"""
+
+RETURN = r"""
+msg:
+  description: What there is to say; empty if there is nothing.
+  returned: always
+  type: str
+  sample: stays drained for respond
+resume:
+  description: Empty if there is nothing left to wait for; otherwise what the next call needs as O(resume).
+  returned: success
+  type: dict
+  sample: {}
+left:
+  description: The peers whose connections have not ended.
+  returned: O(state=drained)
+  type: list
+  elements: str
+  sample: ['10.0.0.7:51234']
+"""
+
+import time
+import typing as t
+import urllib.error
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.urls import open_url
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import (
+    Answer,
+    Host,
+    ProbeError,
+    Settings,
+    check_settings,
+    notice_time,
+)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import Record, RecordError
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import write_atomically
+
+OPTIONS = {
+    "state": {"type": "str", "choices": ["drained", "active"], "required": True},
+    "holder": {"type": "str", "required": True},
+    "flag": {"type": "path", "default": "/etc/scheduled-events/drained"},
+    "url": {"type": "str", "default": "http://127.0.0.1/healthz"},
+    "interval": {"type": "float", "default": 5},
+    "count": {"type": "int", "default": 2},
+    "ports": {"type": "list", "elements": "int", "default": [80, 443]},
+    "drain_timeout": {"type": "float", "default": 300},
+    "on_timeout": {"type": "str", "choices": ["fail", "continue"], "default": "fail"},
+    "return_timeout": {"type": "float", "default": 120},
+    "wait_at_most": {"type": "float", "default": 0},
+    "resume": {"type": "dict", "default": {}},
+    "directory": {"type": "path", "default": "/var/lib/maintops"},
+}
+PROBE_TIMEOUT = 5  # seconds
+
+
+def probe(url: str) -> Answer:
+    try:
+        with open_url(url, use_proxy=False, follow_redirects="none", timeout=PROBE_TIMEOUT) as response:
+            return Answer(response.getcode())
+    except urllib.error.HTTPError as error:
+        error.close()
+        return Answer(error.code)
+    except Exception as error:  # open_url raises many kinds, each of which means that there is no answer
+        return Answer(0, str(error))
+
+
+def list_peers(module: AnsibleModule) -> t.List[str]:
+    ss = module.get_bin_path("ss", required=False)
+    if ss is None:
+        raise ProbeError("ss is not installed, which lists connections. Install iproute2")
+    ports = " or ".join(f"sport = :{port}" for port in module.params["ports"])
+    states = ["state", "established", "state", "syn-recv", "state", "close-wait"]
+    _rc, lines, _errors = module.run_command(
+        [ss, "--no-header", "--numeric", "--tcp", *states, f"( {ports} )"], check_rc=True
+    )
+    return [line.split()[-1] for line in lines.splitlines() if line.strip()]
+
+
+def drain(module: AnsibleModule, host: Host) -> t.Dict[str, t.Any]:
+    params = module.params
+    if params["resume"]:
+        raised, peers, until = False, params["resume"]["peers"], float(params["resume"]["until"])
+    else:
+        raised = host.raise_flag(params["holder"])
+        if module.check_mode:
+            return {"changed": raised, "msg": f"would create {params['flag']}" if raised else "", "resume": {}}
+        peers, until = host.wait_until_noticed(), time.time() + params["drain_timeout"]
+    # No longer than the whole, whoever sets the clock meanwhile
+    rest = min(max(until - time.time(), 0), params["drain_timeout"])
+    stretch = min(rest, params["wait_at_most"] or rest)
+    left = host.wait_for_the_end(peers, timeout=stretch)
+    result = {"changed": raised, "msg": "", "resume": {}, "left": left}
+    if left and stretch < rest:
+        return dict(result, resume={"peers": left, "until": until})
+    if left:
+        result["msg"] = (
+            f"it gets no new connections, but after {params['drain_timeout']:g} s it still has {len(left)} on port "
+            f"{', '.join(str(port) for port in params['ports'])}, from {', '.join(sorted(left))}"
+        )
+        if params["on_timeout"] == "fail":
+            module.fail_json(**result)
+    return result
+
+
+def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    params = module.params
+    check_settings(params)
+    record = Record(params["directory"], write_atomically, simulate=module.check_mode)
+    notice = notice_time(params["interval"], params["count"])
+    host = Host(
+        Settings(params["flag"], params["url"], notice, params["ports"]),
+        record,
+        probe=lambda: probe(params["url"]),
+        peers=lambda: list_peers(module),
+        simulate=module.check_mode,
+    )
+    if params["state"] == "drained":
+        return drain(module, host)
+    changed, msg = host.put_back(params["holder"], timeout=params["return_timeout"])
+    return {"changed": changed, "msg": msg, "resume": {}}
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
+    try:
+        result = work(module)
+    except (ProbeError, RecordError) as error:
+        module.fail_json(msg=str(error))
+    except OSError as error:
+        module.fail_json(msg=f"{error.filename or module.params['flag']}: {error.strerror}")
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,176 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: load_balancer_record
+short_description: Remember for whom a host is drained, and what was found before
+version_added: 0.1.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - Keeps C(load-balancer.json) on the host, readable for root alone. What an operator had taken out stays out, a run
+    that was interrupted is finished by the next one, and a host that is drained for two reasons comes back when both
+    are gone.
+  - The role P(maintops.scheduled_events.load_balancer#role) is built on it. A provider calls it before it takes a host
+    out, and before and after it puts one back.
+options:
+  state:
+    description:
+      - V(held) notes O(holder) and O(found). Call it before anything is changed.
+      - V(returning) takes O(holder) back, unless it is the last one. See RV(todo).
+      - V(released) takes the last holder back. Call it when the host is in service again.
+    type: str
+    choices: [held, returning, released]
+    required: true
+  holder:
+    description: For whom the host is drained.
+    type: str
+    required: true
+  found:
+    description:
+      - For O(state=held), how things are, of any content. What was noted first counts; later it would be the caller's
+        own doing.
+    type: dict
+    default: {}
+  replace:
+    description: For O(state=held), whether O(found) replaces what was noted.
+    type: bool
+    default: false
+  wait:
+    description:
+      - For O(state=held), seconds to wait at most while another holder puts the host back.
+    type: float
+    default: 60
+  lease:
+    description: For O(state=returning), seconds for which others wait until the host is back.
+    type: float
+    default: 300
+  directory:
+    description: Directory on the host for the file. It must survive a reboot, and is made if need be.
+    type: path
+    default: /var/lib/maintops
+extends_documentation_fragment:
+  - maintops.scheduled_events.imds.attributes
+attributes:
+  check_mode:
+    support: full
+  diff_mode:
+    support: none
+  idempotent:
+    support: full
+"""
+
+EXAMPLES = r"""
+- name: Remember what was found before the host is taken out
+  maintops.scheduled_events.load_balancer_record:
+    state: held
+    holder: operator
+    found:
+      weight: "{{ weight }}"
+
+- name: Learn whether the host is to be put back
+  maintops.scheduled_events.load_balancer_record:
+    state: returning
+    holder: operator
+  register: record
+
+- name: Put it back
+  ansible.builtin.include_tasks: put-back.yml
+  when: record.todo == 'put back'
+  vars:
+    weight: '{{ record.found.weight }}'
+
+- name: Forget that it was drained
+  maintops.scheduled_events.load_balancer_record:
+    state: released
+    holder: operator
+  when: record.todo == 'put back'
+"""
+
+RETURN = r"""
+holders:
+  description: For whom the host is drained now.
+  returned: success
+  type: list
+  elements: str
+  sample: [respond]
+found:
+  description: What was found first.
+  returned: success
+  type: dict
+  sample: {flag: false}
+first:
+  description: Whether nothing was noted before.
+  returned: O(state=held)
+  type: bool
+  sample: true
+todo:
+  description:
+    - V(put back), V(leave out) if the host is drained for others as well, or V(nothing to do) if it is not drained for
+      O(holder).
+  returned: O(state=returning)
+  type: str
+  sample: put back
+msg:
+  description: Why the host stays out; empty if it does not.
+  returned: success
+  type: str
+  sample: stays drained for respond
+"""
+
+import typing as t
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import (
+    LEAVE_OUT,
+    Record,
+    RecordError,
+)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import write_atomically
+
+OPTIONS = {
+    "state": {"type": "str", "choices": ["held", "returning", "released"], "required": True},
+    "holder": {"type": "str", "required": True},
+    "found": {"type": "dict", "default": {}},
+    "replace": {"type": "bool", "default": False},
+    "wait": {"type": "float", "default": 60},
+    "lease": {"type": "float", "default": 300},
+    "directory": {"type": "path", "default": "/var/lib/maintops"},
+}
+
+
+def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
+    params, holder = module.params, module.params["holder"]
+    record = Record(params["directory"], write_atomically, simulate=module.check_mode)
+    before = record.read()
+    more: t.Dict[str, t.Any] = {"msg": ""}
+    if params["state"] == "held":
+        after = record.hold_when_free(holder, params["found"], wait=params["wait"], replace=params["replace"])
+        more["first"] = not before.holders
+    elif params["state"] == "returning":
+        with record.locked():
+            more["todo"] = record.release(holder, lease=params["lease"])
+            after = record.read()
+        if more["todo"] == LEAVE_OUT:
+            more["msg"] = "stays drained for " + ", ".join(each for each in after.holders if each != holder)
+    else:
+        with record.locked():
+            record.forget(holder)
+            after = record.read()
+    return dict(changed=after != before, holders=after.holders, found=after.found, **more)
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
+    try:
+        result = work(module)
+    except RecordError as error:
+        module.fail_json(msg=str(error))
+    except OSError as error:
+        module.fail_json(msg=f"{error.filename or module.params['directory']}: {error.strerror}")
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

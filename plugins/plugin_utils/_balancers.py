@@ -1,0 +1,222 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host behind several HAProxies, all of which it leaves and returns to. Private to the collection."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+RETURN_LEASE = 60.0  # seconds beyond the wait for the servers, so that a run that lives keeps its lease
+
+
+class BalancersError(Exception):
+    """It could not be done. The message names the balancers and says what to do."""
+
+
+class Settings(t.NamedTuple):
+    """``server``: the name of the host on the balancers. The times are seconds; ``wait_at_most`` 0 means no limit."""
+
+    server: str
+    backends: t.Sequence[str]
+    holder: str
+    drain_timeout: float
+    on_timeout: str
+    return_timeout: float
+    wait_at_most: float
+    simulate: bool
+
+
+class Balancers:
+    """The balancers of a host.
+
+    :param ask: ``ask(balancer, options)`` runs the module haproxy_servers there. It raises an
+        error of ``errors``, whose message names the balancer.
+    :param record: ``record(options)`` runs the module load_balancer_record on the host.
+    """
+
+    def __init__(
+        self,
+        names: t.Sequence[str],
+        settings: Settings,
+        *,
+        ask: t.Callable[[str, dict[str, t.Any]], dict[str, t.Any]],
+        record: t.Callable[[dict[str, t.Any]], dict[str, t.Any]],
+        errors: type[Exception],
+        clock: t.Callable[[], float] = time.time,
+    ) -> None:
+        self._names = list(dict.fromkeys(names))
+        self._settings = settings
+        self._ask = ask
+        self._record = record
+        self._errors = errors
+        self._clock = clock
+        self._problems: dict[str, str] = {}
+
+    def survey(self) -> dict[str, t.Any]:
+        """The names of all servers that some balancer gives no traffic."""
+        answers = self._ask_all(self._names, {"state": "read"})
+        self._raise_problems()
+        servers = [server for answer in answers.values() for server in answer["servers"]]
+        return {"changed": False, "out": sorted({each["server"] for each in servers if each["gets_nothing"]})}
+
+    def drain(self, resume: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        """Take the host out of all balancers. A result with ``resume`` is to be followed by another call with it."""
+        settings = self._settings
+        changed, until = False, float(resume.get("until", 0))
+        if not resume:
+            until = self._clock() + settings.drain_timeout
+            seen = self._look()
+            changed = self._hold(seen)
+            if settings.simulate:
+                planned = self._ask_all(self._names, self._member("drained"))
+                self._raise_problems()
+                return self._plan(planned)
+            # Sessions are waited for on one balancer after the other; new ones must come through none of them.
+            changed |= _changed(self._ask_all(self._names[:-1], self._member("drained", timeout=0)))
+            self._raise_problems()
+        now = self._clock()
+        limit = min(until, now + settings.wait_at_most) if settings.wait_at_most else until
+        answers = self._ask_until(limit, settings.drain_timeout, self._member("drained"))
+        left = {name: answer["left"] for name, answer in answers.items() if answer["left"]}
+        self._raise_problems()
+        result = {"changed": changed or _changed(answers), "msg": "", "resume": {}}
+        if left and self._clock() < until:
+            return {**result, "resume": {"until": until}}
+        if left:
+            result["msg"] = (
+                f"it gets no new connections, but after {settings.drain_timeout:g} s it still has "
+                f"sessions: {_sessions(left)}"
+            )
+            if settings.on_timeout == "fail":
+                return {**result, "failed": True}
+            self._ask_all(list(left), self._member("drained", timeout=0, force=True))
+            self._raise_problems()
+        return result
+
+    def restore(self) -> dict[str, t.Any]:
+        """Put the host back on all balancers, as it was found, if nobody else needs it drained."""
+        settings = self._settings
+        lease = settings.return_timeout + RETURN_LEASE
+        record = self._record({"state": "returning", "holder": settings.holder, "lease": lease})
+        if record["todo"] != "put back":
+            return {"changed": record["changed"], "msg": record["msg"], "resume": {}}
+        found = {name: _of_balancer(record["found"], name) for name in self._names}
+        until = self._clock() + settings.return_timeout
+        if not settings.simulate:
+            for name in self._names[:-1]:
+                self._ask_all([name], self._member("active", timeout=0, found=found[name]))
+        answers = {}
+        for name in self._names:
+            if name not in self._problems:
+                rest = max(0.0, until - self._clock())
+                answers.update(self._ask_all([name], self._member("active", timeout=rest, found=found[name])))
+        if settings.simulate:
+            self._raise_problems()
+            names = ", ".join(self._names)
+            return {"changed": True, "msg": f"would put it back on {names}", "resume": {}}
+        for name, answer in answers.items():
+            if answer["left"]:
+                self._problems[name] = "; ".join(_down(name, server, settings) for server in answer["left"])
+        if self._problems:
+            # Others need not wait for this run any longer; the next one finishes it.
+            self._record({"state": "held", "holder": settings.holder, "wait": 0})
+        self._raise_problems()
+        self._record({"state": "released", "holder": settings.holder})
+        return {"changed": True, "msg": "", "resume": {}}
+
+    def _look(self) -> dict[str, dict[str, t.Any]]:
+        """What every balancer says about the host, before anything is changed."""
+        seen = self._ask_all(self._names, self._member("read"))
+        self._raise_problems()
+        settings = self._settings
+        without = [name for name, answer in seen.items() if not answer["servers"]]
+        known = {server["backend"] for answer in seen.values() for server in answer["servers"]}
+        missing = [backend for backend in settings.backends if backend not in known]
+        if without:
+            where = "the backends " + ", ".join(settings.backends) if settings.backends else "any backend"
+            raise BalancersError(
+                f"No server is called {settings.server} on {', '.join(without)}, in {where}: set "
+                "load_balancer_haproxy_server to its name in haproxy.cfg"
+            )
+        if missing:
+            raise BalancersError(
+                f"No server is called {settings.server} in {', '.join(missing)} on any of {', '.join(self._names)}: "
+                "correct load_balancer_haproxy_backends"
+            )
+        return seen
+
+    def _hold(self, seen: t.Mapping[str, dict[str, t.Any]]) -> bool:
+        holder, wait = self._settings.holder, self._settings.drain_timeout
+        found = _found(seen)
+        record = self._record({"state": "held", "holder": holder, "found": found, "wait": wait})
+        if record["first"] and any(state != "ready" for state in found.values()):
+            # Another holder may have put the host back between the look and the note. Then what looked like the order
+            # of an operator was its doing; now that this holder is noted, nobody puts the host back.
+            self._record({"state": "held", "holder": holder, "found": _found(self._look()), "replace": True})
+        return bool(record["changed"])
+
+    def _plan(self, planned: t.Mapping[str, dict[str, t.Any]]) -> dict[str, t.Any]:
+        sent = {f"{name} {order.partition(':')[0]}" for name, answer in planned.items() for order in answer["sent"]}
+        plans = [
+            f"{name} {server['backend']}/{server['server']}, which is {server['status']}"
+            for name, answer in planned.items()
+            for server in answer["servers"]
+            if f"{name} {server['backend']}/{server['server']}" in sent
+        ]
+        msg = f"would take out {'; '.join(plans)}" if plans else ""
+        return {"changed": bool(plans), "msg": msg, "resume": {}}
+
+    def _member(self, state: str, **more: t.Any) -> dict[str, t.Any]:
+        return {"state": state, "server": self._settings.server, "backends": list(self._settings.backends), **more}
+
+    def _ask_until(self, limit: float, longest: float, options: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+        answers = {}
+        for name in self._names:
+            rest = max(0.0, min(limit - self._clock(), longest))  # whoever sets the clock meanwhile
+            answers.update(self._ask_all([name], {**options, "timeout": rest}))
+        return answers
+
+    def _ask_all(self, names: t.Sequence[str], options: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+        """The answers by balancer. One that gives none does not hold up the others, and is noted as a problem."""
+        answers = {}
+        for name in names:
+            try:
+                answers[name] = self._ask(name, options)
+            except self._errors as error:
+                self._problems[name] = str(error)
+        return answers
+
+    def _raise_problems(self) -> None:
+        if self._problems:
+            raise BalancersError("; ".join(self._problems.values()))
+
+
+def _changed(answers: t.Mapping[str, dict[str, t.Any]]) -> bool:
+    return any(answer["changed"] for answer in answers.values())
+
+
+def _found(seen: t.Mapping[str, dict[str, t.Any]]) -> dict[str, str]:
+    """Each server by balancer/backend, as the record has it."""
+    return {f"{name}/{backend}": state for name, answer in seen.items() for backend, state in answer["found"].items()}
+
+
+def _of_balancer(found: t.Mapping[str, str], name: str) -> dict[str, str]:
+    start = f"{name}/"
+    return {key[len(start) :]: state for key, state in found.items() if key.startswith(start)}
+
+
+def _sessions(left: t.Mapping[str, list[dict[str, t.Any]]]) -> str:
+    return ", ".join(
+        f"{server['sessions']} on {name} {server['backend']}/{server['server']}"
+        for name, servers in left.items()
+        for server in servers
+    )
+
+
+def _down(name: str, server: t.Mapping[str, t.Any], settings: Settings) -> str:
+    return (
+        f"{name} {server['backend']}/{server['server']} is {server['status']} {settings.return_timeout:g} s after it "
+        f"was put back; its last health check gave {server['check'] or 'nothing'}. Check your service, and run it again"
+    )

@@ -1,0 +1,64 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The gate by the local fact, as the guide about the polling unit and the role's README show it."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import time
+
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).parents[3]
+GUIDE = ROOT / "docs" / "guides" / "polling-unit.md"
+README = ROOT / "roles" / "poller" / "README.md"
+KNOWN = {"vm_name": "web1", "maintenance_pending": False, "events": []}
+
+
+def gate_of(page):
+    """The task of a page that expects no maintenance."""
+    blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
+    plays = [play for block in blocks for play in yaml.safe_load(block) if isinstance(play, dict)]
+    tasks = [task for play in plays for task in play.get("tasks", []) + play.get("pre_tasks", [])]
+    (gate,) = [task for task in tasks if task["name"] == "Expect no maintenance"]
+    return gate
+
+
+def status(path, known, *, age=0):
+    path.write_text(json.dumps(known, indent=1))
+    os.utime(path, (time.time() - age,) * 2)
+
+
+CASES = {
+    "no maintenance": (lambda path: status(path, KNOWN), True),
+    "maintenance": (lambda path: status(path, {**KNOWN, "maintenance_pending": True}), False),
+    "an old status": (lambda path: status(path, KNOWN, age=3600), False),
+    "no status": (lambda _path: None, False),
+    "a status that is no JSON": (lambda path: path.write_text("{\n} x\n}\n"), False),
+    "no unit": (lambda path: path.with_name("scheduled_events.fact").unlink(), False),
+}
+
+
+@pytest.mark.parametrize("page", [GUIDE, README], ids=lambda page: page.stem)
+def test_only_a_fresh_status_without_maintenance_passes_the_gate(ansible, installed_collection, tmp_path, page):
+    tasks, expected = [], []
+    for index, (name, (make, passes)) in enumerate(CASES.items()):
+        facts = tmp_path / str(index)
+        facts.mkdir()
+        shutil.copy(installed_collection / "roles/poller/files/scheduled_events.fact", facts / "real")
+        fact = facts / "scheduled_events.fact"
+        fact.write_text(f"#!/bin/sh\nexec sh {facts}/real {facts}/status.json\n")
+        fact.chmod(0o755)
+        make(facts / "status.json")
+        gather = {"gather_subset": ["!all", "!min", "local"], "fact_path": str(facts)}
+        tasks += [{"ansible.builtin.setup": gather}, {**gate_of(page), "name": name, "ignore_errors": True}]
+        expected.append((name, "ok" if passes else "ignored"))
+    run = ansible.run_playbook([{"hosts": "localhost", "gather_facts": False, "tasks": tasks}])
+    gates = run.all(action="ansible.builtin.assert")
+    assert [(gate.task, gate.status) for gate in gates] == expected, run.output
+    assert [gate.result["evaluated_to"] for gate in gates if gate.failed] == [False] * (len(gates) - 1), run.output

@@ -1,0 +1,178 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+from _load_balancer.health_probe import Answer, Host, ProbeError, Settings, check_settings, notice_time
+from _load_balancer.record import Record
+from _scheduled_events.files import write_atomically
+
+URL = "http://127.0.0.1/healthz"
+
+
+class Service:
+    """Answers 503 as long as its flag is there, unless ``answers`` holds other answers, of which the last is kept."""
+
+    def __init__(self, flag):
+        self.flag = flag
+        self.answers = []
+        self.peers = []
+
+    def probe(self):
+        if self.answers:
+            return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        return Answer(503 if self.flag.exists() else 200)
+
+
+@pytest.fixture
+def service(tmp_path):
+    return Service(tmp_path / "etc" / "drained")
+
+
+@pytest.fixture
+def make(service, tmp_path, clock):
+    def host(simulate=False):
+        record = Record(str(tmp_path / "state"), write_atomically, simulate=simulate)
+        return Host(
+            Settings(str(service.flag), URL, 11, [80]),
+            record,
+            probe=service.probe,
+            peers=lambda: list(service.peers),
+            simulate=simulate,
+            clock=clock,
+            sleep=clock.sleep,
+        )
+
+    return host
+
+
+@pytest.fixture
+def host(make):
+    return make()
+
+
+def test_a_flag_is_raised_once_and_is_readable_for_all(host, service):
+    assert host.raise_flag("first")
+    assert not host.raise_flag("first")
+    assert service.flag.stat().st_mode & 0o777 == 0o644
+
+
+def test_the_balancer_gets_the_time_to_notice_even_when_the_flag_was_there(host, service, clock):
+    service.peers = ["10.0.0.7:1"]
+    for _run in range(2):
+        host.raise_flag("first")
+        assert host.wait_until_noticed() == ["10.0.0.7:1"]
+    assert clock.now == 1022
+
+
+def test_a_service_that_honours_the_flag_late_is_waited_for(host, service, clock):
+    host.raise_flag("first")
+    service.answers = [Answer(200), Answer(200), Answer(503)]
+    host.wait_until_noticed()
+    assert clock.now == 1013
+
+
+def test_a_service_that_does_not_honour_the_flag_is_named(host, service):
+    host.raise_flag("first")
+    service.answers = [Answer(200)]
+    with pytest.raises(ProbeError, match=rf"{URL} answers 200 although .*/drained is there; waited 5 s"):
+        host.wait_until_noticed()
+
+
+def test_only_connections_that_were_there_are_waited_for(host, service, clock):
+    service.peers = ["a:1", "a:2"]
+    clock.at = [
+        (1003, lambda: service.peers.append("probe:9")),
+        (1005, lambda: service.peers.remove("a:1")),
+        (1010, lambda: service.peers.remove("a:2")),
+    ]
+    assert host.wait_for_the_end(["a:1", "a:2"], timeout=60) == []
+    assert clock.now == 1010
+
+
+def test_connections_that_last_are_left(host, service, clock):
+    service.peers = ["a:1", "a:2"]
+    clock.at = [(1005, lambda: service.peers.remove("a:1"))]
+    assert host.wait_for_the_end(["a:1", "a:2"], timeout=60) == ["a:2"]
+    assert clock.now == 1060
+
+
+def test_a_host_is_back_when_it_answers_200_and_the_balancer_had_time_to_notice(host, service, clock):
+    host.raise_flag("first")
+    service.answers = [Answer(0, "refused"), Answer(502), Answer(200)]
+    assert host.put_back("first", timeout=60) == (True, "")
+    assert clock.now == 1013
+    assert not service.flag.exists()
+    assert host.put_back("first", timeout=60) == (False, "")
+
+
+def test_a_host_that_does_not_answer_is_named_and_stays_held_so_that_a_second_run_goes_on(host, service):
+    host.raise_flag("first")
+    service.answers = [Answer(0, "Connection refused")]
+    with pytest.raises(
+        ProbeError, match=r"does not answer 200 although .* is away; waited 60 s, last answer none Conn"
+    ):
+        host.put_back("first", timeout=60)
+    service.answers = []
+    assert host.put_back("first", timeout=60) == (True, "")
+
+
+def test_a_flag_of_an_operator_stays(host, service):
+    service.flag.parent.mkdir()
+    service.flag.touch()
+    host.raise_flag("first")
+    host.raise_flag("first")
+    changed, message = host.put_back("first", timeout=60)
+    assert (changed, service.flag.exists()) == (True, True)
+    assert message.startswith("stays out, for ")
+
+
+def test_a_flag_stays_for_another_holder(host, service):
+    host.raise_flag("first")
+    host.raise_flag("second")
+    assert host.put_back("first", timeout=60) == (True, "stays drained for second")
+    assert service.flag.exists()
+
+
+def test_a_holder_that_comes_while_the_host_returns_keeps_it_out(host, service, clock):
+    host.raise_flag("first")
+    service.answers = [Answer(502)]
+
+    def come():
+        host.raise_flag("second")
+        service.answers = []
+
+    clock.at = [(1005, come)]
+    assert host.put_back("first", timeout=60) == (True, "stays drained for second")
+    assert service.flag.exists()
+
+
+def test_check_mode_changes_nothing(make, service, tmp_path):
+    assert make(simulate=True).raise_flag("first")
+    assert list(tmp_path.iterdir()) == []
+    make().raise_flag("first")
+    changed, message = make(simulate=True).put_back("first", timeout=60)
+    assert (changed, message) == (True, f"would remove {service.flag}")
+    assert service.flag.exists()
+
+
+@pytest.mark.parametrize(("interval", "count", "seconds"), [(5, 2, 11), (0.1, 2, 2), (2.5, 3, 9)])
+def test_the_balancer_notices_after_its_probes_and_a_second(interval, count, seconds):
+    assert notice_time(interval, count) == seconds
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "message"),
+    [
+        ("flag", "drained", "flag is drained, expected an absolute path"),
+        ("ports", [], r"ports is \[\], expected at least one port"),
+        ("ports", [80, 65536], r"ports is \[80, 65536\], expected ports from 1 to 65535"),
+        ("interval", 0.0, "interval is 0.0, expected a number above 0"),
+        ("interval", float("nan"), "interval is nan, expected a number above 0"),
+        ("count", -1, "count is -1, expected a number above 0"),
+    ],
+)
+def test_settings_that_cannot_be_meant_are_refused(option, value, message):
+    settings = {"flag": "/etc/drained", "ports": [80], "interval": 5.0, "count": 2}
+    check_settings(settings)
+    with pytest.raises(ProbeError, match=message):
+        check_settings(dict(settings, **{option: value}))

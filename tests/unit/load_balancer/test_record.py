@@ -1,0 +1,159 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import json
+import os
+import threading
+
+import pytest
+from _load_balancer.record import LEAVE_OUT, NOTHING_TO_DO, PUT_BACK, Record, RecordError
+from _scheduled_events.files import write_atomically
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "state" / "load-balancer.json"
+
+
+@pytest.fixture
+def record(path, clock):
+    return Record(str(path.parent), write_atomically, clock=clock, sleep=clock.sleep)
+
+
+def hold(record, holder, found=None, **how):
+    return record.hold_when_free(holder, found or {}, wait=30, **how)
+
+
+def release(record, holder, lease=0):
+    with record.locked():
+        return record.release(holder, lease=lease)
+
+
+def forget(record, holder):
+    with record.locked():
+        record.forget(holder)
+
+
+def test_what_was_found_first_counts(record):
+    hold(record, "first", {"a": "ready"})
+    hold(record, "second", {"a": "MAINT", "b": "DRAIN"})
+    kept = record.read()
+    assert kept.holders == ["first", "second"]
+    assert kept.found == {"a": "ready", "b": "DRAIN"}
+
+
+def test_what_was_found_can_be_replaced(record):
+    hold(record, "first", {"a": "MAINT"})
+    hold(record, "first", {"a": "ready"}, replace=True)
+    assert record.read().found == {"a": "ready"}
+
+
+def test_the_file_is_for_root_alone_in_a_directory_for_all(record, path):
+    old = os.umask(0o077)
+    try:
+        hold(record, "first")
+    finally:
+        os.umask(old)
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert path.parent.stat().st_mode & 0o777 == 0o755
+
+
+def test_a_directory_that_was_there_keeps_its_mode(record, path):
+    path.parent.mkdir(mode=0o750)
+    hold(record, "first")
+    assert path.parent.stat().st_mode & 0o777 == 0o750
+
+
+def test_nothing_is_left_when_the_last_holder_is_gone(record, path):
+    hold(record, "first")
+    hold(record, "second")
+    assert release(record, "first") == LEAVE_OUT
+    assert release(record, "first") == NOTHING_TO_DO
+    assert release(record, "second") == PUT_BACK
+    assert record.read().holders == ["second"]  # so that a run that is killed is repeated
+    forget(record, "second")
+    assert list(path.parent.iterdir()) == []
+    forget(record, "second")
+
+
+def test_a_record_of_the_first_release_is_read(record, path):
+    path.parent.mkdir()
+    path.write_text(json.dumps({"holders": ["respond"], "found": {"lb1/www": "MAINT (via www/web2)"}}))
+    assert release(record, "respond") == PUT_BACK
+    assert record.read().found == {"lb1/www": "MAINT (via www/web2)"}
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", '{"holders": ["a"]}', '{"holders": 1, "found": {}}', "null"])
+def test_a_record_that_cannot_be_read_is_named_with_what_to_do(record, path, content):
+    path.parent.mkdir()
+    path.write_text(content)
+    with pytest.raises(RecordError, match=r"load-balancer\.json cannot be read .* remove the file, and run it again"):
+        hold(record, "first")
+
+
+def test_nothing_is_drained_while_another_holder_puts_the_host_back(record, clock):
+    hold(record, "first")
+    release(record, "first", lease=100)
+    clock.at = [(1007, lambda: forget(record, "first"))]
+    assert hold(record, "second", {"a": "ready"}).holders == ["second"]
+    assert clock.now == 1007
+
+
+@pytest.mark.parametrize(("lease", "goes_on_at"), [(100, 1030), (5, 1005)])
+def test_the_wait_for_another_holder_ends_with_its_lease_or_with_the_time(record, clock, lease, goes_on_at):
+    hold(record, "first", {"a": "ready"})
+    release(record, "first", lease=lease)
+    kept = hold(record, "second", {"a": "MAINT"})
+    assert clock.now == goes_on_at
+    assert kept.holders == ["first", "second"]
+    assert kept.found == {"a": "ready"}
+
+
+def test_a_holder_that_was_killed_while_it_put_the_host_back_does_not_wait_for_itself(record, clock):
+    hold(record, "first")
+    release(record, "first", lease=100)
+    assert release(record, "first", lease=100) == PUT_BACK
+    hold(record, "first")
+    assert clock.now == 1000
+
+
+def test_a_clock_that_was_set_back_does_not_make_a_lease_last(record, clock):
+    hold(record, "first")
+    release(record, "first", lease=100)
+    clock.now -= 100000
+    before = clock.now
+    hold(record, "second")
+    assert clock.now == before
+
+
+def test_a_holder_that_came_when_the_lease_had_run_out_is_not_forgotten(record):
+    hold(record, "first", {"a": "ready"})
+    release(record, "first", lease=5)
+    hold(record, "second")
+    forget(record, "first")
+    assert record.read().holders == ["second"]
+
+
+def test_check_mode_changes_nothing(path, record, clock):
+    simulated = Record(str(path.parent), write_atomically, simulate=True, clock=clock, sleep=clock.sleep)
+    assert hold(simulated, "first", {"a": "ready"}).holders == ["first"]
+    assert not path.parent.exists()
+    hold(record, "first", {"a": "ready"})
+    before = path.read_text()
+    assert release(simulated, "first", lease=100) == PUT_BACK
+    forget(simulated, "first")
+    assert path.read_text() == before
+
+
+def test_holders_that_come_at_once_are_all_noted(path):
+    holders = [f"holder{number}" for number in range(8)]
+
+    def come(holder):
+        Record(str(path.parent), write_atomically).hold_when_free(holder, {}, wait=0)
+
+    threads = [threading.Thread(target=come, args=(holder,)) for holder in holders]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(json.loads(path.read_text())["holders"]) == holders

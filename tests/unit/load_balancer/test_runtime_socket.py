@@ -1,0 +1,106 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import os
+import socket
+import threading
+
+import pytest
+from _load_balancer.runtime_socket import RuntimeSocket, SocketError
+
+from .conftest import FakeHAProxy
+
+
+@pytest.fixture
+def haproxy():
+    return FakeHAProxy(["www/web1"])
+
+
+@pytest.fixture
+def ask(haproxy, serve, clock):
+    return RuntimeSocket(serve(haproxy), clock=clock, sleep=clock.sleep)
+
+
+@pytest.mark.parametrize("tcp", [False, True])
+def test_a_command_gets_its_whole_answer(haproxy, serve, tcp):
+    haproxy.faults["show stat"] = b"# pxname," + b"x" * 200000 + b"\n\n"
+    assert len(RuntimeSocket(serve(haproxy, tcp=tcp)).ask("show stat")) == 200000 + len("# pxname,\n")
+
+
+def test_an_order_that_succeeds_has_no_answer(ask, haproxy):
+    ask.tell("set server www/web1 state drain")
+    assert haproxy.asked == ["set server www/web1 state drain"]
+
+
+def test_an_order_that_fails_is_named_with_the_answer(ask):
+    with pytest.raises(SocketError, match=r'"set server www/web9 state drain" on .*: No such server\.'):
+        ask.tell("set server www/web9 state drain")
+
+
+@pytest.mark.parametrize("prefix", ["", "[3]:"])
+def test_a_socket_without_level_admin_is_named_with_what_to_do(ask, haproxy, prefix):
+    haproxy.faults["set"] = f"{prefix}Permission denied\n\n".encode()
+    with pytest.raises(SocketError, match=r'Permission denied\. Give the socket "level admin" in haproxy\.cfg'):
+        ask.tell("set server www/web1 state drain")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        b"Unknown command. Please enter one of the following commands only :\n  help\n\n",
+        b"Unknown command: 'show servers state'\n\n",
+    ],
+)
+def test_a_version_that_does_not_know_a_command_is_named(ask, haproxy, answer):
+    haproxy.faults["show servers"] = answer
+    with pytest.raises(SocketError, match=r'does not know "show servers state" .* Expected HAProxy 1\.6 or newer'):
+        ask.ask("show servers state")
+
+
+@pytest.mark.parametrize("answer", [b"# pxname,svname\nwww,we", b"# pxname,svname\nwww,web1\n", b"", None])
+def test_an_answer_that_was_cut_is_asked_for_again_and_then_refused(ask, haproxy, answer, clock):
+    haproxy.faults["show stat"] = answer
+    with pytest.raises(SocketError, match="was cut off after"):
+        ask.ask("show stat")
+    assert len(haproxy.asked) == 11
+    assert clock.now == 1005
+
+
+def test_what_fails_while_haproxy_restarts_is_asked_again(ask, haproxy):
+    haproxy.faults["show stat"] = [b"# pxna", b"", b"all\n\n"]
+    assert ask.ask("show stat") == "all\n"
+
+
+def test_a_socket_that_is_not_there_is_named(clock):
+    with pytest.raises(SocketError, match=r"could not be sent to /nowhere/admin\.sock: No such file .* HAProxy runs"):
+        RuntimeSocket("/nowhere/admin.sock", clock=clock, sleep=clock.sleep).ask("show stat")
+
+
+def test_a_socket_that_nobody_listens_on_is_named(tmp_path, clock):
+    path = str(tmp_path / "s")
+    with socket.socket(socket.AF_UNIX) as holder:
+        holder.bind(path)
+    with pytest.raises(SocketError, match=r"Connection refused\. Nobody listens there"):
+        RuntimeSocket(path, clock=clock, sleep=clock.sleep).ask("show stat")
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may open any socket")
+def test_a_socket_of_somebody_else_is_named(haproxy, serve):
+    address = serve(haproxy)
+    os.chmod(address, 0)
+    with pytest.raises(SocketError, match=r"Permission denied\. Become root, or change the mode of the socket"):
+        RuntimeSocket(address).ask("show stat")
+
+
+def test_a_haproxy_that_hangs_is_given_up(serve, clock):
+    haproxy, released = FakeHAProxy([]), threading.Event()
+    haproxy.answer = lambda _command: released.wait(60) and None
+    with pytest.raises(SocketError, match=r"got no answer within 0\.2 s"):
+        RuntimeSocket(serve(haproxy), timeout=0.2, clock=clock, sleep=clock.sleep).ask("show stat")
+    released.set()
+
+
+@pytest.mark.parametrize("address", ["admin.sock", "127.0.0.1:", ":80", "127.0.0.1:http", ""])
+def test_what_is_no_socket_is_refused(address):
+    with pytest.raises(SocketError, match="expected an absolute path or HOST:PORT"):
+        RuntimeSocket(address).ask("show stat")

@@ -1,0 +1,148 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The condition of an event: what happens to it, and what it waits for."""
+
+import json
+
+import pytest
+from _scheduled_events import condition, engine
+from _scheduled_events.condition import Condition
+from _scheduled_events.document import parse
+from _scheduled_events.engine import ApprovalResult, HookResult, NotAsked
+from _scheduled_events.rules import parse_rules
+from _scheduled_events.state import State
+
+A, B = "aaaaaaaa-0000-0000-0000-00000000000a", "bbbbbbbb-0000-0000-0000-00000000000b"
+ALL = frozenset(["prepare", "started", "recover", "failed"])
+
+
+def event(event_id=A, status="Scheduled", resources=("vm1",)):
+    return {"EventId": event_id, "EventType": "Reboot", "EventStatus": status, "Resources": list(resources)}
+
+
+NAMELESS = {"EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
+
+
+class Vm:
+    def __init__(self, hooks=ALL - {"failed"}, **config):
+        self.config = engine.Config("vm1", hooks, **config)
+        self.state = State(serial=0)
+
+    def read(self, *events):
+        return self.step(parse(json.dumps({"Events": list(events)}), api_version="2020-07-01"))
+
+    def take(self, *results):
+        return self.step(None, *results)
+
+    def step(self, document, *results):
+        now = engine.Moment(1600000000.0, 100.0, "boot")
+        self.state, _ = engine.step(self.state, document, results, now, self.config)
+        return self
+
+    def end(self, phase, outcome="ok", reason=""):
+        run = self.state.events[A].runs[phase]
+        return self.take(HookResult(run.request_id, outcome, reason))
+
+    def configure(self, **changes):
+        self.config = self.config._replace(**changes)
+        return self
+
+    def condition(self, key=A):
+        return condition.condition(self.state, key, self.config)
+
+
+def prepared(**config):
+    return Vm(**config).read(event()).end("prepare")
+
+
+def gone(**config):
+    return prepared(**config).read()
+
+
+def test_hooks_run_with_their_deadline():
+    assert Vm().read(event()).condition() == Condition(condition.RUNS, ("prepare",), until=1600000600.0)
+
+
+def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
+    vm = Vm().read(event())
+    vm.take(NotAsked(vm.state.events[A].runs["prepare"].request_id, "the spool is full"))
+    assert vm.condition() == Condition(condition.CANNOT_ASK, ("prepare",), "the spool is full")
+
+
+@pytest.mark.parametrize(
+    ("vm", "expected"),
+    [
+        (prepared(), Condition(condition.TO_BE_ACKNOWLEDGED)),
+        (prepared(approve="never"), Condition(condition.HELD_BY_POLICY, detail="never")),
+        (prepared(rules=parse_rules([{"action": "hold"}])), Condition(condition.HELD_BY_RULE)),
+        (prepared().configure(rules=parse_rules([{"action": "ignore"}])), Condition(condition.HELD_BY_RULE)),
+        (prepared().take(ApprovalResult(A, accepted=True)), Condition(condition.ACKNOWLEDGED)),
+        (prepared().take(ApprovalResult(A, False, "503")), Condition(condition.NOT_ACCEPTED, detail="503")),
+        (Vm(hooks=frozenset()).read(event(status="New")), Condition(condition.STATUS_UNKNOWN, detail="New")),
+        (Vm(hooks=frozenset()).read(event(status=None)), Condition(condition.STATUS_UNKNOWN, detail="missing")),
+        (Vm(hooks=frozenset()).read(event(status="Started")), Condition(condition.UNDER_WAY)),
+        (
+            Vm(missing={"prepare": ("10-a", "20-b")}).read(event()),
+            Condition(condition.PREPARE_MISSING, detail="10-a, 20-b"),
+        ),
+        (
+            Vm().read(event()).end("prepare", "failed", "10-a: exit status 1"),
+            Condition(condition.PREPARE_FAILED, detail="10-a: exit status 1"),
+        ),
+    ],
+)
+def test_the_condition_of_an_event_that_is_announced(vm, expected):
+    assert vm.condition() == expected
+
+
+def test_a_preparation_that_has_to_run_again_without_configured_hooks_is_one_that_an_operator_looks_at():
+    vm = prepared().configure(hooks=frozenset())
+    changed = dict(event(), EventType="Redeploy")
+    assert vm.read(changed).condition() == Condition(condition.PREPARE_UNCONFIGURED)
+    assert vm.condition().trouble
+
+
+def test_an_event_waits_for_the_recovery_of_another():
+    vm = gone()
+    vm.configure(hooks=frozenset(["recover"]))
+    assert vm.read(event(B)).condition(B) == Condition(condition.WAITS_FOR_RECOVERY)
+
+
+@pytest.mark.parametrize(
+    ("vm", "expected"),
+    [
+        (gone().end("recover", "failed", "10-a: exit 1"), Condition(condition.RECOVERY_FAILED, detail="10-a: exit 1")),
+        (gone(missing={"recover": ("10-a",)}), Condition(condition.RECOVERY_MISSING, detail="10-a")),
+        (prepared().configure(hooks=frozenset()).read(), Condition(condition.RECOVERY_UNCONFIGURED)),
+        (prepared().read(event(B)), Condition(condition.RECOVERY_WAITS)),
+        (prepared().read(NAMELESS), Condition(condition.RECOVERY_WAITS)),
+        (Vm().read(event()).read().end("prepare"), Condition(condition.RECOVERY_NEXT)),
+    ],
+)
+def test_the_condition_of_an_event_that_is_gone(vm, expected):
+    assert vm.condition() == expected
+
+
+def test_a_recovery_that_failed_is_named_also_while_failed_hooks_run():
+    vm = gone(hooks=ALL).end("recover", "failed", "10-a: exit 1")
+    assert vm.state.events[A].runs["failed"].outcome == "running"
+    assert vm.condition().kind == condition.RECOVERY_FAILED
+
+
+@pytest.mark.parametrize(
+    ("kind", "trouble"),
+    [
+        (condition.RUNS, False),
+        (condition.ACKNOWLEDGED, False),
+        (condition.HELD_BY_POLICY, False),
+        (condition.WAITS_FOR_RECOVERY, False),
+        (condition.RECOVERY_FAILED, True),
+        (condition.RECOVERY_MISSING, True),
+        (condition.PREPARE_MISSING, True),
+        (condition.CANNOT_ASK, True),
+    ],
+)
+def test_an_operator_has_to_look_at(kind, trouble):
+    assert Condition(kind).trouble is trouble

@@ -1,0 +1,940 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What must always hold, whatever the service, the hooks, the clock, the operator and the power do.
+
+A model of the world plays the service, the disk, the root side and the operator. The engine is driven as the poller
+drives it: results are read, the state is made durable, then actions are carried out one by one, and anything may end
+between any two of them. The model keeps its own record of what happened on the VM, and compares the engine's actions
+with that record, not with the engine's state.
+ENGINE_PROPERTY_EXAMPLES and ENGINE_PROPERTY_STEPS make a run longer.
+"""
+
+import datetime
+import json
+import os
+
+import pytest
+
+hypothesis = pytest.importorskip("hypothesis", reason="hypothesis runs on newer Pythons only")
+
+from _scheduled_events import condition, engine  # noqa: E402
+from _scheduled_events import rules as decisions  # noqa: E402
+from _scheduled_events.document import format_time, parse, parse_not_before  # noqa: E402
+from _scheduled_events.state import State, dump  # noqa: E402
+from _scheduled_events.state import parse as parse_state  # noqa: E402
+from hypothesis import HealthCheck, Phase, seed, settings  # noqa: E402
+from hypothesis import strategies as st  # noqa: E402
+from hypothesis.stateful import (  # noqa: E402
+    RuleBasedStateMachine,
+    initialize,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
+
+EXAMPLES = int(os.environ.get("ENGINE_PROPERTY_EXAMPLES", "1500"))
+STEPS = int(os.environ.get("ENGINE_PROPERTY_STEPS", "60"))
+PART = 500  # examples at once: Hypothesis remembers all of them, about 200 kB each
+LEAST_STEPS = 50 * EXAMPLES
+
+VM = "vm1"
+IDS = [f"AAAAAAAA-0000-0000-0000-00000000000{number}" for number in range(3)]
+START = 1000000000.0
+TIMEOUT, MARGIN = 100.0, 20.0
+
+MINE_ALONE, MINE_LED, MINE_AMONG, OTHERS, NOBODY = ["VM1"], ["vm1", "vm10"], ["vm10", "vm1"], ["vm10"], []
+KINDS = ["Freeze", "Reboot", "Redeploy", "Preempt", "Other"]
+RULES = {
+    "default": decisions.DEFAULT_RULES,
+    "hold reboots": decisions.parse_rules([{"event_types": ["Reboot"], "action": "hold"}]),
+    "ignore freezes": decisions.parse_rules([{"event_types": ["Freeze"], "action": "ignore"}]),
+    "approve redeploys": decisions.parse_rules([{"event_types": ["Redeploy"], "action": "approve"}]),
+}
+PHASES = ("prepare", "started", "recover", "failed")
+CONFIGURED, MISSING, UNCONFIGURED = "configured", "missing", "unconfigured"
+
+steps_taken = []
+
+
+class Job:
+    """What happened to one request for hooks. Times are those of ``World.happenings``."""
+
+    def __init__(self, action, *, boot, asked, on_failure):
+        self.first = self.last = action  # as the engine asked first and last
+        self.key, self.phase = action.key, action.phase
+        self.asked_last_at = None  # by the clock
+        self.boot = boot
+        self.process = None  # of the poller, that asked last with success
+        self.asked = asked
+        self.on_failure = on_failure
+        self.reached_root = self.may_have_reached_root = False
+        self.kinds = {action.event["event_type"]}
+        self.received = None  # by root, as asked last
+        self.waiting = False  # in the spool, root has not looked yet
+        self.began = self.ended = None  # of the processes
+        self.began_at = None  # monotonic
+        self.kind = None  # the type of event that the processes read
+        self.killed = False  # by a power cut
+        self.will_report = True
+        self.result = None  # in the directory of results
+        self.outcome = None  # that the engine was given
+        self.known = None  # when the engine learnt that it was over
+
+    @property
+    def alive(self):
+        return self.began is not None and self.ended is None
+
+
+class Attempt:
+    """One attempt to acknowledge, as the thread of the poller makes it: read, compare, send."""
+
+    def __init__(self, actions, config):
+        self.actions, self.config = actions, config
+        self.wanted = True
+        self.fresh = None
+
+
+class World(RuleBasedStateMachine):
+    """The service, the disk, root, the operator and the power switch around one engine."""
+
+    def __init__(self):
+        super().__init__()
+        self.wall, self.monotonic, self.boots, self.processes = START, 5000.0, 1, 1
+        self.happenings = 0
+        self.azure = {}  # EventId: fields
+        self.incarnation = 1
+        self.documents = []  # all that there ever were
+        self.last_document = None  # that this process read
+        self.acknowledged = set()  # keys, as the service knows, and as far as documents show
+        self.answers = []  # of the service to the next acknowledgements, the last first
+        self.jobs = {}  # request id: Job, in order
+        self.spool_full = self.root_sleeps = self.service_is_slow = False
+        self.pending = []  # actions decided, not carried out
+        self.results = []  # for the next step, besides those of hooks
+        self.old_results = []  # of hooks, given to the engine before
+        self.attempt = None
+        self.accepted = set()  # keys, as far as the engine was told
+        self.not_before_pause = {}  # key: monotonic seconds before which this process must not try again
+        self.failures = []  # key, phase and reason, as the engine learnt them
+        self.debts = set()  # keys for which a recovery is owed
+        self.started = {}  # key: when a document that the engine took in said so
+        self.cleared, self.retried, self.forgotten, self.announced = {}, {}, {}, {}  # key: when
+        self.polls_in_a_row = 0
+        self.whole = True  # no check has failed yet
+
+    @initialize(
+        hooks=st.sampled_from([(), (), ("prepare",), ("recover",), ("failed",), PHASES]),
+        on_failure=st.sampled_from(["hold", "hold", "approve"]),
+        approve=st.sampled_from(["alone", "alone", "leader", "any", "never"]),
+        rules=st.sampled_from(sorted(RULES)),
+    )
+    def begin(self, hooks, on_failure, approve, rules):
+        self.hooks = {phase: UNCONFIGURED if phase in hooks else CONFIGURED for phase in PHASES}
+        self.ever_configured = {phase for phase in PHASES if self.hooks[phase] == CONFIGURED}
+        self.failed_always_configured = "failed" in self.ever_configured
+        self.options = {"on_failure": on_failure, "approve": approve, "rules": RULES[rules]}
+        self.state = State(serial=1)
+        self.disk = dump(self.state)
+        self._announce()
+
+    def _happens(self):
+        self.happenings += 1
+        return self.happenings
+
+    def _config(self):
+        return engine.Config(
+            vm_name=VM,
+            hooks=frozenset(phase for phase, how in self.hooks.items() if how != UNCONFIGURED),
+            hook_timeout=TIMEOUT,
+            margin=MARGIN,
+            missing={phase: ("10-x",) for phase, how in self.hooks.items() if how == MISSING},
+            **self.options,
+        )
+
+    def _available(self, phase):
+        return self.hooks[phase] == CONFIGURED
+
+    def _action(self, event):
+        return decisions.decide(event, self.options["rules"])
+
+    # The service
+
+    def _announce(self):
+        self.incarnation += 1
+        document = {"DocumentIncarnation": self.incarnation, "Events": list(self.azure.values())}
+        self.documents.append(parse(json.dumps(document), api_version="2020-07-01"))
+
+    def _change(self, event_id, **fields):
+        if event_id in self.azure:
+            self.azure[event_id] = dict(self.azure[event_id], **fields)
+            self._announce()
+
+    def _not_before(self, notice):
+        if not isinstance(notice, int):
+            return notice
+        return format_time(datetime.datetime.fromtimestamp(int(self.wall) + notice, datetime.timezone.utc))
+
+    @rule(
+        event_id=st.sampled_from(IDS),
+        kind=st.sampled_from(KINDS),
+        status=st.sampled_from(["Scheduled", "Scheduled", "Scheduled", "Scheduled", "Started", None]),
+        resources=st.sampled_from([MINE_ALONE, MINE_ALONE, MINE_ALONE, MINE_LED, MINE_AMONG, OTHERS, NOBODY]),
+        notice=st.sampled_from([None, "soon", "", 5, 30, 60, 900]),
+        duration=st.sampled_from([None, -1, 0, 5, 9]),
+    )
+    def service_announces(self, event_id, kind, status, resources, notice, duration):
+        if event_id in self.azure:
+            return
+        self.azure[event_id] = {
+            "EventId": event_id,
+            "EventType": kind,
+            "EventStatus": status,
+            "Resources": resources,
+            "NotBefore": self._not_before(notice),
+            "DurationInSeconds": duration,
+        }
+        self._announce()
+
+    @rule(event_id=st.sampled_from(IDS))
+    def service_starts(self, event_id):
+        self._change(event_id, EventStatus="Started", NotBefore="")
+
+    @rule(event_id=st.sampled_from(IDS))
+    def service_removes(self, event_id):
+        if self.azure.pop(event_id, None) is not None:
+            self._announce()
+
+    @rule(event_id=st.sampled_from(IDS), resources=st.sampled_from([MINE_ALONE, MINE_AMONG, OTHERS, NOBODY]))
+    def service_names_other_vms(self, event_id, resources):
+        self._change(event_id, Resources=resources)
+
+    @rule(event_id=st.sampled_from(IDS), notice=st.sampled_from([None, "soon", 5, 60, 900]))
+    def service_moves_not_before(self, event_id, notice):
+        self._change(event_id, NotBefore=self._not_before(notice))
+
+    @rule(event_id=st.sampled_from(IDS), kind=st.sampled_from(KINDS), duration=st.sampled_from([None, 5, 9]))
+    def service_changes_the_type(self, event_id, kind, duration):
+        self._change(event_id, EventType=kind, DurationInSeconds=duration)
+
+    @rule(present=st.booleans())
+    def service_shows_an_event_without_an_id(self, present):
+        self.azure.pop("", None)
+        if present:
+            self.azure[""] = {"EventType": "Reboot", "EventStatus": "Scheduled", "Resources": MINE_ALONE}
+        self._announce()
+
+    @rule()
+    def service_removes_all(self):
+        self.azure = {}
+        self._announce()
+        self._step(self.documents[-1])
+
+    @rule(reboot=st.booleans(), wait=st.booleans())
+    def all_events_are_gone_for_a_moment(self, reboot, wait):
+        before, self.azure = self.azure, {}
+        self._announce()
+        self._step(self.documents[-1])
+        if wait:
+            self._carry_out_all()
+        if reboot:
+            self._cut_the_power(5.0)
+        self.azure = before
+        self._announce()
+
+    @rule(event_id=st.sampled_from(IDS), kind=st.sampled_from(KINDS), duration=st.sampled_from([5, 9]))
+    def one_event_follows_another(self, event_id, kind, duration):
+        self.azure = {}
+        self._announce()
+        self._step(self.documents[-1])
+        self.service_announces(event_id, kind, "Scheduled", MINE_ALONE, 900, duration)
+        self._step(self.documents[-1])
+
+    # The poller
+
+    @rule()
+    def poll(self):
+        self._step(self.documents[-1])
+
+    @rule()
+    def poll_until_hooks_have_ended(self):
+        self._step(self.documents[-1])
+        self._carry_out_all()
+        self._end_all_hooks()
+        self._step(self.documents[-1])
+
+    @rule(back=st.integers(1, 4))
+    def poll_brings_an_old_document(self, back):
+        self._step(self.documents[max(0, len(self.documents) - 1 - back)])
+
+    @rule()
+    def poll_fails(self):
+        before = {key: (entry.event, entry.present, entry.impact) for key, entry in self.state.events.items()}
+        self._step(None)
+        after = {key: (entry.event, entry.present, entry.impact) for key, entry in self.state.events.items()}
+        self._check_4_a_failed_poll_changes_nothing(before, after)
+
+    @rule()
+    def poll_while_the_disk_is_full(self):
+        self._carry_out_all()
+        engine.step(self.state, self.documents[-1], self._hook_results() + self.results, self._now(), self._config())
+
+    def _now(self):
+        return engine.Moment(self.wall, self.monotonic, f"boot {self.boots}")
+
+    def _hook_results(self):
+        running = {
+            run.request_id
+            for entry in self.state.events.values()
+            for run in entry.runs.values()
+            if run.outcome == "running"
+        }
+        return [job.result for name, job in self.jobs.items() if job.result and name in running]
+
+    def _step(self, document):
+        self.whole = False
+        self._take_step(document)
+        self.whole = True
+
+    def _take_step(self, document):
+        steps_taken.append(1)
+        began = self._happens()
+        self._carry_out_all()
+        config = self._config()
+        results = self._hook_results()
+        self.old_results += results
+        results += self.results
+        self.results = []
+        before = self.state
+        self.state, actions = engine.step(before, document, results, self._now(), config)
+        self._persist()
+        self._note_results(results, before)
+        for action in actions:
+            if isinstance(action, engine.Report) and action.kind == engine.CLEARED:
+                self._note_clearing(action.key)
+        self._note_document(document)
+        self._note_silence(began)
+        for key in set(before.events) - set(self.state.events):
+            self._note_end(key)
+        self.pending = [action for action in actions if isinstance(action, engine.RunHooks)]
+        for action in self.pending:
+            self._note_request(action)
+        approvals = [action for action in actions if isinstance(action, engine.Approve)]
+        self._check_10_what_is_owed_is_remembered()
+        for key in self.state.events:
+            condition.condition(self.state, key, config)
+        if document is not None:
+            self._check_5_no_event_waits_for_another(document)
+            self._check_8_without_hooks_it_is_acknowledged_at_once(document, approvals)
+            self._check_6_a_moved_not_before_reached_the_hooks()
+        self._offer(approvals, config)
+
+    def _persist(self):
+        text = dump(self.state)
+        assert parse_state(text) == self.state, "the file does not hold the whole state"
+        self.disk = text
+
+    def _note_results(self, results, before):
+        for result in results:
+            if isinstance(result, engine.ApprovalResult):
+                self._note_approval(result, before)
+            elif isinstance(result, engine.HookResult):
+                job = self.jobs[result.request_id]
+                if job.known is None:
+                    self._note_outcome(job, result.outcome)
+                    if job.phase != "failed" and result.outcome != "ok":
+                        self.failures.append((job.key, job.phase, result.reason))
+            elif isinstance(result, engine.Retry):
+                self.retried[result.key] = self._happens()
+
+    def _note_clearing(self, key):
+        self.cleared[key] = self._happens()
+        if key in self.debts:
+            announced = self.last_document.events if self.last_document else ()
+            # Announced again while its recovery ran, it is a new one, and what is cleared is the one before.
+            again = any(job.phase == "recover" for job in self._jobs_of(key))
+            named = {event.key for event in announced if event.affects(VM)}
+            assert again or key not in named, "cleared what is announced"
+            assert not any(self._may_run(job) for job in self._jobs_of(key)), "cleared an event while its hooks run"
+            self.debts.discard(key)
+        self._note_end(key)
+
+    def _jobs_of(self, key):
+        return [job for job in self.jobs.values() if job.key == key and job.phase != "failed"]
+
+    def _may_run(self, job):
+        """Whether its hooks run, or will when root looks."""
+        return job.alive or (job.waiting and self.monotonic < job.received.ends_at)
+
+    def _note_outcome(self, job, outcome):
+        job.outcome, job.known = outcome, self._happens()
+        if job.phase == "recover":
+            self.accepted.discard(job.key)
+            if outcome == "ok":
+                self.debts.discard(job.key)
+
+    def _note_silence(self, began):
+        for job in self.jobs.values():
+            if job.known is None and self.monotonic >= job.last.ends_at + engine.SILENCE:
+                if job.process == self.processes:
+                    self._note_outcome(job, "timeout")
+                elif job.may_have_reached_root:  # nobody knows whether it ran
+                    self._note_outcome(job, None)
+            if job.phase == "recover" and job.known is not None and job.known > began:
+                self.not_before_pause.pop(job.key, None)  # should the event be announced again, it is a new one
+
+    def _note_approval(self, result, before):
+        if result.key not in before.events:
+            return
+        if result.accepted:
+            self.accepted.add(result.key)
+        elif result.key not in self.accepted:
+            self.not_before_pause[result.key] = self.monotonic + engine.FIRST_PAUSE
+
+    def _note_document(self, document):
+        if document is None:
+            return
+        self.last_document = document
+        self.polls_in_a_row += 1
+        named = [event for event in document.events if event.affects(VM)]
+        keys = {event.key for event in named}
+        self.accepted &= keys  # what is announced again later is acknowledged again
+        self.acknowledged &= keys  # and has to be, if a document shows that it was gone
+        for event in named:
+            self.announced[event.key] = self._happens()
+            if event.key in self.state.events and event.event_status == "Started":
+                recoveries = [job for job in self.jobs.values() if job.key == event.key and job.phase == "recover"]
+                if all(job.known is not None for job in recoveries):
+                    self.started[event.key] = self._happens()
+
+    def _note_end(self, key):
+        self.forgotten[key] = self._happens()
+        self.accepted.discard(key)
+        self.started.pop(key, None)
+        self.not_before_pause.pop(key, None)
+
+    def _note_request(self, action):
+        job = self.jobs.get(action.request_id)
+        if job is not None and action[4:] != job.last[4:]:
+            job.asked_last_at = self.wall
+        if job is None:
+            job = Job(action, boot=self.boots, asked=self._happens(), on_failure=self.options["on_failure"])
+            self._check_6_deadline(action)
+            self._check_what_may_begin(job)
+            job.asked_last_at = self.wall
+            self.jobs[action.request_id] = job
+            if action.phase in ("prepare", "started") and self.hooks["recover"] != UNCONFIGURED:
+                self.debts.add(action.key)
+            return
+        assert (action.key, action.phase) == (job.key, job.phase)
+        if job.may_have_reached_root:
+            assert action.ends_at == job.last.ends_at, "hooks that may run get more time"
+            self._check_6_revised_deadline(job.last, action)
+        else:
+            self._check_6_deadline(action)
+            self._check_what_may_begin(job)
+        job.last = action
+        job.kinds.add(action.event["event_type"])
+
+    # Carrying out
+
+    @precondition(lambda self: self.pending)
+    @rule()
+    def one_action_is_carried_out(self):
+        self._carry_out(self.pending.pop(0))
+
+    def _carry_out_all(self):
+        while self.pending:
+            self._carry_out(self.pending.pop(0))
+
+    def _carry_out(self, action):
+        job = self.jobs[action.request_id]
+        job.process = None if self.spool_full else self.processes
+        if self.spool_full:
+            self.results.append(engine.NotAsked(action.request_id, "the spool is full"))
+            return
+        job.received = action
+        self._may_reach_root(job)
+        if not job.reached_root:
+            job.reached_root = job.waiting = True
+        if not self.root_sleeps:
+            self._root_looks()
+
+    def _may_reach_root(self, job):
+        job.may_have_reached_root = True
+        if job.phase == "recover":  # should the event be announced again, it is a new one
+            self.started.pop(job.key, None)
+
+    # The root side
+
+    def _root_looks(self):
+        for job in self.jobs.values():
+            if job.waiting:
+                job.waiting = False
+                self._root_starts(job)
+
+    def _root_starts(self, job):
+        if self.monotonic >= job.received.ends_at:
+            self._reports(job, "timeout")
+        elif not self._available(job.phase):
+            self._reports(job, "failed")
+        else:
+            if job.phase != "failed":
+                assert not any(each.alive for each in self._jobs_of(job.key)), "two phases of one event at once"
+            job.began, job.began_at = self._happens(), self.monotonic
+            job.kind = job.received.event["event_type"]
+
+    def _reports(self, job, outcome):
+        job.result = engine.HookResult(job.first.request_id, outcome, f"reason {self._happens()}")
+
+    def _end_hooks(self, job, outcome):
+        job.ended = self._happens()
+        if job.will_report:
+            self._reports(job, outcome)
+
+    def _end_all_hooks(self):
+        for job in self.jobs.values():
+            if job.alive:
+                self._end_hooks(job, "ok")
+
+    @rule(full=st.booleans())
+    def spool_is_full(self, full):
+        self.spool_full = full
+
+    @rule(sleeps=st.booleans())
+    def root_side_is_slow(self, sleeps):
+        self.root_sleeps = sleeps
+        if not sleeps:
+            self._root_looks()
+
+    @rule(phase=st.sampled_from(PHASES), how=st.sampled_from([CONFIGURED, MISSING, UNCONFIGURED]))
+    def hooks_change(self, phase, how):
+        self._carry_out_all()
+        self.hooks[phase] = how
+        if how == UNCONFIGURED and phase == "failed":
+            self.failed_always_configured = False
+        if how != UNCONFIGURED:
+            self.ever_configured.add(phase)
+
+    @precondition(lambda self: any(job.alive for job in self.jobs.values()))
+    @rule(data=st.data(), outcome=st.sampled_from(["ok", "ok", "ok", "failed", "timeout"]), at_once=st.booleans())
+    def hooks_end(self, data, outcome, at_once):
+        alive = [name for name, job in self.jobs.items() if job.alive]
+        self._end_hooks(self.jobs[data.draw(st.sampled_from(alive))], outcome)
+        if at_once:
+            self._step(None)
+
+    @precondition(lambda self: any(job.alive for job in self.jobs.values()))
+    @rule(data=st.data(), dead=st.booleans())
+    def runner_is_lost(self, data, dead):
+        """It leaves no result. Its hooks die with it, or go on until the last moment that they have."""
+        alive = [name for name, job in self.jobs.items() if job.alive]
+        job = self.jobs[data.draw(st.sampled_from(alive))]
+        job.will_report = False
+        if dead:
+            self._end_hooks(job, "")
+
+    @rule()
+    def old_results_come_again(self):
+        self.results += self.old_results
+        self._step(None)
+
+    # Acknowledging
+
+    def _offer(self, approvals, config):
+        if self.attempt and not all(action in approvals for action in self.attempt.actions):
+            self.attempt.wanted = False
+        if self.attempt or not approvals:
+            return
+        together = [action for action in approvals if not action.alone]
+        self.attempt = Attempt(together or approvals[:1], config)
+        for action in self.attempt.actions:
+            assert self.monotonic >= self.not_before_pause.get(action.key, 0), "acknowledging hammers the service"
+            assert action.key not in self.accepted, "acknowledged again what was accepted"
+        if not self.service_is_slow:
+            self._finish_attempt()
+
+    def _finish_attempt(self):
+        while self.attempt:
+            self._go_on_with_attempt()
+
+    def _go_on_with_attempt(self):
+        if self.attempt.fresh is None:
+            self.attempt.fresh = self.documents[-1]
+            return
+        attempt, self.attempt = self.attempt, None
+        agreed = []
+        for action in attempt.actions:
+            event = attempt.fresh.find(action.key)
+            if attempt.wanted and event is not None and engine.still_agrees(action, event, attempt.config):
+                agreed.append((action, event))
+            else:
+                self.results.append(engine.ApprovalResult(action.key, accepted=False, error="not any more"))
+        if agreed:
+            self._post(agreed)
+
+    def _post(self, agreed):
+        whole, self.whole = self.whole, False
+        for action, event in agreed:
+            self._check_1_nothing_is_acknowledged_unprepared(action, event)
+        self.whole = whole
+        answer = self.answers.pop() if self.answers else "accepted"
+        for action, _event in agreed:
+            if answer in ("accepted", "unknown"):
+                self.acknowledged.add(action.key)
+            if answer == "accepted":
+                self.results.append(engine.ApprovalResult(action.key, accepted=True))
+            else:
+                refused = answer == "refused"
+                self.results.append(engine.ApprovalResult(action.key, accepted=False, error=answer, refused=refused))
+
+    @rule(answers=st.lists(st.sampled_from(["accepted", "refused", "unavailable", "unknown"]), min_size=1, max_size=4))
+    def service_will_answer_acknowledgements_with(self, answers):
+        self.answers = answers
+
+    @rule(slow=st.booleans())
+    def service_answers_acknowledgements_slowly(self, slow):
+        self.service_is_slow = slow
+
+    @precondition(lambda self: self.attempt)
+    @rule()
+    def attempt_goes_on(self):
+        self._go_on_with_attempt()
+
+    @rule(event_id=st.sampled_from(IDS), kind=st.sampled_from(KINDS), duration=st.sampled_from([None, 5, 9]))
+    def document_changes_while_an_attempt_is_under_way(self, event_id, kind, duration):
+        slow, self.service_is_slow = self.service_is_slow, True
+        self._step(self.documents[-1])
+        self.service_is_slow = slow
+        self.service_changes_the_type(event_id, kind, duration)
+        self._finish_attempt()
+
+    # The owner and the operator
+
+    @rule(
+        rules=st.sampled_from(sorted(RULES)),
+        approve=st.sampled_from(["alone", "any", "never"]),
+        on_failure=st.sampled_from(["hold", "approve"]),
+    )
+    def owner_changes_the_configuration(self, rules, approve, on_failure):
+        self._carry_out_all()
+        if self.attempt:
+            self.attempt.wanted = False
+        self.options = {"on_failure": on_failure, "approve": approve, "rules": RULES[rules]}
+
+    @rule(event_id=st.sampled_from(IDS))
+    def operator_retries(self, event_id):
+        self.results.append(engine.Retry(event_id.lower()))
+
+    @rule(event_id=st.sampled_from(IDS))
+    def operator_clears(self, event_id):
+        self.results.append(engine.Clear(event_id.lower()))
+
+    # Time, crashes, power
+
+    @rule(seconds=st.sampled_from([0.3, 1.0, 5.0, 30.0, 200.0]))
+    def time_passes(self, seconds):
+        self._carry_out_all()  # which takes no time, unless the poller crashes
+        self._pass(seconds)
+
+    def _pass(self, seconds):
+        self.wall += seconds
+        self.monotonic += seconds
+        for job in self.jobs.values():
+            if not job.alive:
+                continue
+            asked = job.received
+            late = asked.not_later_than is not None and self.wall >= asked.not_later_than and job.will_report
+            if late or self.monotonic >= min(asked.ends_at, job.began_at + asked.timeout):
+                self._end_hooks(job, "timeout")
+        if seconds > 1:
+            self._root_looks()
+
+    @rule(seconds=st.sampled_from([-86400.0, -3600.0, -60.0, 60.0, 3600.0, 86400.0]))
+    def clock_jumps(self, seconds):
+        self.wall += seconds
+
+    @rule()
+    def poller_crashes(self):
+        untold = [each for each in self.results if isinstance(each, engine.NotAsked)]
+        for each in self.pending + untold:
+            self._may_reach_root(self.jobs[each.request_id])  # for all that the next process knows
+        self.pending, self.results, self.attempt = [], [], None
+        self.last_document = None
+        self.processes += 1
+        self.not_before_pause = {}
+        self.polls_in_a_row = 0
+        self.state = engine.resume(parse_state(self.disk))
+
+    @rule(downtime=st.sampled_from([5.0, 200.0]))
+    def poller_is_down(self, downtime):
+        self.poller_crashes()
+        self._pass(downtime)
+
+    @rule(with_document=st.booleans())
+    def poller_crashes_before_its_state_is_kept(self, with_document):
+        self._carry_out_all()
+        document = self.documents[-1] if with_document else None
+        engine.step(self.state, document, self._hook_results() + self.results, self._now(), self._config())
+        self.poller_crashes()
+
+    @rule(downtime=st.sampled_from([5.0, 300.0]))
+    def vm_reboots(self, downtime):
+        self._cut_the_power(downtime)
+
+    def _cut_the_power(self, downtime):
+        for job in self.jobs.values():
+            if job.alive:
+                job.ended, job.killed = self._happens(), True
+            job.waiting = False
+            job.result = None  # /run is empty afterwards
+        self.old_results = []
+        self.poller_crashes()
+        self.boots += 1
+        self.wall += downtime
+        self.monotonic = 10.0
+        for job in self.jobs.values():
+            if job.known is None:
+                job.known = self._happens()
+                if job.phase == "recover":  # should its event be announced again, all of it begins again
+                    self.accepted.discard(job.key)
+
+    # What must hold
+
+    def _check_1_nothing_is_acknowledged_unprepared(self, action, event):
+        names = {name.lower() for name in event.resources}
+        assert VM in names, "acknowledged an event of others"
+        approve = self.options["approve"]
+        assert approve != "never", "acknowledged although the owner said never"
+        assert approve != "alone" or names == {VM}, "acknowledged for others too"
+        assert approve != "leader" or event.resources[0].lower() == VM, "acknowledged without being the leader"
+        assert event.event_status == "Scheduled", "acknowledged what is not Scheduled"
+        assert event.key not in self.started, "acknowledged what has been Started"
+        decision = self._action(event)
+        assert decision in ("prepare", "approve"), "acknowledged although a rule says " + decision
+        assert (decision, event.event_type) == (action.decision, action.event_type), "acknowledged by another decision"
+        recoveries = [job for job in self.jobs.values() if job.phase == "recover"]
+        assert not any(self._may_run(job) for job in recoveries), "acknowledged while a recovery of this VM may run"
+        if decision == "approve" or self.hooks["prepare"] == UNCONFIGURED:
+            return
+        prepared = [job for job in self.jobs.values() if job.phase == "prepare" and job.key == event.key]
+        assert not any(self._may_run(job) for job in prepared), "acknowledged while prepare hooks run"
+        assert any(self._is_a_preparation(job, event, recoveries) for job in prepared), "acknowledged unprepared"
+
+    def _is_a_preparation(self, job, event, recoveries):
+        """Whether this run has prepared the VM for the event, and no recovery has undone it since."""
+        if self.options["on_failure"] == "approve":
+            if job.killed or (job.known is None and not job.reached_root):
+                return False
+        elif job.outcome != "ok":
+            return False
+        since = job.asked if job.began is None else job.began
+        if any(job.began is not None and (job.ended is None or job.ended > since) for job in recoveries):
+            return False
+        if any(moment > since for moment in self.cleared.values()):
+            return False
+        return event.event_type == job.kind or (job.kind is None and event.event_type in job.kinds)
+
+    def _check_what_may_begin(self, job):
+        assert self._available(job.phase), "asked for hooks that cannot be found"
+        if job.phase == "failed":
+            self._check_failed_hooks_learn_why(job)
+            return
+        same_event = self._jobs_of(job.key)
+        assert not any(self._may_run(each) for each in same_event), "asked for a phase while another may run"
+        if job.phase == "recover":
+            self._check_2_recover(job, same_event)
+        if job.phase == "prepare":
+            self._check_3_prepare_is_not_repeated(job, same_event)
+
+    def _check_failed_hooks_learn_why(self, job):
+        failure = (job.key, job.first.failed_phase, job.first.failure)
+        assert failure in self.failures or "no result" in job.first.failure, "failed hooks learn of another failure"
+
+    def _check_2_recover(self, job, same_event):
+        assert self.last_document is not None, "recovered before this process knew what is announced"
+        holding = [event for event in self.last_document.events if event.affects(VM)]
+        assert all(event.key != job.key for event in holding), "recovered an event that is still announced"
+        blocking = [event for event in holding if self._action(event) != "ignore"]
+        assert not blocking, "recovered while another event holds the VM"
+        since = 0
+        for each in same_event:
+            if each.phase == "recover" and each is not job:
+                wanted = max(self.retried.get(job.key, 0), self.announced.get(job.key, 0))
+                if each.outcome == "ok" or (each.outcome and wanted < each.asked):
+                    since = each.asked
+        ran = [each for each in same_event if each.phase in ("prepare", "started") and each.asked > since]
+        assert ran, "recovered again, or an event for which nothing ran"
+
+    def _check_3_prepare_is_not_repeated(self, job, same_event):
+        earlier = [
+            each
+            for each in same_event
+            if each.phase == "prepare" and each is not job and each.asked > self.forgotten.get(job.key, 0)
+        ]
+        if not earlier or earlier[-1].outcome is None:
+            return
+        last = earlier[-1]
+        undone = any(
+            each.phase == "recover" and (each.known is None or each.known > last.asked) for each in self.jobs.values()
+        ) or any(moment > last.asked for moment in self.cleared.values())
+        if undone or last.kinds != {job.first.event["event_type"]}:
+            return
+        assert last.outcome != "ok", "prepared again what had ended well"
+        later = self._moment(job.first) > self._moment(last.first)
+        assert self.retried.get(job.key, 0) > last.asked or (last.outcome == "timeout" and later), (
+            "prepared again what had failed"
+        )
+
+    @staticmethod
+    def _moment(action):
+        not_before = parse_not_before(action.event["not_before"])
+        return not_before.timestamp() if not_before else 0.0
+
+    def _check_4_a_failed_poll_changes_nothing(self, before, after):
+        assert all(after[key] == before[key] for key in after), "a failed poll changed an event"
+        gone = [event for key, (event, present, _impact) in before.items() if present and key not in after]
+        assert all(self._action(event) == "ignore" for event in gone), "a failed poll made an event disappear"
+
+    def _check_5_no_event_waits_for_another(self, document):
+        if not self._available("prepare"):
+            return
+        for event in document.events:
+            if not event.affects(VM) or not event.key or self._action(event) not in ("prepare", "hold"):
+                continue
+            jobs = [job for job in self.jobs.values() if job.key == event.key]
+            assert event.key in self.state.events, "an event of this VM is not handled"
+            if event.key not in self.started and event.event_status != "Started":
+                assert any(job.phase in ("prepare", "recover") for job in jobs), "preparation waits for something"
+
+    def _check_6_deadline(self, action):
+        assert action.timeout == TIMEOUT
+        assert action.ends_at == self.monotonic + TIMEOUT
+        self._check_not_later_than(action)
+        latest = self.wall + TIMEOUT
+        not_later_than = action.not_later_than
+        assert action.deadline == (latest if not_later_than is None else min(latest, not_later_than))
+
+    def _check_6_revised_deadline(self, before, action):
+        if action.not_later_than == before.not_later_than:
+            return
+        self._check_not_later_than(action)
+        assert action.not_later_than is None or action.deadline <= action.not_later_than
+
+    def _check_not_later_than(self, action):
+        not_before = self._moment(action) if action.phase == "prepare" else 0.0
+        expected = next((moment for moment in (not_before - MARGIN, not_before) if moment > self.wall), None)
+        assert action.not_later_than == expected, "the deadline is not NotBefore less the margin"
+
+    def _check_6_a_moved_not_before_reached_the_hooks(self):
+        if self.polls_in_a_row < 2 or self.spool_full:
+            return
+        for job in self.jobs.values():
+            event = self.last_document.find(job.key)
+            if event and event.affects(VM) and job.alive and self._prepares(job):
+                moment = event.not_before.timestamp() if event.not_before else 0.0
+                allowed = [moment - MARGIN, moment] if moment > job.asked_last_at else [None]
+                assert job.last.not_later_than in allowed, "the hooks do not know that NotBefore has moved"
+
+    def _prepares(self, job):
+        entry = self.state.events.get(job.key)
+        run = entry and entry.runs.get("prepare")
+        return bool(run) and run.request_id == job.first.request_id and run.outcome == "running" and not run.asked
+
+    def _check_8_without_hooks_it_is_acknowledged_at_once(self, document, approvals):
+        if self.hooks["prepare"] != UNCONFIGURED or any(
+            job.phase == "recover" and job.known is None for job in self.jobs.values()
+        ):
+            return
+        wanted = {action.key for action in approvals}
+        for event in document.events:
+            if event.key in self.accepted | set(self.started) or not self._is_to_be_acknowledged(event):
+                continue
+            if any(job.key == event.key and job.phase == "prepare" for job in self.jobs.values()):
+                continue  # what was prepared once is another matter
+            refused = event.key in self.not_before_pause
+            assert event.key in wanted or refused, "an event that no hook handles is kept waiting"
+
+    def _is_to_be_acknowledged(self, event):
+        names = [name.lower() for name in event.resources]
+        allowed = {"alone": set(names) == {VM}, "leader": names[:1] == [VM], "any": VM in names, "never": False}
+        return (
+            event.event_status == "Scheduled"
+            and bool(event.key)
+            and allowed[self.options["approve"]]
+            and self._action(event) in ("prepare", "approve")
+        )
+
+    def _check_10_what_is_owed_is_remembered(self):
+        assert self.debts <= set(self.state.events), "a recovery that is owed was forgotten"
+
+    # The end: everything works, and everything comes to its end
+
+    def teardown(self):
+        if not self.whole:
+            return
+        self.spool_full = self.root_sleeps = self.service_is_slow = False
+        self.answers = []
+        self.hooks = {phase: CONFIGURED if phase in self.ever_configured else UNCONFIGURED for phase in PHASES}
+        self._root_looks()
+        self._live_on(4)
+        self._retry_all()
+        self._live_on(8)
+        for event in self.documents[-1].events:
+            if self._is_to_be_acknowledged(event) and event.key not in self.started:
+                assert event.key in self.acknowledged, "an event is never acknowledged"
+        self.azure = {}
+        self._announce()
+        self._live_on(4)
+        self._retry_all()
+        self._live_on(8)
+        assert not self.state.events, "events are left that nobody needs any more"
+        assert not self.debts
+        self._check_every_failure_was_reported()
+
+    def _live_on(self, rounds):
+        for _round in range(rounds):
+            self._step(self.documents[-1])
+            self._carry_out_all()
+            self._finish_attempt()
+            self._end_all_hooks()
+            self._step(self.documents[-1])
+            self._pass(200.0)
+
+    def _retry_all(self):
+        self.results += [engine.Retry(key) for key in self.state.events]
+
+    def _check_every_failure_was_reported(self):
+        if not self.failed_always_configured:
+            return
+        told = {(job.key, job.first.failed_phase, job.first.failure) for job in self.jobs.values()}
+        untold = [failure for failure in self.failures if failure not in told and failure[0] not in self.cleared]
+        assert not untold, "failed hooks did not learn of a failure"
+
+
+IN_CI = "CI" in os.environ
+SETTINGS = settings(
+    max_examples=PART,
+    stateful_step_count=STEPS,
+    deadline=None,
+    # To shrink an example takes minutes, which only somebody who waits for it has.
+    phases=[phase for phase in Phase if not (IN_CI and phase is Phase.shrink)],
+    suppress_health_check=[HealthCheck.too_slow],
+)
+
+
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("part", range(-(-EXAMPLES // PART)))
+def test_the_engine_keeps_its_promises_in_any_world(part):
+    class ThisWorld(World):
+        pass
+
+    # The same examples at each run where nobody can look into a failure that comes and goes.
+    run_state_machine_as_test(seed(part)(ThisWorld) if IN_CI else ThisWorld, settings=SETTINGS)
+
+
+def test_the_world_took_enough_steps():
+    if not steps_taken:
+        pytest.skip("the world did not run")
+    assert len(steps_taken) >= LEAST_STEPS

@@ -1,0 +1,246 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+
+from plugins.plugin_utils._balancers import Balancers, BalancersError, Settings
+
+SETTINGS = Settings(
+    server="web1",
+    backends=[],
+    holder="respond",
+    drain_timeout=300,
+    on_timeout="fail",
+    return_timeout=120,
+    wait_at_most=0,
+    simulate=False,
+)
+
+
+class Dead(Exception):
+    pass
+
+
+class Fleet:
+    """Balancers that answer as the module haproxy_servers does, and a record. ``calls`` holds what was asked."""
+
+    def __init__(self):
+        self.now = 1000.0
+        self.servers = {"lb1": {"www": "ready"}, "lb2": {"www": "ready"}}
+        self.sessions = {}  # balancer → number
+        self.down = set()
+        self.dead = set()
+        self.calls = []
+        self.holders, self.found = [], {}
+
+    def ask(self, balancer, options):
+        state = options["state"]
+        self.calls.append((balancer, state, options.get("timeout"), options.get("force", False)))
+        if balancer in self.dead:
+            raise Dead(f"{balancer} cannot be reached")
+        left = []
+        if state == "drained" and self.sessions.get(balancer):
+            self.now += options["timeout"]
+            left = [{"backend": "www", "server": "web1", "sessions": self.sessions[balancer]}]
+        if state == "active" and balancer in self.down:
+            self.now += options["timeout"]
+            left = [{"backend": "www", "server": "web1", "status": "DOWN", "check": "L7STS 503"}]
+        servers = [
+            {"backend": backend, "server": "web1", "status": "UP", "gets_nothing": found != "ready"}
+            for backend, found in self.servers[balancer].items()
+            if not options.get("backends") or backend in options["backends"]
+        ]
+        sent = [f"{each['backend']}/web1: {state}" for each in servers] if state != "read" else []
+        found = {each["backend"]: self.servers[balancer][each["backend"]] for each in servers}
+        return {"changed": bool(sent), "servers": servers, "found": found, "sent": sent, "left": left}
+
+    def record(self, options):
+        self.calls.append(("web1", options["state"]))
+        if options["state"] == "held":
+            first = not self.holders
+            self.holders = sorted({*self.holders, options["holder"]})
+            if options.get("found"):
+                self.found = options["found"] if options.get("replace") else {**options["found"], **self.found}
+            return {"changed": True, "first": first, "found": self.found}
+        others = [each for each in self.holders if each != options["holder"]]
+        if options["state"] == "released":
+            self.holders = others
+            return {"changed": True}
+        if options["holder"] not in self.holders:
+            return {"changed": False, "todo": "nothing to do", "msg": "", "found": {}}
+        if others:
+            return {"changed": True, "todo": "leave out", "msg": f"stays drained for {others[0]}", "found": {}}
+        return {"changed": True, "todo": "put back", "msg": "", "found": self.found}
+
+    def states(self, state):
+        return [call[0] for call in self.calls if call[1] == state]
+
+
+@pytest.fixture
+def fleet():
+    return Fleet()
+
+
+@pytest.fixture
+def balancers(fleet):
+    def make(*names, **settings):
+        return Balancers(
+            names or ("lb1", "lb2"),
+            SETTINGS._replace(**settings),
+            ask=fleet.ask,
+            record=fleet.record,
+            errors=Dead,
+            clock=lambda: fleet.now,
+        )
+
+    return make
+
+
+def test_one_balancer_is_read_noted_and_drained_once(fleet, balancers):
+    assert balancers("lb1").drain({}) == {"changed": True, "msg": "", "resume": {}}
+    assert [call[:2] for call in fleet.calls] == [("lb1", "read"), ("web1", "held"), ("lb1", "drained")]
+
+
+def test_no_balancer_is_waited_for_before_all_have_been_told(fleet, balancers):
+    fleet.sessions = {"lb1": 1, "lb2": 1}
+    balancers().drain({})
+    drained = [call for call in fleet.calls if call[1] == "drained"]
+    assert drained[0] == ("lb1", "drained", 0, False)
+    assert [call[0] for call in drained] == ["lb1", "lb1", "lb2"]
+
+
+def test_what_was_found_is_noted_before_anything_is_changed(fleet, balancers):
+    fleet.servers["lb2"]["api"] = "MAINT"
+    balancers().drain({})
+    assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready", "lb2/api": "MAINT"}
+    assert fleet.calls.index(("web1", "held")) < fleet.calls.index(("lb1", "drained", 0, False))
+
+
+def test_what_another_holder_was_just_putting_back_is_not_taken_for_the_order_of_an_operator(fleet, balancers):
+    fleet.servers["lb1"]["www"] = "MAINT"
+    record = fleet.record
+
+    def returns_meanwhile(options):
+        fleet.servers["lb1"]["www"] = "ready"
+        return record(options)
+
+    fleet.record = returns_meanwhile
+    balancers().drain({})
+    assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready"}
+
+
+def test_a_dead_balancer_is_named_before_anything_is_changed(fleet, balancers):
+    fleet.dead = {"lb1"}
+    with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
+        balancers().drain({})
+    assert fleet.holders == []
+    assert fleet.states("drained") == []
+
+
+def test_balancers_that_lack_the_host_are_named_before_anything_is_changed(fleet, balancers):
+    fleet.servers["lb2"] = {}
+    with pytest.raises(BalancersError, match="No server is called web1 on lb2, in any backend"):
+        balancers().drain({})
+    assert fleet.holders == []
+
+
+def test_a_backend_must_exist_on_one_balancer(fleet, balancers):
+    fleet.servers["lb2"]["api"] = "ready"
+    balancers(backends=["www", "api"]).drain({})
+    with pytest.raises(BalancersError, match="No server is called web1 in apo on any of lb1, lb2"):
+        balancers(backends=["www", "apo"]).drain({})
+
+
+def test_sessions_that_last_are_named_on_all_balancers(fleet, balancers):
+    fleet.sessions = {"lb1": 2, "lb2": 3}
+    result = balancers().drain({})
+    assert result["failed"]
+    assert result["msg"] == (
+        "it gets no new connections, but after 300 s it still has sessions: 2 on lb1 www/web1, 3 on lb2 www/web1"
+    )
+    assert fleet.now == 1300  # the time is for all of them together
+
+
+def test_sessions_that_last_may_be_left_where_the_host_is_taken_out_nevertheless(fleet, balancers):
+    fleet.sessions = {"lb2": 3}
+    result = balancers(on_timeout="continue").drain({})
+    assert "failed" not in result
+    assert "3 on lb2 www/web1" in result["msg"]
+    assert fleet.calls[-1] == ("lb2", "drained", 0, True)
+
+
+def test_a_wait_ends_with_its_stretch_and_is_taken_up_again(fleet, balancers):
+    fleet.sessions = {"lb1": 1}
+    first = balancers("lb1", wait_at_most=15).drain({})
+    assert (first["resume"], fleet.now) == ({"until": 1300.0}, 1015)
+    fleet.now = 1290
+    fleet.calls.clear()
+    last = balancers("lb1", wait_at_most=15).drain(first["resume"])
+    assert (last["failed"], fleet.now) == (True, 1300)
+    assert [call[:2] for call in fleet.calls] == [("lb1", "drained")]
+
+
+def test_a_clock_that_was_set_back_does_not_prolong_the_drain(fleet, balancers):
+    fleet.sessions = {"lb1": 1}
+    fleet.now = -1e6
+    balancers("lb1").drain({"until": 1300.0})
+    assert fleet.now == -1e6 + 300
+
+
+def test_a_host_is_put_back_everywhere_before_any_balancer_is_waited_for(fleet, balancers):
+    balancers().drain({})
+    fleet.calls.clear()
+    assert balancers().restore() == {"changed": True, "msg": "", "resume": {}}
+    assert [call[:3] for call in fleet.calls if call[1] == "active"] == [
+        ("lb1", "active", 0),
+        ("lb1", "active", 120),
+        ("lb2", "active", 120),
+    ]
+    assert fleet.holders == []
+
+
+def test_a_host_stays_out_for_another_holder(fleet, balancers):
+    balancers(holder="rolling_maintenance").drain({})
+    balancers().drain({})
+    assert balancers().restore()["msg"] == "stays drained for rolling_maintenance"
+    assert fleet.states("active") == []
+
+
+def test_a_host_that_was_not_drained_is_not_put_back(fleet, balancers):
+    assert balancers().restore() == {"changed": False, "msg": "", "resume": {}}
+    assert fleet.states("active") == []
+
+
+def test_a_dead_balancer_does_not_keep_the_host_out_of_the_others(fleet, balancers):
+    balancers().drain({})
+    fleet.calls.clear()
+    fleet.dead = {"lb1"}
+    with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
+        balancers().restore()
+    assert fleet.states("active") == ["lb1", "lb2"]
+    assert fleet.holders == ["respond"]  # so that the next run finishes it
+
+
+def test_servers_that_do_not_come_up_are_named_with_their_balancer_and_check(fleet, balancers):
+    balancers().drain({})
+    fleet.down = {"lb2"}
+    with pytest.raises(BalancersError, match=r"^lb2 www/web1 is DOWN 120 s after it was put back; .* gave L7STS 503"):
+        balancers().restore()
+    assert fleet.holders == ["respond"]
+
+
+def test_check_mode_names_what_would_change(fleet, balancers):
+    result = balancers(simulate=True).drain({})
+    assert result["msg"] == "would take out lb1 www/web1, which is UP; lb2 www/web1, which is UP"
+    fleet.holders = ["respond"]
+    assert balancers(simulate=True).restore()["msg"] == "would put it back on lb1, lb2"
+    assert fleet.holders == ["respond"]
+
+
+def test_servers_that_some_balancer_gives_no_traffic_are_surveyed(fleet, balancers):
+    assert balancers().survey()["out"] == []
+    fleet.servers["lb2"]["www"] = "DRAIN"
+    assert balancers().survey()["out"] == ["web1"]
+    fleet.dead = {"lb1"}
+    with pytest.raises(BalancersError, match="lb1 cannot be reached"):
+        balancers().survey()

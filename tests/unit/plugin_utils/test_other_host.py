@@ -1,0 +1,39 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import signal
+import time
+
+import pytest
+
+from plugins.plugin_utils._other_host import bounded
+
+
+def test_what_never_answers_is_given_up():
+    with pytest.raises(TimeoutError, match=r"no answer within 0\.05 s"), bounded(0.05):
+        time.sleep(3600)
+
+
+def test_no_handler_on_the_way_keeps_it_from_being_given_up():
+    def wait():
+        try:
+            time.sleep(3600)
+        except Exception:
+            time.sleep(3600)
+
+    with pytest.raises(TimeoutError), bounded(0.05):
+        wait()
+
+
+@pytest.mark.parametrize("error", [None, ValueError])
+def test_what_answers_leaves_no_alarm_behind(error):
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        with bounded(3600):
+            if error:
+                raise error
+    except ValueError:
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getsignal(signal.SIGALRM) is before
