@@ -112,6 +112,7 @@ class Responding:
         self._check_mode = check_mode
         self._clock = clock or Clock()
         self._abandoned = ""
+        self._locked_out = False
         self._warned: set[str] = set()
         self._lost_since: float | None = None
 
@@ -264,6 +265,7 @@ class Responding:
         if is_dead(lease["owner"]):
             self._abandoned = lease["run"]
             return None
+        self._locked_out = True
         left = lease["expires"] - self._clock.wall()
         whose = f"another run (process {lease['owner'].get('pid')} on {lease['owner'].get('node')})"
         if whose not in self._warned:
@@ -278,7 +280,8 @@ class Responding:
         rest = max(1.0, self._options["wait_timeout"] - self._waited())
         longest = min(rest, LONGEST_SLICE)
         if not self._notes["answered"]:
-            return min(longest, TAKEOVER_SLICE)
+            # A lease of a run that is dead here is found out at once.
+            return min(longest, TAKEOVER_SLICE) if self._locked_out else 0.0
         open_events = [event_id for event_id in self._notes["announced"] if self._may_be_taken_over(event_id)]
         if any(self._rendezvous.status(event_id) == CLAIMED for event_id in open_events):
             return min(longest, SHORTEST_SLICE)

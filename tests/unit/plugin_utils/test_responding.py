@@ -271,7 +271,7 @@ def test_a_run_that_is_dead_loses_its_host(host):
     dead = {**owner_of(os.getpid()), "began": "1"}
     end = host.responds(locked(dead), shown("done"))
     assert end["next"] == "done"
-    assert [asked["abandoned"] for asked, _outcome in host.asked] == ["", "run2"]
+    assert [(asked["abandoned"], asked["slice"]) for asked, _outcome in host.asked] == [("", 0.0), ("run2", 0.0)]
 
 
 def test_a_run_that_may_be_alive_keeps_its_host_and_is_named(host):
