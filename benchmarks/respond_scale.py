@@ -27,7 +27,7 @@ from emulation import Emulator  # noqa: E402 - found only through the path set a
 from playbooks import COLLECTION, Ansible  # noqa: E402
 
 EMULATOR = ROOT / "roles" / "emulator" / "files" / "scheduled-events-emulator"
-THINKING = {"set_fact", "include_tasks", "include_role", "debug", "assert", "fail", "scheduled_events_rendezvous"}
+THINKING = {"set_fact", "include_tasks", "include_role", "debug", "assert", "fail"}
 TARGET = 1.25  # cost per host with the most hosts, as a multiple of that with the fewest, beside the same of no-ops
 LIMIT = 1500.0
 

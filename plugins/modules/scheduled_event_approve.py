@@ -49,19 +49,32 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Read the events that name this VM and have not started
-  maintops.scheduled_events.scheduled_events_info:
-    event_statuses: [Scheduled]
-  register: maintenance
+# An acknowledgement counts for all VMs of an event. So a host that fails to prepare must end the play for all of them.
+- hosts: web
+  any_errors_fatal: true
+  tasks:
+    - name: Read the events that name this VM and have not started
+      maintops.scheduled_events.scheduled_events_info:
+        event_statuses: [Scheduled]
+      register: maintenance
 
-- name: Prepare this VM
-  ansible.builtin.include_tasks: drain.yml
-  when: maintenance.events | length > 0
+    - name: Prepare this VM
+      ansible.builtin.include_tasks: drain.yml
+      when: maintenance.events | length > 0
 
-- name: Acknowledge the events for which this VM speaks
-  maintops.scheduled_events.scheduled_event_approve:
-    event_id: "{{ maintenance.events | map(attribute='event_id') }}"
-    leader_only: true
+    - name: Acknowledge the events for which this VM speaks
+      maintops.scheduled_events.scheduled_event_approve:
+        event_id: "{{ maintenance.events | map(attribute='event_id') }}"
+        leader_only: true
+
+    - name: Wait until the events are over
+      maintops.scheduled_events.scheduled_events_wait:
+        timeout: 3600
+      when: maintenance.events | length > 0
+
+    - name: Bring this VM back
+      ansible.builtin.include_tasks: return.yml
+      when: maintenance.events | length > 0
 """
 
 RETURN = r"""

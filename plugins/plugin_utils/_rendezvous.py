@@ -4,13 +4,13 @@
 
 """Where the hosts of a play meet before an event is acknowledged. Private to the collection.
 
-Each host of a play works in a process of its own, so they meet in a directory of the controller: files that are
-written whole, and one ``mkdir`` per event that only one of them can win. Nobody waits there: the host that completes
-an event acknowledges it.
+Each host of a play works in a process of its own, so they meet in a directory of the controller: one file per host,
+written whole, and one ``mkdir`` per event that only one of them can win. Nobody waits there.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -18,134 +18,142 @@ import tempfile
 import typing as t
 from pathlib import Path
 
-from ..module_utils._scheduled_events.document import UNDERSCORE_VERSION
-
 PREPARED, FAILED = "prepared", "failed"
+
+FREE, CLAIMED, ACCEPTED = "free", "claimed", "accepted"
+
+WAY_OUT = "add it to the play, or set respond_speak_for_others to true if an acknowledgement may speak for it"
 
 
 class Word(t.NamedTuple):
     """What one host tells the others.
 
-    ``events``: all that it sees, with their ``event_id`` and ``resources``. ``outcomes``: for each of its own events
-    that it has dealt with, by id, ``prepared`` or ``failed``.
+    :param sight: the events that it sees and that can be acknowledged: the names of their VMs, by id.
+    :param outcomes: for each event that it has dealt with, by id, ``prepared`` or ``failed``.
+    :param busy: whether its tasks run.
     """
 
     host: str
     vm_name: str
-    endpoint: str
-    api_version: str
-    events: t.Sequence[t.Mapping[str, t.Any]]
-    outcomes: t.Mapping[str, str]
+    sight: t.Mapping[str, t.Sequence[str]] = {}
+    outcomes: t.Mapping[str, str] = {}
+    busy: bool = False
 
 
 class Rendezvous:
-    """The meeting of the hosts of one run.
+    """The meeting of the hosts of one play.
 
-    :param directory: of the controller, made if need be; empty at the start of a run.
+    :param directory: of the controller, made if need be; empty at the start of a play.
     :param play_hosts: all hosts of the play, whether they are reached or not.
+    :param speak_for_others: whether VMs that are not hosts of the play hold no event.
     """
 
-    def __init__(self, directory: Path, *, play_hosts: t.Sequence[str]) -> None:
+    def __init__(self, directory: Path, *, play_hosts: t.Sequence[str], speak_for_others: bool = False) -> None:
         self._directory = directory
         self._play_hosts = play_hosts
+        self._speak_for_others = speak_for_others
 
     def tell(self, word: Word) -> None:
-        """Leave word of one host. It replaces what the host told before, but for outcomes."""
-        vm_name = word.vm_name.lower()
-        self._write("hosts", word.host, {"host": word.host, "vm_name": vm_name, "endpoint": word.endpoint})
-        for event in word.events:
-            names = [_name(resource, word.api_version) for resource in event["resources"]]
-            self._write("events", event["event_id"].lower(), {"event_id": event["event_id"], "names": names})
-            self._write(_of("witnesses", event["event_id"]), word.host, word.host)
-        for event_id, outcome in word.outcomes.items():
-            self._write(_of("outcomes", event_id), vm_name, outcome)
+        """Leave word of one host. It replaces what the host told before, but for events that are out of its sight."""
+        before = self._read(word.host)
+        sight = {event_id.lower(): [name.lower() for name in names] for event_id, names in word.sight.items()}
+        outcomes = {event_id.lower(): outcome for event_id, outcome in word.outcomes.items()}
+        kept = {event_id: value for event_id, value in before.get("outcomes", {}).items() if event_id not in sight}
+        told = {
+            "host": word.host,
+            "vm_name": word.vm_name.lower(),
+            "sight": {**before.get("sight", {}), **sight},
+            "outcomes": {**kept, **outcomes},
+            "busy": word.busy,
+        }
+        self._write(word.host, told)
 
-    def claim(self, host: str) -> list[dict[str, t.Any]]:
-        """Take over, for this host, the acknowledgement of each complete event that nobody has taken over yet.
+    def twin(self, host: str, vm_name: str) -> str | None:
+        """Another host of the play that is the same VM, unless this one was the first to tell so."""
+        folder = self._directory / "names"
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=self._directory) as stream:
+            stream.write(host)
+            stream.flush()
+            with contextlib.suppress(FileExistsError):
+                os.link(stream.name, folder / _digest(vm_name.lower()))
+        owner = (folder / _digest(vm_name.lower())).read_text()
+        return None if owner == host else owner
 
-        :returns: for each its ``event_id``, and the ``senders`` that may do it, the best one first.
-        """
-        return [
-            {"event_id": event["event_id"], "senders": self._senders(event, host)}
-            for event in self._read_all("events")
-            if self._obstacle(event) is None and self._take(event["event_id"])
-        ]
+    def obstacle(self, event_id: str) -> str | None:
+        """Why the event must not be acknowledged; None if every VM that it names is prepared or spoken for."""
+        words = self._read_all()
+        event_id = event_id.lower()
+        names = dict.fromkeys(name for word in words for name in word["sight"].get(event_id, []))
+        outcomes = {word["vm_name"]: word["outcomes"].get(event_id) for word in words}
+        if PREPARED not in [outcomes.get(name) for name in names]:
+            failed = [name for name in names if outcomes.get(name) == FAILED]
+            return f"{failed[0]} failed to prepare" if failed else "no host has prepared"
+        reasons = (self._objection(name, outcomes, words) for name in names)
+        return next(filter(None, reasons), None)
 
-    def held(self, event_ids: t.Iterable[str]) -> list[dict[str, str]]:
-        """Those of the events that nobody has taken over, each with the ``reason``."""
-        wanted = {event_id.lower() for event_id in event_ids}
-        events = [event for event in self._read_all("events") if event["event_id"].lower() in wanted]
-        return [
-            {"event_id": event["event_id"], "reason": self._obstacle(event) or "nobody could acknowledge it"}
-            for event in events
-            if not self._claim_of(event["event_id"]).exists()
-        ]
+    def _objection(
+        self, name: str, outcomes: t.Mapping[str, str | None], words: t.Sequence[t.Mapping[str, t.Any]]
+    ) -> str | None:
+        if outcomes.get(name) == PREPARED:
+            return None
+        if name in outcomes:
+            return f"{name} failed to prepare" if outcomes[name] == FAILED else f"{name} has not prepared"
+        silent = sorted(set(self._play_hosts) - {word["host"] for word in words})
+        if silent:  # the VM may be one of them
+            return f"{name} may be one of the hosts that have not answered: {', '.join(silent)}"
+        return None if self._speak_for_others else f"{name} is not a host of this play; {WAY_OUT}"
 
-    def release(self, event_ids: t.Iterable[str]) -> None:
-        """Give back what was taken over and could not be acknowledged, for whoever comes next."""
-        for event_id in event_ids:
-            self._claim_of(event_id).rmdir()
+    def others_need_a_turn(self, host: str) -> bool:
+        """Whether another host of the play has tasks that run, or has not told anything yet."""
+        words = self._read_all()
+        told = {word["host"] for word in words}
+        return bool(set(self._play_hosts) - told) or any(word["busy"] for word in words if word["host"] != host)
 
-    def _obstacle(self, event: t.Mapping[str, t.Any]) -> str | None:
-        """Why not to acknowledge the event; None if every VM that it names and that is in the play is prepared."""
-        hosts = self._read_all("hosts")
-        outcomes = {name: self._read(_of("outcomes", event["event_id"]), name) for name in event["names"]}
-        if not any(outcomes.values()):
-            return "no host has prepared"  # it may be about other VMs alone, or about none
-        for name, outcome in outcomes.items():
-            if outcome == PREPARED:
-                continue
-            if outcome == FAILED:
-                return f"{name} failed to prepare"
-            if name in [told["vm_name"] for told in hosts]:
-                return f"{name} has not prepared"
-            silent = sorted(set(self._play_hosts) - {told["host"] for told in hosts})
-            if silent:  # the VM may be one of them
-                return f"{name} may be one of the hosts that have not answered: {', '.join(silent)}"
-        return None
-
-    def _senders(self, event: t.Mapping[str, t.Any], host: str) -> list[dict[str, str]]:
-        told_by = {told["host"]: told for told in self._read_all("hosts")}
-        of_name = {told["vm_name"]: told["host"] for told in told_by.values()}
-        leader = of_name.get(event["names"][0]) if event["names"] else None
-        witnesses = self._read_all(_of("witnesses", event["event_id"]))
-        order = dict.fromkeys([leader, host, *(of_name.get(name) for name in event["names"]), *witnesses])
-        return [{key: told_by[each][key] for key in ("host", "endpoint")} for each in order if each in witnesses]
-
-    def _take(self, event_id: str) -> bool:
+    def claim(self, event_id: str) -> bool:
+        """Take the acknowledgement of a complete event over, for one host of the run alone."""
+        if self.obstacle(event_id) is not None:
+            return False
         try:
             self._claim_of(event_id).mkdir(parents=True)
         except FileExistsError:
             return False
         return True
 
-    def _claim_of(self, event_id: str) -> Path:
-        return self._directory / _of("claims", event_id)
+    def release(self, event_id: str) -> None:
+        """Give back what was taken over and was not accepted, for the host that asks next."""
+        self._claim_of(event_id).rmdir()
 
-    def _write(self, kind: str, key: str, value: t.Any) -> None:
-        folder = self._directory / kind
+    def accept(self, event_id: str) -> None:
+        """Note that the service has accepted the acknowledgement."""
+        (self._claim_of(event_id) / ACCEPTED).touch()
+
+    def status(self, event_id: str) -> str:
+        """How far the acknowledgement is: ``free``, ``claimed`` or ``accepted``."""
+        claim = self._claim_of(event_id)
+        if (claim / ACCEPTED).exists():
+            return ACCEPTED
+        return CLAIMED if claim.exists() else FREE
+
+    def _claim_of(self, event_id: str) -> Path:
+        return self._directory / "claims" / _digest(event_id.lower())
+
+    def _write(self, host: str, value: t.Any) -> None:
+        folder = self._directory / "hosts"
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=self._directory, delete=False) as stream:
             json.dump(value, stream)
-        os.replace(stream.name, folder / _digest(key))
+        os.replace(stream.name, folder / _digest(host))
 
-    def _read(self, kind: str, key: str) -> t.Any:
-        path = self._directory / kind / _digest(key)
-        return json.loads(path.read_text()) if path.exists() else None
+    def _read(self, host: str) -> dict[str, t.Any]:
+        path = self._directory / "hosts" / _digest(host)
+        return json.loads(path.read_text()) if path.exists() else {}
 
-    def _read_all(self, kind: str) -> list[t.Any]:
-        folder = self._directory / kind
+    def _read_all(self) -> list[dict[str, t.Any]]:
+        folder = self._directory / "hosts"
         return [json.loads(path.read_text()) for path in sorted(folder.iterdir())] if folder.exists() else []
-
-
-def _name(resource: str, api_version: str) -> str:
-    return (resource[1:] if api_version == UNDERSCORE_VERSION and resource.startswith("_") else resource).lower()
-
-
-def _of(kind: str, event_id: str) -> str:
-    return f"{kind}-{_digest(event_id.lower())}"
 
 
 def _digest(text: str) -> str:
     """A file name for a text that somebody else chose."""
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

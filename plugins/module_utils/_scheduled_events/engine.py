@@ -20,7 +20,7 @@ from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Se
 
 from . import rules as decisions
 from .document import Document, ScheduledEvent, describe
-from .runs import FAILED, OK, PHASES, TIMEOUT, run_id_of
+from .runs import FAILED, OK, OUTCOMES, PHASES, TIMEOUT, run_id_of
 from .state import INTERRUPTED, RUNNING, Approval, EventState, Failure, Run, State
 
 # Seconds after the last moment of a run until its silence counts as a failure: killing the hooks, writing the result.
@@ -63,6 +63,10 @@ class Config(NamedTuple):
 
     :param hooks: the phases for which the owner configured hooks, whether they can be found or not.
     :param missing: by phase, the names of configured hooks that cannot be found. Such a phase cannot run.
+    :param parallel: whether hooks of several events run at the same time. Otherwise one phase runs at a time, that of
+        the event with the earliest NotBefore first, and the events that are over are recovered together.
+    :param started_after_prepare: whether started hooks also run for an event whose preparation has ended.
+    :param defer: a preparation begins only this long before NotBefore, since something else has the VM until then.
     """
 
     vm_name: str
@@ -73,6 +77,9 @@ class Config(NamedTuple):
     on_failure: str = decisions.HOLD
     approve: str = ALONE
     missing: Mapping[str, Tuple[str, ...]] = {}
+    parallel: bool = True
+    started_after_prepare: bool = True
+    defer: Optional[float] = None
 
 
 class HookResult(NamedTuple):
@@ -184,9 +191,9 @@ def step(
         turn.take(result)
     if document is not None:
         turn.read(document)
-    for key in list(turn.events):
+    for key in turn.order():
         turn.look_after_runs(key, fresh=document is not None)
-    for key in list(turn.events):  # no earlier: a recovery that ends above decides what counts as prepared
+    for key in turn.order():  # no earlier: a recovery that ends above decides what counts as prepared
         turn.advance(key, fresh=document is not None)
     return turn.state(), turn.actions + turn.approvals()
 
@@ -259,6 +266,10 @@ def _has_failed(entry: EventState, phase: str) -> bool:
     return phase in entry.runs and entry.runs[phase].outcome in (FAILED, TIMEOUT)
 
 
+def _has_ended(entry: EventState, phase: str) -> bool:
+    return phase in entry.runs and entry.runs[phase].outcome in OUTCOMES
+
+
 def recovery_runs(state: State) -> bool:
     """Whether a recovery of this VM is running, or may be: nothing is acknowledged meanwhile."""
     return any(is_running(entry, "recover") for entry in state.events.values())
@@ -319,6 +330,12 @@ class _Turn:
         self._named: Dict[str, ScheduledEvent] = {}  # what the document of this turn holds of this VM
         self._now = now
         self._config = config
+
+    def order(self) -> List[str]:
+        """The events in the order in which they get their turn."""
+        if self._config.parallel:
+            return list(self.events)
+        return sorted(self.events, key=lambda key: _urgency(self.events[key]))
 
     def state(self) -> State:
         return State(self._serial, self._recovered, self._incarnation, self._unnamed, self.events)
@@ -543,7 +560,7 @@ class _Turn:
 
     def _look_after_lost(self, key: str, phase: str) -> None:
         """Decide about hooks that went down with the VM."""
-        if self._still_of_use(self.events[key], phase) and self._can_begin(phase):
+        if self._still_of_use(self.events[key], phase) and self._can_begin(key, phase):
             self._begin(key, phase)
         elif phase != "failed" or phase not in self._config.hooks:
             self._end(key, phase, INTERRUPTED, "the VM went down before they had ended")
@@ -552,7 +569,7 @@ class _Turn:
         """Ask for hooks that no earlier request reached, if they are still of use. Their time begins now."""
         entry = self.events[key]
         run = entry.runs[phase]
-        if not self._can_begin(phase) or not self._still_of_use(entry, phase):
+        if not self._can_begin(key, phase) or not self._still_of_use(entry, phase):
             self._withdraw(key, phase)
         elif self._now.monotonic >= run.ask_at and (fresh or phase != "recover"):
             event_type = entry.event.event_type or ""
@@ -601,15 +618,19 @@ class _Turn:
         if action == decisions.IGNORE:
             return
         if entry.impact:
-            if self._must_start(entry) and self._can_begin("started") and not is_running(entry, "prepare"):
+            if self._must_start(entry) and self._can_begin(key, "started") and not is_running(entry, "prepare"):
                 self._begin(key, "started")
-        elif action != decisions.APPROVE and self._can_begin("prepare") and self._must_prepare(entry):
+        elif action != decisions.APPROVE and self._must_prepare(entry) and self._can_begin(key, "prepare"):
             self._begin(key, "prepare")
 
     def _must_prepare(self, entry: EventState) -> bool:
+        if self._is_deferred(entry.event):
+            return False
         return must_prepare(entry, self._config, recovered=self._recovered)
 
     def _must_start(self, entry: EventState) -> bool:
+        if not self._config.started_after_prepare and _has_ended(entry, "prepare"):
+            return False
         run = entry.runs.get("started")
         if run is None:
             return True
@@ -623,13 +644,13 @@ class _Turn:
             self._begin(key, "recover")
 
     def _may_recover(self, key: str) -> bool:
-        return key not in self._named and self._can_begin("recover") and not self._held_by_others(key)
+        return key not in self._named and self._can_begin(key, "recover") and not self._held_by_others(key)
 
     def _handle_failures(self, key: str) -> None:
         entry = self.events[key]
         if not entry.failures or "failed" in entry.runs:
             return
-        if self._can_begin("failed"):
+        if self._can_begin(key, "failed"):
             self._begin(key, "failed")
         elif "failed" not in self._config.hooks:
             self._set(key, failures=())
@@ -659,8 +680,26 @@ class _Turn:
 
     # Runs
 
-    def _can_begin(self, phase: str) -> bool:
-        return phase in self._config.hooks and phase not in self._config.missing
+    def _can_begin(self, key: str, phase: str) -> bool:
+        if phase not in self._config.hooks or phase in self._config.missing:
+            return False
+        return self._config.parallel or self._is_free(key, phase)
+
+    def _is_free(self, key: str, phase: str) -> bool:
+        """Whether no other run is under way; recoveries go together."""
+        running = {
+            each
+            for other, entry in self.events.items()
+            for each in PHASES
+            if is_running(entry, each) and (other, each) != (key, phase)
+        }
+        return not running or running == {phase} == {"recover"}
+
+    def _is_deferred(self, event: ScheduledEvent) -> bool:
+        if self._config.defer is None:
+            return False
+        not_before = _epoch(event)
+        return not_before is None or self._now.wall < not_before - self._config.defer
 
     def _begin(self, key: str, phase: str) -> None:
         entry = self.events[key]
@@ -740,3 +779,9 @@ class _Turn:
 
 def _epoch(event: ScheduledEvent) -> Optional[float]:
     return None if event.not_before is None else event.not_before.timestamp()
+
+
+def _urgency(entry: EventState) -> Tuple[bool, float, str]:
+    """What has started comes first, then the earliest NotBefore, then what has none."""
+    not_before = _epoch(entry.event)
+    return not entry.impact, float("inf") if not_before is None else not_before, entry.event.key

@@ -5,100 +5,14 @@
 """The role respond, with hosts that are all on this machine and an emulator that shares nothing with it."""
 
 import json
-import pathlib
 
 import pytest
 from emulation import until
+from responders import AHEAD, TURN, approved_at, cancel_once_waited_for, ended, removed_at, result
 
 from playbooks import ADDRESSED
 
-TASKS = pathlib.Path(__file__).parent / "tasks"
-PLAYBOOK = "maintops.scheduled_events.respond"
-AHEAD = 86400  # seconds of emulated notice, 24 minutes at the speed of these tests
 DANGEROUS = "{{ 7 * 7 }} $(touch owned) ; `id`"
-
-
-class Hosts:
-    """The hosts of one emulator, each with a directory where its tasks leave their traces."""
-
-    def __init__(self, emulator, ansible, directory):
-        self.emulator, self.ansible, self.directory = emulator, ansible, directory
-        for name in emulator.endpoints:
-            (directory / name).mkdir()
-
-    def inventory(self, hosts=None, **host_vars):
-        inventory = self.emulator.inventory(
-            respond_endpoint=lambda name: self.emulator.endpoints[name],
-            vm_directory=lambda name: str(self.directory / name),
-        )
-        if hosts is not None:
-            inventory["all"]["hosts"] = {name: inventory["all"]["hosts"][name] for name in hosts}
-        for name, variables in host_vars.items():
-            inventory["all"]["hosts"].setdefault(name, {}).update(variables)
-        inventory["all"]["vars"] = {
-            "respond_become": False,
-            "respond_prepare_tasks": str(TASKS / "prepare.yml"),
-            "respond_started_tasks": str(TASKS / "started.yml"),
-            "respond_recover_tasks": str(TASKS / "recover.yml"),
-            "respond_state_directory": "{{ vm_directory }}/state",
-            "respond_wait_timeout": 120,
-        }
-        return inventory
-
-    def run(self, hosts=None, *, playbook=PLAYBOOK, check=False, host_vars=None, options=(), env=None):
-        inventory = self.inventory(hosts, **(host_vars or {}))
-        return self.ansible.run_playbook(playbook, inventory=inventory, check=check, options=options, env=env)
-
-    def start(self, hosts=None, *, host_vars=None, env=None):
-        return self.ansible.start_playbook(PLAYBOOK, inventory=self.inventory(hosts, **(host_vars or {})), env=env)
-
-    def traces(self, name):
-        return sorted(path.name for path in (self.directory / name).iterdir() if path.name != "state")
-
-    def prepared_at(self, name, event_id):
-        return float((self.directory / name / f"prepared-{event_id}").read_text())
-
-    def recoveries(self, name):
-        path = self.directory / name / "recovered"
-        return [line.split()[1:] for line in path.read_text().splitlines()] if path.exists() else []
-
-    def recovered_at(self, name):
-        return float((self.directory / name / "recovered").read_text().split()[0])
-
-    def remembered(self, name):
-        path = self.directory / name / "state" / "respond.json"
-        return json.loads(path.read_text()) if path.exists() else {}
-
-
-@pytest.fixture(scope="module")
-def hosts_of(fleet, ansible, tmp_path_factory):
-    def start(*names, options=("--speed", "60", "--rate-limit", "0")):
-        return Hosts(fleet(*names, options=options), ansible, tmp_path_factory.mktemp("vms"))
-
-    return start
-
-
-def approved_at(emulator, event_id):
-    return [entry["at_real"] for entry in emulator.log("approved") if entry["event_id"] == event_id]
-
-
-def removed_at(emulator, event_id):
-    return next(entry["at_real"] for entry in emulator.log("removed") if entry["event_id"] == event_id)
-
-
-def result(run, host):
-    return run.one(host=host, task="Sum up").result["ansible_facts"]["respond_result"]
-
-
-def cancel_once_waited_for(emulator, event_id, run, *names):
-    """Withdraw an event as soon as these hosts have done what they do before they wait for its end."""
-
-    def wait():
-        done = [task.host for task in run.tasks if task.task.endswith("Note which events to wait for")]
-        return set(names) <= set(done) or not run.running
-
-    until(wait, what="the wait")
-    emulator.cancel(event_id)
 
 
 class Story:
@@ -120,8 +34,9 @@ class Story:
             host_vars={"vm5": {"prepare_fails": True}},
             env={"ANSIBLE_FORKS": "10"},
         )
-        cancel_once_waited_for(self.emulator, self.failing, run, "vm4", "vm5", "vm9")
+        cancel_once_waited_for(self.emulator, self.failing, run, "vm4", "vm5", "vm6", "vm9")
         self.emulator.complete(self.started)
+        self.emulator.cancel(self.stranger)
         self.run = run.result()
         self.posts = self.emulator.posts()
 
@@ -131,9 +46,11 @@ def story(hosts_of):
     return Story(hosts_of(*[f"vm{number}" for number in range(1, 11)], "elsewhere"))
 
 
-def test_an_event_is_acknowledged_once_from_its_leader_after_all_its_hosts_have_prepared(story):
+def test_an_event_is_acknowledged_once_from_one_of_its_hosts_after_all_of_them_have_prepared(story):
     [at] = approved_at(story.emulator, story.pair)
-    assert [post for post in story.posts if story.pair in post[1]] == [("vm1", [story.pair], 200)]
+    [(sender, ids, status)] = [post for post in story.posts if story.pair in post[1]]
+    assert sender in ("vm1", "vm2")
+    assert (ids, status) == ([story.pair], 200)
     assert max(story.hosts.prepared_at(name, story.pair) for name in ("vm1", "vm2")) < at
 
 
@@ -152,26 +69,38 @@ def test_a_host_whose_prepare_fails_keeps_the_event_unacknowledged_and_fails_at_
     assert story.run.rc == 2
     assert not [post for post in story.posts if story.failing in post[1]]
     assert result(story.run, "vm4")["held"] == [{"event_id": story.failing, "reason": "vm5 failed to prepare"}]
-    failure = story.run.one(host="vm5", task="Fail for what could not be done")
-    assert failure["msg"] == f"vm5: prepare tasks failed for Reboot {story.failing}"
-    assert [task.host for task in story.run.tasks if task.status == "failed" and "Fail for" in task.task] == ["vm5"]
+    assert ended(story.run, "vm5")["msg"] == f"vm5: prepare failed for Reboot {story.failing}: the drain did not end"
+    assert [task.host for task in story.run.all(action=TURN) if task.status == "failed"] == ["vm5"]
 
 
 def test_hosts_of_an_unacknowledged_event_recover_when_it_is_withdrawn(story):
     assert story.hosts.recoveries("vm4") == story.hosts.recoveries("vm5") == [[story.failing]]
 
 
-def test_a_vm_outside_the_play_does_not_hold_the_event(story):
-    assert [post for post in story.posts if story.stranger in post[1]] == [("vm6", [story.stranger], 200)]
+def test_a_vm_outside_the_play_holds_the_event_and_the_report_names_the_way_out(story):
+    assert not [post for post in story.posts if story.stranger in post[1]]
+    [held] = result(story.run, "vm6")["held"]
+    assert held["event_id"] == story.stranger
+    assert held["reason"].startswith("elsewhere is not a host of this play; ")
+    assert "respond_speak_for_others" in held["reason"]
+    assert held["reason"] in story.run.output
+
+
+def test_with_the_owners_word_an_event_is_acknowledged_for_a_vm_outside_the_play(hosts_of):
+    hosts = hosts_of("vm1", "elsewhere")
+    event_id = hosts.emulator.schedule("Reboot", "vm1", "elsewhere", notice=AHEAD, started_for=60)
+    run = hosts.run(["vm1"], options=("-e", "respond_speak_for_others=yes"))
+    assert run.rc == 0, run.output
+    assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
 
 
 def test_an_event_of_other_vms_alone_is_left_alone(story):
     assert not [post for post in story.posts if story.neighbour in post[1]]
 
 
-def test_another_host_acknowledges_where_the_leader_cannot(story):
+def test_another_host_acknowledges_where_one_cannot(story):
     posts = [post for post in story.posts if story.unled in post[1]]
-    assert [(vm == "vm7", status) for vm, _ids, status in posts] == [(True, 400), (False, 200)]
+    assert [vm for vm, _ids, status in posts if status == 200] == ["vm8"]
     assert story.hosts.recoveries("vm7") == story.hosts.recoveries("vm8") == [[story.unled]]
 
 
@@ -196,7 +125,7 @@ def test_check_mode_shows_what_would_happen_and_does_none_of_it(hosts_of):
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=900)
     run = hosts.run(check=True)
     assert run.rc == 0, run.output
-    assert run.one(task="Acknowledge")["approved"] == [event_id]
+    assert sorted(result(run, name)["acknowledged"] for name in ("vm1", "vm2")) == [[], [event_id]]
     assert len(run.all(task="Note that preparing is done")) == 2
     assert hosts.emulator.posts() == []
     assert [path for path in hosts.directory.rglob("*") if path.is_file()] == []
@@ -227,10 +156,11 @@ def test_a_host_that_is_lost_while_it_prepares_holds_its_event_and_no_other(host
     assert hosts.emulator.posts() == [("vm3", [single], 200)]
     assert result(run, "vm1")["held"] == [{"event_id": pair, "reason": "vm2 has not prepared"}]
     assert hosts.recoveries("vm1") == [[pair]]
-    assert hosts.remembered("vm2")[pair]["state"] == "preparing"  # for the next run
+    assert hosts.remembered("vm2")[pair.lower()]["runs"]["prepare"]["outcome"] == "running"  # for the next run
 
 
-def test_a_host_that_reboots_before_the_wait_runs_on_it_is_waited_for(hosts_of):
+@pytest.mark.parametrize("turn", [2, 3, 4, 5])  # after the preparation, to acknowledge, in the wait and after it
+def test_a_host_that_reboots_is_waited_for_in_every_phase(hosts_of, turn):
     hosts = hosts_of("vm1")
     event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
     marker = hosts.directory / "broken"
@@ -238,32 +168,28 @@ def test_a_host_that_reboots_before_the_wait_runs_on_it_is_waited_for(hosts_of):
         host_vars={"vm1": {"ansible_connection": "breaks_once"}},
         env={
             "ANSIBLE_PIPELINING": "false",
-            "BREAKS_BEFORE": "scheduled_events_wait",
+            "BREAKS_BEFORE": "scheduled_events_turn",
+            "BREAKS_AT": str(turn),
             "BREAKS_MARKER": str(marker),
         },
     ).result()
-    assert marker.exists()
+    assert marker.stat().st_size > turn
     assert run.rc == 0, run.output
     assert hosts.recoveries("vm1") == [[event_id]]
+    assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
 
 
-def test_the_leader_acknowledges_where_it_is_when_addresses_are_made_from_names(hosts_of, tmp_path):
+def test_a_host_acknowledges_through_its_own_connection_when_addresses_are_made_from_names(hosts_of, tmp_path):
     hosts = hosts_of("vm1", "vm2")
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
     log = tmp_path / "addressed"
-    for name in hosts.emulator.endpoints:
-        (hosts.directory / name / "hold").touch()
-    started = hosts.start(host_vars=dict.fromkeys(hosts.emulator.endpoints, ADDRESSED), env={"ADDRESSED_LOG": str(log)})
-    until(lambda: hosts.traces("vm1") and hosts.traces("vm2"), what="the preparations")
-    (hosts.directory / "vm1" / "hold").unlink()
-    until(lambda: f"prepared-{event_id}" in hosts.traces("vm1"), what="vm1")
-    # So vm2 is the last to prepare, and has vm1 acknowledge for both.
-    (hosts.directory / "vm2" / "hold").unlink()
-    run = started.result()
+    run = hosts.start(
+        host_vars=dict.fromkeys(hosts.emulator.endpoints, ADDRESSED), env={"ADDRESSED_LOG": str(log)}
+    ).result()
     assert run.rc == 0, run.output
-    assert run.one(task="Acknowledge")["approved"] == [event_id]
-    lines = [line.split() for line in log.read_text().splitlines()]
-    assert [address for address, module in lines if module == "scheduled_event_approve"] == ["at-vm1"]
+    assert len(approved_at(hosts.emulator, event_id)) == 1
+    turns = [line.split()[0] for line in log.read_text().splitlines() if line.endswith("scheduled_events_turn")]
+    assert set(turns) == {"at-vm1", "at-vm2"}
 
 
 def test_throttle_in_the_prepare_tasks_is_kept_to_with_the_linear_strategy(hosts_of):
@@ -277,7 +203,7 @@ def test_throttle_in_the_prepare_tasks_is_kept_to_with_the_linear_strategy(hosts
     }
     run = hosts.run(playbook=[play])
     assert run.rc == 0, run.output
-    assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
+    assert [post[1:] for post in hosts.emulator.posts()] == [([event_id], 200)]
 
 
 def test_an_event_that_follows_closely_is_prepared_before_the_host_recovers(hosts_of):
@@ -299,7 +225,7 @@ def test_a_run_that_was_killed_is_finished_by_the_next_one(hosts_of):
     until(lambda: f"preparing-{event_id}" in hosts.traces("vm1"), what="the prepare tasks")
     run.stop()
     (hosts.directory / "vm1" / "hold").unlink()
-    assert hosts.remembered("vm1")[event_id]["state"] == "preparing"
+    assert hosts.remembered("vm1")[event_id.lower()]["runs"]["prepare"]["outcome"] == "running"
     hosts.emulator.cancel(event_id)
     finished = hosts.run()
     assert finished.rc == 0, finished.output
@@ -313,5 +239,5 @@ def test_it_works_with_the_linear_strategy_in_a_play_of_ones_own(hosts_of):
     play = {"hosts": "all", "gather_facts": False, "roles": [{"role": "maintops.scheduled_events.respond"}]}
     run = hosts.run(playbook=[play])
     assert run.rc == 0, run.output
-    assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
+    assert [post[1:] for post in hosts.emulator.posts()] == [([event_id], 200)]
     assert hosts.recoveries("vm1") == hosts.recoveries("vm2") == [[event_id]]

@@ -100,6 +100,11 @@ class StartedRun:
         return Run(0, "", 0, 0, self.tasks).all(**conditions)
 
     @property
+    def output(self) -> str:
+        """What the run showed so far."""
+        return self._output_path.read_text()
+
+    @property
     def tasks(self) -> list[TaskResult]:
         """The results so far."""
         lines = self._record.read_text().splitlines(keepends=True) if self._record.exists() else []

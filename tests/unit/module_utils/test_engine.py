@@ -1048,3 +1048,58 @@ def test_an_event_that_was_seen_started_is_not_acknowledged_when_a_document_call
     vm = Engine(hooks=frozenset())
     vm.step(document(event(status="Started")))
     assert vm.step(document(event())) == []
+
+
+# One phase at a time, and preparations that are deferred
+
+
+def test_without_parallel_runs_the_earliest_not_before_goes_first_and_unknown_ones_last():
+    vm = Engine(rules=(), approve="any", parallel=False)
+    third = "0E5E1A7A-0000-0000-0000-000000000000"
+    announced = document(event(NotBefore=""), event(OTHER_ID, NotBefore=IN_1200), event(third, NotBefore=IN_300))
+    assert vm.step(announced) == [run("prepare", 1, third)]
+    assert vm.step(announced) == []
+    assert vm.step(None, ok(run("prepare", 1, third))) == [run("prepare", 2, OTHER_ID), "approve " + third]
+    assert vm.step(None, ok(run("prepare", 2, OTHER_ID)))[0] == run("prepare", 3)
+
+
+def test_without_parallel_runs_an_event_that_has_started_goes_before_all_others():
+    vm = Engine(rules=(), parallel=False)
+    announced = document(event(NotBefore=IN_300), event(OTHER_ID, status="Started", NotBefore=""))
+    assert vm.step(announced) == [run("started", 1, OTHER_ID)]
+
+
+def test_without_parallel_runs_events_that_are_over_are_recovered_from_together():
+    vm = Engine(rules=(), parallel=False)
+    announced = document(event(NotBefore=IN_300), event(OTHER_ID, NotBefore=IN_1200))
+    vm.step(announced)
+    vm.step(announced, ok(run("prepare", 1)))
+    vm.step(announced, ok(run("prepare", 2, OTHER_ID)))
+    assert vm.step(document()) == [run("recover", 3), run("recover", 4, OTHER_ID)]
+
+
+def test_a_preparation_that_is_deferred_begins_that_long_before_not_before():
+    vm = Engine(rules=(), defer=60.0)
+    announced = document(event(NotBefore=IN_300))
+    assert vm.step(announced) == []
+    vm.pass_time(239)
+    assert vm.step(announced) == []
+    vm.pass_time(2)
+    assert vm.step(announced) == [run("prepare", 1)]
+
+
+def test_a_preparation_that_is_no_longer_deferred_begins_at_once():
+    vm = Engine(rules=(), defer=60.0)
+    announced = document(event(NotBefore=""))
+    assert vm.step(announced) == []
+    vm.configure(defer=None)
+    assert vm.step(announced) == [run("prepare", 1)]
+
+
+@pytest.mark.parametrize(("wanted", "expected"), [(True, [run("started", 2)]), (False, [])])
+@pytest.mark.parametrize("outcome", ["ok", "failed"])
+def test_started_hooks_run_after_a_preparation_that_has_ended_only_where_they_are_wanted(wanted, expected, outcome):
+    vm = Engine(hooks=frozenset(["prepare", "started", "recover"]), rules=(), started_after_prepare=wanted)
+    vm.step(document(event()))
+    vm.step(None, HookResult(run("prepare", 1), outcome))
+    assert vm.step(document(event(status="Started"))) == expected

@@ -2,8 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A connection to this machine that breaks as one to a container does that is restarted: once, just before the module
-named by BREAKS_BEFORE would run. It leaves the file BREAKS_MARKER."""
+"""A connection to this machine that breaks as one to a container does that is restarted.
+
+It breaks just before the module named by BREAKS_BEFORE would run: once, at the time number BREAKS_AT (1), or with
+BREAKS_FOR_GOOD each time from then on. The file BREAKS_MARKER counts these times.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,10 @@ class Connection(LocalConnection):
 
     def exec_command(self, cmd, in_data=None, sudoable=True):
         marker = pathlib.Path(os.environ["BREAKS_MARKER"])
-        if f"AnsiballZ_{os.environ['BREAKS_BEFORE']}" in str(cmd) and "chmod" in str(cmd) and not marker.exists():
-            marker.touch()
-            return 255, b"", b"Error: can only create exec sessions on running containers"
+        if f"AnsiballZ_{os.environ['BREAKS_BEFORE']}" in str(cmd) and "chmod" in str(cmd):
+            with marker.open("a") as times:
+                times.write(".")
+            times_left = int(os.environ.get("BREAKS_AT", "1")) - marker.stat().st_size
+            if times_left == 0 or (times_left < 0 and "BREAKS_FOR_GOOD" in os.environ):
+                return 255, b"", b"Error: can only create exec sessions on running containers"
         return super().exec_command(cmd, in_data=in_data, sudoable=sudoable)

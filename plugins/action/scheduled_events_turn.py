@@ -1,0 +1,130 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import time
+import typing as t
+from pathlib import Path
+
+from ansible import constants
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._controller import owner_of, run_id_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._rendezvous import Rendezvous
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._responding import (
+    PHASES,
+    HostLost,
+    Notes,
+    Responding,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_file import check_tasks_file
+
+MODULE = "maintops.scheduled_events.scheduled_events_turn"
+FREE_STRATEGIES = ("free", "host_pinned")
+
+display = Display()
+
+
+class ActionModule(ActionBase):
+    """Take turns on the host until a phase has to run in the play, or all is done."""
+
+    TRANSFERS_FILES = False
+
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        self._variables = task_vars or {}
+        self._controller_pid = os.getppid()
+        self._extras: dict[str, t.Any] = {}
+        _validation, options = self.validate_argument_spec(argument_spec={**COMMON_OPTIONS, **OPTIONS})
+        options["vm_name"] = options["vm_name"] or None
+        options.update({name: self._tasks_file(options[name]) for name in (f"{phase}_tasks" for phase in PHASES)})
+        self._options = options
+        try:
+            following = self._responding().until_something_is_to_be_done()
+        except HostLost as error:
+            raise error.__cause__ or AnsibleConnectionFailure(str(error)) from None
+        return {**result, **self._extras, "changed": False, **following}
+
+    def _responding(self) -> Responding:
+        host = self._variables["inventory_hostname"]
+        hosts = list(self._variables["ansible_play_hosts_all"])
+        play = self._task.get_play()
+        # Ansible makes the directory for each run, and removes it at the end.
+        directory = Path(constants.DEFAULT_LOCAL_TMP) / f"scheduled-events-{play._uuid}"
+        notes = Notes(
+            directory / "notes" / hashlib.sha256(host.encode()).hexdigest()[:32],
+            fresh=self._options["outcome"] is None and not self._options["again"],
+            began=time.monotonic(),
+        )
+        owner = owner_of(self._controller_pid)
+        return Responding(
+            host=host,
+            run=run_id_of(owner),
+            owner=owner,
+            options=self._options,
+            notes=notes,
+            rendezvous=Rendezvous(directory, play_hosts=hosts, speak_for_others=self._options["speak_for_others"]),
+            execute=self._execute_turn,
+            say=display.display,
+            warn=_warn,
+            shares_fork=int(self._variables.get("ansible_forks") or 1) < len(hosts),
+            lockstep=str(play.strategy).rpartition(".")[2] not in FREE_STRATEGIES,
+            check_mode=bool(self._task.check_mode),
+        )
+
+    def _tasks_file(self, name: str) -> str:
+        """Find a tasks file and read it, before anything has been prepared for which another one is needed later."""
+        if not name:
+            return ""
+        path = name if os.path.isabs(name) else self._find_needle("tasks", name)
+        check_tasks_file(self._loader, path, self._task.collections)
+        return str(path)
+
+    def _execute_turn(self, controller: dict[str, t.Any], outcome: dict[str, t.Any] | None) -> dict[str, t.Any]:
+        if os.getppid() != self._controller_pid:
+            raise AnsibleError("the process of Ansible that began this task has ended; run the role again")
+        arguments = {**self._options, "outcome": outcome, "controller": controller}
+        try:
+            answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=self._variables)
+        except AnsibleError as error:
+            self._reset_connection()
+            raise HostLost(str(error)) from error
+        if "next" not in answer and _looks_cut_off(answer):
+            self._reset_connection()
+            if not controller["first"]:
+                raise HostLost(str(answer.get("module_stderr") or answer.get("msg") or "no answer").strip())
+        self._keep_what_ansible_wants(answer)
+        self._remove_tmp_path(self._connection._shell.tmpdir)
+        self._connection._shell.tmpdir = None
+        return answer
+
+    def _reset_connection(self) -> None:
+        self._connection._shell.tmpdir = None  # a reboot may have emptied it
+        with contextlib.suppress(AnsibleError, AttributeError, NotImplementedError):
+            self._connection.reset()
+
+    def _keep_what_ansible_wants(self, answer: dict[str, t.Any]) -> None:
+        for name in ("warnings", "deprecations"):
+            if answer.get(name):
+                self._extras[name] = [*self._extras.get(name, []), *answer[name]]
+        if "ansible_facts" in answer:  # the interpreter that was discovered
+            self._extras["ansible_facts"] = answer["ansible_facts"]
+
+
+def _warn(text: str) -> None:
+    """Show a warning now. Ansible would keep its own kind until the task ends, which may wait for an hour."""
+    display.display(f"[WARNING]: {text}", color=constants.COLOR_WARN, stderr=True)
+
+
+def _looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
+    """Whether the module's process ended without an answer, and not by an error of its own."""
+    output = f"{answer.get('module_stdout', '')}{answer.get('module_stderr', '')}"
+    return "invocation" not in answer and "module_stderr" in answer and "Traceback" not in output

@@ -1,0 +1,119 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who may take steps on a host. Private to the collection: it may change in any release.
+
+A lease in a file says which run has the host, and until when. A lock of the kernel guards the file and the state while
+they change; it is never held while anybody waits.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import time
+from typing import Any, Callable, Dict, Iterator, Optional
+
+from ._scheduled_events.files import write_atomically
+
+LEASE_FILE, LOCK_FILE = "respond.lease", "respond.lock"
+
+
+class Locked(Exception):
+    """Another run has this host; ``lease`` says which."""
+
+    def __init__(self, lease: Dict[str, Any]) -> None:
+        super().__init__("another run has this host")
+        self.lease = lease
+
+
+class Lease:
+    """The lease of one host of one run.
+
+    :param directory: of the host.
+    :param owner: where the run is, for another controller that meets the lease.
+    """
+
+    def __init__(
+        self, directory: str, run: str, host: str, owner: Dict[str, Any], wall: Callable[[], float] = time.time
+    ) -> None:
+        self._directory = directory
+        self._path = os.path.join(directory, LEASE_FILE)
+        self._run, self._host, self._owner = run, host, owner
+        self._wall = wall
+
+    @contextlib.contextmanager
+    def held(self, *, abandoned: str = "", make: bool = False) -> Iterator[None]:
+        """Hold the lock while the state changes.
+
+        :param abandoned: a run that does not exist any more; its lease does not count.
+        :param make: make the directory if need be. Without one no run has left anything here.
+        :raises Locked: another run has the lease, and it has not run out.
+        :raises OSError: the directory cannot be used.
+        """
+        if make:
+            os.makedirs(self._directory, mode=0o755, exist_ok=True)
+        elif not os.path.isdir(self._directory):
+            yield
+            return
+        with self._lock():
+            self._look(abandoned)
+            yield
+
+    @contextlib.contextmanager
+    def _lock(self) -> Iterator[None]:
+        path = os.path.join(self._directory, LOCK_FILE)
+        while True:
+            with open(path, "ab") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)
+                if not _is_at(path, file.fileno()):
+                    continue  # the run before took the file away while this one waited for it
+                try:
+                    yield
+                finally:
+                    if not os.path.exists(self._path):
+                        with contextlib.suppress(OSError):
+                            os.unlink(path)
+                return
+
+    def _look(self, abandoned: str) -> None:
+        lease = self._read()
+        if lease is None or (lease["run"], lease["host"]) == (self._run, self._host) or lease["run"] == abandoned:
+            return
+        if 0 < lease["expires"] - self._wall() <= lease["seconds"]:  # else it ran out, or the clock went back
+            raise Locked(lease)
+
+    def _read(self) -> Optional[Dict[str, Any]]:
+        try:
+            with open(self._path, encoding="utf-8") as file:
+                lease = json.load(file)
+            times = {name: float(lease[name]) for name in ("expires", "seconds")}
+            return dict(times, run=str(lease["run"]), host=str(lease["host"]), owner=dict(lease["owner"]))
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+
+    def renew(self, seconds: float) -> None:
+        """Keep the host for this run; it is not written again while it lasts about as long.
+
+        :raises OSError: it cannot be written.
+        """
+        lease = self._read()
+        now = self._wall()
+        mine = lease is not None and (lease["run"], lease["host"]) == (self._run, self._host)
+        if mine and lease and lease["seconds"] == seconds and seconds / 2 < lease["expires"] - now <= seconds:
+            return
+        raw = {"run": self._run, "host": self._host, "owner": self._owner, "seconds": seconds, "expires": now + seconds}
+        write_atomically(self._path, json.dumps(raw).encode(), mode=0o600)
+
+    def end(self) -> None:
+        """Give the host back."""
+        with contextlib.suppress(OSError):
+            os.unlink(self._path)
+
+
+def _is_at(path: str, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(os.stat(path), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False

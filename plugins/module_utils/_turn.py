@@ -1,0 +1,401 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The engine's shell for playbooks: one turn of a host. Private to the collection: it may change in any release.
+
+A task list runs on the controller, so what a boot is for the polling unit is the controller's run here: a phase is lost
+when the run that had begun it is, and outlives a reboot of the host.
+"""
+
+import datetime
+import hashlib
+import json
+import time
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+
+from ._lease import Lease, Locked
+from ._scheduled_events import engine
+from ._scheduled_events import rules as decisions
+from ._scheduled_events.approval import ApprovalFailed, approve
+from ._scheduled_events.client import ImdsClient, ImdsError, Refused
+from ._scheduled_events.condition import condition
+from ._scheduled_events.document import Document, ScheduledEvent, describe, one_of
+from ._scheduled_events.runs import FAILED, OK
+from ._scheduled_events.state import EventState, State
+from ._scheduled_events.state import dump as dump_state
+from ._turn_memory import Memory, is_under_maintenance
+
+HANDED_OUT = ("started", "prepare", "recover")
+
+# A phase of a play ends when its tasks do; silence is not judged here. NotBefore bounds what the tasks ask for.
+LONGEST_PHASE = 7 * 24 * 3600.0
+
+POLL_GAP = 1.0  # seconds between two polls
+SHORT_LEASE = 120.0  # seconds, for a run that polls or takes its next step at once
+ACKNOWLEDGE_LEASE = 600.0  # seconds, more than a request and its repetitions take
+
+OPTIONS: Dict[str, Dict[str, Any]] = {
+    "event_types": {"type": "list", "elements": "str", "default": []},
+    "event_sources": {"type": "list", "elements": "str", "default": []},
+    "acknowledge": {"type": "bool", "default": True},
+    "speak_for_others": {"type": "bool", "default": False},
+    "state_directory": {"type": "path", "default": "/var/lib/maintops"},
+    "maintenance_margin": {"type": "float", "default": 60},
+    "wait_timeout": {"type": "float", "default": 3600},
+    "reconnect_timeout": {"type": "float", "default": 900},
+    "phase_timeout": {"type": "float", "default": 900},
+    "prepare_tasks": {"type": "str", "default": ""},
+    "started_tasks": {"type": "str", "default": ""},
+    "recover_tasks": {"type": "str", "default": ""},
+    "load_balancer": {"type": "bool", "default": False},
+    "drain_timeout": {"type": "float", "default": 300},
+    "drain_on_timeout": {"type": "str", "default": "fail"},
+    "outcome": {"type": "dict"},
+    "again": {"type": "bool", "default": False},
+}
+
+
+class Wish(NamedTuple):
+    """What the controller asks of a turn. Times are in seconds.
+
+    :param run: identity of the controller's run; ``host``: name of this host in its inventory.
+    :param owner: where the run is, for another controller that meets its lease.
+    :param first: whether it is the run's first turn on this host.
+    :param abandoned: a run that does not exist any more; its lease does not count.
+    :param monotonic: of the controller, now.
+    :param slice: how long to poll on the host while there is nothing to do.
+    :param known: ``marker`` of the turn before; the turn ends as soon as it changes.
+    :param acknowledge: keys of events that are to be acknowledged now.
+    :param assume_over: for a plan: take the events for gone instead of reading the document.
+    :param state: for a plan: the state, which is not kept on the host.
+    """
+
+    run: str
+    host: str = ""
+    owner: Dict[str, Any] = {}
+    first: bool = True
+    abandoned: str = ""
+    monotonic: float = 0.0
+    slice: float = 0.0
+    known: str = ""
+    acknowledge: Sequence[str] = ()
+    assume_over: bool = False
+    state: str = ""
+
+
+class Clock(NamedTuple):
+    """How time passes."""
+
+    wall: Callable[[], float] = time.time
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+class Turn:
+    """One turn on the host.
+
+    :param options: those of :data:`OPTIONS`.
+    :param check_mode: change nothing, here or at the service.
+    """
+
+    def __init__(
+        self,
+        client: ImdsClient,
+        vm_name: str,
+        options: Dict[str, Any],
+        wish: Wish,
+        *,
+        check_mode: bool = False,
+        clock: Optional[Clock] = None,
+    ) -> None:
+        self._client = client
+        self._vm_name = vm_name
+        self._options = options
+        self._wish = wish
+        self._check_mode = check_mode
+        self._clock = clock or Clock()
+        directory = options["state_directory"]
+        self._lease = Lease(directory, wish.run, wish.host, wish.owner, self._clock.wall)
+        self._memory = Memory(directory, self._clock.wall)
+        self._planned = wish.state
+        self._began = self._clock.monotonic()
+        self._story: List[Dict[str, Any]] = []
+        self._problems: List[str] = []
+        self._acknowledged: List[str] = []
+
+    def take(self) -> Dict[str, Any]:
+        """Take the outcome, acknowledge, decide; poll until there is something to do, something changes or the slice
+        is over.
+
+        :raises ImdsError: the service refuses, or the run's first request gets no answer.
+        :raises StateError: what an earlier run remembered cannot be read.
+        :raises OSError: the state cannot be kept.
+        """
+        results: List[engine.Result] = list(self._outcome())
+        first = self._wish.first
+        while True:
+            document = self._read(first=first)
+            try:
+                if self._wish.acknowledge and not first:
+                    results.extend(self._acknowledge())
+                shown = self._step(document, results, first=first)
+            except Locked as error:
+                shown = {"next": "locked", "lease": error.lease, "vm_name": self._vm_name, "story": [], "problems": []}
+            else:
+                results, first = [], False
+                self._wish = self._wish._replace(acknowledge=())
+            if self._is_over() or self._is_news(shown):
+                return shown
+            self._clock.sleep(min(POLL_GAP, max(0.0, self._left())))
+
+    def _outcome(self) -> Iterator[engine.Result]:
+        outcome = self._options["outcome"]
+        for request_id in outcome["request_ids"] if outcome else ():
+            yield engine.HookResult(str(request_id), OK if outcome["ok"] else FAILED, str(outcome.get("reason", "")))
+
+    def _is_news(self, shown: Dict[str, Any]) -> bool:
+        if shown["next"] == "wait":
+            return bool(shown["marker"] != self._wish.known)
+        return bool(shown["next"] != "locked")
+
+    def _left(self) -> float:
+        return self._wish.slice - (self._clock.monotonic() - self._began)
+
+    def _is_over(self) -> bool:
+        return self._left() <= 0
+
+    def _read(self, *, first: bool) -> Optional[Document]:
+        """The document; ``None`` during an outage, which says nothing about the events."""
+        if self._wish.assume_over:
+            return Document(incarnation=None, events=())
+        try:
+            return self._client.fetch() if first else self._client.poll()
+        except ImdsError as error:
+            if first or isinstance(error, Refused):
+                raise
+            self._problems = [str(error)]
+            return None
+
+    # One step of the engine
+
+    def _step(self, document: Optional[Document], results: Sequence[engine.Result], *, first: bool) -> Dict[str, Any]:
+        if self._check_mode:
+            before = self._memory.parse(self._planned)
+            after, actions = self._decide(before, document, results, first=first)
+            self._planned = dump_state(after)
+            return self._show(after, actions, document)
+        concerns = document is not None and any(event.affects(self._vm_name) for event in document.events)
+        with self._lease.held(abandoned=self._wish.abandoned, make=concerns):
+            before = self._memory.load()
+            after, actions = self._decide(before, document, results, first=first)
+            shown = self._show(after, actions, document)
+            if shown["next"] == "done":
+                after = after._replace(events={key: entry for key, entry in after.events.items() if entry.ran})
+            self._memory.save(after)
+            self._renew(shown["next"])
+        return shown
+
+    def _decide(
+        self, before: State, document: Optional[Document], results: Sequence[engine.Result], *, first: bool
+    ) -> Tuple[State, List[engine.Action]]:
+        if first:
+            results = [*results, *(engine.Retry(key) for key in before.events)]
+        after, actions = engine.step(before, document, results, self._now(), self._config())
+        for action in actions:
+            if isinstance(action, engine.Report):
+                self._note(action, before, after)
+        for key, entry in before.events.items():
+            if entry.present and not (key in after.events and after.events[key].present):
+                self._tell(entry.event, "gone")
+        return after, actions
+
+    def _renew(self, following: str) -> None:
+        if following == "done":
+            self._lease.end()
+        else:
+            self._lease.renew(self._options["phase_timeout"] if following in HANDED_OUT else SHORT_LEASE)
+
+    def _now(self) -> engine.Moment:
+        elapsed = self._clock.monotonic() - self._began
+        return engine.Moment(self._clock.wall(), self._wish.monotonic + elapsed, self._wish.run)
+
+    def _config(self) -> engine.Config:
+        options = self._options
+        rules: Tuple[decisions.Rule, ...] = ()
+        if options["event_types"] or options["event_sources"]:
+            types, sources = tuple(options["event_types"]), tuple(options["event_sources"])
+            only = decisions.Rule(decisions.PREPARE, event_types=types, event_sources=sources)
+            rules = (only, decisions.Rule(decisions.IGNORE))
+        answers_started = options["started_tasks"] or options["load_balancer"]
+        maintained = is_under_maintenance(options["state_directory"], self._clock.wall)
+        return engine.Config(
+            vm_name=self._vm_name,
+            hooks=frozenset(HANDED_OUT if answers_started else ("prepare", "recover")),
+            rules=rules,
+            hook_timeout=LONGEST_PHASE,
+            approve=engine.ANY if options["acknowledge"] else engine.NEVER,
+            parallel=False,
+            started_after_prepare=False,
+            defer=options["maintenance_margin"] if maintained and not self._check_mode else None,
+        )
+
+    # Acknowledging
+
+    def _acknowledge(self) -> List[engine.Result]:
+        """Acknowledge what the controller wants and the state still allows.
+
+        :raises Locked: another run has this host.
+        """
+        config = self._config()
+        if self._check_mode:
+            state = self._memory.parse(self._planned)
+        else:
+            with self._lease.held(abandoned=self._wish.abandoned):
+                state = self._memory.load()
+                # The requests are sent without the lock, since they may take minutes.
+                self._lease.renew(ACKNOWLEDGE_LEASE)
+        _same, actions = engine.step(state, None, [], self._now(), config)
+        wanted = {key.lower() for key in self._wish.acknowledge}
+        ready = [action for action in actions if isinstance(action, engine.Approve) and action.key in wanted]
+        together = [action for action in ready if not action.alone]
+        groups = [[action] for action in ready if action.alone] + ([together] if together else [])
+        return [result for group in groups for result in self._send(group, config)]
+
+    def _send(self, group: Sequence[engine.Approve], config: engine.Config) -> List[engine.Result]:
+        decided = {action.key: action for action in group}
+
+        def may_approve(event: ScheduledEvent) -> bool:
+            return event.key in decided and engine.still_agrees(decided[event.key], event, config)
+
+        ids = [action.event_id for action in group]
+        try:
+            outcome = approve(self._client, ids, may_approve=may_approve, dry_run=self._check_mode)
+        except (ApprovalFailed, ImdsError) as error:
+            refused = isinstance(error, Refused) or isinstance(error.__cause__, Refused)
+            self._problems.append(f"not acknowledged yet, and tried again until NotBefore: {error}")
+            return [engine.ApprovalResult(key, accepted=False, error=str(error), refused=refused) for key in decided]
+        self._acknowledged.extend(outcome.approved)
+        accepted = {event_id.lower() for event_id in outcome.approved}
+        reason = "the document that was read right before does not allow it"
+        return [
+            engine.ApprovalResult(key, accepted=key in accepted, error="" if key in accepted else reason)
+            for key in decided
+        ]
+
+    # What the controller reads
+
+    def _tell(self, event: ScheduledEvent, text: str) -> None:
+        self._story.append({"event_id": event.event_id, "event_type": event.event_type, "text": text})
+
+    def _note(self, report: engine.Report, before: State, after: State) -> None:
+        entry = after.events.get(report.key) or before.events.get(report.key)
+        if report.kind == engine.UNNAMED:
+            self._problems.append("an event of this VM has no EventId: it can be neither prepared nor acknowledged")
+        elif report.kind == engine.PROBLEM:
+            self._problems.append(report.text)
+        elif entry is None:
+            return
+        elif report.kind == engine.ACKNOWLEDGED:
+            would = "would be " if self._check_mode else ""
+            self._tell(entry.event, f"{would}acknowledged{self._ahead(entry.event)}")
+        elif report.kind == engine.SEEN:
+            self._tell(entry.event, f"seen as {entry.event.event_status}")
+        elif report.kind == engine.ENDED:
+            done = {"prepare": "prepared", "started": "answered", "recover": "recovered"}[report.phase]
+            self._tell(entry.event, done if report.outcome == OK else f"{report.phase} failed: {report.text}")
+
+    def _ahead(self, event: ScheduledEvent) -> str:
+        if event.not_before is None:
+            return ""
+        return f" {event.not_before.timestamp() - self._clock.wall():.0f} s before NotBefore"
+
+    def _show(self, state: State, actions: Sequence[engine.Action], document: Optional[Document]) -> Dict[str, Any]:
+        config = self._config()
+        phase, entries = _handed_out(state)
+        known = state.events.values()
+        shown: Dict[str, Any] = {
+            "next": phase or ("done" if all(_is_left_alone(entry) for entry in known) else "wait"),
+            "events": [self._describe(entry.event) for entry in entries],
+            "request_ids": [entry.runs[phase].request_id for entry in entries] if phase else [],
+            "ready": [action.event_id for action in actions if isinstance(action, engine.Approve)],
+            "prepared": [
+                entry.event.event_id for entry in known if _is_prepared(entry, config, recovered=state.recovered)
+            ],
+            "unprepared": [entry.event.event_id for entry in known if _failed(entry, "prepare")],
+            "recover_failed": [entry.event.event_id for entry in known if _failed(entry, "recover")],
+            "waiting": [self._waiting(state, key, config) for key in state.events],
+            "sight": None if document is None else self._sight(document),
+        }
+        shown["marker"] = _digest(shown)
+        return dict(
+            shown,
+            acknowledged=self._acknowledged,
+            story=self._story,
+            problems=self._problems,
+            vm_name=self._vm_name,
+            state=self._planned,
+        )
+
+    def _sight(self, document: Document) -> List[Dict[str, Any]]:
+        """The events that can be acknowledged, each with the names of its VMs, compared as they are."""
+        return [
+            {"event_id": event.event_id, "names": list(event.names)}
+            for event in document.events
+            if event.event_id and event.event_status == "Scheduled" and self._is_wanted(event)
+        ]
+
+    def _is_wanted(self, event: ScheduledEvent) -> bool:
+        types, sources = self._options["event_types"], self._options["event_sources"]
+        return (not types or one_of(event.event_type, types)) and (not sources or one_of(event.event_source, sources))
+
+    def _describe(self, event: ScheduledEvent) -> Dict[str, Any]:
+        now = datetime.datetime.fromtimestamp(self._clock.wall(), datetime.timezone.utc)
+        return describe(event, vm_name=self._vm_name, now=now)
+
+    def _waiting(self, state: State, key: str, config: engine.Config) -> Dict[str, Any]:
+        entry = state.events[key]
+        found = condition(state, key, config)
+        not_before = entry.event.not_before
+        return {
+            "event_id": entry.event.event_id,
+            "event_type": entry.event.event_type,
+            "present": entry.present,
+            "impact": entry.impact,
+            "accepted": entry.approval.accepted,
+            "not_before": None if not_before is None else not_before.timestamp(),
+            "condition": found.kind,
+            "detail": found.detail,
+        }
+
+
+def _handed_out(state: State) -> Tuple[str, List[EventState]]:
+    """The phase that is the controller's to run, and its events."""
+    for phase in HANDED_OUT:
+        entries = [entry for entry in state.events.values() if engine.is_running(entry, phase)]
+        if entries:
+            return phase, entries
+    return "", []
+
+
+def _is_prepared(entry: EventState, config: engine.Config, *, recovered: int) -> bool:
+    """Also of an event that is over: the other hosts may learn it only then."""
+    return _ended_well(entry, "prepare") and not engine.must_prepare(entry, config, recovered=recovered)
+
+
+def _ended_well(entry: EventState, phase: str) -> bool:
+    return phase in entry.runs and entry.runs[phase].outcome == OK
+
+
+def _failed(entry: EventState, phase: str) -> bool:
+    return phase in entry.runs and entry.runs[phase].outcome == FAILED
+
+
+def _is_left_alone(entry: EventState) -> bool:
+    """Whether this run has nothing more to do for the event: the next run recovers, or nobody has to."""
+    return _failed(entry, "recover") or (entry.impact and not entry.ran)
+
+
+def _digest(shown: Dict[str, Any]) -> str:
+    told = {name: value for name, value in shown.items() if name != "events"}  # which count their seconds
+    return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]

@@ -1,0 +1,122 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the role respond keeps on a host. Private to the collection: it may change in any release."""
+
+import contextlib
+import json
+import os
+import time
+from typing import Any, Callable, Optional
+
+from ._scheduled_events.document import parse
+from ._scheduled_events.runs import OK
+from ._scheduled_events.state import RUNNING, EventState, Run, State, StateError, StateFile
+from ._scheduled_events.state import parse as parse_state
+
+STATE_FILE = "respond.json"
+
+# The mark of the role rolling_maintenance, and the seconds that one lasts which names no lease of its own.
+MAINTENANCE_MARK, MAINTENANCE_LEASE = "maintenance-under-way", 3600.0
+
+
+class Memory:
+    """The state of the engine, in a file of the host."""
+
+    def __init__(self, directory: str, wall: Callable[[], float] = time.time) -> None:
+        self._directory = directory
+        self._file = StateFile(os.path.join(directory, STATE_FILE))
+        self._wall = wall
+
+    def load(self) -> State:
+        """The state, also as version 0.1.0 of the role kept it.
+
+        :raises StateError: the file holds something else.
+        :raises OSError: it cannot be read.
+        """
+        try:
+            return self._file.load() or self._fresh()
+        except StateError as error:
+            taken_over = self._of_version_0_1_0()
+            if taken_over is None:
+                raise StateError(
+                    f"{error}; no earlier run of this role wrote it so; look what it says, then remove it"
+                ) from error
+            return taken_over
+
+    def parse(self, planned: str) -> State:
+        """The state of a plan; that of the host if there is no plan yet."""
+        return parse_state(planned) if planned else self.load()
+
+    def save(self, state: State) -> None:
+        """Make it durable; nothing is kept of a host without events.
+
+        :raises OSError: it cannot be made so.
+        """
+        if state.events:
+            os.makedirs(self._directory, mode=0o755, exist_ok=True)
+            self._file.save(state)
+        else:
+            with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+                os.unlink(self._file.path)
+
+    def _fresh(self) -> State:
+        # Ids of runs are never used twice, so that a late outcome of an earlier one has no effect.
+        return State(serial=int(self._wall() * 1000))
+
+    def _of_version_0_1_0(self) -> Optional[State]:
+        """By event id it kept the event and "preparing", "prepared" or "started"."""
+        try:
+            with open(self._file.path, encoding="utf-8") as file:
+                raw = json.load(file)
+            entries = [
+                _entry_of_version_0_1_0(event_id, value["state"], value["event"], number)
+                for number, (event_id, value) in enumerate(raw.items(), 1)
+            ]
+        except (AttributeError, KeyError, TypeError, ValueError):
+            return None
+        return self._fresh()._replace(events={entry.event.key: entry for entry in entries})
+
+
+def _entry_of_version_0_1_0(event_id: str, state: str, event: Any, number: int) -> EventState:
+    azure = {
+        "EventId": event_id,
+        "EventType": event["event_type"],
+        "EventStatus": event["event_status"],
+        "EventSource": event["event_source"],
+        "Resources": event["resources"],
+        "NotBefore": event["not_before"],
+        "Description": event["description"],
+        "DurationInSeconds": event["duration_in_seconds"],
+    }
+    [read] = parse(json.dumps({"Events": [azure]}), api_version="2020-07-01").events
+    if state not in ("preparing", "prepared", "started") or not read.key:
+        raise ValueError(state)
+    run = Run(
+        request_id=f"0.1.0-{number}",
+        serial=number,
+        outcome=RUNNING if state == "preparing" else OK,
+        event_type=read.event_type or "",
+    )
+    phase = "started" if state == "started" else "prepare"
+    return EventState(event=read, first_seen=0.0, runs={phase: run}, ran=True, owed=True)
+
+
+def is_under_maintenance(directory: str, wall: Callable[[], float] = time.time) -> bool:
+    """Whether the role rolling_maintenance has marked this host, and the mark has not gone stale."""
+    path = os.path.join(directory, MAINTENANCE_MARK)
+    try:
+        written_at = os.stat(path).st_mtime
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except (OSError, ValueError):
+        return True
+    try:
+        raw = json.loads(text)
+        written_at, lease = float(raw["at"]["wall"]), float(raw["lease"])
+    except (ValueError, KeyError, TypeError):
+        lease = MAINTENANCE_LEASE
+    return wall() - written_at < lease

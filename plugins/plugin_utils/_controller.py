@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""This run of Ansible, and whether another one is still alive. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import platform
+import typing as t
+from pathlib import Path
+
+
+def owner_of(pid: int) -> dict[str, t.Any]:
+    """What identifies a process, for others that may run elsewhere."""
+    return {"place": _place(), "node": platform.node(), "pid": pid, "began": _began(pid)}
+
+
+def run_id_of(owner: t.Mapping[str, t.Any]) -> str:
+    """The identity of the run that a process is."""
+    return hashlib.sha256(repr(sorted(owner.items())).encode()).hexdigest()[:32]
+
+
+def is_dead(owner: t.Mapping[str, t.Any]) -> bool:
+    """Whether the process is known to have ended. Of one on another machine nothing is known."""
+    if owner.get("place") != _place() or not isinstance(owner.get("pid"), int) or owner["pid"] <= 0:
+        return False
+    try:
+        os.kill(owner["pid"], 0)
+    except ProcessLookupError:
+        return True
+    except OSError:
+        pass
+    return _began(owner["pid"]) != owner.get("began")
+
+
+def _place() -> str:
+    """Where a process id means one process: a boot of a kernel and a namespace of it, or else a machine."""
+    try:
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
+    except OSError:
+        return platform.node()
+
+
+def _began(pid: int) -> str:
+    """When the process began, in the kernel's words; empty where nobody says so, or when it is dead."""
+    with contextlib.suppress(OSError, IndexError):
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return "" if fields[0] in "ZX" else fields[19]
+    return ""

@@ -1,0 +1,424 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the controller does in the turns of one host, until its tasks have to run. Private to the collection."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import typing as t
+from pathlib import Path
+
+from ._controller import is_dead
+from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, PREPARED, Rendezvous, Word
+
+PHASES = ("prepare", "started", "recover")
+DELETING = ("Preempt", "Terminate")  # after which the VM is gone
+
+LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
+RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
+FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
+NOT_BEFORE_MARGIN = 10.0  # seconds between the last moment of a drain and NotBefore
+
+
+class HostLost(Exception):
+    """The connection to the host broke."""
+
+
+class Clock(t.NamedTuple):
+    """How time passes."""
+
+    wall: t.Callable[[], float] = time.time
+    monotonic: t.Callable[[], float] = time.monotonic
+    sleep: t.Callable[[float], None] = time.sleep
+
+
+class Notes:
+    """What the run knows of one host between two tasks, in a file of the controller."""
+
+    def __init__(self, path: Path, *, fresh: bool, began: float) -> None:
+        self._path = path
+        self.known: dict[str, t.Any] = {
+            "began": began,
+            "vm_name": "",
+            "marker": "",
+            "state": "",
+            "answered": False,
+            "over": False,
+            "prepared": [],
+            "acknowledged": [],
+            "recovered": [],
+            "failures": [],
+            "announced": {},
+            "waiting": [],
+            "story": {},
+        }
+        if not fresh and path.exists():
+            self.known.update(json.loads(path.read_text()))
+
+    def __getitem__(self, name: str) -> t.Any:
+        return self.known[name]
+
+    def __setitem__(self, name: str, value: t.Any) -> None:
+        self.known[name] = value
+
+    def add(self, name: str, values: t.Iterable[str]) -> None:
+        """Add to a list what it does not hold yet."""
+        self.known[name] = list(dict.fromkeys([*self.known[name], *values]))
+
+    def keep(self) -> None:
+        """Write them for the next task."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = self._path.with_suffix(".new")
+        temporary.write_text(json.dumps(self.known))
+        os.replace(temporary, self._path)
+
+
+class Responding:
+    """The turns of one host.
+
+    :param execute: run the module on the host with what the controller adds to its options; raises :class:`HostLost`.
+    :param say: show a line to people; ``warn``: one that they should look at.
+    :param shares_fork: whether there are fewer forks than hosts, so a host that waits keeps another one from starting.
+    :param lockstep: whether each host waits for the others at each task.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        run: str,
+        owner: dict[str, t.Any],
+        options: t.Mapping[str, t.Any],
+        notes: Notes,
+        rendezvous: Rendezvous,
+        execute: t.Callable[[dict[str, t.Any], dict[str, t.Any] | None], dict[str, t.Any]],
+        say: t.Callable[[str], None],
+        warn: t.Callable[[str], None],
+        shares_fork: bool = False,
+        lockstep: bool = False,
+        check_mode: bool = False,
+        clock: Clock | None = None,
+    ) -> None:
+        self._host, self._run, self._owner = host, run, owner
+        self._options = options
+        self._notes = notes
+        self._rendezvous = rendezvous
+        self._execute, self._say, self._warn = execute, say, warn
+        self._shares_fork, self._lockstep = shares_fork, lockstep
+        self._check_mode = check_mode
+        self._clock = clock or Clock()
+        self._abandoned = ""
+        self._locked_out = False
+        self._warned: set[str] = set()
+        self._lost_since: float | None = None
+
+    def until_something_is_to_be_done(self) -> dict[str, t.Any]:
+        """Go on until a phase is to be run, all is done, or other hosts need their turn."""
+        outcome = self._options["outcome"]
+        self._take_notes_of(outcome)
+        while True:
+            try:
+                shown = self._ask(outcome)
+                outcome = None
+                following = self._follow(shown)
+            except HostLost as error:
+                following = self._after_loss(error)
+            if following is None:
+                continue
+            if following.get("next") not in PHASES or self._has_work(following["next"]):
+                return following
+            outcome = {
+                "phase": following["next"],
+                "ok": True,
+                **{key: following[key] for key in ("request_ids", "events")},
+            }
+            self._take_notes_of(outcome)
+
+    # One turn
+
+    def _ask(self, outcome: dict[str, t.Any] | None, acknowledge: t.Sequence[str] = ()) -> dict[str, t.Any]:
+        notes = self._notes
+        notes["over"] = notes["over"] or bool(
+            self._check_mode and notes["answered"] and not acknowledge and not outcome
+        )
+        controller = {
+            "run": self._run,
+            "host": self._host,
+            "owner": self._owner,
+            "first": not notes["answered"],
+            "abandoned": self._abandoned,
+            "monotonic": self._clock.monotonic(),
+            "slice": 0.0 if acknowledge or self._check_mode else self._slice(),
+            "known": notes["marker"],
+            "acknowledge": list(acknowledge),
+            "assume_over": notes["over"],
+            "state": notes["state"],
+            "vm_name": notes["vm_name"],
+        }
+        shown = self._execute(controller, outcome)
+        if "next" in shown:
+            self._lost_since = None
+            self._learn(shown)
+        return shown
+
+    def _learn(self, shown: dict[str, t.Any]) -> None:
+        notes = self._notes
+        notes["vm_name"] = shown["vm_name"]
+        for line in shown["story"]:
+            self._tell_people(line)
+        for problem in shown["problems"]:
+            self._warn_once(problem)
+        if shown["next"] == "locked":
+            return
+        notes["answered"] = True
+        notes["marker"], notes["state"] = shown["marker"], shown["state"]
+        notes["waiting"] = shown["waiting"]
+        notes.add("prepared", shown["prepared"])
+        notes.add("acknowledged", shown["acknowledged"])
+        for event in shown["sight"] or []:
+            if notes["vm_name"].lower() in event["names"]:
+                notes["announced"].setdefault(event["event_id"], "")
+
+    def _tell_people(self, line: dict[str, t.Any]) -> None:
+        event = f"{line['event_type']} {line['event_id']}"
+        self._notes["story"].setdefault(event, []).append(line["text"])
+        self._say(f"{self._host}: {event} {line['text']}")
+
+    def _warn_once(self, text: str) -> None:
+        if text not in self._warned:
+            self._warned.add(text)
+            self._warn(f"{self._host}: {text}")
+
+    def _follow(self, shown: dict[str, t.Any]) -> dict[str, t.Any] | None:
+        """What to give back to the play; None to take another turn."""
+        if "next" not in shown:
+            return shown  # the module failed
+        if shown["next"] == "locked":
+            return self._wait_for_the_other_run(shown["lease"])
+        twin = self._rendezvous.twin(self._host, shown["vm_name"])
+        if twin:
+            return self._leave_it_to(twin)
+        self._tell_hosts(shown)
+        if shown["ready"] and self._options["acknowledge"]:
+            shown = self._acknowledge(shown)
+            if "next" not in shown:
+                return shown
+        if shown["next"] in PHASES:
+            return self._phase(shown)
+        if shown["next"] == "done":
+            return self.done()
+        return self._wait("")
+
+    def _leave_it_to(self, twin: str) -> dict[str, t.Any]:
+        self._rendezvous.tell(Word(host=self._host, vm_name=""))
+        return self._failure(
+            f"{twin} and {self._host} are the same VM, {self._notes['vm_name']}, and {twin} deals with its events; "
+            "leave one of them out of the play"
+        )
+
+    def _tell_hosts(self, shown: dict[str, t.Any]) -> None:
+        outcomes = {**dict.fromkeys(shown["prepared"], PREPARED), **dict.fromkeys(shown["unprepared"], FAILED)}
+        self._rendezvous.tell(
+            Word(
+                host=self._host,
+                vm_name=shown["vm_name"],
+                sight={event["event_id"]: event["names"] for event in shown["sight"] or []},
+                outcomes=outcomes,
+                busy=shown["next"] in PHASES and self._has_work(shown["next"]),
+            )
+        )
+
+    def _acknowledge(self, shown: dict[str, t.Any]) -> dict[str, t.Any]:
+        claimed = [event_id for event_id in shown["ready"] if self._rendezvous.claim(event_id)]
+        if not claimed:
+            return shown
+        accepted: set[str] = set()
+        try:
+            answer = self._ask(None, acknowledge=claimed)
+            accepted = {event_id.lower() for event_id in answer.get("acknowledged", [])}
+        finally:
+            for event_id in claimed:
+                if event_id.lower() in accepted:
+                    self._rendezvous.accept(event_id)
+                else:
+                    self._rendezvous.release(event_id)
+        if answer.get("next") not in (None, "locked"):
+            self._tell_hosts(answer)
+        return answer
+
+    def _wait(self, why: str) -> dict[str, t.Any] | None:
+        if self._waited() >= self._options["wait_timeout"]:
+            return self._failure(why or self._still_held())
+        lockstep = self._lockstep and self._rendezvous.others_need_a_turn(self._host)
+        if not (self._shares_fork or lockstep) or self._check_mode:
+            return None
+        self._notes.keep()
+        return {"next": "wait"}
+
+    def _wait_for_the_other_run(self, lease: dict[str, t.Any]) -> dict[str, t.Any] | None:
+        if lease["run"] == self._run:
+            return self._leave_it_to(lease["host"])
+        if is_dead(lease["owner"]):
+            self._abandoned = lease["run"]
+            return None
+        self._locked_out = True
+        left = lease["expires"] - self._clock.wall()
+        whose = f"another run (process {lease['owner'].get('pid')} on {lease['owner'].get('node')})"
+        if whose not in self._warned:
+            self._warned.add(whose)
+            self._warn(
+                f"{self._host}: {whose} has this host; waiting until it has ended, or for {left:.0f} s if it died"
+            )
+        return self._wait(f"{whose} still has this host; run the role again when that run has ended")
+
+    def _slice(self) -> float:
+        """How long to poll on the host. It grows where each wait goes back to the play, which nests inclusions."""
+        rest = max(1.0, self._options["wait_timeout"] - self._waited())
+        longest = min(rest, LONGEST_SLICE)
+        if not self._notes["answered"]:
+            # A lease of a run that is dead here is found out at once.
+            return min(longest, TAKEOVER_SLICE) if self._locked_out else 0.0
+        open_events = [event_id for event_id in self._notes["announced"] if self._may_be_taken_over(event_id)]
+        if any(self._rendezvous.status(event_id) == CLAIMED for event_id in open_events):
+            return min(longest, SHORTEST_SLICE)
+        if open_events:
+            longest = min(longest, TAKEOVER_SLICE)
+        if self._shares_fork or self._lockstep:
+            return min(longest, max(SHORTEST_SLICE, self._waited() / 10))
+        return longest
+
+    def _may_be_taken_over(self, event_id: str) -> bool:
+        here = any(each["event_id"] == event_id and each["present"] for each in self._notes["waiting"])
+        return here and self._rendezvous.status(event_id) in (FREE, CLAIMED)
+
+    def _waited(self) -> float:
+        return self._clock.monotonic() - float(self._notes["began"])
+
+    # Phases
+
+    def _tasks_of(self, phase: str) -> str:
+        return str(self._options[f"{phase}_tasks"])
+
+    def _has_work(self, phase: str) -> bool:
+        return bool(self._tasks_of(phase) or self._options["load_balancer"])
+
+    def _phase(self, shown: dict[str, t.Any]) -> dict[str, t.Any]:
+        phase = shown["next"]
+        self._notes.keep()
+        balance = "active" if phase == "recover" else "drained"
+        return {
+            "next": phase,
+            "changed": True,
+            "events": shown["events"],
+            "request_ids": shown["request_ids"],
+            "tasks": self._tasks_of(phase),
+            "load_balancer": balance if self._options["load_balancer"] else "",
+            "drain_timeout": self._drain_timeout(phase, shown["events"]),
+            "drain_on_timeout": "continue" if phase == "started" else self._options["drain_on_timeout"],
+        }
+
+    def _drain_timeout(self, phase: str, events: t.Sequence[t.Mapping[str, t.Any]]) -> int:
+        if phase == "started":
+            return 0  # the impact does not wait
+        left = [event["seconds_until_not_before"] for event in events if phase == "prepare"]
+        bounds = [max(0.0, seconds - NOT_BEFORE_MARGIN) for seconds in left if seconds is not None]
+        return int(min([self._options["drain_timeout"], *bounds]))
+
+    def _take_notes_of(self, outcome: t.Mapping[str, t.Any] | None) -> None:
+        if not outcome:
+            return
+        if outcome.get("phase") == "recover" and outcome["ok"]:
+            self._notes.add("recovered", [event["event_id"] for event in outcome["events"]])
+        if not outcome["ok"]:
+            events = ", ".join(f"{event['event_type']} {event['event_id']}" for event in outcome["events"])
+            again = "; run the role again to repeat it" if outcome["phase"] == "recover" else ""
+            reason = str(outcome.get("reason") or "no reason was given").rstrip(".")
+            self._notes.add("failures", [f"{outcome['phase']} failed for {events}: {reason}{again}"])
+
+    # The end
+
+    def _after_loss(self, error: HostLost) -> dict[str, t.Any] | None:
+        if not self._notes["answered"]:
+            raise error
+        now = self._clock.monotonic()
+        if self._lost_since is None:
+            self._lost_since = now
+            self._warn(f"{self._host}: lost ({error}); trying to reach it again")
+        deleted = [each for each in self._notes["waiting"] if self._deletes(each)]
+        lost_for = now - self._lost_since
+        if deleted and lost_for >= min(FAREWELL, self._options["reconnect_timeout"]):
+            for each in deleted:
+                line = {"event_id": each["event_id"], "event_type": each["event_type"], "text": "has taken the VM"}
+                self._tell_people(line)
+            return self.done()
+        if lost_for >= self._options["reconnect_timeout"]:
+            raise error
+        self._clock.sleep(RECONNECT_PAUSE)
+        return None
+
+    def _deletes(self, event: t.Mapping[str, t.Any]) -> bool:
+        if event["event_type"] not in DELETING:
+            return False
+        came = event["not_before"] is not None and event["not_before"] <= self._clock.wall()
+        accepted = event["accepted"] or self._rendezvous.status(event["event_id"]) == ACCEPTED
+        return bool(came or event["impact"] or accepted)
+
+    def _still_held(self) -> str:
+        held = [
+            f"{each['event_type']} {each['event_id']} ({each['detail'] or each['condition']})"
+            for each in self._notes["waiting"]
+        ]
+        return (
+            f"not over after {self._options['wait_timeout']:g} s: {', '.join(held)}; run the role again to finish, "
+            "or wait longer with respond_wait_timeout"
+        )
+
+    def _failure(self, text: str) -> dict[str, t.Any]:
+        self._notes.add("failures", [text])
+        return self.done()
+
+    def done(self) -> dict[str, t.Any]:
+        """What the run gives back at its end."""
+        notes = self._notes
+        held = self._held()
+        result = {
+            "vm_name": notes["vm_name"],
+            **{name: notes[name] for name in ("prepared", "acknowledged")},
+            "held": held,
+            **{name: notes[name] for name in ("recovered", "failures")},
+        }
+        stories = [f"{event} {', '.join(texts)}" for event, texts in notes["story"].items()]
+        lines = [
+            *stories,
+            *(f"{each['event_id']} held: {each['reason']}" for each in held),
+            *(f"FAILED: {failure}" for failure in notes["failures"]),
+        ]
+        summary = f"{self._host}: " + ("; ".join(lines) or "no event")
+        self._say(summary)
+        return {
+            "next": "done",
+            "summary": summary,
+            "respond_result": result,
+            **(
+                {"failed": True, "msg": f"{notes['vm_name']}: {'; '.join(notes['failures'])}"}
+                if notes["failures"]
+                else {}
+            ),
+        }
+
+    def _held(self) -> list[dict[str, str]]:
+        return [
+            {"event_id": event_id, "reason": self._rendezvous.obstacle(event_id) or self._why_not(event_id)}
+            for event_id in self._notes["announced"]
+            if self._rendezvous.status(event_id) != ACCEPTED
+        ]
+
+    def _why_not(self, event_id: str) -> str:
+        if not self._options["acknowledge"]:
+            return "respond_acknowledge is false"
+        details = [each["detail"] for each in self._notes["waiting"] if each["event_id"] == event_id]
+        return next(filter(None, details), "") or "it was over before a host could acknowledge it"

@@ -1,0 +1,251 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs of the role respond in awkward company: handlers, other runs, other events, hosts that leave."""
+
+import pytest
+from emulation import until
+from responders import AHEAD, TASKS, TURN, approved_at, ended, result
+
+MANUAL = ("--manual-clock", "--rate-limit", "0")
+
+
+def play_with_handler(strategy="free", **keywords):
+    handlers = [
+        {
+            "name": "Finish the change",
+            "ansible.builtin.fail": {"msg": "it cannot be finished"},
+            "when": "handler_fails",
+        },
+        {
+            "name": "Note that the change is finished",
+            "listen": "Finish the change",
+            "ansible.builtin.lineinfile": {
+                "path": "{{ vm_directory }}/finished",
+                "line": "{{ now().timestamp() }}",
+                "create": True,
+                "mode": "0600",
+            },
+        },
+    ]
+    return {
+        "hosts": "all",
+        "gather_facts": False,
+        "strategy": f"ansible.builtin.{strategy}",
+        "handlers": handlers,
+        "roles": [{"role": "maintops.scheduled_events.respond"}],
+        **keywords,
+    }
+
+
+def with_handler(*names, **more):
+    plain = {
+        "handler_fails": False,
+        "respond_prepare_tasks": str(TASKS / "notify.yml"),
+        "respond_recover_tasks": str(TASKS / "notify.yml"),
+    }
+    return {name: {**plain, **more.get(name, {})} for name in names}
+
+
+@pytest.mark.parametrize("strategy", ["linear", "free"])
+def test_a_notified_handler_has_ended_before_the_event_is_acknowledged(hosts_of, strategy):
+    hosts = hosts_of("vm1", "vm2")
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
+    run = hosts.run(playbook=[play_with_handler(strategy)], host_vars=with_handler("vm1", "vm2"))
+    assert run.rc == 0, run.output
+    [at] = approved_at(hosts.emulator, event_id)
+    for name in ("vm1", "vm2"):
+        prepared, recovered = (hosts.directory / name / "finished").read_text().splitlines()
+        assert float(prepared) < at < float(recovered)
+        assert result(run, name)["recovered"] == [event_id]
+
+
+@pytest.mark.parametrize("strategy", ["linear", "free"])
+def test_a_failing_handler_holds_the_event_and_the_next_run_finishes_the_work(hosts_of, strategy):
+    hosts = hosts_of("vm1", "vm2")
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
+    broken = with_handler("vm1", "vm2", vm2={"handler_fails": True})
+    run = hosts.run(playbook=[play_with_handler(strategy)], host_vars=broken, options=("-e", "respond_wait_timeout=15"))
+    assert run.rc == 2, run.output
+    assert hosts.emulator.posts() == []
+    [held] = result(run, "vm1")["held"]
+    assert held["reason"] in ("vm2 failed to prepare", "vm2 has not prepared")
+    run = hosts.run(playbook=[play_with_handler(strategy)], host_vars=with_handler("vm1", "vm2"))
+    assert run.rc == 0, run.output
+    assert len(approved_at(hosts.emulator, event_id)) == 1
+
+
+def test_an_event_that_comes_while_another_one_is_waited_for_is_prepared_at_once(hosts_of):
+    hosts = hosts_of("vm1")
+    first = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=AHEAD)
+    run = hosts.start()
+    until(lambda: approved_at(hosts.emulator, first), what="the first acknowledgement")
+    second = hosts.emulator.schedule("Freeze", "vm1", notice=AHEAD, started_for=60)
+    until(lambda: approved_at(hosts.emulator, second) or not run.running, what="the second acknowledgement")
+    assert [event["event_id"] for event in hosts.emulator.state()["events"]].count(first) == 1
+    hosts.emulator.complete(first)
+    assert run.result().rc == 0, run.result().output
+    assert hosts.recoveries("vm1") == [sorted([first, second])]
+
+
+def test_in_lockstep_a_host_that_waits_does_not_keep_another_one_from_preparing(hosts_of):
+    hosts = hosts_of("vm1", "vm2")
+    alone = hosts.emulator.schedule("Reboot", "vm2", notice=AHEAD / 2, started_for=AHEAD)
+    both = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
+    play = {"hosts": "all", "gather_facts": False, "roles": [{"role": "maintops.scheduled_events.respond"}]}
+    run = hosts.ansible.start_playbook([play], inventory=hosts.inventory())
+    until(lambda: approved_at(hosts.emulator, both) or not run.running, what="the acknowledgement for both")
+    hosts.emulator.complete(alone)
+    assert run.result().rc == 0, run.result().output
+    assert len(approved_at(hosts.emulator, alone)) == len(approved_at(hosts.emulator, both)) == 1
+
+
+def test_an_idle_host_costs_four_results_one_run_of_the_module_and_one_line(hosts_of):
+    hosts = hosts_of("vm1", options=MANUAL)
+    strings = (
+        "respond_load_balancer=false",
+        "respond_acknowledge=yes",
+        "respond_event_types=Reboot,Redeploy",
+        "respond_wait_timeout=100",
+        "respond_maintenance_margin=30",
+    )
+    run = hosts.run(options=tuple(part for text in strings for part in ("-e", text)))
+    assert run.rc == 0, run.output
+    assert len(run.all(host="vm1")) <= 4
+    assert hosts.emulator.polls("vm1")["polls"] == 1
+    assert [line for line in run.output.splitlines() if line.startswith("vm1: ")] == ["vm1: no event"]
+    assert result(run, "vm1") == {
+        "vm_name": "vm1",
+        "prepared": [],
+        "acknowledged": [],
+        "held": [],
+        "recovered": [],
+        "failures": [],
+    }
+
+
+def test_before_the_acknowledgement_a_host_has_ten_results_beside_those_of_its_tasks(hosts_of):
+    hosts = hosts_of("vm1")
+    hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
+    run = hosts.run()
+    assert run.rc == 0, run.output
+    names = [task.action for task in run.all(host="vm1")]
+    second = [index for index, action in enumerate(names) if action == TURN][1]
+    own = [task for task in run.all(host="vm1")[:second] if task.task.rpartition(" : ")[2] in PREPARE_TASKS]
+    assert second + 1 - len(own) <= 10
+
+
+PREPARE_TASKS = {
+    "Note that preparing begins",
+    "Fail on the hosts that are to fail",
+    "Lose the hosts that are to be lost",
+    "Take turns",
+    "Hold on while the test says so",
+    "Note that preparing is done",
+}
+
+
+def test_two_runs_at_once_never_overlap_a_phase(hosts_of):
+    hosts = hosts_of("vm1")
+    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
+    hold = hosts.directory / "vm1" / "hold"
+    hold.touch()
+    first = hosts.start()
+    until(lambda: f"preparing-{event_id}" in hosts.traces("vm1"), what="the prepare tasks")
+    second = hosts.start()
+    until(lambda: "has this host" in second.output or not second.running, what="the second run")
+    assert second.running
+    hold.unlink()
+    assert first.result().rc == 0, first.result().output
+    assert second.result().rc == 0, second.result().output
+    assert hosts.recoveries("vm1") == [[event_id]]
+    assert len(first.result().all(task="Note that preparing begins")) == 1
+    assert second.result().all(task="Note that preparing begins") == []
+
+
+def test_a_refused_acknowledgement_is_tried_again_and_shown_meanwhile(hosts_of):
+    hosts = hosts_of("vm1")
+    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
+    hosts.emulator.fault("status", status=400, vms=["vm1"], methods=["POST"])
+    run = hosts.start()
+    until(lambda: len(hosts.emulator.posts()) > 1 or not run.running, what="two refusals")
+    until(lambda: "not acknowledged yet" in run.output or not run.running, what="the word of it")
+    hosts.emulator.clear_faults()
+    assert run.result().rc == 0, run.result().output
+    assert len(approved_at(hosts.emulator, event_id)) == 1
+
+
+def test_one_vm_under_two_names_is_dealt_with_once_and_the_other_name_fails(hosts_of):
+    hosts = hosts_of("vm1")
+    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
+    twin = hosts.inventory()["all"]["hosts"]["vm1"]
+    run = hosts.run(host_vars={"twin": {**twin, "vm_directory": str(hosts.directory / "twin")}})
+    assert run.rc == 2, run.output
+    [failed] = [task for task in run.all(action=TURN) if task.status == "failed"]
+    assert "are the same VM, vm1" in failed["msg"]
+    assert len(approved_at(hosts.emulator, event_id)) == 1
+
+
+def test_a_host_that_leaves_the_play_in_its_prepare_tasks_holds_the_event(hosts_of):
+    hosts = hosts_of("vm1", "vm2")
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
+    run = hosts.run(
+        host_vars={"vm2": {"respond_prepare_tasks": str(TASKS / "leave.yml")}},
+        options=("-e", "respond_wait_timeout=15"),
+    )
+    assert run.rc == 2, run.output
+    assert hosts.emulator.posts() == []
+    assert result(run, "vm1")["held"] == [{"event_id": event_id, "reason": "vm2 has not prepared"}]
+
+
+def test_with_any_errors_fatal_a_failed_preparation_holds_the_event_and_hosts_come_back(hosts_of):
+    hosts = hosts_of("vm1", "vm2", options=MANUAL)
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=900)
+    play = {
+        "hosts": "all",
+        "gather_facts": False,
+        "any_errors_fatal": True,
+        "roles": [{"role": "maintops.scheduled_events.respond"}],
+    }
+    first = hosts.run(
+        playbook=[play], host_vars={"vm2": {"prepare_fails": True}}, options=("-e", "respond_wait_timeout=15")
+    )
+    assert first.rc == 2, first.output
+    assert hosts.emulator.posts() == []
+    hosts.emulator.cancel(event_id)
+    second = hosts.run(playbook=[play])
+    assert second.rc == 0, second.output
+    assert hosts.recoveries("vm1") == hosts.recoveries("vm2") == [[event_id]]
+
+
+def test_a_preempted_vm_that_is_gone_is_not_waited_for(hosts_of):
+    hosts = hosts_of("vm1")
+    event_id = hosts.emulator.schedule("Preempt", "vm1", notice=AHEAD, started_for=AHEAD)
+    run = hosts.start(
+        host_vars={"vm1": {"ansible_connection": "breaks_once"}},
+        env={
+            "ANSIBLE_PIPELINING": "false",
+            "BREAKS_BEFORE": "scheduled_events_turn",
+            "BREAKS_AT": "4",
+            "BREAKS_FOR_GOOD": "1",
+            "BREAKS_MARKER": str(hosts.directory / "broken"),
+        },
+    ).result()
+    assert run.rc == 0, run.output
+    assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
+    assert ended(run, "vm1")["summary"].endswith("has taken the VM")
+
+
+@pytest.mark.parametrize("content", [None, "- name: [", "- name: no module", "not: a list", "- no.such.module:"])
+def test_a_broken_tasks_file_fails_its_host_before_anything_is_prepared_and_no_other(hosts_of, tmp_path, content):
+    hosts = hosts_of("vm1", "vm2", options=MANUAL)
+    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=900)
+    path = tmp_path / "recover.yml"
+    if content:
+        path.write_text(content)
+    run = hosts.run(host_vars={"vm1": {"respond_recover_tasks": str(path)}})
+    assert run.rc == 2, run.output
+    assert str(path) in run.one(host="vm1", action=TURN)["msg"]
+    assert f"preparing-{event_id}" not in hosts.traces("vm1")
+    assert ended(run, "vm2").status == "ok"

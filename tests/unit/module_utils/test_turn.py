@@ -1,0 +1,375 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Turns of one host, with a service and a clock that the test holds."""
+
+import json
+import os
+import pathlib
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))  # the module imports relatively
+
+from plugins.module_utils import _turn
+from plugins.module_utils._scheduled_events.client import NoAnswer, Refused
+from plugins.module_utils._scheduled_events.document import parse
+from plugins.module_utils._scheduled_events.state import StateError
+
+NOW = 1600000000.0
+ID, OTHER_ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "51941B56-8080-45AC-81AE-8BDA818F5958"
+IN_300, IN_1200 = "Sun, 13 Sep 2020 12:31:40 GMT", "Sun, 13 Sep 2020 12:46:40 GMT"
+
+
+def event(event_id=ID, kind="Reboot", status="Scheduled", resources=("vm1",), not_before=IN_1200):
+    return {
+        "EventId": event_id,
+        "EventType": kind,
+        "EventStatus": status,
+        "Resources": list(resources),
+        "NotBefore": not_before,
+    }
+
+
+class Service:
+    """What the client of the library does, with the events that the test gives."""
+
+    def __init__(self):
+        self.events, self.error, self.refusal, self.posts = [], None, None, []
+
+    def poll(self):
+        if self.error:
+            raise self.error
+        return parse(json.dumps({"DocumentIncarnation": 1, "Events": self.events}), api_version="2020-07-01")
+
+    fetch = poll
+
+    def retry(self, attempt):
+        return attempt()
+
+    def approve(self, event_ids):
+        self.posts.append(list(event_ids))
+        if self.refusal:
+            raise self.refusal
+
+
+class Host:
+    """One host, and runs that take turns on it."""
+
+    def __init__(self, directory):
+        self.service = Service()
+        self.directory = directory
+        self.wall, self.slept, self.on_sleep = NOW, 0, None
+        self.markers = {}
+
+    def sleep(self, seconds):
+        self.wall += max(seconds, 0.01)
+        if self.on_sleep:
+            self.on_sleep()
+
+    def turn(self, run="run1", outcome=None, options=None, check_mode=False, **wish):
+        """A turn; ``first`` follows from whether the run has had one."""
+        values = {name: option.get("default") for name, option in _turn.OPTIONS.items()}
+        values.update(state_directory=str(self.directory), prepare_tasks="/drain.yml", started_tasks="/started.yml")
+        values.update(options or {}, outcome=outcome)
+        wish.setdefault("first", run not in self.markers)
+        wish.setdefault("known", self.markers.get(run, ""))
+        asked = _turn.Wish(run=run, host="web1", owner={"pid": 1}, monotonic=self.wall - NOW, **wish)
+        clock = _turn.Clock(lambda: self.wall, lambda: self.wall, self.sleep)
+        shown = _turn.Turn(self.service, "vm1", values, asked, check_mode=check_mode, clock=clock).take()
+        if shown["next"] != "locked":
+            self.markers[run] = shown["marker"]
+        return shown
+
+    def phase(self, shown, ok=True, reason="", run="run1", **wish):
+        """End a phase and take the next turn."""
+        return self.turn(run, outcome={"request_ids": shown["request_ids"], "ok": ok, "reason": reason}, **wish)
+
+    def files(self):
+        return sorted(os.listdir(str(self.directory))) if self.directory.exists() else []
+
+
+@pytest.fixture
+def host(tmp_path):
+    return Host(tmp_path / "state")
+
+
+def test_a_host_without_events_is_done_at_once_and_leaves_nothing(host):
+    assert host.turn(slice=60)["next"] == "done"
+    assert host.files() == []
+
+
+def test_the_way_of_an_event(host):
+    host.service.events = [event()]
+    shown = host.turn()
+    assert (shown["next"], [each["event_id"] for each in shown["events"]], shown["ready"]) == ("prepare", [ID], [])
+    shown = host.phase(shown)
+    assert (shown["next"], shown["ready"], shown["prepared"]) == ("wait", [ID], [ID])
+    shown = host.turn(acknowledge=[ID])
+    assert (shown["next"], shown["ready"], shown["acknowledged"]) == ("wait", [], [ID])
+    assert host.service.posts == [[ID]]
+    host.service.events = []
+    shown = host.turn()
+    assert (shown["next"], [each["event_id"] for each in shown["events"]]) == ("recover", [ID])
+    assert host.phase(shown)["next"] == "done"
+    assert host.files() == []
+
+
+def test_nothing_is_acknowledged_that_is_not_prepared(host):
+    host.service.events = [event()]
+    shown = host.turn()
+    host.turn(acknowledge=[ID])
+    shown = host.phase(shown, ok=False, reason="no")
+    host.turn(acknowledge=[ID])
+    assert host.service.posts == []
+    assert (shown["next"], shown["unprepared"]) == ("wait", [ID])
+
+
+def test_a_phase_without_an_outcome_is_handed_out_again(host):
+    host.service.events = [event()]
+    first = host.turn()
+    again = host.turn(outcome={"request_ids": ["of another phase"], "ok": True})
+    assert (again["next"], again["request_ids"]) == ("prepare", first["request_ids"])
+
+
+def test_one_phase_runs_at_a_time_and_the_earliest_not_before_is_first(host):
+    host.service.events = [event(), event(OTHER_ID, not_before=IN_300)]
+    shown = host.turn()
+    assert [each["event_id"] for each in shown["events"]] == [OTHER_ID]
+    shown = host.phase(shown)
+    assert (shown["next"], [each["event_id"] for each in shown["events"]], shown["ready"]) == (
+        "prepare",
+        [ID],
+        [OTHER_ID],
+    )
+
+
+def test_events_that_are_over_are_recovered_from_together(host):
+    host.service.events = [event(), event(OTHER_ID)]
+    host.phase(host.phase(host.turn()))
+    host.service.events = []
+    shown = host.turn()
+    assert (shown["next"], sorted(each["event_id"] for each in shown["events"])) == ("recover", sorted([ID, OTHER_ID]))
+    assert host.phase(shown)["next"] == "done"
+
+
+def test_a_wait_ends_as_soon_as_another_event_comes(host):
+    host.service.events = [event()]
+    shown = host.phase(host.turn())
+    assert shown["next"] == "wait"
+
+    def preempt():
+        if host.wall > NOW + 5:
+            host.service.events = [event(), event(OTHER_ID, "Preempt", not_before=IN_300)]
+
+    host.on_sleep = preempt
+    shown = host.turn(slice=600.0)
+    assert (shown["next"], [each["event_id"] for each in shown["events"]]) == ("prepare", [OTHER_ID])
+    assert host.wall < NOW + 10
+
+
+def test_a_wait_ends_with_its_slice(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    assert host.turn(slice=30.0)["next"] == "wait"
+    assert NOW + 30 <= host.wall < NOW + 32
+
+
+def test_an_outage_in_a_later_turn_changes_nothing_and_keeps_the_outcome(host):
+    host.service.events = [event()]
+    shown = host.turn()
+    host.service.error = NoAnswer("no answer")
+    shown = host.phase(shown, slice=3.0)
+    assert (shown["next"], shown["sight"], shown["problems"]) == ("wait", None, ["no answer"])
+    host.service.error = None
+    assert host.turn()["ready"] == [ID]
+
+
+def test_the_first_contact_of_a_run_decides(host):
+    host.service.error = NoAnswer("no answer")
+    with pytest.raises(NoAnswer):
+        host.turn(slice=60.0)
+
+
+def test_a_refused_acknowledgement_is_ready_again_after_a_pause(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    host.service.refusal = Refused("answered 400", status=400)
+    shown = host.turn(acknowledge=[ID])
+    assert (shown["ready"], shown["acknowledged"]) == ([], [])
+    assert "answered 400" in shown["problems"][0]
+    host.service.refusal = None
+    shown = host.turn(slice=60.0)
+    assert shown["ready"] == [ID]
+    assert host.turn(acknowledge=[ID])["acknowledged"] == [ID]
+
+
+def test_an_acknowledgement_agrees_with_the_document_read_right_before(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    host.service.events = [event(kind="Redeploy")]
+    shown = host.turn(acknowledge=[ID])
+    assert host.service.posts == []
+    assert shown["next"] == "prepare"
+
+
+def test_a_phase_of_a_run_that_died_begins_again_in_the_next_one(host):
+    host.service.events = [event()]
+    dead = host.turn()
+    shown = host.turn("run2", abandoned="run1")
+    assert shown["next"] == "prepare"
+    assert shown["request_ids"] != dead["request_ids"]
+
+
+def test_what_a_run_prepared_counts_in_the_next_one(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    assert host.turn("run2", abandoned="run1")["ready"] == [ID]
+
+
+def test_what_failed_in_one_run_begins_again_in_the_next_one(host):
+    host.service.events = [event()]
+    host.phase(host.turn(), ok=False)
+    assert host.turn("run2", abandoned="run1")["next"] == "prepare"
+
+
+def test_a_recovery_that_failed_ends_the_run_and_begins_again_in_the_next_one(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    host.service.events = []
+    shown = host.phase(host.turn(), ok=False, reason="no")
+    assert (shown["next"], shown["recover_failed"]) == ("done", [ID])
+    assert host.turn("run2")["next"] == "recover"
+
+
+def test_another_run_is_kept_out_while_a_phase_runs_and_told_whose_it_is(host):
+    host.service.events = [event()]
+    host.turn()
+    shown = host.turn("run2", slice=30.0)
+    assert (shown["next"], shown["lease"]["run"], shown["lease"]["owner"]) == ("locked", "run1", {"pid": 1})
+
+
+def test_the_lease_of_a_run_that_nobody_knows_dead_runs_out(host):
+    host.service.events = [event()]
+    host.turn(options={"phase_timeout": 900})
+    host.wall += 890
+    assert host.turn("run2", slice=1.0)["next"] == "locked"
+    host.wall += 20
+    assert host.turn("run2")["next"] == "prepare"
+
+
+def test_a_run_that_lost_its_lease_takes_no_step(host):
+    host.service.events = [event()]
+    mine = host.turn()
+    host.turn("run2", abandoned="run1")
+    assert host.phase(mine)["next"] == "locked"
+
+
+def test_a_host_that_is_done_is_free_for_another_run(host):
+    host.service.events = [event()]
+    host.phase(host.turn(), ok=False)
+    host.service.events = []
+    host.phase(host.turn(), ok=False)
+    assert host.turn("run2")["next"] == "recover"
+
+
+def test_a_started_event_is_answered_and_not_acknowledged(host):
+    host.service.events = [event(status="Started", not_before="")]
+    shown = host.turn()
+    assert shown["next"] == "started"
+    assert host.phase(shown)["ready"] == []
+
+
+def test_a_started_event_for_which_there_is_nothing_to_do_is_left_alone(host):
+    host.service.events = [event(status="Started", not_before="")]
+    assert host.turn(options={"started_tasks": ""}, slice=60.0)["next"] == "done"
+    assert host.files() == []
+
+
+def test_only_events_of_the_types_that_were_asked_for_count(host):
+    host.service.events = [event(), event(OTHER_ID, "Freeze")]
+    shown = host.turn(options={"event_types": ["freeze"]})
+    assert [each["event_id"] for each in shown["events"]] == [OTHER_ID]
+    assert [each["event_id"] for each in shown["sight"]] == [OTHER_ID]
+
+
+def test_a_plan_posts_and_keeps_nothing(host):
+    host.service.events = [event()]
+    shown = host.turn(check_mode=True)
+    assert shown["next"] == "prepare"
+    shown = host.phase(shown, check_mode=True, state=shown["state"])
+    assert shown["ready"] == [ID]
+    shown = host.turn(check_mode=True, state=shown["state"], acknowledge=[ID])
+    assert shown["acknowledged"] == [ID]
+    shown = host.turn(check_mode=True, state=shown["state"], assume_over=True)
+    assert shown["next"] == "recover"
+    assert host.phase(shown, check_mode=True, state=shown["state"], assume_over=True)["next"] == "done"
+    assert (host.service.posts, host.files()) == ([], [])
+
+
+def test_a_maintenance_of_the_host_goes_first_while_not_before_is_far(host):
+    host.directory.mkdir()
+    mark = host.directory / "maintenance-under-way"
+    mark.touch()
+    os.utime(str(mark), (NOW, NOW))
+    host.service.events = [event(not_before=IN_300)]
+    assert host.turn()["next"] == "wait"
+    host.wall = NOW + 245
+    assert host.turn()["next"] == "prepare"
+
+
+def test_a_stale_mark_of_a_maintenance_does_not_count(host):
+    host.directory.mkdir()
+    mark = {
+        "owner": "a",
+        "by": {},
+        "stage": "held",
+        "lease": 60,
+        "at": {"wall": NOW - 61, "monotonic": 1, "boot_id": "b"},
+    }
+    (host.directory / "maintenance-under-way").write_text(json.dumps(mark))
+    host.service.events = [event()]
+    assert host.turn()["next"] == "prepare"
+
+
+DESCRIBED = {
+    "event_id": ID,
+    "event_type": "Reboot",
+    "event_status": "Scheduled",
+    "event_source": "Platform",
+    "resources": ["vm1"],
+    "not_before": "2020-09-13T12:46:40Z",
+    "description": "",
+    "duration_in_seconds": -1,
+}
+
+
+@pytest.mark.parametrize(
+    ("remembered", "present", "follows"),
+    [
+        ("prepared", True, "wait"),
+        ("preparing", True, "prepare"),
+        ("started", True, "wait"),
+        ("prepared", False, "recover"),
+        ("preparing", False, "recover"),
+        ("started", False, "recover"),
+    ],
+)
+def test_what_version_0_1_0_remembered_is_taken_over(host, remembered, present, follows):
+    host.directory.mkdir()
+    (host.directory / "respond.json").write_text(json.dumps({ID: {"state": remembered, "event": DESCRIBED}}))
+    status = "Started" if remembered == "started" else "Scheduled"
+    host.service.events = [event(status=status)] if present else []
+    assert host.turn()["next"] == follows
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"version": 99, "events": {}}'])
+def test_a_memory_that_cannot_be_read_stops_the_run_and_stays_as_it_is(host, text):
+    host.directory.mkdir()
+    (host.directory / "respond.json").write_text(text)
+    host.service.events = [event()]
+    with pytest.raises(StateError, match=r"respond\.json"):
+        host.turn()
+    assert (host.directory / "respond.json").read_text() == text

@@ -1,0 +1,302 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The controller's part of the turns of a host, with a module, a clock and other hosts that the test plays."""
+
+import os
+
+import pytest
+
+from plugins.plugin_utils._controller import owner_of
+from plugins.plugin_utils._rendezvous import Rendezvous, Word
+from plugins.plugin_utils._responding import Clock, HostLost, Notes, Responding
+
+OPTIONS = {
+    "acknowledge": True,
+    "wait_timeout": 3600.0,
+    "reconnect_timeout": 900.0,
+    "prepare_tasks": "/drain.yml",
+    "started_tasks": "",
+    "recover_tasks": "/return.yml",
+    "load_balancer": False,
+    "drain_timeout": 300.0,
+    "drain_on_timeout": "fail",
+    "outcome": None,
+}
+EVENT = {"event_id": "A1", "event_type": "Reboot", "seconds_until_not_before": 600.0}
+OWNER = {"pid": 1, "node": "here"}
+
+
+def shown(following="wait", **more):
+    """What the module returns."""
+    return {
+        "next": following,
+        "events": [EVENT] if following in ("prepare", "started", "recover") else [],
+        "request_ids": ["1"] if following in ("prepare", "started", "recover") else [],
+        "ready": [],
+        "prepared": [],
+        "unprepared": [],
+        "recover_failed": [],
+        "waiting": [waiting()] if following != "done" else [],
+        "sight": [{"event_id": "A1", "names": ["vm1", "vm2"]}],
+        "marker": "m",
+        "acknowledged": [],
+        "story": [],
+        "problems": [],
+        "vm_name": "vm1",
+        "state": "",
+        **more,
+    }
+
+
+def waiting(**more):
+    plain = {"event_id": "A1", "event_type": "Reboot", "present": True, "impact": False, "accepted": False}
+    return {**plain, "not_before": None, "condition": "to be acknowledged", "detail": "", **more}
+
+
+class Host:
+    """A host whose module gives the answers of a script; the last one is repeated."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.rendezvous = Rendezvous(directory, play_hosts=["web1", "web2"])
+        self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
+        self.script = []
+
+    def execute(self, controller, outcome):
+        self.asked.append((controller, outcome))
+        answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        self.now += max(1.0, controller["slice"])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def responds(self, *script, fresh=True, check_mode=False, shares_fork=False, lockstep=False, **options):
+        self.script = list(script)
+        self.asked.clear()
+        responding = Responding(
+            host="web1",
+            run="run1",
+            owner=OWNER,
+            options={**OPTIONS, **options},
+            notes=Notes(self.directory / "notes" / "web1", fresh=fresh, began=self.now),
+            rendezvous=self.rendezvous,
+            execute=self.execute,
+            say=self.said.append,
+            warn=self.warned.append,
+            shares_fork=shares_fork,
+            lockstep=lockstep,
+            check_mode=check_mode,
+            clock=Clock(lambda: self.now, lambda: self.now, self.sleep),
+        )
+        return responding.until_something_is_to_be_done()
+
+    def tell(self, *, host="web2", vm_name="vm2", busy=False, **outcomes):
+        self.rendezvous.tell(
+            Word(host=host, vm_name=vm_name, sight={"A1": ["vm1", "vm2"]}, outcomes=outcomes, busy=busy)
+        )
+
+
+@pytest.fixture
+def host(tmp_path):
+    return Host(tmp_path / "meeting")
+
+
+def test_an_idle_host_costs_one_run_of_the_module_and_one_line(host):
+    end = host.responds(shown("done", sight=[]))
+    assert (end["next"], end["respond_result"]["failures"], len(host.asked)) == ("done", [], 1)
+    assert host.said == ["web1: no event"]
+
+
+def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
+    following = host.responds(shown("prepare"), load_balancer=True)
+    assert {**following, "events": None} == {
+        "next": "prepare",
+        "changed": True,
+        "events": None,
+        "request_ids": ["1"],
+        "tasks": "/drain.yml",
+        "load_balancer": "drained",
+        "drain_timeout": 300,
+        "drain_on_timeout": "fail",
+    }
+
+
+@pytest.mark.parametrize(
+    ("phase", "seconds", "expected"),
+    [
+        ("prepare", 100.0, 90),
+        ("prepare", 5.0, 0),
+        ("prepare", None, 300),
+        ("prepare", 900.0, 300),
+        ("started", 900.0, 0),
+    ],
+)
+def test_a_drain_ends_before_not_before(host, phase, seconds, expected):
+    events = [{**EVENT, "seconds_until_not_before": seconds}]
+    assert host.responds(shown(phase, events=events), load_balancer=True)["drain_timeout"] == expected
+
+
+def test_a_phase_without_tasks_is_done_without_the_play(host):
+    end = host.responds(shown("prepare"), shown("done"), prepare_tasks="")
+    assert end["next"] == "done"
+    assert (host.asked[1][1]["request_ids"], host.asked[1][1]["ok"]) == (["1"], True)
+
+
+def test_the_host_that_completes_an_event_acknowledges_it(host):
+    host.tell(A1="prepared")
+    ready = shown(ready=["A1"], prepared=["A1"])
+    end = host.responds(ready, shown(acknowledged=["A1"], prepared=["A1"]), shown("done"))
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], ["A1"], []]
+    assert end["respond_result"]["acknowledged"] == ["A1"]
+    assert host.rendezvous.status("A1") == "accepted"
+
+
+def test_an_event_that_another_host_is_not_prepared_for_is_not_acknowledged(host):
+    host.tell()
+    end = host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done", sight=[]))
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], []]
+    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "vm2 has not prepared"}]
+
+
+@pytest.mark.parametrize("answer", [shown(acknowledged=[]), {"failed": True, "msg": "no"}, HostLost("no connection")])
+def test_a_claim_that_was_not_accepted_is_given_back(host, answer):
+    host.tell(A1="prepared")
+    host.responds(shown(ready=["A1"], prepared=["A1"]), answer, shown("done"))
+    assert host.rendezvous.status("A1") == "free"
+
+
+def test_with_respond_acknowledge_false_nothing_is_claimed_and_the_reason_says_so(host):
+    host.tell(A1="prepared")
+    end = host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done", sight=[]), acknowledge=False)
+    assert len(host.asked) == 2
+    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "respond_acknowledge is false"}]
+
+
+def test_a_host_that_could_take_an_acknowledgement_over_polls_in_short_slices(host):
+    host.tell()
+    host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done"))
+    assert host.asked[1][0]["slice"] == 15.0
+    host.tell(A1="prepared")
+    host.tell(host="web1", vm_name="vm1", A1="prepared")
+    assert host.rendezvous.claim("A1")
+    host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done"))
+    assert host.asked[1][0]["slice"] == 5.0
+    host.rendezvous.accept("A1")
+    host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done"))
+    assert host.asked[1][0]["slice"] == 60.0
+
+
+def test_a_host_that_waits_gives_its_fork_back_where_there_are_few(host):
+    host.tell()
+    assert host.responds(shown(), shares_fork=True) == {"next": "wait"}
+
+
+def test_in_lockstep_a_host_that_waits_lets_busy_hosts_go_on(host):
+    host.tell(busy=True)
+    assert host.responds(shown(), lockstep=True) == {"next": "wait"}
+    host.tell()
+    assert host.responds(shown(), shown("done"), lockstep=True)["next"] == "done"
+
+
+def test_a_wait_that_takes_too_long_fails_and_names_the_event(host):
+    host.tell()
+    end = host.responds(shown(), wait_timeout=100.0)
+    assert end["respond_result"]["failures"] == [
+        "not over after 100 s: Reboot A1 (to be acknowledged); run the role again to finish, "
+        "or wait longer with respond_wait_timeout"
+    ]
+
+
+def test_the_outcome_of_a_phase_is_part_of_the_result(host):
+    host.responds(shown("recover"))
+    outcome = {"phase": "recover", "request_ids": ["1"], "events": [EVENT], "ok": True}
+    end = host.responds(shown("done"), fresh=False, outcome=outcome)
+    assert end["respond_result"]["recovered"] == ["A1"]
+
+
+def test_a_failed_phase_is_reported_with_its_reason(host):
+    host.responds(shown("prepare"))
+    outcome = {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": False, "reason": "no space left."}
+    end = host.responds(shown("done"), fresh=False, outcome=outcome)
+    assert end["respond_result"]["failures"] == ["prepare failed for Reboot A1: no space left"]
+
+
+def test_a_host_that_is_lost_is_tried_again_with_the_same_outcome(host):
+    host.responds(shown("prepare"))
+    outcome = {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": True}
+    end = host.responds(HostLost("gone"), HostLost("gone"), shown("done"), fresh=False, outcome=outcome)
+    assert end["next"] == "done"
+    assert [asked for _controller, asked in host.asked] == [outcome] * 3
+
+
+def test_a_host_that_does_not_come_back_is_given_up(host):
+    host.responds(shown("prepare"))
+    with pytest.raises(HostLost):
+        host.responds(HostLost("gone"), fresh=False, reconnect_timeout=30.0)
+
+
+def test_a_host_that_was_never_reached_is_not_tried_again(host):
+    with pytest.raises(HostLost):
+        host.responds(HostLost("gone"))
+    assert len(host.asked) == 1
+
+
+@pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
+@pytest.mark.parametrize("sign", [{"impact": True}, {"accepted": True}, {"not_before": 900.0}])
+def test_a_vm_that_its_event_deletes_is_not_waited_for(host, kind, sign):
+    gone = shown("wait", waiting=[waiting(event_type=kind, **sign)])
+    end = host.responds(gone, HostLost("gone"))
+    assert (end["next"], end["respond_result"]["failures"]) == ("done", [])
+    assert "has taken the VM" in end["summary"]
+    assert len(host.asked) < 20
+
+
+def test_a_vm_whose_deletion_is_still_ahead_is_waited_for(host):
+    ahead = shown("wait", waiting=[waiting(event_type="Terminate", not_before=9000.0)])
+    with pytest.raises(HostLost):
+        host.responds(ahead, HostLost("gone"), reconnect_timeout=60.0)
+
+
+def locked(owner, run="run2"):
+    lease = {"run": run, "host": "web1", "owner": owner, "expires": 2000.0, "seconds": 900.0}
+    return {"next": "locked", "lease": lease, "vm_name": "vm1", "story": [], "problems": []}
+
+
+def test_a_run_that_is_dead_loses_its_host(host):
+    dead = {**owner_of(os.getpid()), "began": "1"}
+    end = host.responds(locked(dead), shown("done"))
+    assert end["next"] == "done"
+    assert [(asked["abandoned"], asked["slice"]) for asked, _outcome in host.asked] == [("", 0.0), ("run2", 0.0)]
+
+
+def test_a_run_that_may_be_alive_keeps_its_host_and_is_named(host):
+    end = host.responds(locked({"place": "elsewhere", "pid": 7, "node": "tower"}), wait_timeout=60.0)
+    assert end["respond_result"]["failures"] == [
+        "another run (process 7 on tower) still has this host; run the role again when that run has ended"
+    ]
+    assert [text for text in host.warned if "process 7 on tower" in text]
+
+
+def test_one_vm_under_two_names_is_a_failure_that_names_both(host):
+    assert host.rendezvous.twin("web2", "vm1") is None
+    end = host.responds(shown("prepare"))
+    assert end["respond_result"]["failures"] == [
+        "web2 and web1 are the same VM, vm1, and web2 deals with its events; leave one of them out of the play"
+    ]
+
+
+def test_the_events_of_a_plan_are_taken_for_over_once_nothing_else_is_to_be_done(host):
+    end = host.responds(shown(), shown("done"), check_mode=True)
+    assert end["next"] == "done"
+    assert [asked["assume_over"] for asked, _outcome in host.asked] == [False, True]
+
+
+def test_the_end_tells_the_story_of_each_event_in_one_line(host):
+    story = [{"event_id": "A1", "event_type": "Reboot", "text": text} for text in ("prepared", "gone", "recovered")]
+    end = host.responds(shown("done", story=story, sight=[]))
+    assert end["summary"] == "web1: Reboot A1 prepared, gone, recovered"
