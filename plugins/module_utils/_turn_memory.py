@@ -10,6 +10,7 @@ import os
 import time
 from typing import Any, Callable, Optional
 
+from ._maintenance import MaintenanceError, moment, read_mark
 from ._scheduled_events.document import parse
 from ._scheduled_events.runs import OK
 from ._scheduled_events.state import RUNNING, EventState, Run, State, StateError, StateFile
@@ -18,7 +19,6 @@ from ._scheduled_events.state import parse as parse_state
 STATE_FILE = "respond.json"
 
 # The mark of the role rolling_maintenance, and the seconds that one lasts which names no lease of its own.
-MAINTENANCE_MARK, MAINTENANCE_LEASE = "maintenance-under-way", 3600.0
 
 
 class Memory:
@@ -104,19 +104,9 @@ def _entry_of_version_0_1_0(event_id: str, state: str, event: Any, number: int) 
 
 
 def is_under_maintenance(directory: str, wall: Callable[[], float] = time.time) -> bool:
-    """Whether the role rolling_maintenance has marked this host, and the mark has not gone stale."""
-    path = os.path.join(directory, MAINTENANCE_MARK)
+    """Whether the role rolling_maintenance has marked this host, and the owner of the mark counts as alive."""
     try:
-        written_at = os.stat(path).st_mtime
-        with open(path, encoding="utf-8") as file:
-            text = file.read()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except (OSError, ValueError):
-        return True
-    try:
-        raw = json.loads(text)
-        written_at, lease = float(raw["at"]["wall"]), float(raw["lease"])
-    except (ValueError, KeyError, TypeError):
-        lease = MAINTENANCE_LEASE
-    return wall() - written_at < lease
+        mark = read_mark(directory, moment()._replace(wall=wall()))
+    except MaintenanceError:
+        return True  # nobody can say, and the event waits for NotBefore less a margin at most
+    return mark is not None and mark.live

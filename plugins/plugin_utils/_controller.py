@@ -16,7 +16,7 @@ from pathlib import Path
 
 def owner_of(pid: int) -> dict[str, t.Any]:
     """What identifies a process, for others that may run elsewhere."""
-    return {"place": _place(), "node": platform.node(), "pid": pid, "began": _began(pid)}
+    return {"place": place(), "node": platform.node(), "pid": pid, "began": began(pid)}
 
 
 def run_id_of(owner: t.Mapping[str, t.Any]) -> str:
@@ -26,7 +26,7 @@ def run_id_of(owner: t.Mapping[str, t.Any]) -> str:
 
 def is_dead(owner: t.Mapping[str, t.Any]) -> bool:
     """Whether the process is known to have ended. Of one on another machine nothing is known."""
-    if owner.get("place") != _place() or not isinstance(owner.get("pid"), int) or owner["pid"] <= 0:
+    if owner.get("place") != place() or not isinstance(owner.get("pid"), int) or owner["pid"] <= 0:
         return False
     try:
         os.kill(owner["pid"], 0)
@@ -34,10 +34,10 @@ def is_dead(owner: t.Mapping[str, t.Any]) -> bool:
         return True
     except OSError:
         pass
-    return _began(owner["pid"]) != owner.get("began")
+    return began(owner["pid"]) != owner.get("began")
 
 
-def _place() -> str:
+def place() -> str:
     """Where a process id means one process: a boot of a kernel and a namespace of it, or else a machine."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
@@ -46,7 +46,7 @@ def _place() -> str:
         return platform.node()
 
 
-def _began(pid: int) -> str:
+def began(pid: int) -> str:
     """When the process began, in the kernel's words; empty where nobody says so, or when it is dead."""
     with contextlib.suppress(OSError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()

@@ -14,11 +14,13 @@ import platform
 import typing as t
 from pathlib import Path
 
+from ._controller import began, place
+
 
 class Run(t.NamedTuple):
     """A run of Ansible on this controller.
 
-    ``machine`` and ``started`` are empty where the system has no ``/proc``. Then nobody can tell whether it is dead.
+    ``started`` is empty where the system has no ``/proc``. Then nobody can tell whether it is dead.
     """
 
     name: str
@@ -39,15 +41,15 @@ def this_run(directory: Path, pid: int) -> Run:
     :param pid: of the process that runs the playbook.
     """
     node = platform.node()
-    return Run(f"{node}/{directory.name}", node, _machine(), pid, _started(pid))
+    return Run(f"{node}/{directory.name}", node, place(), pid, began(pid))
 
 
 def is_dead(by: t.Mapping[str, t.Any], own: Run) -> bool:
     """Whether another run is certainly dead: it was on this machine, and its process is gone."""
-    if not own.machine or by.get("machine") != own.machine or not by.get("started"):
+    if by.get("machine") != own.machine or not by.get("started"):
         return False
     try:
-        return _started(int(by["pid"])) != by["started"]
+        return began(int(by["pid"])) != by["started"]
     except (KeyError, ValueError, TypeError):
         return False  # nothing that this version wrote
 
@@ -70,21 +72,3 @@ class Store:
             file.seek(0)
             file.write(text)
             file.truncate()
-
-
-def _machine() -> str:
-    """What tells this boot of this machine, and this container on it, from all others."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
-        return f"{boot}/{os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return ""
-
-
-def _started(pid: int) -> str:
-    """When a process was started, in ticks since the boot; empty if there is none."""
-    try:
-        # The name of the program is in parentheses, and may hold some itself.
-        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
