@@ -50,7 +50,8 @@ seealso:
 
 EXAMPLES = r"""
 # An acknowledgement counts for all VMs of an event. So a host that fails to prepare must end the play for all of them.
-- hosts: web
+- name: Drain, acknowledge, and come back
+  hosts: web
   any_errors_fatal: true
   tasks:
     - name: Read the events that name this VM and have not started
