@@ -211,6 +211,27 @@ def test_a_reload_drops_an_acknowledgement_that_was_decided_and_not_sent(unit, i
     assert imds.posts == []
 
 
+def test_an_acknowledgement_that_was_decided_is_not_sent_when_its_event_is_gone_and_recovery_begins(unit, imds):
+    unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done")
+    unit.add_hook("recover", f"while ! [ -e {unit.path('end')} ]; do sleep 0.01; done")
+    unit.start()
+    imds.announce()
+    until(lambda: "prepare hooks run" in unit.log(), "preparation")
+    imds.hang_on_new_connection = True
+    open(unit.path("go"), "w").close()
+    assert imds.hanging.wait(GIVE_UP)  # the document that is read right before the request
+    imds.events = []
+    until(lambda: "recover hooks run" in unit.log(), "recovery")
+    imds.announce()  # so that the document would allow it
+    seen = imds.polls
+    until(lambda: imds.polls > seen + 2, "further polls")
+    imds.release.set()
+    until(lambda: imds.polls > seen + 6, "further polls")
+    assert imds.posts == []
+    open(unit.path("end"), "w").close()
+    until(lambda: imds.posts, "the acknowledgement after a new preparation")
+
+
 def test_what_a_dry_run_pretended_is_done_when_it_ends(unit, imds):
     unit.add_hook("prepare", f"echo prepare >> {unit.path('ran')}")
     unit.configure(dry_run=True)

@@ -8,7 +8,7 @@ import functools
 import queue
 import threading
 import time
-from typing import Any, Callable, Dict, Iterable, List, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from _scheduled_events import engine
 from _scheduled_events.approval import ApprovalFailed, Outcome, approve
@@ -213,6 +213,11 @@ def _poll(service: Service) -> PollEnded:
         return PollEnded(service, began, error)
 
 
+def _decisions(actions: Sequence[engine.Approve]) -> FrozenSet[Tuple[str, Optional[str], str]]:
+    """What the actions acknowledge, and by which decision."""
+    return frozenset((action.key, action.event_type, action.decision) for action in actions)
+
+
 class Acknowledged(NamedTuple):
     """The end of an attempt to acknowledge. ``by``: the acknowledger that made it."""
 
@@ -229,6 +234,7 @@ class Acknowledger:
     def __init__(self, settings: Settings, deliver: Callable[[Any], None]) -> None:
         self._worker = Worker("acknowledge", deliver)
         self._attempt: Optional[object] = None
+        self._tried: FrozenSet[Tuple[str, Optional[str], str]] = frozenset()
         self._next = 0.0
         self.connect(settings)
 
@@ -251,13 +257,23 @@ class Acknowledger:
         return self._worker.busy_for() if self._attempt is not None else 0.0
 
     def offer(self, actions: Sequence[engine.Approve], config: engine.Config) -> None:
-        """Acknowledge all the events in one request, unless an attempt is under way or one has just ended."""
-        if not actions or self._attempt is not None or time.monotonic() < self._next:
+        """Acknowledge all the events in one request, unless an attempt is under way or one has just ended.
+
+        An attempt under way sends nothing any more if it is for an event that is not among the actions.
+
+        :param actions: all that the engine's latest step wants, so none if it wants nothing.
+        """
+        if self._attempt is not None:
+            if not self._tried <= _decisions(actions):
+                self.drop()
             return
-        together = [action for action in actions if not action.alone]
+        if not actions or time.monotonic() < self._next:
+            return
+        chosen = [action for action in actions if not action.alone] or actions[:1]
         attempt = object()
         self._attempt = self._wanted = attempt
-        self._worker.submit(functools.partial(self._try, together or actions[:1], config, attempt))
+        self._tried = _decisions(chosen)
+        self._worker.submit(functools.partial(self._try, chosen, config, attempt))
 
     def _try(self, actions: Sequence[engine.Approve], config: engine.Config, attempt: object) -> Acknowledged:
         try:
