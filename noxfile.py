@@ -17,6 +17,7 @@ import nox
 ROOT = pathlib.Path(__file__).parent
 REPORTS = ROOT / ".nox" / "reports"
 TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/load_balancer", "tests/unit/module_utils", "tests/unit/poller"]
+TWO_AT_A_TIME = ["--numprocesses=2", "--dist=loadfile"]  # most of these tests wait for something
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
@@ -105,13 +106,13 @@ def changelog(session: nox.Session) -> None:
 def unit(session: nox.Session) -> None:
     """The unit tests on this Python."""
     install(session, "unit")
-    run_pytest(session, "tests/unit")
+    run_pytest(session, *TWO_AT_A_TIME, "tests/unit")
 
 
 @nox.session(python=list(PYTHONS))
 def library(session: nox.Session) -> None:
     """The unit tests of what runs on a VM, on every Python that a VM may have, with the newest requests."""
-    test_target_side(session, "library")
+    test_target_side(session, "library", TARGET_SIDE_TESTS)
 
 
 @nox.session
@@ -124,16 +125,16 @@ def library(session: nox.Session) -> None:
     ],
 )
 def library_requests(session: nox.Session, group: str) -> None:
-    """The same with the requests and urllib3 of distributions, from the oldest that is supported on."""
-    test_target_side(session, group)
+    """What asks the service, with the requests and urllib3 of distributions, from the oldest that is supported on."""
+    test_target_side(session, group, ["tests/unit/module_utils"])
 
 
-def test_target_side(session: nox.Session, group: str) -> None:
-    """Run the unit tests of what runs on a VM with the libraries of a dependency group."""
+def test_target_side(session: nox.Session, group: str, tests: list[str]) -> None:
+    """Run unit tests of what runs on a VM with the libraries of a dependency group."""
     if session.python == "3.6":
         session.install("pip>=21,<22")  # the one that comes with 3.6 takes releases that need a newer Python
     install(session, group)
-    run_pytest(session, *(path for path in TARGET_SIDE_TESTS if (ROOT / path).exists()))
+    run_pytest(session, *TWO_AT_A_TIME, *tests)
 
 
 @nox.session(python="3.9")
@@ -151,8 +152,7 @@ def integration(session: nox.Session) -> None:
     run_pytest(
         session,
         "--durations=10",
-        "--numprocesses=2",
-        "--dist=loadfile",
+        *TWO_AT_A_TIME,
         "tests/integration",
         ANSIBLE_COLLECTIONS_PATH=installed_collection(session),
     )
