@@ -50,7 +50,7 @@ class ActionModule(ActionBase):
         try:
             following = self._responding().until_something_is_to_be_done()
         except HostLost as error:
-            raise error.__cause__ or AnsibleConnectionFailure(str(error)) from None
+            raise error.original or AnsibleConnectionFailure(str(error)) from None
         return {**result, **self._extras, "changed": False, **following}
 
     def _responding(self) -> Responding:
@@ -96,7 +96,7 @@ class ActionModule(ActionBase):
             answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=self._variables)
         except AnsibleError as error:
             self._reset_connection()
-            raise HostLost(str(error)) from error
+            raise HostLost(str(error), error) from error
         if "next" not in answer and _looks_cut_off(answer):
             self._reset_connection()
             if not controller["first"]:

@@ -25,7 +25,11 @@ NOT_BEFORE_MARGIN = 10.0  # seconds between the last moment of a drain and NotBe
 
 
 class HostLost(Exception):
-    """The connection to the host broke."""
+    """The connection to the host broke. ``original``: the error of Ansible that says so, if there is one."""
+
+    def __init__(self, message: str, original: Exception | None = None) -> None:
+        super().__init__(message)
+        self.original = original
 
 
 class Clock(t.NamedTuple):

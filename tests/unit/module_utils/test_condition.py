@@ -38,7 +38,7 @@ class Vm:
 
     def step(self, document, *results):
         now = engine.Moment(1600000000.0, 100.0, "boot")
-        self.state, _ = engine.step(self.state, document, results, now, self.config)
+        self.state, _actions = engine.step(self.state, document, results, now, self.config)
         return self
 
     def end(self, phase, outcome="ok", reason=""):

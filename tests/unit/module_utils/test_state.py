@@ -51,13 +51,13 @@ def a_rich_state():
     raw = event(
         NotBefore="Sun, 13 Sep 2020 12:46:40 GMT", Description="é \ud800", DurationInSeconds=-1, New={"a": [1, None]}
     )
-    state, _ = engine.step(State(serial=4), document(raw, event(B, NotBefore="soon")), [], now(100.0), CONFIG)
+    state, _actions = engine.step(State(serial=4), document(raw, event(B, NotBefore="soon")), [], now(100.0), CONFIG)
     results = [
         HookResult(B + ".prepare.6", "failed", "10-drain: exit status 1"),
         NotAsked(A + ".prepare.5", "the spool is full"),
         ApprovalResult(A, accepted=False, error="400", refused=True),
     ]
-    state, _ = engine.step(state, document(raw, event(B)), results, now(101.0), CONFIG)
+    state, _actions = engine.step(state, document(raw, event(B)), results, now(101.0), CONFIG)
     assert {run.outcome for entry in state.events.values() for run in entry.runs.values()} == {"running", "failed"}
     assert state.events[B].failures
     return state
@@ -108,12 +108,12 @@ def test_a_preparation_that_runs_since_0_1_0_is_asked_for_again_under_its_id():
 
 
 def test_what_was_prepared_by_0_1_0_is_acknowledged_without_another_preparation():
-    _, actions = engine.step(old_state("acknowledgement_repeated"), None, [], now(), CONFIG)
+    _state, actions = engine.step(old_state("acknowledgement_repeated"), None, [], now(), CONFIG)
     assert [type(action) for action in actions] == [engine.Approve]
 
 
 def test_what_ran_under_0_1_0_is_recovered():
-    _, actions = engine.step(old_state("under_way"), document(), [], now(), CONFIG)
+    _state, actions = engine.step(old_state("under_way"), document(), [], now(), CONFIG)
     assert begun(actions) == [A + ".recover.7"]
 
 
@@ -138,7 +138,7 @@ def test_an_event_without_prepare_hooks_under_0_1_0_has_nothing_to_recover():
 def test_started_hooks_that_ran_under_0_1_0_without_prepare_hooks_are_recovered():
     state = old_state("no_prepare_hooks_started_run")
     results = [HookResult(A + ".started.5", "ok")]
-    _, actions = engine.step(state, document(), results, now(), CONFIG._replace(hooks=ALL - {"prepare"}))
+    _state, actions = engine.step(state, document(), results, now(), CONFIG._replace(hooks=ALL - {"prepare"}))
     assert begun(actions) == [A + ".recover.6"]
 
 
@@ -146,7 +146,7 @@ def test_a_preparation_that_0_1_0_lost_with_the_boot_is_recovered():
     state = old_state("interrupted_by_a_reboot")
     assert state.events[A].runs["prepare"].outcome == "interrupted"
     (started,) = [run.request_id for run in state.events[A].runs.values() if run.outcome == "running"]
-    _, actions = engine.step(state, document(), [HookResult(started, "ok")], now(boot_id="other"), CONFIG)
+    _state, actions = engine.step(state, document(), [HookResult(started, "ok")], now(boot_id="other"), CONFIG)
     assert [each.split(".")[1] for each in begun(actions)] == ["recover"]
 
 

@@ -37,7 +37,7 @@ def event(*names, event_id="ID", not_before="2026-11-21T09:00:00Z", status="Sche
     }
 
 
-def record(round_id, age, *, hosts=FLEET, since_begin=10.0):
+def record(round_id, age, *, hosts=tuple(FLEET), since_begin=10.0):
     """That the host was done so many seconds ago, in a round that had begun ``since_begin`` seconds before."""
     return {"round": round_id, "hosts": list(hosts), "since_begin": since_begin, "age": age}
 
@@ -63,7 +63,7 @@ def fleet_with(*special):
     return [by_name.get(name, host(name)) for name in FLEET]
 
 
-def decision(seen, *batch, budget=1, memory=None, now=NOW, play_hosts=FLEET, **settings):
+def decision(seen, *batch, budget=1, memory=None, now=NOW, play_hosts=tuple(FLEET), **settings):
     chosen = {
         "fleet": FLEET,
         "on_event": "wait",

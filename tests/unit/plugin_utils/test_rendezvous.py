@@ -14,8 +14,9 @@ def meeting(tmp_path):
     return Rendezvous(tmp_path / "meeting", play_hosts=["h1", "h2", "h3"])
 
 
-def tell(meeting, number, *, sight=SIGHT, busy=False, **outcomes):
-    meeting.tell(Word(host=f"h{number}", vm_name=f"VM{number}", sight=sight, outcomes=outcomes, busy=busy))
+def tell(meeting, number, *, sight=None, busy=False, **outcomes):
+    seen = SIGHT if sight is None else sight
+    meeting.tell(Word(host=f"h{number}", vm_name=f"VM{number}", sight=seen, outcomes=outcomes, busy=busy))
 
 
 def test_nobody_acknowledges_before_all_that_are_named_are_prepared(meeting):
