@@ -152,7 +152,8 @@ def integration(session: nox.Session) -> None:
     run_pytest(
         session,
         "--durations=10",
-        *TWO_AT_A_TIME,
+        "--numprocesses=3",  # with two, both cores are idle for half of the time
+        "--dist=loadfile",
         "tests/integration",
         ANSIBLE_COLLECTIONS_PATH=installed_collection(session),
     )
