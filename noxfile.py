@@ -152,8 +152,7 @@ def integration(session: nox.Session) -> None:
     run_pytest(
         session,
         "--durations=10",
-        "--numprocesses=3",  # with two, both cores are idle for half of the time
-        "--dist=loadfile",
+        *TWO_AT_A_TIME,
         "tests/integration",
         ANSIBLE_COLLECTIONS_PATH=installed_collection(session),
     )
