@@ -10,12 +10,14 @@ import json
 import os
 import time
 import typing as t
+import uuid
 from pathlib import Path
 
 from ._controller import is_dead
 from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, PREPARED, Rendezvous, Word
 
 PHASES = ("prepare", "started", "recover")
+LOAD_BALANCER_STEP, HANDLERS_STEP = "load_balancer.yml", "handlers.yml"  # tasks files of the role
 DELETING = ("Preempt", "Terminate")  # after which the VM is gone
 
 LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
@@ -319,11 +321,23 @@ class Responding:
             "changed": True,
             "events": shown["events"],
             "request_ids": shown["request_ids"],
-            "tasks": self._tasks_of(phase),
+            "phase_id": uuid.uuid4().hex,
+            "steps": self._steps(phase),
             "load_balancer": balance if self._options["load_balancer"] else "",
             "drain_timeout": self._drain_timeout(phase, shown["events"]),
             "drain_on_timeout": "continue" if phase == "started" else self._options["drain_on_timeout"],
         }
+
+    def _steps(self, phase: str) -> list[dict[str, t.Any]]:
+        """The tasks files of the phase, in order.
+
+        Each names all of them: where hosts run in lockstep, Ansible includes equal items once for all hosts, at the
+        place where the first host has them.
+        """
+        balancer = [LOAD_BALANCER_STEP] if self._options["load_balancer"] else []
+        tasks = [self._tasks_of(phase)] if self._tasks_of(phase) else []
+        files = [*tasks, HANDLERS_STEP, *balancer] if phase == "recover" else [*balancer, *tasks, HANDLERS_STEP]
+        return [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)]
 
     def _drain_timeout(self, phase: str, events: t.Sequence[t.Mapping[str, t.Any]]) -> int:
         if phase == "started":

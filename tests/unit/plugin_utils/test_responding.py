@@ -114,12 +114,14 @@ def test_an_idle_host_costs_one_run_of_the_module_and_one_line(host):
 
 def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
     following = host.responds(shown("prepare"), load_balancer=True)
+    assert following.pop("phase_id")
+    files = ["load_balancer.yml", "/drain.yml", "handlers.yml"]
     assert {**following, "events": None} == {
         "next": "prepare",
         "changed": True,
         "events": None,
         "request_ids": ["1"],
-        "tasks": "/drain.yml",
+        "steps": [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)],
         "load_balancer": "drained",
         "drain_timeout": 300,
         "drain_on_timeout": "fail",
