@@ -91,7 +91,7 @@ def measure(ansible, directory, hosts, notice):
         try:
             for name in names:
                 event_type = "Preempt" if notice else "Reboot"
-                emulator.schedule(event_type, name, notice=notice or 3600, started_for=1)
+                emulator.schedule(event_type, name, notice=notice or 3600, started_for=20)
             inventory = emulator.inventory(
                 respond_endpoint=emulator.endpoints.get,
                 respond_state_directory=lambda name: str(directory / name),

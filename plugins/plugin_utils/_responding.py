@@ -128,7 +128,7 @@ class Responding:
         self._take_notes_of(outcome)
         while True:
             try:
-                shown = self._ask(outcome)
+                shown = self._report(outcome)
                 outcome = None
                 following = self._follow(shown)
             except HostLost as error:
@@ -145,6 +145,26 @@ class Responding:
             self._take_notes_of(outcome)
 
     # One turn
+
+    def _report(self, outcome: dict[str, t.Any] | None) -> dict[str, t.Any]:
+        """Take a turn with the outcome. If only this host was waited for, it acknowledges in the same turn."""
+        prepared = outcome and outcome.get("phase") == "prepare" and outcome["ok"] and self._options["acknowledge"]
+        ids = [event["event_id"] for event in outcome.get("events", [])] if outcome and prepared else []
+        claimed = [event_id for event_id in ids if self._rendezvous.claim(event_id, assuming=self._host)]
+        return self._ask_while_claimed(claimed, outcome) if claimed else self._ask(outcome)
+
+    def _ask_while_claimed(self, claimed: list[str], outcome: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        accepted: set[str] = set()
+        try:
+            answer = self._ask(outcome, acknowledge=claimed)
+            accepted = {event_id.lower() for event_id in answer.get("acknowledged", [])}
+        finally:
+            for event_id in claimed:
+                if event_id.lower() in accepted:
+                    self._rendezvous.accept(event_id)
+                else:
+                    self._rendezvous.release(event_id)
+        return answer
 
     def _ask(self, outcome: dict[str, t.Any] | None, acknowledge: t.Sequence[str] = ()) -> dict[str, t.Any]:
         notes = self._notes
@@ -242,16 +262,7 @@ class Responding:
         claimed = [event_id for event_id in shown["ready"] if self._rendezvous.claim(event_id)]
         if not claimed:
             return shown
-        accepted: set[str] = set()
-        try:
-            answer = self._ask(None, acknowledge=claimed)
-            accepted = {event_id.lower() for event_id in answer.get("acknowledged", [])}
-        finally:
-            for event_id in claimed:
-                if event_id.lower() in accepted:
-                    self._rendezvous.accept(event_id)
-                else:
-                    self._rendezvous.release(event_id)
+        answer = self._ask_while_claimed(claimed)
         if answer.get("next") not in (None, "locked"):
             self._tell_hosts(answer)
         return answer
@@ -349,13 +360,14 @@ class Responding:
     def _take_notes_of(self, outcome: t.Mapping[str, t.Any] | None) -> None:
         if not outcome:
             return
-        if outcome.get("phase") == "recover" and outcome["ok"]:
-            self._notes.add("recovered", [event["event_id"] for event in outcome["events"]])
+        phase, events = outcome.get("phase", "a phase"), outcome.get("events", [])
+        if phase == "recover" and outcome["ok"]:
+            self._notes.add("recovered", [event["event_id"] for event in events])
         if not outcome["ok"]:
-            events = ", ".join(f"{event['event_type']} {event['event_id']}" for event in outcome["events"])
-            again = "; run the role again to repeat it" if outcome["phase"] == "recover" else ""
+            names = ", ".join(f"{event['event_type']} {event['event_id']}" for event in events) or "its events"
+            again = "; run the role again to repeat it" if phase == "recover" else ""
             reason = str(outcome.get("reason") or "no reason was given").rstrip(".")
-            self._notes.add("failures", [f"{outcome['phase']} failed for {events}: {reason}{again}"])
+            self._notes.add("failures", [f"{phase} failed for {names}: {reason}{again}"])
 
     # The end
 

@@ -165,6 +165,44 @@ def test_an_event_that_another_host_is_not_prepared_for_is_not_acknowledged(host
     assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "vm2 has not prepared"}]
 
 
+def prepared(**more):
+    """The outcome of a preparation."""
+    return {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": True, **more}
+
+
+def test_the_last_host_to_prepare_acknowledges_in_the_turn_that_takes_its_outcome(host):
+    host.tell(A1="prepared")
+    host.tell(host="web1", vm_name="vm1", busy=True)
+    end = host.responds(shown(acknowledged=["A1"], prepared=["A1"]), shown("done"), fresh=False, outcome=prepared())
+    assert [(asked["acknowledge"], bool(outcome)) for asked, outcome in host.asked] == [(["A1"], True), ([], False)]
+    assert host.asked[0][0]["slice"] == 0
+    assert end["respond_result"]["acknowledged"] == ["A1"]
+    assert host.rendezvous.status("A1") == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "outcome", "acknowledge"),
+    [
+        ({}, prepared(), True),
+        ({"A1": "failed"}, prepared(), True),
+        ({"A1": "prepared"}, prepared(ok=False), True),
+        ({"A1": "prepared"}, prepared(phase="started"), True),
+        ({"A1": "prepared"}, prepared(), False),
+    ],
+)
+def test_an_outcome_that_completes_no_event_claims_none(host, neighbour, outcome, acknowledge):
+    host.tell(**neighbour)
+    host.tell(host="web1", vm_name="vm1", busy=True)
+    host.responds(shown("done"), fresh=False, outcome=outcome, acknowledge=acknowledge)
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[]]
+    assert host.rendezvous.status("A1") == "free"
+
+
+def test_a_caller_of_its_own_may_report_an_outcome_without_phase_and_events(host):
+    end = host.responds(shown("done"), fresh=False, outcome={"request_ids": ["1"], "ok": False, "reason": "no disk."})
+    assert end["respond_result"]["failures"] == ["a phase failed for its events: no disk"]
+
+
 @pytest.mark.parametrize("answer", [shown(acknowledged=[]), {"failed": True, "msg": "no"}, HostLost("no connection")])
 def test_a_claim_that_was_not_accepted_is_given_back(host, answer):
     host.tell(A1="prepared")
