@@ -11,24 +11,20 @@ VENV := .venv/complete
 # Where the collection is installed; what it depends on serves load balancers alone.
 COLLECTIONS := .nox/collections
 NOX := .venv/bin/nox
-# What nox reports of the stages of `make test`.
-STAGES := .nox/stages.json
-
 # Demo and benchmarks see the collection as installed, and may not reach a real metadata service.
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" \
        ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/$(COLLECTIONS)" \
        PYTHONPATH="$(CURDIR)/tests/guard"
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
 	@$(RUN) python demo/run.py
 
 test: $(VENV) ## run every check and every test
-	@mkdir -p .nox && rm -f $(STAGES)
-	@$(NOX) --report $(STAGES) || { .venv/bin/python scripts/failed_stages.py $(STAGES); exit 1; }
+	@.venv/bin/python scripts/stages.py
 
 lint unit emulator integration sanity galaxy changelog: $(VENV)
 	@$(NOX) --session $@
