@@ -585,6 +585,11 @@ class Watch:
         async with self._session.get(self._url + path, params=query, allow_redirects=False) as answer:
             if answer.status != 200:
                 raise BadAnswer(f"GET {path} answered {answer.status} {answer.reason}")
+            for header, plain in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
+                if answer.headers.get(header, plain).lower() != plain:
+                    raise BadAnswer(
+                        f"GET {path} answered with {header} {answer.headers[header]}, which nobody asked for"
+                    )
             body = bytearray()
             async for part in answer.content.iter_chunked(65536):
                 body += part
