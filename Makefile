@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo test lint unit library emulator integration molecule fleet property-long fuzz sanity galaxy changelog bench clean
+.PHONY: help demo test lint unit library emulator integration eda molecule fleet property-long fuzz sanity galaxy changelog bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -26,7 +26,7 @@ demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
 test: $(VENV) ## run every check and every test
 	@.venv/bin/python scripts/stages.py
 
-lint unit emulator integration sanity galaxy changelog: $(VENV)
+lint unit emulator integration eda sanity galaxy changelog: $(VENV)
 	@$(NOX) --session $@
 library: $(VENV)
 	@$(NOX) --session library library_requests
@@ -35,6 +35,7 @@ unit: ## only the unit tests, on the newest Python
 library: ## only the unit tests of what runs on a VM, on every Python found
 emulator: ## only the unit tests of the emulator, on the oldest Python that it serves
 integration: ## only the playbooks against the emulator, from the installed tarball
+eda: ## only the rulebooks, in a real ansible-rulebook
 sanity: ## only ansible-test sanity
 galaxy: ## only the checks of Galaxy on the tarball
 

@@ -146,6 +146,14 @@ def integration(session: nox.Session) -> None:
 
 
 @nox.session
+def eda(session: nox.Session) -> None:
+    """The rulebooks in a real ansible-rulebook, with the collection as a user installs it."""
+    session.run("scripts/install-commands", "java=openjdk-17-jre-headless", external=True)
+    install(session, "eda")
+    run_pytest(session, "--durations=5", "tests/eda", ANSIBLE_COLLECTIONS_PATH=installed_collection(session))
+
+
+@nox.session
 def molecule(session: nox.Session) -> None:
     """Roles on test hosts with systemd; arguments go to Molecule (default: test --all)."""
     session.run("tests/hosts/install-tools", external=True)
