@@ -24,7 +24,18 @@ nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
 nox.options.download_python = "never"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False  # what is missing is skipped, and nox says so
-STAGES = ["lint", "unit", "library", "library_requests", "emulator", "integration", "molecule", "sanity", "galaxy"]
+STAGES = [
+    "lint",
+    "unit",
+    "library",
+    "library_requests",
+    "emulator",
+    "integration",
+    "controllers",
+    "molecule",
+    "sanity",
+    "galaxy",
+]
 nox.options.sessions = ["plan", *STAGES, "report"]
 
 
@@ -155,6 +166,34 @@ def integration(session: nox.Session) -> None:
         *TWO_AT_A_TIME,
         "tests/integration",
         ANSIBLE_COLLECTIONS_PATH=installed_collection(session),
+    )
+
+
+@nox.session
+def controllers(session: nox.Session) -> None:
+    """What runs in a controller: in ansible-runner, and in an AWX where one is named (see tests/controllers).
+
+    Without arguments for pytest, the tests marked "long" are left out: `make controllers` runs them too.
+    """
+    install(session, "controllers")
+    packages = session.run(
+        "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True
+    ).strip()
+    session.run("scripts/install-collection", packages, "--no-deps", external=True, silent=True)
+    for module in (ROOT / "tests" / "guard").glob("*.py"):  # the jobs of AWX have no PYTHONPATH
+        shutil.copy2(module, packages)
+    if "AWX_START" in os.environ:
+        session.run("tests/controllers/install-tools", external=True)
+    run_pytest(
+        session,
+        "--durations=10",
+        "-m",
+        "not long",
+        "tests/controllers",
+        ANSIBLE_COLLECTIONS_PATH=packages,
+        PYTHON=PYTHONS["3.11"],
+        RUNNER_VENV=session.virtualenv.location,
+        UV=f"{session.virtualenv.bin}/uv",
     )
 
 
