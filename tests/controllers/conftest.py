@@ -30,8 +30,9 @@ installed_collection = _INTEGRATION.installed_collection
 web_host = _INTEGRATION.web_host
 
 sys.path.insert(0, str(HERE / "support"))
-from awx import Awx, StartedAwx  # noqa: E402 - found only through the path set above, as is the next
+from awx import Awx, StartedAwx  # noqa: E402 - found only through the path set above, as are the next
 from relay import Relay  # noqa: E402
+from runner import Runner  # noqa: E402
 
 
 @pytest.fixture(scope="session")
@@ -52,3 +53,9 @@ def awx_relay(awx):
     relay = Relay(awx.url)
     yield relay
     relay.stop()
+
+
+@pytest.fixture(scope="module")
+def runner(tmp_path_factory):
+    """Runs playbooks of the collection as a controller does: see support/runner.py."""
+    return Runner(tmp_path_factory.mktemp("runner"))
