@@ -146,7 +146,7 @@ class Meetings:
         os.replace(stream.name, directory / f"{name}.json")
 
     def summaries(self, *, complete: bool) -> list[str]:
-        """The summary of each play not shown so far; if ``complete``, only of plays whose hosts have all left a part."""
+        """The summary of each play not shown so far; if ``complete``, only where all hosts have left a part."""
         lines: list[str] = []
         for directory in sorted(self._directory.glob("*")):
             known = [json.loads(path.read_text()) for path in directory.glob("[!.]*.json")]

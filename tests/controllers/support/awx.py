@@ -11,12 +11,12 @@ import shutil
 import socket
 import subprocess
 import tempfile
-import time
 import urllib.parse
 from typing import Any
 
 import pytest
 import requests
+from emulation import until
 
 LIMIT = 300.0  # seconds for a job, or for a start; only so that a hang is named
 ENDED = ("successful", "failed", "error", "canceled")
@@ -77,13 +77,20 @@ class Awx:
 
     def ended(self, job_id: int) -> dict[str, Any]:
         """The job after its end."""
-        give_up_at = time.monotonic() + LIMIT
-        while True:
+
+        def look() -> dict[str, Any] | None:
             job = self.get(f"jobs/{job_id}/")
-            if job["status"] in ENDED and job["event_processing_finished"]:
-                return job
-            assert time.monotonic() < give_up_at, f"job {job_id} is {job['status']} after {LIMIT:g} s"
-            time.sleep(0.5)
+            return job if job["status"] in ENDED and job["event_processing_finished"] else None
+
+        return until(look, what=f"the end of job {job_id}")
+
+    def ended_slices(self, workflow_job_id: int) -> list[dict[str, Any]]:
+        """The jobs of a job in slices after their ends."""
+        nodes = until(
+            lambda: [each for each in self.find("workflow_job_nodes", workflow_job=workflow_job_id) if each["job"]],
+            what="the start of the slices",
+        )
+        return [self.ended(each["job"]) for each in nodes]
 
     def output(self, job_id: int) -> str:
         """What the job showed."""
