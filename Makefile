@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo test lint unit library emulator integration eda molecule fleet property-long fuzz sanity galaxy changelog bench clean
+.PHONY: help demo test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy changelog bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -44,6 +44,9 @@ property-long: $(VENV) ## the properties of the polling unit's engine, at length
 
 fuzz: $(VENV) ## a million mutated documents through all that reads them; SEED=x repeats a run
 	@$(RUN) python tests/fuzz/fuzz.py $(if $(SEED),--seed $(SEED)) $(if $(LIFE),--life $(LIFE))
+
+controllers: $(VENV) ## all tests of AWX and ansible-runner; AWX_START or AWX_URL, AWX_TOKEN name the AWX
+	@$(NOX) --session controllers -- -m ""
 
 COMMAND := test
 molecule: $(VENV) ## the scenarios on test hosts with systemd, as root; SCENARIO=x for one

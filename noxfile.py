@@ -154,6 +154,34 @@ def eda(session: nox.Session) -> None:
 
 
 @nox.session
+def controllers(session: nox.Session) -> None:
+    """What runs in a controller: in ansible-runner, and in an AWX where one is named (see tests/controllers).
+
+    Without arguments for pytest, the tests marked "long" are left out: `make controllers` runs them too.
+    """
+    install(session, "controllers")
+    packages = session.run(
+        "python", "-c", "import sysconfig; print(sysconfig.get_path('purelib'))", silent=True
+    ).strip()
+    session.run("scripts/install-collection", packages, "--no-deps", external=True, silent=True)
+    for module in (ROOT / "tests" / "guard").glob("*.py"):  # the jobs of AWX have no PYTHONPATH
+        shutil.copy2(module, packages)
+    if "AWX_START" in os.environ:
+        session.run("tests/controllers/install-tools", external=True)
+    run_pytest(
+        session,
+        "--durations=10",
+        "-m",
+        "not long",
+        "tests/controllers",
+        ANSIBLE_COLLECTIONS_PATH=packages,
+        PYTHON=PYTHONS["3.11"],
+        RUNNER_VENV=session.virtualenv.location,
+        UV=f"{session.virtualenv.bin}/uv",
+    )
+
+
+@nox.session
 def molecule(session: nox.Session) -> None:
     """Roles on test hosts with systemd; arguments go to Molecule (default: test --all)."""
     session.run("tests/hosts/install-tools", external=True)

@@ -61,6 +61,7 @@ class Notes:
             "announced": {},
             "waiting": [],
             "story": {},
+            "told": [],
         }
         if not fresh and path.exists():
             self.known.update(json.loads(path.read_text()))
@@ -211,6 +212,8 @@ class Responding:
 
     def _tell_people(self, line: dict[str, t.Any]) -> None:
         event = f"{line['event_type']} {line['event_id']}"
+        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock.wall()))
+        self._notes["told"].append({**line, "at": at})
         self._notes["story"].setdefault(event, []).append(line["text"])
         self._say(f"{self._host}: {event} {line['text']}")
 
@@ -420,6 +423,7 @@ class Responding:
             **{name: notes[name] for name in ("prepared", "acknowledged")},
             "held": held,
             **{name: notes[name] for name in ("recovered", "failures")},
+            "story": notes["told"],
         }
         stories = [f"{event} {', '.join(texts)}" for event, texts in notes["story"].items()]
         lines = [

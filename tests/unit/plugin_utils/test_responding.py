@@ -340,3 +340,9 @@ def test_the_end_tells_the_story_of_each_event_in_one_line(host):
     story = [{"event_id": "A1", "event_type": "Reboot", "text": text} for text in ("prepared", "gone", "recovered")]
     end = host.responds(shown("done", story=story, sight=[]))
     assert end["summary"] == "web1: Reboot A1 prepared, gone, recovered"
+
+
+def test_the_result_says_when_each_thing_happened(host):
+    line = {"event_id": "A1", "event_type": "Reboot", "text": "prepared"}
+    end = host.responds(shown("done", sight=[], story=[line]))
+    assert end["respond_result"]["story"] == [{**line, "at": "1970-01-01T00:16:41Z"}]
