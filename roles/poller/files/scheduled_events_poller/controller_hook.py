@@ -257,8 +257,13 @@ class Speaker:
 def connect(settings: ControllerSettings) -> Controller:
     """The controller of the settings.
 
-    :raises ConfigError: the token cannot be read.
+    :raises ConfigError: the token or the authorities cannot be read.
     """
+    if settings.ca_file and not os.access(settings.ca_file, os.R_OK):
+        raise ConfigError(
+            f"{settings.ca_file}: it cannot be read, expected the authorities of poller_controller.ca_file: correct its "
+            f"path"
+        )
     return Controller(
         settings.url,
         controller_settings.read_token(settings),

@@ -56,8 +56,9 @@ def load(path: str) -> ControllerSettings:
 
     :raises ConfigError: it cannot be read, or the first mistake found in it.
     """
+    text = _read_private(path, 1024 * 1024)
     try:
-        decoded = json.loads(_read_private(path, 1024 * 1024))
+        decoded = json.loads(text)
     except ValueError as error:  # whose own words may quote the token
         raise ConfigError(f"{path}: it is not JSON: run the role again") from error
     return parse(decoded)
