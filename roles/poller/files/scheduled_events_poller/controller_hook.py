@@ -261,8 +261,8 @@ def connect(settings: ControllerSettings) -> Controller:
     """
     if settings.ca_file and not os.access(settings.ca_file, os.R_OK):
         raise ConfigError(
-            f"{settings.ca_file}: it cannot be read, expected the authorities of poller_controller.ca_file: correct its "
-            f"path"
+            f"{settings.ca_file}: it cannot be read, expected the authorities of poller_controller.ca_file: correct "
+            f"its path"
         )
     return Controller(
         settings.url,
