@@ -5,9 +5,9 @@
 """What the hosts of a run want of one resource of Azure, and what was read of it. Private to the collection.
 
 Each host of a play works in a process of its own, and Azure limits how often a resource may be written. So each host
-leaves its order in a directory of the controller. The first that gets the lock carries out the orders of all; the others
-find their answer when they get it. The kernel gives the lock back when a process dies, and the orders that are left are
-carried out by the next one.
+leaves its order in a directory of the controller. The first that gets the lock carries out the orders of all, and the
+others find their answer when they get it. The kernel gives the lock back when a process dies, and the orders that are
+left are carried out by the next one.
 """
 
 from __future__ import annotations

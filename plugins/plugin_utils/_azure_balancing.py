@@ -29,9 +29,9 @@ class BalancingError(Exception):
 
 
 class Settings(t.NamedTuple):
-    """``drain_time``: seconds that connections get to end, negative for what Azure gives. ``wait_at_most``: 0 is no limit.
+    """The times are seconds; ``wait_at_most`` 0 means no limit.
 
-    ``operation_timeout``: seconds for a change until Azure has carried it out.
+    ``drain_time``: for connections to end, negative for what Azure gives. ``operation_timeout``: for one change.
     """
 
     host: str
@@ -306,8 +306,8 @@ class Balancing:
         back = [key for key, state in seen.items() if key in wishes and state != self._product.out]
         if back:
             raise BalancingError(
-                f"Somebody else put it back into {_names(back)} while it was taken out. Settle who may do that, and run "
-                "it again"
+                f"Somebody else put it back into {_names(back)} while it was taken out. Settle who may do that, and "
+                "run it again"
             )
 
     def _plan(self, seen: t.Mapping[str, t.Any], wishes: t.Mapping[str, t.Any]) -> Result:

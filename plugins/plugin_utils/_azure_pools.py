@@ -27,7 +27,8 @@ DOWN, NO_STATE, REMOVED = "Down", "None", "removed"
 LOAD_BALANCER_DRAIN = 60.0  # seconds, where the pool has no drain period of its own
 GATEWAY_DRAIN = 30.0  # seconds that Application Gateway gives where draining is not enabled
 
-_POOL = r"(?P<owner>/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/{}/[^/]+)/backendAddressPools/[^/]+"
+_GROUP = r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers"
+_POOL = r"(?P<owner>" + _GROUP + r"/Microsoft\.Network/{}/[^/]+)/backendAddressPools/[^/]+"
 _INSTANCE = re.compile(r"(?P<owner>.*/virtualMachineScaleSets/[^/]+/virtualMachines/[^/]+)/networkInterfaces/", re.I)
 _INTERFACE = re.compile(r"(?P<owner>.*/networkInterfaces/[^/]+)/ipConfigurations/", re.I)
 

@@ -203,7 +203,7 @@ def serve(stand_in):
             self.end_headers()
             self.wfile.write(content)
 
-        do_GET = do_PUT = do_POST = _answer
+        do_GET = do_PUT = do_POST = _answer  # noqa: N815
 
         def log_message(self, *_arguments):
             pass

@@ -94,7 +94,7 @@ def test_other_failures_are_shown_as_they_are():
 
 
 @pytest.mark.parametrize(
-    "message, seconds",
+    ("message", "seconds"),
     [
         ("exceeded the backend storage limit. Please try again after '6' seconds.", 6),
         ("exceeded the limit of '12000'. Please try again after '5' minutes.", 300),
@@ -146,5 +146,5 @@ def test_a_429_because_of_another_operation_is_a_conflict(arm, stand_in):
 
 
 def test_a_resource_that_does_not_exist_is_named(arm):
-    with pytest.raises(ArmError, match="GET /nowhere was answered 404: ResourceNotFound .*Correct the id"):
+    with pytest.raises(ArmError, match=r"GET /nowhere was answered 404: ResourceNotFound .*Correct the id"):
         arm.read("/nowhere", "2024-05-01")

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Hosts that leave their pools of Azure, against a stand-in of Azure Resource Manager; nothing here ran against Azure."""
+"""Hosts that leave their pools, against a stand-in of Azure Resource Manager; nothing here ran against Azure."""
 
 import concurrent.futures
 import time
@@ -26,6 +26,7 @@ from plugins.plugin_utils._azure_pools import Me
 
 NIC = f"{NETWORK}/networkInterfaces/web1-nic"
 INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
+ME = Me([NIC], ["10.0.0.4"])
 OTHER_POOL = POOL.replace("/www", "/api")
 
 
@@ -62,9 +63,7 @@ def arm():
 def host(arm, clock, tmp_path):
     """Return a function that makes a host, with its record in a directory of its own."""
 
-    def make(
-        name="web1", *, product=LoadBalancer, me=Me([NIC], ["10.0.0.4"]), pools=(POOL,), hosts=1, quiet=0.0, **settings
-    ):
+    def make(name="web1", *, product=LoadBalancer, me=ME, pools=(POOL,), hosts=1, quiet=0.0, **settings):
         record = Record(str(tmp_path / name), write_atomically, simulate=settings.get("simulate", False))
 
         def run_record(options):
@@ -173,12 +172,12 @@ def test_a_rule_without_a_probe_is_refused_because_it_ignores_the_admin_state(ar
     assert arm.count("PUT") == 0
 
 
-@pytest.mark.parametrize("product, pool", [(LoadBalancer, POOL), (ApplicationGateway, GATEWAY_POOL)])
+@pytest.mark.parametrize(("product", "pool"), [(LoadBalancer, POOL), (ApplicationGateway, GATEWAY_POOL)])
 def test_a_host_that_is_in_no_pool_is_refused_and_not_noted(arm, host, product, pool):
     arm.add_balancer({"b": {"ipAddress": "10.0.0.5"}})
     arm.add_gateway(["10.0.0.5"])
     web1 = host(product=product, pools=[pool])
-    with pytest.raises(BalancingError, match="web1 is not a member of .*: correct load_balancer_azure_pools"):
+    with pytest.raises(BalancingError, match=r"web1 is not a member of .*: correct load_balancer_azure_pools"):
         web1.drain({})
     assert not web1.record.read().holders
 
@@ -189,7 +188,7 @@ def test_what_is_no_pool_is_refused(host):
 
 
 @pytest.mark.parametrize(
-    "status, code",
+    ("status", "code"),
     [(409, "AnotherOperationInProgress"), (412, "PreconditionFailed"), (429, "RetryableError"), (503, "x")],
 )
 def test_a_write_that_met_another_one_is_read_again_and_written_again(arm, host, status, code):
@@ -224,12 +223,12 @@ def test_what_somebody_else_wrote_between_read_and_write_is_kept(arm, host):
 def test_a_change_that_azure_could_not_provision_is_a_failure(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
 
-    def fail(method, path, body):
+    def fail(method, _path, body):
         if method == "PUT":
             body["properties"]["provisioningState"] = "Failed"
 
     arm.answers.append(fail)
-    with pytest.raises(BalancingError, match="its provisioning state is Failed. Look at the activity log"):
+    with pytest.raises(BalancingError, match=r"its provisioning state is Failed. Look at the activity log"):
         host().drain({})
 
 
@@ -246,12 +245,14 @@ def test_a_change_of_somebody_else_is_waited_for_and_a_resource_that_stays_busy_
 def test_connections_that_got_less_time_than_azure_gives_are_a_failure_unless_it_is_to_continue(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, drainPeriodInSeconds=500)
     result = host().drain({})
-    assert result["failed"] and "of 500 s to end" in result["msg"]
+    assert result["failed"]
+    assert "of 500 s to end" in result["msg"]
     result = host(on_timeout="continue", drain_timeout=0.0).drain({})
-    assert not result["failed"] and "its connections had 0 s of 500 s to end" in result["msg"]
+    assert not result["failed"]
+    assert "its connections had 0 s of 500 s to end" in result["msg"]
 
 
-def test_a_host_that_somebody_put_back_during_the_drain_is_named(arm, host, clock):
+def test_a_host_that_somebody_put_back_during_the_drain_is_named(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
     web1 = host(wait_at_most=40.0)
     resume = web1.drain(web1.drain({})["resume"])["resume"]
@@ -264,7 +265,8 @@ def test_in_check_mode_nothing_is_written_and_the_plan_is_shown(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
     web1 = host(simulate=True)
     assert web1.drain({}) == {"changed": True, "msg": "would take it out of lb/www", "resume": {}}
-    assert arm.count("PUT") == 0 and not web1.record.read().holders
+    assert arm.count("PUT") == 0
+    assert not web1.record.read().holders
 
 
 def test_the_second_holder_brings_the_host_back(arm, host):
