@@ -111,17 +111,27 @@ class Arm:
         return dict(body)
 
     def write(
-        self, method: str, url: str, api_version: str, body: t.Any, *, statuses: t.Sequence[int] = (200, 201, 202)
+        self,
+        method: str,
+        url: str,
+        api_version: str,
+        body: t.Any,
+        *,
+        statuses: t.Sequence[int] = (200, 201, 202),
+        harmless: bool = False,
     ) -> t.Any:
         """Send a request that changes something; what is answered.
 
         A request that was refused because there were too many is repeated: it was not carried out. One that failed for
-        a moment is not, for it may have been.
+        a moment may have been.
 
+        :param harmless: whether to repeat that one, too.
         :raises ArmError: it was refused, or whether it was carried out is unknown.
         """
         arguments = {"url": url, "api_version": api_version, "method": method, "status_code": list(statuses)}
-        return self._ask(WRITE, f"{method} {url}", {**arguments, "body": body}, repeat_fleeting=False).get("response")
+        return self._ask(WRITE, f"{method} {url}", {**arguments, "body": body}, repeat_fleeting=harmless).get(
+            "response"
+        )
 
     def _ask(
         self, module: str, request: str, arguments: dict[str, t.Any], *, repeat_fleeting: bool
