@@ -57,7 +57,7 @@ def approve(name, *event_ids, **options):
 
 def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, tmp_path):
     partly = {"error": {"code": "207", "details": [{"target": TWO, "code": "Conflict", "message": "started"}]}}
-    arm.answers.append(lambda method, path, _body: (207, partly) if path.endswith("/scheduledevents") else None)
+    arm.answers.append(lambda _method, path, _body: (207, partly) if path.endswith("/scheduledevents") else None)
     arm.throttle_every(6, pause="Please try again after '1' seconds.")
     balancer, gateway = ("azure_load_balancer", POOL), ("azure_application_gateway", GATEWAY_POOL)
     plays = [
