@@ -55,6 +55,7 @@ options:
     elements: str
 extends_documentation_fragment:
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.posix
 attributes:
   check_mode:
     support: full

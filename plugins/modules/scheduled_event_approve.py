@@ -19,6 +19,7 @@ description:
 extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.anywhere
 options:
   event_id:
     description:

@@ -17,6 +17,7 @@ extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.filters
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.anywhere
 attributes:
   check_mode:
     support: full

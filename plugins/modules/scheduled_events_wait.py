@@ -20,6 +20,7 @@ extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.filters
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.anywhere
 options:
   state:
     description:
@@ -48,6 +49,10 @@ options:
     description:
       - Here it is without effect, as failing polls are tolerated until O(timeout) anyway.
 notes:
+  - For a Windows host the controller polls. The wait takes a fork of the controller the whole time, and each poll takes
+    the seconds and the CPU time that PowerShell needs to start on the host. O(sleep=10) is often enough there.
+    If such a host is lost after the first poll, because it reboots for example, that counts as a failed poll, and the
+    wait goes on.
   - While a task runs, the controller looks every millisecond whether it has ended, for as long as the wait lasts. Where
     many plays wait on one controller, C(internal_poll_interval = 0.1) in C(ansible.cfg) spares most of that CPU time.
 attributes:

@@ -125,6 +125,8 @@ class _Module:
             where = f"Unsupported parameters for ({name}) module: " if unsupported else ""
             self.fail_json(f"{where}{checked.errors.msg}")
         self.params = checked.validated_parameters
+        if self.params["endpoint"] == "auto":  # the library would look on this machine
+            self.fail_json("endpoint auto does not work for a Windows host: expected http://HOST or http://HOST:PORT")
 
     def warn(self, text: str) -> None:
         self.warnings.append(text)

@@ -50,6 +50,7 @@ class Hosts:
                         self._task("wait", WAIT, {"timeout": 6, "sleep": 0.5}, hosts=["lost_later"]),
                         self._task("silent", INFO, {"request_timeout": 1, "retry_for": 1}, hosts=["silent"]),
                         self._task("closed", INFO, {"endpoint": closed_port}, hosts=["windows"]),
+                        self._task("auto", INFO, {"endpoint": "auto"}, hosts=["windows"]),
                         self._task("async", WAIT, {}, hosts=["windows"], **{"async": 60, "poll": 1}),
                         self._task("async", INFO, {}, hosts=["linux"], **{"async": 60, "poll": 1}),
                         self._task("delegated", INFO, DELEGATED, hosts=["linux"], delegate_to="windows"),
@@ -117,6 +118,12 @@ def test_a_stand_in_without_the_service_gets_the_question_whether_it_is_an_azure
     assert message.startswith(
         "GET http://127.0.0.1:1/metadata/scheduledevents got no answer: Unable to connect to the remote server. "
         "Is this an Azure VM?"
+    )
+
+
+def test_the_endpoint_of_the_stand_in_is_not_looked_for_on_the_controller(hosts):
+    assert hosts.one("auto", "windows")["msg"] == (
+        "endpoint auto does not work for a Windows host: expected http://HOST or http://HOST:PORT"
     )
 
 
