@@ -27,6 +27,13 @@ REFUSED = {
 }
 
 
+# Variables by which the role poller knows a Windows host
+POLLER = {
+    "winrm": {"ansible_connection": "ansible.builtin.winrm"},
+    "powershell": {"ansible_shell_type": "powershell"},
+}
+
+
 class Hosts:
     """A run on hosts of their own, each with one VM; and what win_uri was asked for."""
 
@@ -155,9 +162,16 @@ def bare(ansible):
     """What each module says on the stand-in when no ansible.windows is installed."""
     modules = {INFO: {}, WAIT: {}, APPROVE: {"event_id": ["A"]}, **REFUSED}
     tasks = [module_task(module, arguments) for module, arguments in modules.items()]
-    return ansible.run_playbook(
-        [play(tasks)], inventory={"all": {"hosts": {"windows": WINDOWS}}}, env=without_windows()
-    )
+    role = {"name": "role", "ansible.builtin.include_role": {"name": f"{COLLECTION}.poller"}}
+    balancers = module_task("load_balancer_haproxy", {"state": "survey", "balancers": ["windows"]})
+    hosts = {"windows": WINDOWS, "linux": LOCAL}
+    hosts.update({kind: {**LOCAL, **variables} for kind, variables in POLLER.items()})
+    plays = [
+        play(tasks, hosts="windows"),
+        play([{**balancers, "name": "other host"}], hosts="linux"),
+        play([role], hosts=",".join(POLLER)),
+    ]
+    return ansible.run_playbook(plays, inventory={"all": {"hosts": hosts}}, env=without_windows())
 
 
 @pytest.mark.parametrize("module", [INFO, WAIT, APPROVE])
@@ -172,6 +186,19 @@ def test_a_missing_collection_is_named_with_the_command_that_installs_it(bare, m
 def test_a_module_that_does_not_run_on_windows_says_so(bare, module):
     assert bare.one(task=module)["msg"].endswith(
         f"{COLLECTION}.{module} does not support Windows hosts, and this host is one. Take it out of this play; {GUIDE}"
+    )
+
+
+def test_another_host_that_is_a_windows_host_is_named(bare):
+    assert bare.one(task="other host")["msg"].endswith(
+        "windows: it is a Windows host, which this module does not support. Leave it out"
+    )
+
+
+@pytest.mark.parametrize("kind", POLLER)
+def test_the_role_poller_refuses_what_is_set_up_as_a_windows_host(bare, kind):
+    assert bare.one(host=kind, task="Expect a host that is not a Windows host")["msg"].startswith(
+        "the polling unit does not support Windows hosts, and this host is one"
     )
 
 
