@@ -122,8 +122,11 @@ def _body(result: t.Mapping[str, t.Any], status: int) -> bytes:
     length = announced_length(_headers(result))
     if len(body) > MAX_BODY:
         raise Malformed(f"its body is longer than {MAX_BODY} bytes")
-    if length is not None and length != len(body):  # win_uri replaces what it cannot read
-        raise Malformed(f"its {length} bytes are not text in UTF-8: {excerpt(body)}")
+    # win_uri puts U+FFFD in place of what is not UTF-8, which the service never sends itself.
+    if "\ufffd" in str(content):
+        raise Malformed(f"it is not text in UTF-8: {excerpt(body)}")
+    if length not in (None, len(body)):
+        raise BrokenOff(f"it broke off after {len(body)} of {length} bytes")
     return body
 
 
