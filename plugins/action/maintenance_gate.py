@@ -39,6 +39,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_f
     TasksFiles,
     name_of,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import refuse_windows
 
 COLLECTION = "maintops.scheduled_events"
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
@@ -389,6 +390,7 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> Result:
+        refuse_windows(self)
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)

@@ -27,6 +27,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     Responding,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_file import check_tasks_file
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import refuse_windows
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
 FREE_STRATEGIES = ("free", "host_pinned")
@@ -40,6 +41,7 @@ class ActionModule(ActionBase):
     TRANSFERS_FILES = False
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        refuse_windows(self)
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
         self._controller_pid = os.getppid()

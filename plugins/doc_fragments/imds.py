@@ -65,3 +65,43 @@ attributes:
       - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
       - This assumes that the system controlled by the module has not changed in a relevant way.
 """
+
+    # A module that runs on the host or, for a Windows host, on the controller
+    ANYWHERE = r"""
+options: {}
+requirements:
+  - ansible.windows (collection, on the controller), for Windows hosts only; they need neither Python nor requests
+notes:
+  - On a Windows host (C(winrm), C(psrp), or C(ssh) with PowerShell) the host sends each request with
+    C(ansible.windows.win_uri), without a proxy and without following a redirect. The controller reads the answers, with
+    the same code as on other hosts. Options, results and messages are the same, but for the words of Windows itself in
+    "got no answer".
+  - There, each request starts PowerShell on the host. O(request_timeout) counts in whole seconds, and connecting has no
+    shorter limit of its own. The size of an answer is checked on the controller. If the host says nothing for two
+    minutes beyond O(request_timeout), the controller gives up.
+  - For Windows this was tested with a stand-in of C(win_uri) that has its documented options and results, behind a
+    connection that claims to be one to Windows. It was not run on Windows.
+attributes:
+  action:
+    description: Has a part that runs on the controller.
+    support: full
+  async:
+    description: Supports being run with C(async).
+    support: partial
+    details:
+      - Not for Windows hosts.
+  platform:
+    description: The operating systems of hosts that it can be run on.
+    support: full
+    platforms: posix, windows
+"""
+
+    # A module that runs on the host alone
+    POSIX = r"""
+options: {}
+attributes:
+  platform:
+    description: The operating systems of hosts that it can be run on. On a Windows host it fails and says so.
+    support: full
+    platforms: posix
+"""

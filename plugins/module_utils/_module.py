@@ -7,6 +7,7 @@
 import datetime
 import math
 import re
+import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
@@ -23,6 +24,7 @@ from ._scheduled_events.document import (
     one_of,
 )
 from ._scheduled_events.endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, SettingError
+from ._scheduled_events.exchange import Exchanger
 
 COMMON_OPTIONS: Dict[str, Dict[str, Any]] = {
     "endpoint": {"type": "str", "default": DEFAULT_ENDPOINT},
@@ -52,10 +54,17 @@ NAME_CHECK_TIMEOUT = 2.5  # seconds for an answer that only leads to a warning
 
 
 class ImdsModule:
-    """A module run: its parameters, checked, the client they describe, and the name of this VM."""
+    """A module run: its parameters, checked, the client they describe, and the name of this VM.
 
-    def __init__(self, module: AnsibleModule) -> None:
+    :param module: an AnsibleModule, or what stands for one on the controller.
+    :param exchanger: what carries the requests to the VM; by default a connection of this machine.
+    """
+
+    def __init__(
+        self, module: Any, exchanger: Optional[Exchanger] = None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self.module = module
+        self.sleep = sleep
         self.params: Dict[str, Any] = module.params
         self.require_positive("request_timeout", "retry_for")
         self._drop_blanks()
@@ -64,6 +73,8 @@ class ImdsModule:
             api_version=self.params["api_version"],
             request_timeout=self.params["request_timeout"],
             retry_for=self.params["retry_for"],
+            exchanger=exchanger,
+            sleep=sleep,
         )
         self._vm_name: Optional[str] = None
         self._given_name: Optional[str] = None
@@ -173,8 +184,17 @@ def run_module(options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], 
     module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **options), supports_check_mode=True)
     if REQUESTS_IMPORT_ERROR is not None:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_IMPORT_ERROR)
+    module.exit_json(**carry_out(module, work))
+
+
+def carry_out(
+    module: Any,
+    work: Callable[[ImdsModule], Dict[str, Any]],
+    exchanger: Optional[Exchanger] = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Dict[str, Any]:
+    """Do the work of a module, and return what it returns; for the parameters see :class:`ImdsModule`."""
     try:
-        result = work(ImdsModule(module))
+        return work(ImdsModule(module, exchanger, sleep))
     except (ImdsError, SettingError) as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(**result)
+        return module.fail_json(msg=str(error))  # type: ignore[no-any-return]  # it never returns

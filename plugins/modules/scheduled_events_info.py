@@ -17,6 +17,7 @@ extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.filters
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.anywhere
 attributes:
   check_mode:
     support: full
@@ -165,28 +166,12 @@ api_version:
   sample: '2020-07-01'
 """
 
-import typing as t
-
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import (
-    FILTER_OPTIONS,
-    ImdsModule,
-    run_module,
-)
-
-
-def read(run: ImdsModule) -> t.Dict[str, t.Any]:
-    document = run.client.fetch()
-    return {
-        "changed": False,
-        "events": run.describe(run.wanted().select(document)),
-        "incarnation": document.incarnation,
-        "vm_name": run.vm_name(),
-        "api_version": run.client.api_version,
-    }
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import INFO_OPTIONS, read
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import run_module
 
 
 def main() -> None:
-    run_module(FILTER_OPTIONS, read)
+    run_module(INFO_OPTIONS, read)
 
 
 if __name__ == "__main__":

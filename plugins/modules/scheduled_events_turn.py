@@ -21,6 +21,7 @@ description:
 extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.posix
 options:
   event_types:
     description: Only events of these types. Empty means all.

@@ -22,6 +22,8 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader
 
+from ._windows import is_windows
+
 
 class OtherHostError(Exception):
     """The module did not run there, or failed. The message names the host."""
@@ -114,6 +116,8 @@ class OtherHost:
         )
         if connection is None:
             raise AnsibleError(f"the connection plugin {kind} was not found")
+        if is_windows(connection):
+            raise AnsibleError("it is a Windows host, which this module does not support. Leave it out")
         keys = dict(task.dump_attrs(), timeout=context.timeout)
         keys.pop("retries", None)  # of the task, not of the connection
         for name in ("password", "become_pass"):

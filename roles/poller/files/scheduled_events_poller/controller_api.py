@@ -8,8 +8,9 @@ import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
 from urllib.parse import urlsplit
 
+from _scheduled_events.exchange import Answer, BadUrl, ExchangeFailed, NotConnected, NotTrusted
 from _scheduled_events.text import excerpt, shown
-from _scheduled_events.transport import Answer, BadUrl, ExchangeFailed, NotConnected, NotTrusted, Transport
+from _scheduled_events.transport import Transport
 
 LONGEST_RETRY_AFTER = 60.0  # seconds
 _TRY_LATER = (408, 425, 429)
