@@ -118,6 +118,19 @@ status:
   returned: on a refused request
   type: int
   sample: 500
+endpoint:
+  description: Base URL of the service that was asked.
+  returned: success and on a refused request
+  type: str
+  sample: http://169.254.169.254
+endpoint_source:
+  description:
+    - How the endpoint was found. V(given) for one that O(endpoint) names.
+    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
+      that wrote it.
+  returned: success and on a refused request
+  type: str
+  sample: given
 """
 
 import typing as t
@@ -136,11 +149,11 @@ APPROVE_OPTIONS = {
 }
 
 
-def lists(outcome: Outcome) -> t.Dict[str, t.List[str]]:
-    found = outcome._asdict()
+def report(run: ImdsModule, outcome: Outcome) -> t.Dict[str, t.Any]:
+    found = dict(outcome._asdict(), **run.where())
     # Ansible keeps "skipped" for itself: it makes a bool of it, and a task skipped of one that has it.
     found["skipped_ids"] = found.pop("skipped")
-    return dict(found)
+    return found
 
 
 def acknowledge(run: ImdsModule) -> t.Dict[str, t.Any]:
@@ -155,8 +168,8 @@ def acknowledge(run: ImdsModule) -> t.Dict[str, t.Any]:
             dry_run=run.module.check_mode,
         )
     except ApprovalFailed as error:
-        run.module.fail_json(msg=str(error), status=error.status, left=error.left, **lists(error.outcome))
-    return dict(lists(outcome), changed=bool(outcome.approved))
+        run.module.fail_json(msg=str(error), status=error.status, left=error.left, **report(run, error.outcome))
+    return dict(report(run, outcome), changed=bool(outcome.approved))
 
 
 def main() -> None:

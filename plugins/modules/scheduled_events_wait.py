@@ -109,6 +109,19 @@ incarnation:
   returned: success and on a timeout
   type: raw
   sample: 8
+endpoint:
+  description: Base URL of the service that was asked.
+  returned: success and on a timeout
+  type: str
+  sample: http://169.254.169.254
+endpoint_source:
+  description:
+    - How the endpoint was found. V(given) for one that O(endpoint) names.
+    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
+      that wrote it.
+  returned: success and on a timeout
+  type: str
+  sample: given
 """
 
 import math
@@ -150,6 +163,7 @@ def report(run: ImdsModule, last: t.Optional[Waited], elapsed: float) -> t.Dict[
         "events": run.describe(last.events) if last else [],
         "elapsed": round(elapsed, 3),
         "incarnation": last.document.incarnation if last else None,
+        **run.where(),
     }
 
 
