@@ -197,7 +197,8 @@ class Poller:
         gap = self._settings.interval * 2 ** min(self._polls.failures, 10)
         self._next_poll = now + min(gap, LONGEST_GAP)
         self._polling.ask()
-        if self._polls.last_success is None or now - self._document_at > PATIENT_AFTER:
+        silent = self._polls.last_success is None or now - self._document_at > PATIENT_AFTER
+        if silent and self._whereabouts.known():  # one search at a time is enough, and saves requests
             self._polling.ask_patiently()
 
     def _wait(self) -> None:
