@@ -14,7 +14,7 @@ from _scheduled_events import discovery
 from _scheduled_events.client import ImdsError
 from _scheduled_events.discovery import Found, NotFound
 from _scheduled_events.leases import Lease, Searched
-from polling_unit import Imds, until
+from polling_unit import ROOT, Imds, until
 from scheduled_events_poller import cli, commands, poller, whereabouts
 from scheduled_events_poller.config import Settings
 from scheduled_events_poller.service import Service
@@ -162,6 +162,18 @@ def test_a_command_searches_too(tmp_path, imds, near, capfdbinary):
 
 
 # What root reads for the unit
+
+
+@pytest.mark.parametrize(("endpoint", "count"), [("auto", 2), ("http://169.254.169.254", 0)])
+def test_root_reads_leases_at_start_and_reload_only_where_the_service_is_searched(endpoint, count):
+    jinja2 = pytest.importorskip("jinja2")
+    with open(os.path.join(ROOT, "roles/poller/templates/scheduled-events-poller.service.j2")) as file:
+        template = jinja2.Environment(trim_blocks=True).from_string(file.read())
+    unit = template.render(poller_endpoint=endpoint, __poller_python="/usr/bin/python3")
+    command = "=-+/usr/bin/python3 -IS /usr/local/bin/scheduled-events leases --keep"
+    as_root = [line for line in unit.splitlines() if "=-+" in line]
+    assert as_root == ["ExecStartPre" + command, "ExecReload" + command][:count]
+    assert unit.count("\nExecStart=/usr/bin/python3 -I /usr/local/bin/scheduled-events run\n") == 1
 
 
 @pytest.fixture
