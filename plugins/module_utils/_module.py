@@ -80,7 +80,7 @@ class ImdsModule:
         self.params: Dict[str, Any] = module.params
         self.require_positive("request_timeout", "retry_for")
         self._drop_blanks()
-        self.found = _find_endpoint(self.params, here=exchanger is None)
+        self.found = _find_endpoint(self.params)
         self.client = ImdsClient(
             endpoint=self.found.endpoint,
             api_version=self.params["api_version"],
@@ -192,21 +192,15 @@ class ImdsModule:
             )
 
 
-def _find_endpoint(params: Dict[str, Any], *, here: bool) -> Found:
+def _find_endpoint(params: Dict[str, Any]) -> Found:
     """The endpoint that the options name, or that is found.
 
-    :param here: whether this machine is the VM. What this machine finds counts for no other one.
     :raises ImdsError: none is found.
-    :raises SettingError: the endpoint is to be found, and this machine is not the VM.
     """
     endpoint = check_endpoint_or_auto(params["endpoint"])
     networks = check_networks(params["endpoint_networks"])
     if endpoint != AUTO:
         return Found(endpoint, GIVEN)
-    if not here:
-        raise SettingError(
-            "endpoint auto is not supported for a Windows host, whose leases are not read. Set endpoint to its URL"
-        )
     return find(api_version=check_api_version(params["api_version"]), networks=networks)
 
 
