@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ansible import constants
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
@@ -48,6 +49,7 @@ class ActionModule(ActionBase):
         _validation, options = self.validate_argument_spec(argument_spec={**COMMON_OPTIONS, **OPTIONS})
         options["vm_name"] = options["vm_name"] or None
         options.update({name: self._tasks_file(options[name]) for name in (f"{phase}_tasks" for phase in PHASES)})
+        options["outcome"] = _outcome(options["outcome"])
         self._options = options
         try:
             following = self._responding().until_something_is_to_be_done()
@@ -119,6 +121,20 @@ class ActionModule(ActionBase):
                 self._extras[name] = [*self._extras.get(name, []), *answer[name]]
         if "ansible_facts" in answer:  # the interpreter that was discovered
             self._extras["ansible_facts"] = answer["ansible_facts"]
+
+
+def _outcome(given: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
+    """What became of a phase, from what the play knows.
+
+    :param given: it has ``ok``, or ``failure``: what the play remembers of the last phase that failed, if one did.
+    """
+    if given is None:
+        return None
+    outcome = {name: value for name, value in given.items() if name not in ("failure", "phase_id")}
+    failure = given.get("failure") or {}
+    ok = boolean(given["ok"]) if "ok" in given else failure.get("phase_id") != given["phase_id"]
+    reason = given.get("reason", "") if ok or "ok" in given else failure.get("reason", "")
+    return {**outcome, "ok": ok, "reason": str(reason)}
 
 
 def _warn(text: str) -> None:

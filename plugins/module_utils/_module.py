@@ -67,6 +67,7 @@ class ImdsModule:
         self.sleep = sleep
         self.params: Dict[str, Any] = module.params
         self.require_positive("request_timeout", "retry_for")
+        self._drop_blanks()
         self.client = ImdsClient(
             endpoint=self.params["endpoint"],
             api_version=self.params["api_version"],
@@ -84,6 +85,12 @@ class ImdsModule:
                     "vm_name is empty: expected the name of this VM in Azure; leave it out to ask the service"
                 )
         self._warn_of_filters()
+
+    def _drop_blanks(self) -> None:
+        """Take the words of the filters as people type them: a survey that is left empty gives one empty word."""
+        for option in KNOWN_WORDS:
+            if self.params.get(option):
+                self.params[option] = [word.strip() for word in self.params[option] if word.strip()]
 
     def require_positive(self, *options: str) -> None:
         """Refuse a number of seconds that is zero, negative or not finite.

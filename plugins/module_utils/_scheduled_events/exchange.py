@@ -24,6 +24,10 @@ class NotConnected(ExchangeFailed):
     """No connection was made, so nothing was sent."""
 
 
+class NotTrusted(NotConnected):
+    """The certificate of the host is not one that may be trusted."""
+
+
 class BrokenOff(ExchangeFailed):
     """The request was sent, and its answer did not come, or not whole, or not in time."""
 

@@ -25,6 +25,7 @@ from .exchange import (
     Exchanger,
     Malformed,
     NotConnected,
+    NotTrusted,
     announced_length,
 )
 from .text import shown
@@ -151,16 +152,21 @@ def _bounded(pool: Any, limits: _Limits) -> Any:
 
 
 class Transport(Exchanger):
-    """Exchanges over a connection of this machine, which is made within 5 seconds or not at all."""
+    """Exchanges over a connection of this machine, which is made within 5 seconds or not at all.
 
-    def __init__(self) -> None:
+    :param ca_file: of the authorities that may have signed the certificate of the host; empty: those of requests.
+    :param proxy: URL of a proxy; empty: none, whatever the environment says.
+    """
+
+    def __init__(self, *, ca_file: str = "", proxy: str = "") -> None:
         self._limits = _Limits()
+        self._options = {"verify": ca_file or True, "proxies": {"http": proxy, "https": proxy} if proxy else None}
         # An adapter without a session: no proxy, no .netrc, no cookie, no redirect.
         self._adapter = cast(Any, HTTPAdapter(pool_connections=1, pool_maxsize=1))
         pools = self._adapter.poolmanager.pool_classes_by_scheme
-        self._adapter.poolmanager.pool_classes_by_scheme = {
-            scheme: _bounded(pool, self._limits) for scheme, pool in pools.items()
-        }
+        bounded = {scheme: _bounded(pool, self._limits) for scheme, pool in pools.items()}
+        for manager in [self._adapter.poolmanager] + ([self._adapter.proxy_manager_for(proxy)] if proxy else []):
+            manager.pool_classes_by_scheme = bounded
         # Not the Response of requests: to build one, it reads cookies and decodes.
         self._adapter.build_response = lambda _request, response: response
 
@@ -199,7 +205,8 @@ class Transport(Exchanger):
         kept = False
         try:
             left = self._limits.remaining()
-            raw: Any = self._adapter.send(request, stream=True, timeout=(min(CONNECT_TIMEOUT, left), left))
+            timeout = (min(CONNECT_TIMEOUT, left), left)
+            raw: Any = self._adapter.send(request, stream=True, timeout=timeout, **self._options)
             try:
                 body, kept = _read(raw)
             finally:
@@ -227,6 +234,8 @@ class Transport(Exchanger):
         innermost = causes[-1]
         cause = shown(str(innermost)) or type(innermost).__name__
         if not self._limits.sent:
+            if isinstance(error, requests.exceptions.SSLError) and "certificate" in str(error).lower():
+                return NotTrusted(cause)
             if isinstance(error, requests.exceptions.ConnectTimeout):
                 return NotConnected(f"no connection within {min(CONNECT_TIMEOUT, seconds):g} seconds")
             # ValueError: a host name that the resolver cannot even ask for.

@@ -73,7 +73,7 @@ NESTED = json.loads("[" * 900 + "]" * 900)
         ({"margin": -1}, "margin: expected seconds from 0 to 86400, not -1"),
         ({"margin": NESTED}, "margin: expected seconds from 0 to 86400, not [["),
         ({"on_failure": "ignore"}, 'on_failure: expected one of hold, approve, not "ignore"'),
-        ({"approve": ["any"]}, 'approve: expected one of alone, leader, any, never, not ["any"]'),
+        ({"approve": ["any"]}, 'approve: expected one of alone, leader, any, never, controller, not ["any"]'),
         ({"dry_run": "no"}, 'dry_run: expected true or false, not "no"'),
         ({"metrics_directory": "x"}, "metrics_directory: expected the absolute path of a directory"),
         ({"metrics_directory": "/x\nUser=root"}, "metrics_directory: expected the absolute path of a directory"),
@@ -88,6 +88,11 @@ NESTED = json.loads("[" * 900 + "]" * 900)
         ({"hooks": {"prepare": ["../x"]}}, 'hooks.prepare: expected a name of letters, digits, ".", "_" and "-"'),
         ({"hooks": {"prepare": [".hidden"]}}, "hooks.prepare: expected a name of letters"),
         ({"hooks": {"prepare": ["10-drain\n"]}}, "hooks.prepare: expected a name of letters"),
+        ({"controller_grace": 60}, "controller_grace: expected 0 unless approve is controller, not 60: set approve"),
+        (
+            {"approve": "controller", "controller_grace": 10, "margin": 10},
+            "controller_grace: expected more seconds than margin, 10, not 10",
+        ),
         ({"hooks": {"failed": ["a", "a"]}}, 'hooks.failed: expected each name once, not "a" twice'),
     ],
 )

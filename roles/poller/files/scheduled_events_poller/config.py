@@ -16,7 +16,7 @@ from _scheduled_events.endpoint import (
     check_api_version,
     check_endpoint,
 )
-from _scheduled_events.engine import ALONE, APPROVE_POLICIES, ON_FAILURE
+from _scheduled_events.engine import ALONE, APPROVE_POLICIES, CONTROLLER, ON_FAILURE
 from _scheduled_events.rules import DEFAULT_RULES, HOLD, Rule, RuleError, parse_rules
 from _scheduled_events.runs import PHASES
 
@@ -54,6 +54,7 @@ class Settings(NamedTuple):
     margin: float = 10.0
     on_failure: str = HOLD
     approve: str = ALONE
+    controller_grace: float = 0.0
     dry_run: bool = False
     metrics_directory: Optional[str] = None
 
@@ -87,7 +88,20 @@ def parse(decoded: Any) -> Settings:
             raise ConfigError(f"{key[:_LONGEST_SHOWN]}: unknown key; allowed are {', '.join(_CHECKS)}")
         if value is not None:
             checked[key] = _CHECKS[key](key, value)
-    return Settings(**checked)
+    settings = Settings(**checked)
+    _check_grace(settings)
+    return settings
+
+
+def _check_grace(settings: Settings) -> None:
+    grace = settings.controller_grace
+    if grace and settings.approve != CONTROLLER:
+        raise ConfigError(f"controller_grace: expected 0 unless approve is {CONTROLLER}, not {grace:g}: set approve")
+    if grace and grace <= settings.margin:
+        raise ConfigError(
+            f"controller_grace: expected more seconds than margin, {settings.margin:g}, not {grace:g}: by then the "
+            f"prepare hooks must have ended, so raise it"
+        )
 
 
 def _endpoint(key: str, value: Any) -> str:
@@ -190,6 +204,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "margin": _seconds(0, 86400),
     "on_failure": _one_of(ON_FAILURE),
     "approve": _one_of(APPROVE_POLICIES),
+    "controller_grace": _seconds(0, 86400),
     "dry_run": _flag,
     "metrics_directory": _directory,
 }

@@ -68,6 +68,7 @@ def engine_config(settings: Settings, vm_name: str, hooks_directory: str) -> eng
         margin=settings.margin,
         on_failure=settings.on_failure,
         approve=settings.approve,
+        controller_grace=settings.controller_grace,
         missing=missing,
     )
 
