@@ -25,6 +25,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     HostLost,
     Notes,
     Responding,
+    looks_cut_off,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_file import check_tasks_file
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import refuse_windows
@@ -101,7 +102,7 @@ class ActionModule(ActionBase):
         except AnsibleError as error:
             self._reset_connection()
             raise HostLost(str(error), error) from error
-        if "next" not in answer and _looks_cut_off(answer):
+        if "next" not in answer and looks_cut_off(answer):
             self._reset_connection()
             if not controller["first"]:
                 raise HostLost(str(answer.get("module_stderr") or answer.get("msg") or "no answer").strip())
@@ -140,9 +141,3 @@ def _outcome(given: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
 def _warn(text: str) -> None:
     """Show a warning now. Ansible would keep its own kind until the task ends, which may wait for an hour."""
     display.display(f"[WARNING]: {text}", color=constants.COLOR_WARN, stderr=True)
-
-
-def _looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
-    """Whether the module's process ended without an answer, and not by an error of its own."""
-    output = f"{answer.get('module_stdout', '')}{answer.get('module_stderr', '')}"
-    return "invocation" not in answer and "module_stderr" in answer and "Traceback" not in output

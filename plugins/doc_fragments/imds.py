@@ -11,12 +11,27 @@ class ModuleDocFragment:
 options:
   endpoint:
     description:
-      - Base URL of the metadata service, without a path.
+      - Base URL of the metadata service, without a path, or V(auto).
       - It is asked directly, whatever proxy variables say, and no redirect is followed.
-      - A VM outside a virtual network (classic, cloud service) may have to ask the address in its DHCP option 245
-        instead, on port 80 or 8080. It is not looked up; give it here.
+      - V(auto) is for VMs outside a virtual network (classic, cloud service), where the service has another address. It
+        asks V(http://169.254.169.254) first. If there is no document, it asks the addresses in DHCP option 245 of the
+        leases of dhclient, systemd-networkd, NetworkManager, wicked and dhcpcd, the newest lease first, on the ports 80
+        and 8080. Leases that have expired do not count.
+      - V(auto) takes 10 seconds at most, and fails with what it looked at and what it found there. Each module run
+        searches again. A run where V(http://169.254.169.254) answers costs one request more.
+      - The leases of NetworkManager's dhclient and of dhcpcd can be read by root alone.
     type: str
     default: http://169.254.169.254
+  endpoint_networks:
+    description:
+      - Networks in which an address of a DHCP lease must lie to be asked with O(endpoint=auto). Any other address is
+        shown in the error, and is never asked.
+      - The default is Azure's wire server and the link-local addresses.
+    type: list
+    elements: str
+    default:
+      - 168.63.129.16/32
+      - 169.254.0.0/16
   api_version:
     description:
       - Version of Scheduled Events to ask for, from V(2017-03-01) to the one that the host knows as its newest.

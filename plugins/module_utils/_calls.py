@@ -6,7 +6,7 @@
 any release."""
 
 import math
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, Optional
 
 from ._module import FILTER_OPTIONS, ImdsModule
 from ._scheduled_events.approval import ApprovalFailed, Outcome, approve
@@ -35,6 +35,7 @@ def read(run: ImdsModule) -> Dict[str, Any]:
         "incarnation": document.incarnation,
         "vm_name": run.vm_name(),
         "api_version": run.client.api_version,
+        **run.where(),
     }
 
 
@@ -54,6 +55,7 @@ def _report(run: ImdsModule, last: Optional[Waited], elapsed: float) -> Dict[str
         "events": run.describe(last.events) if last else [],
         "elapsed": round(elapsed, 3),
         "incarnation": last.document.incarnation if last else None,
+        **run.where(),
     }
 
 
@@ -75,11 +77,11 @@ def wait_for_state(run: ImdsModule) -> Dict[str, Any]:
     return _report(run, waited, waited.elapsed)
 
 
-def _lists(outcome: Outcome) -> Dict[str, List[str]]:
-    found = outcome._asdict()
+def _lists(run: ImdsModule, outcome: Outcome) -> Dict[str, Any]:
+    found = dict(outcome._asdict(), **run.where())
     # Ansible keeps "skipped" for itself: it makes a bool of it, and a task skipped of one that has it.
     found["skipped_ids"] = found.pop("skipped")
-    return dict(found)
+    return found
 
 
 def acknowledge(run: ImdsModule) -> Dict[str, Any]:
@@ -94,5 +96,5 @@ def acknowledge(run: ImdsModule) -> Dict[str, Any]:
             dry_run=run.module.check_mode,
         )
     except ApprovalFailed as error:
-        run.module.fail_json(msg=str(error), status=error.status, left=error.left, **_lists(error.outcome))
-    return dict(_lists(outcome), changed=bool(outcome.approved))
+        run.module.fail_json(msg=str(error), status=error.status, left=error.left, **_lists(run, error.outcome))
+    return dict(_lists(run, outcome), changed=bool(outcome.approved))

@@ -13,6 +13,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
+from ._scheduled_events.discovery import Found, find
 from ._scheduled_events.document import (
     ADVISORY_TYPES,
     EVENT_SOURCES,
@@ -23,11 +24,22 @@ from ._scheduled_events.document import (
     describe,
     one_of,
 )
-from ._scheduled_events.endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, SettingError
+from ._scheduled_events.endpoint import (
+    AUTO,
+    DEFAULT_API_VERSION,
+    DEFAULT_ENDPOINT,
+    DEFAULT_NETWORKS,
+    GIVEN,
+    SettingError,
+    check_api_version,
+    check_endpoint_or_auto,
+    check_networks,
+)
 from ._scheduled_events.exchange import Exchanger
 
 COMMON_OPTIONS: Dict[str, Dict[str, Any]] = {
     "endpoint": {"type": "str", "default": DEFAULT_ENDPOINT},
+    "endpoint_networks": {"type": "list", "elements": "str", "default": list(DEFAULT_NETWORKS)},
     "api_version": {"type": "str", "default": DEFAULT_API_VERSION},
     "vm_name": {"type": "str"},
     "request_timeout": {"type": "float", "default": REQUEST_TIMEOUT},
@@ -68,8 +80,9 @@ class ImdsModule:
         self.params: Dict[str, Any] = module.params
         self.require_positive("request_timeout", "retry_for")
         self._drop_blanks()
+        self.found = _find_endpoint(self.params)
         self.client = ImdsClient(
-            endpoint=self.params["endpoint"],
+            endpoint=self.found.endpoint,
             api_version=self.params["api_version"],
             request_timeout=self.params["request_timeout"],
             retry_for=self.params["retry_for"],
@@ -91,6 +104,10 @@ class ImdsModule:
         for option in KNOWN_WORDS:
             if self.params.get(option):
                 self.params[option] = [word.strip() for word in self.params[option] if word.strip()]
+
+    def where(self) -> Dict[str, str]:
+        """Which service was asked, and how it was found, as the module returns it."""
+        return {"endpoint": self.client.endpoint, "endpoint_source": self.found.source}
 
     def require_positive(self, *options: str) -> None:
         """Refuse a number of seconds that is zero, negative or not finite.
@@ -173,6 +190,18 @@ class ImdsModule:
                 f'vm_name: "{given}" is not the name that the metadata service gives this VM, which is "{named}"; '
                 "events of this VM are not found under another name"
             )
+
+
+def _find_endpoint(params: Dict[str, Any]) -> Found:
+    """The endpoint that the options name, or that is found.
+
+    :raises ImdsError: none is found.
+    """
+    endpoint = check_endpoint_or_auto(params["endpoint"])
+    networks = check_networks(params["endpoint_networks"])
+    if endpoint != AUTO:
+        return Found(endpoint, GIVEN)
+    return find(api_version=check_api_version(params["api_version"]), networks=networks)
 
 
 def run_module(options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], Dict[str, Any]]) -> None:

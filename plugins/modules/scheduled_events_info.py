@@ -164,6 +164,19 @@ api_version:
   returned: success
   type: str
   sample: '2020-07-01'
+endpoint:
+  description: Base URL of the service that was asked.
+  returned: success
+  type: str
+  sample: http://169.254.169.254
+endpoint_source:
+  description:
+    - How the endpoint was found. V(given) for one that O(endpoint) names.
+    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
+      that wrote it.
+  returned: success
+  type: str
+  sample: given
 """
 
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import INFO_OPTIONS, read

@@ -114,6 +114,19 @@ incarnation:
   returned: success and on a timeout
   type: raw
   sample: 8
+endpoint:
+  description: Base URL of the service that was asked.
+  returned: success and on a timeout
+  type: str
+  sample: http://169.254.169.254
+endpoint_source:
+  description:
+    - How the endpoint was found. V(given) for one that O(endpoint) names.
+    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
+      that wrote it.
+  returned: success and on a timeout
+  type: str
+  sample: given
 """
 
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import WAIT_OPTIONS, wait_for_state

@@ -34,6 +34,17 @@ class HostLost(Exception):
         self.original = original
 
 
+def looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
+    """Whether the module's process ended without an answer, and not by an error of its own.
+
+    A host that reboots just then may empty its directory for temporary files first, which the process is loaded from.
+    """
+    if "invocation" in answer or "module_stderr" not in answer:
+        return False
+    output = f"{answer.get('module_stdout', '')}\n{answer['module_stderr']}".rstrip()
+    return "Traceback" not in output or "_payload" in output.rpartition("\n")[2]
+
+
 class Clock(t.NamedTuple):
     """How time passes."""
 

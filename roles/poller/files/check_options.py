@@ -25,6 +25,7 @@ from typing import Any, Callable, Dict, List, Tuple
 NUMBERS = ("interval", "hook_timeout", "margin", "controller_grace")
 FLAGS = ("dry_run",)
 EMPTY_IS_NULL = ("vm_name", "metrics_directory")
+LISTS = ("endpoint_networks",)
 WHOLE_NUMBERS = ("min_duration", "max_duration", "max_resources")
 WORDS = ("event_types", "event_sources", "event_statuses")
 PROGRAMS = ("content", "src", "command")
@@ -71,6 +72,8 @@ def convert_options(options: Dict[str, Any]) -> Dict[str, Any]:
         converted[key] = _convert_flag(options.get(key))
     for key in EMPTY_IS_NULL:
         converted[key] = options.get(key) or None
+    for key in LISTS:
+        converted[key] = convert(options.get(key), _to_words)
     rules = options.get("rules")
     if isinstance(rules, list):
         converted["rules"] = [_convert_rule(rule) if isinstance(rule, dict) else rule for rule in rules]
@@ -88,8 +91,12 @@ def _convert_rule(rule: Dict[str, Any]) -> Dict[str, Any]:
             converted[key] = convert(rule[key], int)
     for key in WORDS:
         if key in rule:
-            converted[key] = convert(rule[key], lambda text: [word.strip() for word in text.split(",")])
+            converted[key] = convert(rule[key], _to_words)
     return converted
+
+
+def _to_words(text: str) -> List[str]:
+    return [word.strip() for word in text.split(",")]
 
 
 def read_hooks(hooks: Any, sources: Dict[str, str]) -> Hooks:

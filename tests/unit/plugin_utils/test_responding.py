@@ -10,7 +10,7 @@ import pytest
 
 from plugins.plugin_utils._controller import owner_of
 from plugins.plugin_utils._rendezvous import Rendezvous, Word
-from plugins.plugin_utils._responding import Clock, HostLost, Notes, Responding
+from plugins.plugin_utils._responding import Clock, HostLost, Notes, Responding, looks_cut_off
 
 OPTIONS = {
     "acknowledge": True,
@@ -346,3 +346,29 @@ def test_the_result_says_when_each_thing_happened(host):
     line = {"event_id": "A1", "event_type": "Reboot", "text": "prepared"}
     end = host.responds(shown("done", sight=[], story=[line]))
     assert end["respond_result"]["story"] == [{**line, "at": "1970-01-01T00:16:41Z"}]
+
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "/tmp/ansible_x_payload_1/ansible_x_payload.zip/y.py", line 1\n'
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"module_stdout": "", "module_stderr": "Shared connection to web1 closed.\n"}, True),
+        ({"module_stdout": "", "module_stderr": "python3: can't open file '/root/.ansible/tmp/AnsiballZ_x.py'"}, True),
+        (
+            {
+                "module_stdout": "",
+                "module_stderr": f"{TRACEBACK}FileNotFoundError: [Errno 2] No such file or directory: "
+                "'/tmp/ansible_x_payload_1/ansible_x_payload.zip'\n",
+            },
+            True,
+        ),
+        ({"module_stdout": "", "module_stderr": f"{TRACEBACK}KeyError: 'events'\n"}, False),
+        ({"module_stdout": f"{TRACEBACK}KeyError: 'events'\n", "module_stderr": ""}, False),
+        ({"failed": True, "msg": "refused", "invocation": {}}, False),
+        ({"failed": True, "msg": "an option is missing"}, False),
+    ],
+)
+def test_a_module_that_was_cut_off_is_known_from_one_that_failed(answer, expected):
+    assert looks_cut_off(answer) is expected

@@ -19,6 +19,7 @@ FILES = pathlib.Path(check_options.__file__).parent
 LIBRARY = FILES.parents[2] / "plugins" / "module_utils" / "_scheduled_events"
 OPTIONS = {
     "endpoint": "http://127.0.0.1:8080",
+    "endpoint_networks": ["168.63.129.16/32"],
     "api_version": "2020-07-01",
     "vm_name": "",
     "interval": 1.0,
@@ -51,6 +52,11 @@ def test_the_configuration_names_the_hooks_of_each_phase():
         {**DRAIN, "name": name, "phase": phase} for name, phase in [("b", "prepare"), ("a", "prepare"), ("c", "failed")]
     ]
     assert check(hooks)["config"]["hooks"] == {"prepare": ["a", "b"], "started": [], "recover": [], "failed": ["c"]}
+
+
+def test_networks_of_a_survey_are_separated_by_commas():
+    networks = check(endpoint="auto", endpoint_networks="10.0.0.0/8, 127.0.0.1")["config"]["endpoint_networks"]
+    assert networks == ["10.0.0.0/8", "127.0.0.1"]
 
 
 def test_every_option_of_the_configuration_is_one_of_the_role():
@@ -95,6 +101,7 @@ def test_an_empty_name_and_directory_are_none():
         ({"rules": [{"action": "hold", "event_types": ["Rebot"]}]}, "poller_rules[0].event_types"),
         ({"rules": ["hold"]}, "poller_rules[0]"),
         ({"endpoint": "ftp://x"}, "poller_endpoint: "),
+        ({"endpoint_networks": "10.0.0.0/8, azure"}, 'poller_endpoint_networks: endpoint_networks holds "azure"'),
         ({"metrics_directory": "relative"}, "poller_metrics_directory: expected the absolute path"),
     ],
 )

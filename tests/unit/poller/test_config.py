@@ -20,6 +20,7 @@ def test_an_empty_configuration_has_the_defaults():
 def test_every_key_is_read():
     given = {
         "endpoint": "http://127.0.0.1:8080/",
+        "endpoint_networks": ["10.0.0.1"],
         "api_version": "2019-01-01",
         "vm_name": "web_0",
         "interval": 2,
@@ -34,6 +35,7 @@ def test_every_key_is_read():
     }
     assert config.parse(given) == config.Settings(
         endpoint="http://127.0.0.1:8080",
+        endpoint_networks=("10.0.0.1/32",),
         api_version="2019-01-01",
         vm_name="web_0",
         interval=2.0,
@@ -55,10 +57,14 @@ NESTED = json.loads("[" * 900 + "]" * 900)
     ("given", "message"),
     [
         ([], "[] is not an object"),
-        ({"intervall": 1}, "intervall: unknown key; allowed are endpoint, api_version, vm_name, interval, rules"),
+        ({"intervall": 1}, "intervall: unknown key; allowed are endpoint, endpoint_networks, api_version, vm_name"),
         ({"\ud800": 1}, "\\ud800: unknown key"),
         ({"endpoint": "ftp://x"}, 'endpoint: endpoint "ftp://x"'),
+        ({"endpoint": "Auto"}, "expected http://HOST or http://HOST:PORT, or auto"),
         ({"endpoint": 1}, "endpoint: expected a text, not 1"),
+        ({"endpoint_networks": "10.0.0.0/8"}, "endpoint_networks: expected a list of IPv4 networks, not "),
+        ({"endpoint_networks": [10]}, "endpoint_networks: expected a list of IPv4 networks, not [10]"),
+        ({"endpoint_networks": ["x"]}, 'endpoint_networks: endpoint_networks holds "x", which is not an IPv4 network'),
         ({"endpoint": "http://\ud800"}, 'endpoint: expected a text, not "http://\\ud800"'),
         ({"api_version": "latest"}, 'api_version: api_version "latest"'),
         ({"vm_name": ""}, "vm_name: expected the name of a VM in Azure"),
