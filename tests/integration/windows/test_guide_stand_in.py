@@ -38,7 +38,7 @@ class Story:
         run = ansible.start_playbook(
             [play_of_the_guide("{{ imds_endpoint }}")],
             inventory={"all": {"children": {"windows_web": inventory["all"]}}},
-            extra_vars={"drained_flag": f"{directory}/{{{{ inventory_hostname }}}}", "drain_seconds": 1},
+            extra_vars={"drained_flag": f"{directory}/{{{{ inventory_hostname }}}}", "notice_seconds": 1},
             env=windows(directory / "win_uri.log"),
         )
         until(lambda: emulator.posts() or not run.running, what="the acknowledgement")
