@@ -222,13 +222,13 @@ DOWN = {"trouble": "[Errno 111] Connection refused", "trouble_since": 1000.0, "n
         (
             {"waiting": 2},
             1061.0,
-            ["webhooks wait, and nothing delivers them: see systemctl status scheduled-events-webhooks"],
+            ["messages of webhooks are not delivered: see systemctl status scheduled-events-webhooks"],
             None,
         ),
         (
             {"spooled": 1010.0},
             1071.0,
-            ["webhooks wait, and nothing delivers them: see systemctl status scheduled-events-webhooks"],
+            ["messages of webhooks are not delivered: see systemctl status scheduled-events-webhooks"],
             None,
         ),
         ({"spooled": 1010.0}, 1069.0, [], None),

@@ -40,10 +40,11 @@ def main(
         return 0
     spool = Spool(state)
     content = json.dumps(message).encode()
-    for receiver in receivers:
-        if message["phase"] in receiver.phases:
-            _put(spool, content, str(message["id"]), receiver)
-    _mark(runtime)
+    wanted = [receiver for receiver in receivers if message["phase"] in receiver.phases]
+    if wanted:
+        _mark(runtime)
+    for receiver in wanted:
+        _put(spool, content, str(message["id"]), receiver)
     return 0
 
 
@@ -88,7 +89,10 @@ def _put(spool: Spool, content: bytes, message_id: str, receiver: Receiver) -> N
 
 
 def _mark(runtime: str) -> None:
-    """Leave when something was spooled last, so that ``status`` notices a delivery that does not run."""
+    """Leave when something was spooled last, so that ``status`` notices a delivery that does not run.
+
+    Before that: the delivery must not have ended by then, or nothing would ever be newer.
+    """
     with contextlib.suppress(OSError):
         os.makedirs(runtime, mode=0o755, exist_ok=True)
         write_atomically(os.path.join(runtime, MARK), b"", mode=0o644)

@@ -86,7 +86,8 @@ class Spool:
                 write_atomically(path, content, mode=0o600, durable=True)
                 dropped = self._make_room(waiting, len(content), max_messages, max_bytes)
                 if dropped:
-                    self._count(receiver, DROPPED, dropped)
+                    with contextlib.suppress(OSError):  # the message itself is kept
+                        self._count(receiver, DROPPED, dropped)
                 return dropped
         except OSError as error:
             raise SpoolError(str(error.strerror or error)) from error

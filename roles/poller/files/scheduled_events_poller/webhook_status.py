@@ -87,7 +87,7 @@ def judge(known: Dict[str, Any], now: float) -> Judgement:
         return Judgement(problems, lines)
     told, spooled = known.get("time", 0.0), known.get("spooled", 0.0)
     if (known.get("waiting") and now - told > SILENCE) or (spooled > told and now - spooled > SILENCE):
-        problems.append("webhooks wait, and nothing delivers them: see systemctl status scheduled-events-webhooks")
+        problems.append("messages of webhooks are not delivered: see systemctl status scheduled-events-webhooks")
     if known.get("error"):
         problems.append(f"no webhook is delivered: {known['error']}")
     for receiver in known.get("receivers", []):
