@@ -119,7 +119,9 @@ def test_it_goes_on_after_it_was_killed(unit, service):
     unit.put("ops", 1, 2, 3)
     unit.start()
     until(lambda: unit.trouble("ops"), "the trouble")
-    assert subprocess.check_output(["ps", "-o", "args=", "-p", str(unit.process.pid)]).decode().count("SECRET") == 0
+    with open(f"/proc/{unit.process.pid}/cmdline", "rb") as file:
+        arguments = file.read().decode()
+    assert [secret for secret in SECRETS if secret in arguments] == []
     unit.process.kill()
     unit.process.wait()
     unit.configure(ops=service.url)
@@ -173,6 +175,21 @@ def test_messages_for_nobody_and_files_that_are_none_are_removed(unit, service):
     assert unit.process.wait(GIVE_UP) == 0
     assert unit.spool.is_empty()
     assert "webhook gone: not configured any more; its 2 messages are removed" in unit.log()
+
+
+def test_what_a_full_spool_dropped_is_shown(unit, service):
+    unit.configure(ops=service.url)
+    for number in (1, 2, 3):
+        made = receivers.message(number)
+        unit.spool.put(json.dumps(made).encode(), made["id"], "ops", max_messages=2, max_bytes=10**6)
+    unit.start()
+    assert unit.process.wait(GIVE_UP) == 0
+    assert service.ids() == ids(2, 3)
+    judged = webhook_status.judge(unit.status(), time.time())
+    assert judged.problems == ["webhook ops has lost messages"]
+    assert judged.lines[0].startswith(
+        "  webhook ops: nothing waits; 1 dropped, as the spool was full; the last loss was"
+    )
 
 
 # What status shows

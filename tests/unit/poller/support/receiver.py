@@ -45,6 +45,9 @@ class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
     daemon_threads = True
     allow_reuse_address = True
 
+    def handle_error(self, *_arguments):
+        """A client that does not wait for all of an answer, or does not like the certificate."""
+
 
 class Receiver:
     """Records requests. ``answers``: for each request to come, a status and headers; then 200.
