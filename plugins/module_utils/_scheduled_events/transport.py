@@ -156,10 +156,12 @@ class Transport(Exchanger):
 
     :param ca_file: of the authorities that may have signed the certificate of the host; empty: those of requests.
     :param proxy: URL of a proxy; empty: none, whatever the environment says.
+    :param whole_bodies: whether an answer with the status 200 counts only if its body can be read whole.
     """
 
-    def __init__(self, *, ca_file: str = "", proxy: str = "") -> None:
+    def __init__(self, *, ca_file: str = "", proxy: str = "", whole_bodies: bool = True) -> None:
         self._limits = _Limits()
+        self._whole_bodies = whole_bodies
         self._options = {"verify": ca_file or True, "proxies": {"http": proxy, "https": proxy} if proxy else None}
         # An adapter without a session: no proxy, no .netrc, no cookie, no redirect.
         self._adapter = cast(Any, HTTPAdapter(pool_connections=1, pool_maxsize=1))
@@ -208,7 +210,7 @@ class Transport(Exchanger):
             timeout = (min(CONNECT_TIMEOUT, left), left)
             raw: Any = self._adapter.send(request, stream=True, timeout=timeout, **self._options)
             try:
-                body, kept = _read(raw)
+                body, kept = _read(raw, whole=self._whole_bodies)
             finally:
                 if not kept:
                     raw.close()
@@ -261,12 +263,13 @@ def _causes(error: BaseException) -> List[BaseException]:
         causes.append(below)
 
 
-def _read(raw: Any) -> Any:
+def _read(raw: Any, *, whole: bool) -> Any:
     """Read the body: its bytes, and whether the connection can serve another exchange.
 
-    :raises ExchangeFailed: the status is 200, and the body cannot be read whole.
+    :param whole: whether the body matters.
+    :raises ExchangeFailed: the status is 200, and the body matters and cannot be read whole.
     """
-    if raw.status == http.HTTPStatus.OK:
+    if raw.status == http.HTTPStatus.OK and whole:
         return _read_whole(raw), True
     try:
         return _read_whole(raw), raw.status >= 200

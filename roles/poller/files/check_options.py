@@ -5,13 +5,13 @@
 """Check all options of the role before it changes anything: python3 -c … <GIVEN
 
 GIVEN is JSON in base64: the ``program`` that is going to be installed (texts by path), whose own check of a
-configuration counts, and its ``python``; the ``options``, the ``hooks`` and the ``controller`` as Ansible has them; and
-the ``sources`` that hooks name (their contents in base64 by name, empty if there is none). Prints, as JSON, the
-``config`` that the program is given, the ``hooks`` by phase and name with their contents in base64, and the settings of
-the ``controller``, empty without one.
+configuration counts, and its ``python``; the ``options``, the ``hooks``, the ``controller`` and the ``webhooks`` as
+Ansible has them; and the ``sources`` that hooks name (their contents in base64 by name, empty if there is none). Prints,
+as JSON, the ``config`` that the program is given, the ``hooks`` by phase and name with their contents in base64, the
+settings of the ``controller``, empty without one, and the ``webhooks``.
 
 Numbers and flags come as texts from ``-e name=value`` and from surveys, so options are converted. What a hook contains
-is never in a message, nor is the token of a controller: they may be secret.
+is never in a message, nor is the token of a controller or what a webhook is sent with: they may be secret.
 """
 
 import base64
@@ -35,6 +35,16 @@ CONTROLLER_PROGRAM = "/usr/local/lib/scheduled-events/scheduled-events-controlle
 CONTROLLER_HOOK = "00-awx-job-template"
 CONTROLLER_NUMBERS = ("request_timeout", "interval")
 CONTROLLER_FLAGS = ("cancel_on_cancelled",)
+
+# First in its phase, so that the message does not wait for other hooks. Whatever happens to it, it ends well and soon:
+# a message that cannot be kept is no reason to leave an event unacknowledged.
+WEBHOOK_HOOK = "00-webhooks"
+WEBHOOK_HOOK_CONTENT = """\
+#!/bin/sh
+timeout --kill-after=5 30 {python} -IS /usr/local/lib/scheduled-events/scheduled-events-hooks spool-webhooks ||
+    echo "webhooks: the messages cannot be kept and are lost: exit status $?"
+exit 0
+"""
 
 TEXTS_OF_FLAGS = {
     **dict.fromkeys(("yes", "true", "on", "y", "t", "1"), True),
@@ -229,6 +239,52 @@ def read_controller(given: Any, grace: Any, python: str) -> Tuple[Dict[str, Any]
     return settings, [{"name": name, "phase": "prepare", "command": command}]
 
 
+def read_webhooks(webhooks: Any) -> List[Dict[str, Any]]:
+    """The receivers of webhooks, checked.
+
+    :raises WrongOption: the first mistake.
+    """
+    from scheduled_events_poller.webhook_config import WebhookError, parse
+
+    if isinstance(webhooks, list):
+        webhooks = [_convert_webhook(webhook) if isinstance(webhook, dict) else webhook for webhook in webhooks]
+    try:
+        receivers = parse(webhooks, place="poller_webhooks")
+    except WebhookError as error:
+        raise WrongOption(str(error)) from error
+    return [
+        {**receiver._asdict(), "phases": list(receiver.phases), "headers": dict(receiver.headers)}
+        for receiver in receivers
+    ]
+
+
+def _convert_webhook(webhook: Dict[str, Any]) -> Dict[str, Any]:
+    converted = dict(webhook)
+    for key, to in (("timeout", float), ("max_messages", int), ("max_bytes", int)):
+        if key in webhook:
+            converted[key] = convert(webhook[key], to)
+    if "phases" in webhook:
+        converted["phases"] = convert(webhook["phases"], lambda text: [word.strip() for word in text.split(",")])
+    return converted
+
+
+def add_webhook_hooks(hooks: Hooks, webhooks: List[Dict[str, Any]], python: str) -> Hooks:
+    """The hooks and those that the webhooks need.
+
+    :raises WrongOption: a hook has the name of one of them.
+    """
+    content = base64.b64encode(WEBHOOK_HOOK_CONTENT.format(python=shlex.quote(python)).encode()).decode()
+    added = {phase: dict(contents) for phase, contents in hooks.items()}
+    for phase in sorted({phase for webhook in webhooks for phase in webhook["phases"]}):
+        if WEBHOOK_HOOK in added.setdefault(phase, {}):
+            raise WrongOption(
+                f"poller_hooks: {WEBHOOK_HOOK} of {phase} has the name of the hook that poller_webhooks brings, "
+                f"expected another: rename it"
+            )
+        added[phase][WEBHOOK_HOOK] = content
+    return added
+
+
 def _kind(value: Any) -> str:
     kinds = {str: "a text", dict: "a dictionary", list: "a list", bool: "true or false", type(None): "empty"}
     return kinds.get(type(value), "a number")
@@ -251,13 +307,16 @@ def check(given: Dict[str, Any]) -> Dict[str, Any]:
     controller, own_hooks = read_controller(given.get("controller") or {}, grace, given.get("python", ""))
     hooks = read_hooks(given["hooks"], given["sources"])
     _add_own(hooks, own_hooks)
+    webhooks = read_webhooks(given["webhooks"])
+    # Without those of the webhooks: an event is not held because one of them is missing.
     names: Dict[str, List[str]] = {phase: sorted(hooks.get(phase, {})) for phase in PHASES}
     config = {**options, "hooks": names}
     try:
         parse(config)
     except ConfigError as error:
         raise WrongOption(f"poller_{error}") from error
-    return {"config": config, "hooks": hooks, "controller": controller}
+    all_hooks = add_webhook_hooks(hooks, webhooks, given["python"])
+    return {"config": config, "hooks": all_hooks, "controller": controller, "webhooks": webhooks}
 
 
 def _add_own(hooks: Hooks, own_hooks: List[Dict[str, Any]]) -> None:

@@ -36,9 +36,16 @@ DRAIN = {"name": "10-drain", "phase": "prepare", "content": "#!/bin/sh\nexit 0\n
 SECRET = "s3cr3t"
 
 
-def check(hooks=(), sources=None, controller=None, **options):
-    given = {"hooks": list(hooks), "sources": sources or {}, "options": {**OPTIONS, **options}}
-    return check_options.check({**given, "controller": controller or {}, "python": "/usr/bin/python3"})
+def check(hooks=(), sources=None, controller=None, webhooks=(), python="/usr/bin/python3", **options):
+    given = {
+        "hooks": list(hooks),
+        "sources": sources or {},
+        "controller": controller or {},
+        "webhooks": webhooks if isinstance(webhooks, str) else list(webhooks),
+        "python": python,
+        "options": {**OPTIONS, **options},
+    }
+    return check_options.check(given)
 
 
 def content_of(hook, sources=None):
@@ -171,7 +178,9 @@ def test_a_name_may_be_a_number():
 )
 def test_a_wrong_hook_is_refused_by_its_place(hooks, message):
     with pytest.raises(check_options.WrongOption, match=re.escape(message)):
-        check_options.check({"hooks": hooks, "sources": {"gone": ""}, "options": OPTIONS})
+        check_options.check(
+            {"hooks": hooks, "sources": {"gone": ""}, "webhooks": [], "python": "python3", "options": OPTIONS}
+        )
 
 
 @pytest.mark.parametrize(
@@ -198,6 +207,8 @@ def run(hooks, **options):
         "options": {**OPTIONS, **options},
         "hooks": hooks,
         "sources": {},
+        "webhooks": [],
+        "python": "/usr/bin/python3",
     }
     return subprocess.run(
         [sys.executable, "-IS", "-c", (FILES / "check_options.py").read_text(encoding="utf-8")],
@@ -295,3 +306,79 @@ def test_a_takeover_needs_a_controller_of_the_role():
         check_options.WrongOption, match="poller_controller_grace: expected 0 without poller_controller"
     ):
         check(approve="controller", controller_grace=60)
+
+
+# Webhooks
+
+WEBHOOK = {"name": "ops", "url": "https://example.org/" + SECRET}
+
+
+def test_webhooks_bring_a_hook_to_each_phase_that_they_name():
+    webhooks = [{**WEBHOOK, "phases": ["failed"]}, {**WEBHOOK, "name": "b", "phases": "failed, recover"}]
+    checked = check([DRAIN], webhooks=webhooks)
+    assert {phase: sorted(hooks) for phase, hooks in checked["hooks"].items()} == {
+        "prepare": ["10-drain"],
+        "recover": ["00-webhooks"],
+        "failed": ["00-webhooks"],
+    }
+    assert [webhook["phases"] for webhook in checked["webhooks"]] == [["failed"], ["recover", "failed"]]
+
+
+def test_no_event_is_held_because_the_hook_of_the_webhooks_is_missing():
+    assert check([DRAIN], webhooks=[WEBHOOK])["config"]["hooks"]["prepare"] == ["10-drain"]
+
+
+def test_the_hook_of_the_webhooks_holds_no_secret_and_ends_well_whatever_happens(tmp_path):
+    content = base64.b64decode(check(webhooks=[WEBHOOK], python="/no/such python")["hooks"]["prepare"]["00-webhooks"])
+    assert SECRET not in content.decode()
+    hook = tmp_path / "hook"
+    hook.write_bytes(content)
+    ended = subprocess.run(["sh", str(hook)], stdout=subprocess.PIPE, check=True)
+    assert b"webhooks: the messages cannot be kept and are lost: exit status 127" in ended.stdout
+
+
+def test_a_hook_with_the_name_of_that_of_the_webhooks_is_refused():
+    with pytest.raises(check_options.WrongOption, match="00-webhooks of prepare has the name of the hook that"):
+        check([{**DRAIN, "name": "00-webhooks"}], webhooks=[WEBHOOK])
+
+
+def test_numbers_of_a_webhook_may_be_texts():
+    (webhook,) = check(webhooks=[{**WEBHOOK, "timeout": "5", "max_messages": "10"}])["webhooks"]
+    assert (webhook["timeout"], webhook["max_messages"]) == (5.0, 10)
+
+
+def test_what_the_role_writes_is_what_the_delivery_reads():
+    from scheduled_events_poller import webhook_config
+
+    checked = check(webhooks=[{**WEBHOOK, "headers": {"A": "b"}, "template": {"a": "${text}"}}])["webhooks"]
+    (receiver,) = webhook_config.parse(json.loads(json.dumps(checked)), place="webhooks.json")
+    assert receiver._asdict() == {**checked[0], "phases": tuple(checked[0]["phases"])}
+
+
+@pytest.mark.parametrize(
+    ("webhooks", "message"),
+    [
+        ("[]", "poller_webhooks is a text, expected a list"),
+        ([{**WEBHOOK, "secret": ["x"]}], "poller_webhooks[0] (ops): secret is not usable (it is not shown)"),
+        ([{**WEBHOOK, "timeout": "soon"}], 'poller_webhooks[0] (ops): timeout is "soon", expected seconds'),
+    ],
+)
+def test_a_wrong_webhook_is_refused_by_its_place_without_its_secret(webhooks, message):
+    with pytest.raises(check_options.WrongOption, match=re.escape(message)) as error:
+        check(webhooks=webhooks)
+    assert SECRET not in str(error.value)
+
+
+def test_every_key_of_a_webhook_is_one_of_the_role():
+    yaml = pytest.importorskip("yaml")
+    from scheduled_events_poller import webhook_config
+
+    specs = yaml.safe_load((FILES.parent / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]
+    options = specs["options"]["poller_webhooks"]["options"]
+    assert set(options) == set(webhook_config.Receiver._fields)
+    secret = {key for key, option in options.items() if option.get("no_log")}
+    assert secret == {"url", "headers", "secret", "routing_key", "proxy"}
+    defaults = webhook_config.Receiver("ops", "http://127.0.0.1/")
+    assert {key: option["default"] for key, option in options.items() if "default" in option} == {
+        key: getattr(defaults, key) for key in ("format", "timeout", "max_messages", "max_bytes")
+    }

@@ -14,7 +14,7 @@ from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError
 from _scheduled_events.runs import PHASES
 from _scheduled_events.state import StateError
 
-from . import __version__, commands, config, control, poller, spool
+from . import __version__, commands, config, control, poller, spool, webhook_spool
 
 EX_CONFIG = 78  # the unit is not started again until the configuration has been fixed
 
@@ -129,6 +129,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
         ("runtime-directory", spool.RUNTIME_DIRECTORY),
         ("hooks-directory", spool.HOOKS_DIRECTORY),
         ("hooks-runtime-directory", spool.HOOKS_RUNTIME_DIRECTORY),
+        ("webhooks-runtime-directory", webhook_spool.RUNTIME_DIRECTORY),
     ):
         parser.add_argument(f"--{option}", default=default, metavar="PATH", help="default: %(default)s")
 

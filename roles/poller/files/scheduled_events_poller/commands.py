@@ -22,7 +22,7 @@ from _scheduled_events.leases import search
 from _scheduled_events.runs import OK, OUTCOMES
 from _scheduled_events.state import State, StateFile
 
-from . import config, control, poller, runner, spool, status, whereabouts, wording
+from . import config, control, poller, runner, spool, status, webhook_status, whereabouts, wording
 
 COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (contract: Enabling)
 LOOK_TIMEOUT = 5.0  # seconds for a look that may be in vain
@@ -98,13 +98,26 @@ def show_status(chosen: argparse.Namespace) -> int:
         code, summary, lines = status.CRITICAL, "the polling unit does not run, or has not since this boot", []
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         code, summary, lines = status.UNKNOWN, f"{path} cannot be read: {error}", []
+    webhooks, judged = _webhooks(chosen.webhooks_runtime_directory)
+    if judged.problems:
+        summary = "; ".join(([] if code == status.OK else [summary]) + judged.problems)
+        code = code or status.WARNING
     if chosen.json:
-        _print_json({**known, "exit_code": code, "summary": summary})
+        _print_json({**known, "webhooks": webhooks, "exit_code": code, "summary": summary})
         return code
     _print(f"{('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[code]}: {summary}")
-    for line in lines:
+    for line in lines + judged.lines:
         _print(line)
     return code
+
+
+def _webhooks(runtime: str) -> Tuple[Dict[str, Any], webhook_status.Judgement]:
+    try:
+        known = webhook_status.read(runtime)
+        return known, webhook_status.judge(known, time.time())
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        problem = f"the status of the webhooks in {runtime} cannot be read: {type(error).__name__}"
+        return {}, webhook_status.Judgement([problem], [])
 
 
 def _event_lines(event: Dict[str, Any]) -> List[str]:

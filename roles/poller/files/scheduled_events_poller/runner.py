@@ -385,6 +385,7 @@ def _variables(job: Job, deadline: float) -> Iterator[Tuple[str, Any]]:
     yield "SCHEDULED_EVENT_DESCRIPTION", job.event.get("description")
     yield "SCHEDULED_EVENT_PHASE", job.phase
     yield "SCHEDULED_EVENT_DEADLINE", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(deadline))
+    yield "SCHEDULED_EVENT_RUN", job.request_id
     yield "SCHEDULED_EVENTS_VM_NAME", job.vm_name
     if job.phase == "failed":
         yield "SCHEDULED_EVENT_FAILED_PHASE", job.failed_phase
