@@ -110,6 +110,16 @@ def test_it_is_searched_again_only_after_a_long_silence_and_then_asked_where_it_
     assert (search.count, other.polls) == (2, 1)
 
 
+def test_what_never_gave_a_document_is_searched_again_at_once(clock, imds, other):
+    imds.status = 503
+    search = Search(Found(imds.url, "lease"), Found(other.url, "default address"))
+    service = Service(AUTO, Whereabouts(AUTO, search, clock=clock))
+    with pytest.raises(ImdsError):
+        service.poll()
+    service.poll()
+    assert (search.count, other.polls) == (2, 1)
+
+
 def test_a_search_in_vain_is_a_failed_poll_and_the_next_poll_searches_again(clock, imds):
     search = Search(NotFound("nowhere"), Found(imds.url, "default address"))
     service = Service(AUTO, Whereabouts(AUTO, search, clock=clock))
@@ -131,23 +141,48 @@ def test_a_poll_that_searches_is_not_taken_for_one_that_hangs():
     assert Whereabouts(Settings(), Search(NOTHING)).longest_search == 0.0
 
 
-def test_the_status_shows_what_was_found_and_how(tmp_path, imds, near, capfdbinary):
-    near(imds.url)
+@pytest.fixture
+def running(tmp_path):
+    """A poller in this process; ``status`` gives what it shows after another turn of its loop."""
     directories = Directories(str(tmp_path / "hooks"), str(tmp_path / "run"), str(tmp_path / "root"))
     (tmp_path / "root").mkdir()
     made = poller.Poller(lambda: AUTO, poller.Places(str(tmp_path / "state.json"), directories), spawn_hooks=True)
 
-    def shown():
+    def status():
         made._next_heartbeat = 0.0
         made._turn()
         return json.loads((tmp_path / "run" / "status.json").read_text())
 
+    made.status = status
     with contextlib.ExitStack() as stack:
         made._open(stack)
-        made._show()
-        before = json.loads((tmp_path / "run" / "status.json").read_text())
-        until(lambda: shown()["last_successful_poll"], "a document")
-        after = shown()
+        yield made
+
+
+def test_a_service_that_has_to_be_enabled_is_found_when_its_first_answer_comes(running, near, monkeypatch):
+    class Enabling(Imds):
+        """Keeps every request until it is released."""
+
+        hang_next = property(lambda self: not self.release.is_set(), lambda _self, _value: None)
+
+    enabling = Enabling()
+    monkeypatch.setattr(discovery, "PROBE_TIMEOUT", 0.2)
+    near(enabling.url)
+    # The search, the poll that fails after it, and the one with patience.
+    until(lambda: running.status()["failed_polls"] and enabling.polls >= 3, "requests that nothing answers")
+    assert running.status()["last_successful_poll"] is None
+    enabling.release.set()
+    until(lambda: running.status()["last_successful_poll"], "a document")
+    assert running.status()["endpoint"] == enabling.url
+    enabling.stop()
+
+
+def test_the_status_shows_what_was_found_and_how(tmp_path, running, imds, near, capfdbinary):
+    near(imds.url)
+    running._show()
+    before = json.loads((tmp_path / "run" / "status.json").read_text())
+    until(lambda: running.status()["last_successful_poll"], "a document")
+    after = running.status()
     assert (before["endpoint"], before["endpoint_source"]) == ("auto", None)
     assert (after["endpoint"], after["endpoint_source"]) == (imds.url, "default address")
     assert cli.main([f"--runtime-directory={tmp_path / 'run'}", "status"]) == 0

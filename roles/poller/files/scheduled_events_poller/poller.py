@@ -199,7 +199,8 @@ class Poller:
         self._next_poll = now + min(gap, LONGEST_GAP)
         self._polling.ask()
         silent = self._polls.last_success is None or now - self._document_at > PATIENT_AFTER
-        if silent and self._whereabouts.known():  # one search at a time is enough, and saves requests
+        # At first not before the service was found, since that was a request, too.
+        if silent and (self._whereabouts.known() or self._polls.failures):
             self._polling.ask_patiently()
 
     def _wait(self) -> None:

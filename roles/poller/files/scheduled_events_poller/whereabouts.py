@@ -45,6 +45,7 @@ class Whereabouts:
         self._clock = clock
         self._lock = threading.Lock()  # one search at a time; the others use what it finds
         self._found = None if settings.endpoint == AUTO else Found(settings.endpoint, GIVEN)
+        self._proved = False  # whether what was found gave a document
         self._document_at = clock()
 
     @property
@@ -60,6 +61,7 @@ class Whereabouts:
         with self._lock:
             if self._found is None:
                 self._found = self._find()
+                self._proved = False
                 self._document_at = self._clock()
             return self._found.endpoint
 
@@ -69,11 +71,17 @@ class Whereabouts:
 
     def succeeded(self) -> None:
         """Note that there was a document."""
+        self._proved = True
         self._document_at = self._clock()
 
     def failed(self) -> None:
-        """Note that there was none; after a while, the endpoint has to be searched again."""
-        if self._named == AUTO and self._clock() - self._document_at >= SEARCH_AGAIN_AFTER:
+        """Note that there was none.
+
+        What never gave a document only seemed to be the service, so it is searched again at once; otherwise after a
+        while.
+        """
+        silent = self._clock() - self._document_at >= SEARCH_AGAIN_AFTER
+        if self._named == AUTO and (silent or not self._proved):
             self._found = None
 
 
