@@ -6,9 +6,9 @@
 
 GIVEN is JSON in base64: the ``program`` that is going to be installed (texts by path), whose own check of a
 configuration counts, and its ``python``; the ``options``, the ``hooks``, the ``controller`` and the ``webhooks`` as
-Ansible has them; and the ``sources`` that hooks name (their contents in base64 by name, empty if there is none). Prints,
-as JSON, the ``config`` that the program is given, the ``hooks`` by phase and name with their contents in base64, the
-settings of the ``controller``, empty without one, and the ``webhooks``.
+Ansible has them; and the ``sources`` that hooks name (their contents in base64 by name, empty if there is none).
+Prints, as JSON, the ``config`` that the program is given, the ``hooks`` by phase and name with their contents in
+base64, the settings of the ``controller``, empty without one, and the ``webhooks``.
 
 Numbers and flags come as texts from ``-e name=value`` and from surveys, so options are converted. What a hook contains
 is never in a message, nor is the token of a controller or what a webhook is sent with: they may be secret.
@@ -36,9 +36,9 @@ CONTROLLER_HOOK = "00-awx-job-template"
 CONTROLLER_NUMBERS = ("request_timeout", "interval")
 CONTROLLER_FLAGS = ("cancel_on_cancelled",)
 
-# First in its phase, so that the message does not wait for other hooks. Whatever happens to it, it ends well and soon:
-# a message that cannot be kept is no reason to leave an event unacknowledged.
-WEBHOOK_HOOK = "00-webhooks"
+# First in its phase, before that of a controller, so that the message waits for no other hook. Whatever happens to it,
+# it ends well and soon: a message that cannot be kept is no reason to leave an event unacknowledged.
+WEBHOOK_HOOK = "0-webhooks"
 WEBHOOK_HOOK_CONTENT = """\
 #!/bin/sh
 timeout --kill-after=5 30 {python} -IS /usr/local/lib/scheduled-events/scheduled-events-hooks spool-webhooks ||

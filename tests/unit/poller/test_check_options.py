@@ -318,8 +318,8 @@ def test_webhooks_bring_a_hook_to_each_phase_that_they_name():
     checked = check([DRAIN], webhooks=webhooks)
     assert {phase: sorted(hooks) for phase, hooks in checked["hooks"].items()} == {
         "prepare": ["10-drain"],
-        "recover": ["00-webhooks"],
-        "failed": ["00-webhooks"],
+        "recover": ["0-webhooks"],
+        "failed": ["0-webhooks"],
     }
     assert [webhook["phases"] for webhook in checked["webhooks"]] == [["failed"], ["recover", "failed"]]
 
@@ -329,7 +329,7 @@ def test_no_event_is_held_because_the_hook_of_the_webhooks_is_missing():
 
 
 def test_the_hook_of_the_webhooks_holds_no_secret_and_ends_well_whatever_happens(tmp_path):
-    content = base64.b64decode(check(webhooks=[WEBHOOK], python="/no/such python")["hooks"]["prepare"]["00-webhooks"])
+    content = base64.b64decode(check(webhooks=[WEBHOOK], python="/no/such python")["hooks"]["prepare"]["0-webhooks"])
     assert SECRET not in content.decode()
     hook = tmp_path / "hook"
     hook.write_bytes(content)
@@ -338,8 +338,8 @@ def test_the_hook_of_the_webhooks_holds_no_secret_and_ends_well_whatever_happens
 
 
 def test_a_hook_with_the_name_of_that_of_the_webhooks_is_refused():
-    with pytest.raises(check_options.WrongOption, match="00-webhooks of prepare has the name of the hook that"):
-        check([{**DRAIN, "name": "00-webhooks"}], webhooks=[WEBHOOK])
+    with pytest.raises(check_options.WrongOption, match="0-webhooks of prepare has the name of the hook that"):
+        check([{**DRAIN, "name": "0-webhooks"}], webhooks=[WEBHOOK])
 
 
 def test_numbers_of_a_webhook_may_be_texts():

@@ -11,7 +11,8 @@ import re
 import time
 from typing import Any, Callable, Mapping, NamedTuple, Optional
 
-from _scheduled_events.transport import BadUrl, ExchangeFailed, Malformed, Transport
+from _scheduled_events.exchange import BadUrl, ExchangeFailed, Malformed
+from _scheduled_events.transport import Transport
 
 from . import systemd, webhook_formats
 from .webhook_config import Receiver
@@ -47,7 +48,7 @@ class Sender:
     def __init__(self, receiver: Receiver, *, clock: Callable[[], float] = time.time) -> None:
         self._receiver = receiver
         self._clock = clock
-        self._transport = Transport(verify=receiver.ca_file or True, proxy=receiver.proxy, whole_bodies=False)
+        self._transport = Transport(ca_file=receiver.ca_file or "", proxy=receiver.proxy or "", whole_bodies=False)
 
     def __call__(self, message: Mapping[str, Any]) -> Outcome:
         """Send a message once. Nothing of the answer but its status is shown, as it may repeat a secret."""
