@@ -4,31 +4,27 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo test lint unit library emulator integration eda molecule fleet property-long fuzz sanity galaxy changelog bench clean
+.PHONY: help demo test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy changelog bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
 # Where the collection is installed; what it depends on serves load balancers alone.
 COLLECTIONS := .nox/collections
 NOX := .venv/bin/nox
-# What nox reports of the stages of `make test`.
-STAGES := .nox/stages.json
-
 # Demo and benchmarks see the collection as installed, and may not reach a real metadata service.
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" \
        ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/$(COLLECTIONS)" \
        PYTHONPATH="$(CURDIR)/tests/guard"
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
 	@$(RUN) python demo/run.py
 
 test: $(VENV) ## run every check and every test
-	@mkdir -p .nox && rm -f $(STAGES)
-	@$(NOX) --report $(STAGES) || { .venv/bin/python scripts/failed_stages.py $(STAGES); exit 1; }
+	@.venv/bin/python scripts/stages.py
 
 lint unit emulator integration eda sanity galaxy changelog: $(VENV)
 	@$(NOX) --session $@
@@ -48,6 +44,9 @@ property-long: $(VENV) ## the properties of the polling unit's engine, at length
 
 fuzz: $(VENV) ## a million mutated documents through all that reads them; SEED=x repeats a run
 	@$(RUN) python tests/fuzz/fuzz.py $(if $(SEED),--seed $(SEED)) $(if $(LIFE),--life $(LIFE))
+
+controllers: $(VENV) ## all tests of AWX and ansible-runner; AWX_START or AWX_URL, AWX_TOKEN name the AWX
+	@$(NOX) --session controllers -- -m ""
 
 COMMAND := test
 molecule: $(VENV) ## the scenarios on test hosts with systemd, as root; SCENARIO=x for one

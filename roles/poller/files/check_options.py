@@ -5,12 +5,13 @@
 """Check all options of the role before it changes anything: python3 -c … <GIVEN
 
 GIVEN is JSON in base64: the ``program`` that is going to be installed (texts by path), whose own check of a
-configuration counts, the ``options`` and the ``hooks`` as Ansible has them, and the ``sources`` that hooks name (their
-contents in base64 by name, empty if there is none). Prints, as JSON, the ``config`` that the program is given, and the
-``hooks`` by phase and name with their contents in base64.
+configuration counts, and its ``python``; the ``options``, the ``hooks`` and the ``controller`` as Ansible has them; and
+the ``sources`` that hooks name (their contents in base64 by name, empty if there is none). Prints, as JSON, the
+``config`` that the program is given, the ``hooks`` by phase and name with their contents in base64, and the settings of
+the ``controller``, empty without one.
 
 Numbers and flags come as texts from ``-e name=value`` and from surveys, so options are converted. What a hook contains
-is never in a message: it may hold a secret.
+is never in a message, nor is the token of a controller: they may be secret.
 """
 
 import base64
@@ -21,13 +22,19 @@ import sys
 import tempfile
 from typing import Any, Callable, Dict, List, Tuple
 
-NUMBERS = ("interval", "hook_timeout", "margin")
+NUMBERS = ("interval", "hook_timeout", "margin", "controller_grace")
 FLAGS = ("dry_run",)
 EMPTY_IS_NULL = ("vm_name", "metrics_directory")
+LISTS = ("endpoint_networks",)
 WHOLE_NUMBERS = ("min_duration", "max_duration", "max_resources")
 WORDS = ("event_types", "event_sources", "event_statuses")
 PROGRAMS = ("content", "src", "command")
 KEYS = ("name", "phase", *PROGRAMS)
+
+CONTROLLER_PROGRAM = "/usr/local/lib/scheduled-events/scheduled-events-controller"
+CONTROLLER_HOOK = "00-awx-job-template"
+CONTROLLER_NUMBERS = ("request_timeout", "interval")
+CONTROLLER_FLAGS = ("cancel_on_cancelled",)
 
 TEXTS_OF_FLAGS = {
     **dict.fromkeys(("yes", "true", "on", "y", "t", "1"), True),
@@ -62,14 +69,19 @@ def convert_options(options: Dict[str, Any]) -> Dict[str, Any]:
     for key in NUMBERS:
         converted[key] = convert(options.get(key), float)
     for key in FLAGS:
-        value = options.get(key)
-        converted[key] = convert(str(value) if isinstance(value, int) else value, to_flag)
+        converted[key] = _convert_flag(options.get(key))
     for key in EMPTY_IS_NULL:
         converted[key] = options.get(key) or None
+    for key in LISTS:
+        converted[key] = convert(options.get(key), _to_words)
     rules = options.get("rules")
     if isinstance(rules, list):
         converted["rules"] = [_convert_rule(rule) if isinstance(rule, dict) else rule for rule in rules]
     return converted
+
+
+def _convert_flag(value: Any) -> Any:
+    return convert(str(value) if isinstance(value, int) else value, to_flag)
 
 
 def _convert_rule(rule: Dict[str, Any]) -> Dict[str, Any]:
@@ -79,8 +91,12 @@ def _convert_rule(rule: Dict[str, Any]) -> Dict[str, Any]:
             converted[key] = convert(rule[key], int)
     for key in WORDS:
         if key in rule:
-            converted[key] = convert(rule[key], lambda text: [word.strip() for word in text.split(",")])
+            converted[key] = convert(rule[key], _to_words)
     return converted
+
+
+def _to_words(text: str) -> List[str]:
+    return [word.strip() for word in text.split(",")]
 
 
 def read_hooks(hooks: Any, sources: Dict[str, str]) -> Hooks:
@@ -177,6 +193,42 @@ def _check_script(place: str, content: bytes) -> bytes:
     return content
 
 
+def read_controller(given: Any, grace: Any, python: str) -> Tuple[Dict[str, Any], List[Dict[str, Any]]]:
+    """The settings of the controller as the program is given them, and the hook that has them; neither without one.
+
+    :raises WrongOption: the first mistake.
+    """
+    from scheduled_events_poller import controller_settings
+    from scheduled_events_poller.config import ConfigError
+
+    if not isinstance(given, dict):
+        raise WrongOption(f"poller_controller is {_kind(given)}, expected a dictionary: give it to -e as JSON")
+    if not given:
+        if grace:
+            raise WrongOption(
+                f"poller_controller_grace: expected 0 without poller_controller, not {_show(grace)}: nothing shows "
+                f"whether a job runs, so set poller_controller, or take it out"
+            )
+        return {}, []
+    settings = {key: value for key, value in given.items() if value is not None and key != "hook_name"}
+    if "grace" in settings:
+        raise WrongOption("poller_controller.grace: unknown key: set poller_controller_grace")
+    for key in CONTROLLER_NUMBERS:
+        if key in settings:
+            settings[key] = convert(settings[key], float)
+    for key in CONTROLLER_FLAGS:
+        if key in settings:
+            settings[key] = _convert_flag(settings[key])
+    settings["grace"] = grace
+    try:
+        controller_settings.parse(settings)
+    except ConfigError as error:
+        raise WrongOption(f"poller_{error}") from error
+    name = given.get("hook_name") or CONTROLLER_HOOK
+    command = [python, "-I", CONTROLLER_PROGRAM]
+    return settings, [{"name": name, "phase": "prepare", "command": command}]
+
+
 def _kind(value: Any) -> str:
     kinds = {str: "a text", dict: "a dictionary", list: "a list", bool: "true or false", type(None): "empty"}
     return kinds.get(type(value), "a number")
@@ -194,14 +246,29 @@ def check(given: Dict[str, Any]) -> Dict[str, Any]:
     from _scheduled_events.runs import PHASES
     from scheduled_events_poller.config import ConfigError, parse
 
+    options = convert_options(given["options"])
+    grace = options.get("controller_grace")
+    controller, own_hooks = read_controller(given.get("controller") or {}, grace, given.get("python", ""))
     hooks = read_hooks(given["hooks"], given["sources"])
+    _add_own(hooks, own_hooks)
     names: Dict[str, List[str]] = {phase: sorted(hooks.get(phase, {})) for phase in PHASES}
-    config = {**convert_options(given["options"]), "hooks": names}
+    config = {**options, "hooks": names}
     try:
         parse(config)
     except ConfigError as error:
         raise WrongOption(f"poller_{error}") from error
-    return {"config": config, "hooks": hooks}
+    return {"config": config, "hooks": hooks, "controller": controller}
+
+
+def _add_own(hooks: Hooks, own_hooks: List[Dict[str, Any]]) -> None:
+    """Add the hooks that the role brings itself."""
+    for hook in own_hooks:
+        phase, name, content = _read_hook("poller_controller.hook_name", hook, {})
+        if name in hooks.setdefault(phase, {}):
+            raise WrongOption(
+                f'poller_controller.hook_name: poller_hooks has "{name}" of {phase} too: rename one of them'
+            )
+        hooks[phase][name] = base64.b64encode(content).decode()
 
 
 def main() -> int:

@@ -48,8 +48,15 @@ def test_the_ad_hoc_command_answers_as_documented(ansible, pair):
         "is_leader": False,
         "additional": {},
     }
-    rest = {key: run.tasks[0][key] for key in ("changed", "incarnation", "vm_name", "api_version")}
-    assert rest == {"changed": False, "incarnation": 1, "vm_name": "web2", "api_version": "2020-07-01"}
+    rest = {
+        "changed": False,
+        "incarnation": 1,
+        "vm_name": "web2",
+        "api_version": "2020-07-01",
+        "endpoint": pair.endpoints["web2"],
+        "endpoint_source": "given",
+    }
+    assert {key: run.tasks[0][key] for key in rest} == rest
 
 
 def test_proxy_variables_do_not_matter(ansible, pair, closed_port):
@@ -152,6 +159,8 @@ def filtered(ansible, fleet):
         "id": {"event_id": [events["other"].lower(), events["mine"]], "scope": "all"},
         "id of another VM": {"event_id": [events["other"]]},
         "two conditions": {"event_types": ["Freeze"], "event_sources": ["User"], "scope": "all"},
+        "an empty answer of a survey": {"event_types": "", "event_statuses": "", "event_sources": ""},
+        "an answer of a survey": {"event_types": "Freeze, Redeploy"},
         "empty lists": {"event_types": [], "event_id": [], "event_statuses": [], "event_sources": []},
         "as another VM": {"vm_name": "Vm2"},
         "as vm10": {"vm_name": "VM10"},
@@ -173,6 +182,8 @@ def filtered(ansible, fleet):
         ("id", ["mine", "other"]),
         ("id of another VM", []),
         ("two conditions", []),
+        ("an empty answer of a survey", ["mine", "started", "odd"]),
+        ("an answer of a survey", ["started", "odd"]),
         ("empty lists", ["mine", "started", "odd"]),
         ("as another VM", []),
         ("as vm10", ["mine", "other"]),

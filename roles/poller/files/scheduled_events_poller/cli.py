@@ -66,6 +66,10 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="as JSON")
     command.set_defaults(needs_requests=False)
 
+    command = _command(groups, "leases", commands.show_leases, "show what DHCP leases say about where the service is")
+    command.add_argument("--keep", action="store_true", help="leave it for the polling unit, which cannot read all")
+    command.set_defaults(needs_requests=False)
+
     command = _command(groups, "approve", commands.approve_events, "acknowledge events, which lets them start at once")
     command.add_argument("event_id", nargs="+", metavar="ID", help="EventId, in any case")
     command.add_argument(

@@ -1,0 +1,159 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a job leaves behind: artifacts for a controller, and a summary for people. Private to the collection.
+
+Each host of a play adds its part at its end, in a process of its own. What the others have added is in a directory of
+the controller.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import tempfile
+import typing as t
+from pathlib import Path
+
+ARTIFACT = "scheduled_events_report"
+
+Part = t.Dict[str, t.Any]
+
+
+def of_respond(host: str, result: t.Mapping[str, t.Any]) -> Part:
+    """The part of a host after the role respond; ``result`` is its fact respond_result."""
+    if not result:
+        return _part(host, {}, ["the role ended without a result; see its tasks"])
+    story = result.get("story", [])
+    held = {each["event_id"]: each["reason"] for each in result["held"]}
+    ids = [*(line["event_id"] for line in story), *held, *result["prepared"], *result["recovered"]]
+    events = {}
+    for event_id in dict.fromkeys(ids):
+        lines = [line for line in story if line["event_id"] == event_id]
+        texts = [line["text"] for line in lines]
+        if event_id in held:
+            texts.append(f"held: {held[event_id]}")
+        events[event_id] = {
+            "event_type": lines[0]["event_type"] if lines else "",
+            **_acknowledged(host, event_id, lines, result),
+            "hosts": {host: ", ".join(texts) or "nothing was left to be done"},
+        }
+    return _part(host, events, result["failures"])
+
+
+def _acknowledged(
+    host: str, event_id: str, lines: t.Sequence[t.Mapping[str, t.Any]], result: t.Mapping[str, t.Any]
+) -> dict[str, str]:
+    if event_id not in result["acknowledged"]:
+        return {}
+    at = [line["at"] for line in lines if line["text"].startswith("acknowledged")]
+    return {"acknowledged_by": host, "acknowledged_at": at[-1] if at else ""}
+
+
+def of_events(host: str, result: t.Mapping[str, t.Any]) -> Part:
+    """The part of a host whose events were read; ``result`` is that of the module scheduled_events_info."""
+    if "events" not in result:
+        return _part(host, {}, [result.get("msg") or "its events could not be read"])
+    events = {
+        event["event_id"]: {
+            **{name: event[name] for name in ("event_type", "event_status", "event_source", "not_before", "resources")},
+            "hosts": {host: "named" if event["affects_this_vm"] else "sees it"},
+        }
+        for event in result["events"]
+    }
+    return _part(host, events, [])
+
+
+def of_maintenance(host: str, result: t.Mapping[str, t.Any]) -> Part:
+    """The part of a host after the role rolling_maintenance; ``result`` is its fact maintenance_result."""
+    if "outcome" not in result:
+        return {"maintenance": {host: "failed"}, "failures": {host: ["the maintenance failed; see its tasks"]}}
+    return {"maintenance": {host: result["outcome"]}}
+
+
+KINDS: dict[str, t.Callable[[str, t.Mapping[str, t.Any]], Part]] = {
+    "events": of_events,
+    "maintenance": of_maintenance,
+    "respond": of_respond,
+}
+
+
+def _part(host: str, events: Part, failures: t.Sequence[str]) -> Part:
+    return {"events": events, **({"failures": {host: list(failures)}} if failures else {})}
+
+
+def merge(parts: t.Iterable[t.Mapping[str, t.Any]]) -> Part:
+    """All parts as one, as Ansible merges the artifacts of a job."""
+    whole: Part = {}
+    for part in parts:
+        for name, value in part.items():
+            known = whole.get(name)
+            both = isinstance(value, dict) and isinstance(known, dict)
+            whole[name] = merge([known, value]) if both else value
+    return whole
+
+
+def summary(parts: t.Mapping[str, t.Mapping[str, t.Any]], *, hosts: int) -> list[str]:
+    """The lines for people.
+
+    :param parts: by host.
+    :param hosts: how many hosts the play has.
+    """
+    whole = merge(parts[host] for host in sorted(parts))
+    lines = [f"Summary of {hosts} host{'' if hosts == 1 else 's'}:"]
+    for event_id, event in sorted(whole.get("events", {}).items()):
+        lines.append(f"  {event['event_type']} {event_id}: {_headline(event)}".replace("  :", ":"))
+        lines += [f"    {host}: {text}" for host, text in event["hosts"].items()]
+    by_outcome: dict[str, list[str]] = {}
+    for host, outcome in whole.get("maintenance", {}).items():
+        by_outcome.setdefault(outcome, []).append(host)
+    lines += [f"  {outcome}: {', '.join(names)}" for outcome, names in sorted(by_outcome.items())]
+    for host, failures in whole.get("failures", {}).items():
+        lines += [f"  FAILED {host}: {failure}" for failure in failures]
+    idle = [host for host, part in parts.items() if not any(part.values())]
+    if idle:
+        lines.append(f"  no event: {len(idle)} host{'' if len(idle) == 1 else 's'}")
+    if len(parts) < hosts:
+        lines.append(f"  without a result: {hosts - len(parts)} (unreachable, or never begun; see the recap)")
+    return lines
+
+
+def _headline(event: t.Mapping[str, t.Any]) -> str:
+    if "event_status" in event:
+        before = f", NotBefore {event['not_before']}" if event["not_before"] else ""
+        return f"{event['event_status']}{before}, from {event['event_source']}, for {', '.join(event['resources'])}"
+    if "acknowledged_by" in event:
+        return f"acknowledged by {event['acknowledged_by']} at {event['acknowledged_at']}"
+    return "not acknowledged by this job"
+
+
+class Meetings:
+    """The parts of the hosts of each play, in a directory that Ansible removes at the end of the run."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def add(self, play: str, host: str, part: t.Mapping[str, t.Any], *, hosts: int) -> None:
+        """Leave the part of one host; ``hosts`` is how many the play has."""
+        directory = self._directory / play
+        directory.mkdir(parents=True, exist_ok=True)
+        name = hashlib.sha256(host.encode()).hexdigest()[:32]
+        with tempfile.NamedTemporaryFile("w", dir=directory, prefix=".", delete=False) as stream:
+            json.dump({"host": host, "part": part, "hosts": hosts}, stream)
+        os.replace(stream.name, directory / f"{name}.json")
+
+    def summaries(self, *, complete: bool) -> list[str]:
+        """The summary of each play not shown so far; if ``complete``, only where all hosts have left a part."""
+        lines: list[str] = []
+        for directory in sorted(self._directory.glob("*")):
+            known = [json.loads(path.read_text()) for path in directory.glob("[!.]*.json")]
+            hosts = max(each["hosts"] for each in known)
+            if len(known) < hosts and complete:
+                continue
+            with contextlib.suppress(FileExistsError):
+                (directory / "shown").touch(exist_ok=False)
+                lines += summary({each["host"]: each["part"] for each in known}, hosts=hosts)
+        return lines
