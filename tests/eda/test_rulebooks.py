@@ -119,11 +119,13 @@ class OnWebhook:
         variables = {"scheduled_events_token": TOKEN, "scheduled_events_port": self.port}
         rulebook = start_rulebook("respond_on_webhook", fleet.inventory, variables)
         rulebook.until(lambda: self.report("", "vm1", token="guessed") is not None, "the receiver")
+        self.without_resources = self.report("A1", vm_name="vm1")
         self.first = fleet.announce("vm1", "vm2")
         self.refused = self.report(self.first, "vm1", "vm2", token="guessed")
         self.accepted = [self.report(self.first, "vm1", "vm2") for _unit in ("vm1", "vm2")]
         rulebook.until(lambda: fleet.is_over(self.first, "vm1", "vm2"), "the answer to the first event")
         rulebook.wait_until_idle()
+        self.runs = rulebook.output.count("\nPLAY [")
         rulebook.kill()
         self.second = fleet.announce("vm2")
         self.while_down = self.report(self.second, "vm2")
@@ -132,10 +134,10 @@ class OnWebhook:
         rulebook.until(lambda: fleet.is_over(self.second, "vm2"), "the answer to the second event")
         rulebook.wait_until_idle()
 
-    def report(self, event_id, *resources, phase="prepare", token=TOKEN):
+    def report(self, event_id, *resources, vm_name=None, phase="prepare", token=TOKEN):
         """Send what a polling unit sends; the status of the answer, None without one."""
         body = {"event_id": event_id, "event_type": "Redeploy", "event_status": "Scheduled", "resources": resources}
-        body.update(phase=phase, vm_name=resources[0], id=f"{event_id}-{phase}", time="2026-11-22T00:00:00Z")
+        body.update(phase=phase, vm_name=vm_name or resources[0], id=f"{event_id}-{phase}", time="2026-11-22T00:00:00Z")
         headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
         try:
             return ask(f"http://127.0.0.1:{self.port}", "POST", "/", body=json.dumps(body), headers=headers)[0]
@@ -151,6 +153,11 @@ def on_webhook(fleet_of, start_rulebook):
 def test_an_event_that_two_polling_units_report_is_acknowledged_once(on_webhook):
     assert on_webhook.accepted == [200, 200]
     assert on_webhook.fleet.acknowledgements(on_webhook.first) == [200]
+
+
+def test_a_report_without_resources_runs_nothing_and_two_of_one_event_run_once(on_webhook):
+    assert on_webhook.without_resources == 200
+    assert on_webhook.runs == 1
 
 
 def test_a_sender_without_the_token_is_refused(on_webhook):

@@ -20,7 +20,9 @@ LIMIT = 300.0  # seconds; only so that a hang is named
 
 sys.path[:0] = [str(ROOT / "tests" / "fuzz"), str(ROOT / "tests" / "unit" / "module_utils")]
 
-from ..emulator.conftest import emulate  # noqa: E402, F401 - a fixture
+from ..emulator import conftest as of_the_emulator  # noqa: E402
+
+emulate = of_the_emulator.emulate
 
 
 @pytest.fixture(scope="session")

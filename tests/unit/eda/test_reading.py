@@ -42,7 +42,8 @@ def test_a_recorded_document_gives_the_events_of_the_library(source, path, versi
     names = {name for event in json.loads(body)["Events"] for name in event["Resources"]}
     for vm_name in (*names, *(name.upper() for name in names), "mysrv", "another"):
         expected = by_the_library(body, vm_name, version)
-        assert by_the_source(source, body, vm_name, version) == expected is not None
+        assert expected is not None
+        assert by_the_source(source, body, vm_name, version) == expected
 
 
 def test_mutated_documents_give_the_events_of_the_library_or_are_refused_by_both(source, monkeypatch):
