@@ -4,33 +4,29 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo test lint unit library emulator integration controllers molecule fleet property-long fuzz sanity galaxy changelog bench clean
+.PHONY: help demo test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy changelog bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
 # Where the collection is installed; what it depends on serves load balancers alone.
 COLLECTIONS := .nox/collections
 NOX := .venv/bin/nox
-# What nox reports of the stages of `make test`.
-STAGES := .nox/stages.json
-
 # Demo and benchmarks see the collection as installed, and may not reach a real metadata service.
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" \
        ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/$(COLLECTIONS)" \
        PYTHONPATH="$(CURDIR)/tests/guard"
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
 	@$(RUN) python demo/run.py
 
 test: $(VENV) ## run every check and every test
-	@mkdir -p .nox && rm -f $(STAGES)
-	@$(NOX) --report $(STAGES) || { .venv/bin/python scripts/failed_stages.py $(STAGES); exit 1; }
+	@.venv/bin/python scripts/stages.py
 
-lint unit emulator integration sanity galaxy changelog: $(VENV)
+lint unit emulator integration eda sanity galaxy changelog: $(VENV)
 	@$(NOX) --session $@
 library: $(VENV)
 	@$(NOX) --session library library_requests
@@ -39,6 +35,7 @@ unit: ## only the unit tests, on the newest Python
 library: ## only the unit tests of what runs on a VM, on every Python found
 emulator: ## only the unit tests of the emulator, on the oldest Python that it serves
 integration: ## only the playbooks against the emulator, from the installed tarball
+eda: ## only the rulebooks, in a real ansible-rulebook
 sanity: ## only ansible-test sanity
 galaxy: ## only the checks of Galaxy on the tarball
 

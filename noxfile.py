@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The checks and tests. `make test` runs them all; `nox --session NAME` runs one."""
+"""The checks and tests. `make test` runs them all, by scripts/stages.py; `nox --session NAME` runs one."""
 
 import glob
 import os
@@ -10,7 +10,6 @@ import pathlib
 import shutil
 import subprocess
 import sys
-import xml.etree.ElementTree as ET
 
 import nox
 
@@ -24,19 +23,7 @@ nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
 nox.options.download_python = "never"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False  # what is missing is skipped, and nox says so
-STAGES = [
-    "lint",
-    "unit",
-    "library",
-    "library_requests",
-    "emulator",
-    "integration",
-    "controllers",
-    "molecule",
-    "sanity",
-    "galaxy",
-]
-nox.options.sessions = ["plan", *STAGES, "report"]
+nox.options.sessions = []  # scripts/stages.py names those of `make test`
 
 
 def discover_pythons() -> dict[str, str]:
@@ -79,17 +66,6 @@ def copy_checkout(destination: pathlib.Path) -> None:
         if (ROOT / name).exists():  # deleted, not yet committed
             (destination / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, destination / name, follow_symlinks=False)
-
-
-@nox.session(python=False)
-def plan(_session: nox.Session) -> None:
-    """Say what follows, and what is skipped here; forget the counts of earlier runs."""
-    for path in REPORTS.glob("*.xml"):
-        path.unlink()
-    print("Stages:", ", ".join(STAGES))
-    missing = [version for version, path in PYTHONS.items() if not path]
-    if missing:
-        print("Skipped, because this machine does not have them: Python", ", ".join(missing))
 
 
 @nox.session
@@ -159,6 +135,9 @@ def emulator(session: nox.Session) -> None:
 def integration(session: nox.Session) -> None:
     """Playbooks against the emulator, with the collection as a user installs it."""
     session.run("scripts/install-commands", "haproxy", external=True)
+    # Tests that need these are skipped without them.
+    dhcp = ["dnsmasq=dnsmasq-base", "dhclient=isc-dhcp-client", "dhcpcd=dhcpcd-base"]
+    session.run("scripts/install-commands", *dhcp, external=True, success_codes=range(256))
     install(session, "integration")
     run_pytest(
         session,
@@ -167,6 +146,14 @@ def integration(session: nox.Session) -> None:
         "tests/integration",
         ANSIBLE_COLLECTIONS_PATH=installed_collection(session),
     )
+
+
+@nox.session
+def eda(session: nox.Session) -> None:
+    """The rulebooks in a real ansible-rulebook, with the collection as a user installs it."""
+    session.run("scripts/install-commands", "java=openjdk-17-jre-headless", external=True)
+    install(session, "eda")
+    run_pytest(session, "--durations=5", "tests/eda", ANSIBLE_COLLECTIONS_PATH=installed_collection(session))
 
 
 @nox.session
@@ -234,14 +221,3 @@ def galaxy(session: nox.Session) -> None:
     session.run("ansible-galaxy", "collection", "build", "--force", "--output-path", build, silent=True)
     with session.chdir(build):  # where it leaves its result
         session.run("python", "-m", "galaxy_importer.main", *glob.glob("*.tar.gz"))
-
-
-@nox.session(python=False)
-def report(_session: nox.Session) -> None:
-    """Close with the sum of all tests that ran."""
-    total = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
-    for path in REPORTS.glob("*.xml"):
-        suite = ET.parse(path).getroot().find("testsuite")
-        total = {name: count + int(suite.get(name)) for name, count in total.items()}
-    failed = total["failures"] + total["errors"]
-    print(f"{total['tests'] - failed - total['skipped']} passed, {failed} failed, {total['skipped']} skipped")

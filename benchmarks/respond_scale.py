@@ -91,9 +91,9 @@ def measure(ansible, directory, hosts, notice):
         try:
             for name in names:
                 event_type = "Preempt" if notice else "Reboot"
-                emulator.schedule(event_type, name, notice=notice or 3600, started_for=1)
+                emulator.schedule(event_type, name, notice=notice or 3600, started_for=20)
             inventory = emulator.inventory(
-                respond_endpoint=lambda name: emulator.endpoints[name],
+                respond_endpoint=emulator.endpoints.get,
                 respond_state_directory=lambda name: str(directory / name),
             )
             how = {"inventory": inventory, "options": ("--forks", str(hosts))}

@@ -13,6 +13,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balance
     Settings,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHost, OtherHostError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import refuse_windows
 
 COLLECTION = "maintops.scheduled_events"
 SOCKET_VARIABLE = "load_balancer_haproxy_socket"
@@ -45,6 +46,7 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        refuse_windows(self)
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)

@@ -39,6 +39,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_f
     TasksFiles,
     name_of,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import refuse_windows
 
 COLLECTION = "maintops.scheduled_events"
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
@@ -50,6 +51,7 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": ""},
     "resume_within": {"type": "float", "default": 86400},
     "out": {"type": "list", "elements": "str"},
+    "state": {"type": "str", "choices": ["passed", "decided"], "default": "passed"},
 }
 # What may differ from host to host: the variable that says it, and what counts without it
 DIRECTORY = ("maintenance_state_directory", "/var/lib/maintops")
@@ -98,6 +100,28 @@ class Gate:
 
         :raises GateError: it can never open, or it did not in time.
         """
+        result = self._wait()
+        with self._store.open() as store:
+            store.setdefault("decided", {}).setdefault(self._play, {}).update(dict.fromkeys(self._own, result))
+        return result
+
+    def decided(self, host: str) -> Result:
+        """What the gate decided for a host.
+
+        With ``run_once``, Ansible registers each result for all hosts. Where a strategy runs the gate for each host,
+        the last result would count for all of them.
+
+        :raises GateError: the host did not come to the gate.
+        """
+        with self._store.open() as store:
+            result = store.get("decided", {}).get(self._play, {}).get(host)
+        if result is None:
+            raise GateError(
+                f"{host} did not come to the gate in this play. Run maintenance_gate with state=passed first"
+            )
+        return t.cast(Result, result)
+
+    def _wait(self) -> Result:
         arrived, responded = self._arrive()
         began, said = time.monotonic(), ""
         reads_balancer = self._arguments["out"] is not None
@@ -366,6 +390,7 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> Result:
+        refuse_windows(self)
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
@@ -373,8 +398,11 @@ class ActionModule(ActionBase):
         strategy = str(self._task.get_play().strategy)
         each = any(word in strategy for word in ("free", "pinned"))
         own = [variables["inventory_hostname"]] if each else list(variables["ansible_play_batch"])
+        gate = Gate(self, variables, arguments, own)
         try:
-            return {**result, "changed": False, **Gate(self, variables, arguments, own).wait()}
+            if arguments["state"] == "decided":
+                return {**result, "changed": False, **gate.decided(variables["inventory_hostname"])}
+            return {**result, "changed": False, **gate.wait()}
         except (GateError, OtherHostError) as error:
             raise AnsibleActionFail(str(error)) from error
 

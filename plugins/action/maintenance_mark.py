@@ -13,6 +13,7 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run import Store, this_run
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import refuse_windows
 
 PROGRESS = {"held": "began", "done": "done", "failed": "failed"}
 
@@ -24,6 +25,7 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        refuse_windows(self)
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
         host, state = variables["inventory_hostname"], self._task.args.get("state")

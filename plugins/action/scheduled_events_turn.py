@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ansible import constants
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
@@ -24,8 +25,10 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     HostLost,
     Notes,
     Responding,
+    looks_cut_off,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_file import check_tasks_file
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import refuse_windows
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
 FREE_STRATEGIES = ("free", "host_pinned")
@@ -39,6 +42,7 @@ class ActionModule(ActionBase):
     TRANSFERS_FILES = False
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        refuse_windows(self)
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
         self._controller_pid = os.getppid()
@@ -46,6 +50,7 @@ class ActionModule(ActionBase):
         _validation, options = self.validate_argument_spec(argument_spec={**COMMON_OPTIONS, **OPTIONS})
         options["vm_name"] = options["vm_name"] or None
         options.update({name: self._tasks_file(options[name]) for name in (f"{phase}_tasks" for phase in PHASES)})
+        options["outcome"] = _outcome(options["outcome"])
         self._options = options
         try:
             following = self._responding().until_something_is_to_be_done()
@@ -97,7 +102,7 @@ class ActionModule(ActionBase):
         except AnsibleError as error:
             self._reset_connection()
             raise HostLost(str(error), error) from error
-        if "next" not in answer and _looks_cut_off(answer):
+        if "next" not in answer and looks_cut_off(answer):
             self._reset_connection()
             if not controller["first"]:
                 raise HostLost(str(answer.get("module_stderr") or answer.get("msg") or "no answer").strip())
@@ -119,12 +124,20 @@ class ActionModule(ActionBase):
             self._extras["ansible_facts"] = answer["ansible_facts"]
 
 
+def _outcome(given: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
+    """What became of a phase, from what the play knows.
+
+    :param given: it has ``ok``, or ``failure``: what the play remembers of the last phase that failed, if one did.
+    """
+    if given is None:
+        return None
+    outcome = {name: value for name, value in given.items() if name not in ("failure", "phase_id")}
+    failure = given.get("failure") or {}
+    ok = boolean(given["ok"]) if "ok" in given else failure.get("phase_id") != given["phase_id"]
+    reason = given.get("reason", "") if ok or "ok" in given else failure.get("reason", "")
+    return {**outcome, "ok": ok, "reason": str(reason)}
+
+
 def _warn(text: str) -> None:
     """Show a warning now. Ansible would keep its own kind until the task ends, which may wait for an hour."""
     display.display(f"[WARNING]: {text}", color=constants.COLOR_WARN, stderr=True)
-
-
-def _looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
-    """Whether the module's process ended without an answer, and not by an error of its own."""
-    output = f"{answer.get('module_stdout', '')}{answer.get('module_stderr', '')}"
-    return "invocation" not in answer and "module_stderr" in answer and "Traceback" not in output

@@ -11,12 +11,27 @@ class ModuleDocFragment:
 options:
   endpoint:
     description:
-      - Base URL of the metadata service, without a path.
+      - Base URL of the metadata service, without a path, or V(auto).
       - It is asked directly, whatever proxy variables say, and no redirect is followed.
-      - A VM outside a virtual network (classic, cloud service) may have to ask the address in its DHCP option 245
-        instead, on port 80 or 8080. It is not looked up; give it here.
+      - V(auto) is for VMs outside a virtual network (classic, cloud service), where the service has another address. It
+        asks V(http://169.254.169.254) first. If there is no document, it asks the addresses in DHCP option 245 of the
+        leases of dhclient, systemd-networkd, NetworkManager, wicked and dhcpcd, the newest lease first, on the ports 80
+        and 8080. Leases that have expired do not count.
+      - V(auto) takes 10 seconds at most, and fails with what it looked at and what it found there. Each module run
+        searches again. A run where V(http://169.254.169.254) answers costs one request more.
+      - The leases of NetworkManager's dhclient and of dhcpcd can be read by root alone.
     type: str
     default: http://169.254.169.254
+  endpoint_networks:
+    description:
+      - Networks in which an address of a DHCP lease must lie to be asked with O(endpoint=auto). Any other address is
+        shown in the error, and is never asked.
+      - The default is Azure's wire server and the link-local addresses.
+    type: list
+    elements: str
+    default:
+      - 168.63.129.16/32
+      - 169.254.0.0/16
   api_version:
     description:
       - Version of Scheduled Events to ask for, from V(2017-03-01) to the one that the host knows as its newest.
@@ -64,4 +79,44 @@ attributes:
     description:
       - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
       - This assumes that the system controlled by the module has not changed in a relevant way.
+"""
+
+    # A module that runs on the host or, for a Windows host, on the controller
+    ANYWHERE = r"""
+options: {}
+requirements:
+  - ansible.windows (collection, on the controller), for Windows hosts only; they need neither Python nor requests
+notes:
+  - On a Windows host (C(winrm), C(psrp), or C(ssh) with PowerShell) the host sends each request with
+    C(ansible.windows.win_uri), without a proxy and without following a redirect. The controller reads the answers, with
+    the same code as on other hosts. Options, results and messages are the same, but for the words of Windows itself in
+    "got no answer".
+  - There, each request starts PowerShell on the host. O(request_timeout) counts in whole seconds, and connecting has no
+    shorter limit of its own. The size of an answer is checked on the controller. If the host says nothing for two
+    minutes beyond O(request_timeout), the controller gives up.
+  - For Windows this was tested with a stand-in of C(win_uri) that has its documented options and results, behind a
+    connection that claims to be one to Windows. It was not run on Windows.
+attributes:
+  action:
+    description: Has a part that runs on the controller.
+    support: full
+  async:
+    description: Supports being run with C(async).
+    support: partial
+    details:
+      - Not for Windows hosts.
+  platform:
+    description: The operating systems of hosts that it can be run on.
+    support: full
+    platforms: posix, windows
+"""
+
+    # A module that runs on the host alone
+    POSIX = r"""
+options: {}
+attributes:
+  platform:
+    description: The operating systems of hosts that it can be run on. On a Windows host it fails and says so.
+    support: full
+    platforms: posix
 """

@@ -7,11 +7,13 @@
 import datetime
 import math
 import re
+import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
+from ._scheduled_events.discovery import Found, find
 from ._scheduled_events.document import (
     ADVISORY_TYPES,
     EVENT_SOURCES,
@@ -22,10 +24,22 @@ from ._scheduled_events.document import (
     describe,
     one_of,
 )
-from ._scheduled_events.endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, SettingError
+from ._scheduled_events.endpoint import (
+    AUTO,
+    DEFAULT_API_VERSION,
+    DEFAULT_ENDPOINT,
+    DEFAULT_NETWORKS,
+    GIVEN,
+    SettingError,
+    check_api_version,
+    check_endpoint_or_auto,
+    check_networks,
+)
+from ._scheduled_events.exchange import Exchanger
 
 COMMON_OPTIONS: Dict[str, Dict[str, Any]] = {
     "endpoint": {"type": "str", "default": DEFAULT_ENDPOINT},
+    "endpoint_networks": {"type": "list", "elements": "str", "default": list(DEFAULT_NETWORKS)},
     "api_version": {"type": "str", "default": DEFAULT_API_VERSION},
     "vm_name": {"type": "str"},
     "request_timeout": {"type": "float", "default": REQUEST_TIMEOUT},
@@ -52,18 +66,28 @@ NAME_CHECK_TIMEOUT = 2.5  # seconds for an answer that only leads to a warning
 
 
 class ImdsModule:
-    """A module run: its parameters, checked, the client they describe, and the name of this VM."""
+    """A module run: its parameters, checked, the client they describe, and the name of this VM.
 
-    def __init__(self, module: AnsibleModule) -> None:
+    :param module: an AnsibleModule, or what stands for one on the controller.
+    :param exchanger: what carries the requests to the VM; by default a connection of this machine.
+    """
+
+    def __init__(
+        self, module: Any, exchanger: Optional[Exchanger] = None, sleep: Callable[[float], None] = time.sleep
+    ) -> None:
         self.module = module
+        self.sleep = sleep
         self.params: Dict[str, Any] = module.params
         self.require_positive("request_timeout", "retry_for")
         self._drop_blanks()
+        self.found = _find_endpoint(self.params)
         self.client = ImdsClient(
-            endpoint=self.params["endpoint"],
+            endpoint=self.found.endpoint,
             api_version=self.params["api_version"],
             request_timeout=self.params["request_timeout"],
             retry_for=self.params["retry_for"],
+            exchanger=exchanger,
+            sleep=sleep,
         )
         self._vm_name: Optional[str] = None
         self._given_name: Optional[str] = None
@@ -80,6 +104,10 @@ class ImdsModule:
         for option in KNOWN_WORDS:
             if self.params.get(option):
                 self.params[option] = [word.strip() for word in self.params[option] if word.strip()]
+
+    def where(self) -> Dict[str, str]:
+        """Which service was asked, and how it was found, as the module returns it."""
+        return {"endpoint": self.client.endpoint, "endpoint_source": self.found.source}
 
     def require_positive(self, *options: str) -> None:
         """Refuse a number of seconds that is zero, negative or not finite.
@@ -164,6 +192,18 @@ class ImdsModule:
             )
 
 
+def _find_endpoint(params: Dict[str, Any]) -> Found:
+    """The endpoint that the options name, or that is found.
+
+    :raises ImdsError: none is found.
+    """
+    endpoint = check_endpoint_or_auto(params["endpoint"])
+    networks = check_networks(params["endpoint_networks"])
+    if endpoint != AUTO:
+        return Found(endpoint, GIVEN)
+    return find(api_version=check_api_version(params["api_version"]), networks=networks)
+
+
 def run_module(options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], Dict[str, Any]]) -> None:
     """Run a module: check its parameters, do its work, and turn the library's errors into its failure, once.
 
@@ -173,8 +213,17 @@ def run_module(options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], 
     module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **options), supports_check_mode=True)
     if REQUESTS_IMPORT_ERROR is not None:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_IMPORT_ERROR)
+    module.exit_json(**carry_out(module, work))
+
+
+def carry_out(
+    module: Any,
+    work: Callable[[ImdsModule], Dict[str, Any]],
+    exchanger: Optional[Exchanger] = None,
+    sleep: Callable[[float], None] = time.sleep,
+) -> Dict[str, Any]:
+    """Do the work of a module, and return what it returns; for the parameters see :class:`ImdsModule`."""
     try:
-        result = work(ImdsModule(module))
+        return work(ImdsModule(module, exchanger, sleep))
     except (ImdsError, SettingError) as error:
-        module.fail_json(msg=str(error))
-    module.exit_json(**result)
+        return module.fail_json(msg=str(error))  # type: ignore[no-any-return]  # it never returns

@@ -66,7 +66,7 @@ class Wish(NamedTuple):
     :param monotonic: of the controller, now.
     :param slice: how long to poll on the host while there is nothing to do.
     :param known: ``marker`` of the turn before; the turn ends as soon as it changes.
-    :param acknowledge: keys of events that are to be acknowledged now.
+    :param acknowledge: keys of events that are to be acknowledged now, once the outcome is taken.
     :param assume_over: for a plan: take the events for gone instead of reading the document.
     :param state: for a plan: the state, which is not kept on the host.
     """
@@ -138,7 +138,9 @@ class Turn:
             document = self._read(first=first)
             try:
                 if self._wish.acknowledge and not first:
-                    results.extend(self._acknowledge())
+                    if results:  # what the state allows, the outcome decides
+                        self._step(document, results, first=first)
+                    results = self._acknowledge()
                 shown = self._step(document, results, first=first)
             except Locked as error:
                 shown = {"next": "locked", "lease": error.lease, "vm_name": self._vm_name, "story": [], "problems": []}

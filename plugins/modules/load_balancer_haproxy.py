@@ -89,6 +89,10 @@ attributes:
   action:
     support: full
     description: The task runs on the controller.
+  platform:
+    support: full
+    description: The operating systems of hosts that it can be run on. On a Windows host it fails and says so.
+    platforms: posix
   check_mode:
     support: full
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.

@@ -83,6 +83,7 @@ requirements:
   - ss (from iproute2, on the host)
 extends_documentation_fragment:
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.posix
 attributes:
   check_mode:
     support: full

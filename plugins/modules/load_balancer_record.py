@@ -52,6 +52,7 @@ options:
     default: /var/lib/maintops
 extends_documentation_fragment:
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.posix
 attributes:
   check_mode:
     support: full

@@ -53,8 +53,18 @@ options:
         so that the caller can read it again.
     type: list
     elements: str
+  state:
+    description:
+      - V(passed) waits at the gate. It is for a task with C(run_once), so that it decides for the whole batch.
+      - V(decided) does not wait, and returns what the gate decided for this host. It is for the task that follows,
+        without C(run_once). With C(run_once) Ansible registers each result for all hosts, so under a strategy that
+        runs the gate for each host, such as C(free), the registered result may be that of another host.
+    type: str
+    choices: [passed, decided]
+    default: passed
 extends_documentation_fragment:
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.posix
 attributes:
   check_mode:
     support: full
@@ -79,6 +89,10 @@ EXAMPLES = r"""
     fleet: "{{ groups['web'] }}"
     max_unavailable: 25%
   run_once: true
+
+- name: Read what it decided for this host
+  maintops.scheduled_events.maintenance_gate:
+    state: decided
   register: gate
 """
 

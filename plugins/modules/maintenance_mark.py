@@ -45,6 +45,7 @@ options:
     default: {}
 extends_documentation_fragment:
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.posix
 attributes:
   check_mode:
     support: full

@@ -43,6 +43,7 @@ options:
 extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.posix
 attributes:
   check_mode:
     support: full

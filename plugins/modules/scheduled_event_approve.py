@@ -19,6 +19,7 @@ description:
 extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.anywhere
 options:
   event_id:
     description:
@@ -118,45 +119,23 @@ status:
   returned: on a refused request
   type: int
   sample: 500
+endpoint:
+  description: Base URL of the service that was asked.
+  returned: success and on a refused request
+  type: str
+  sample: http://169.254.169.254
+endpoint_source:
+  description:
+    - How the endpoint was found. V(given) for one that O(endpoint) names.
+    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
+      that wrote it.
+  returned: success and on a refused request
+  type: str
+  sample: given
 """
 
-import typing as t
-
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import ImdsModule, run_module
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.approval import (
-    ApprovalFailed,
-    Outcome,
-    approve,
-)
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.endpoint import SettingError
-
-APPROVE_OPTIONS = {
-    "event_id": {"type": "list", "elements": "str", "required": True},
-    "leader_only": {"type": "bool", "default": False},
-}
-
-
-def lists(outcome: Outcome) -> t.Dict[str, t.List[str]]:
-    found = outcome._asdict()
-    # Ansible keeps "skipped" for itself: it makes a bool of it, and a task skipped of one that has it.
-    found["skipped_ids"] = found.pop("skipped")
-    return dict(found)
-
-
-def acknowledge(run: ImdsModule) -> t.Dict[str, t.Any]:
-    if not all(event_id.strip() for event_id in run.params["event_id"]):
-        raise SettingError("event_id contains an empty text: expected the id of an event in each place")
-    leader_only = run.params["leader_only"]
-    try:
-        outcome = approve(
-            run.client,
-            run.params["event_id"],
-            may_approve=lambda event: not leader_only or event.is_led_by(run.vm_name()),
-            dry_run=run.module.check_mode,
-        )
-    except ApprovalFailed as error:
-        run.module.fail_json(msg=str(error), status=error.status, left=error.left, **lists(error.outcome))
-    return dict(lists(outcome), changed=bool(outcome.approved))
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import APPROVE_OPTIONS, acknowledge
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import run_module
 
 
 def main() -> None:

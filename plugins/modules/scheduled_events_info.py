@@ -17,6 +17,7 @@ extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.filters
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.anywhere
 attributes:
   check_mode:
     support: full
@@ -163,30 +164,27 @@ api_version:
   returned: success
   type: str
   sample: '2020-07-01'
+endpoint:
+  description: Base URL of the service that was asked.
+  returned: success
+  type: str
+  sample: http://169.254.169.254
+endpoint_source:
+  description:
+    - How the endpoint was found. V(given) for one that O(endpoint) names.
+    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
+      that wrote it.
+  returned: success
+  type: str
+  sample: given
 """
 
-import typing as t
-
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import (
-    FILTER_OPTIONS,
-    ImdsModule,
-    run_module,
-)
-
-
-def read(run: ImdsModule) -> t.Dict[str, t.Any]:
-    document = run.client.fetch()
-    return {
-        "changed": False,
-        "events": run.describe(run.wanted().select(document)),
-        "incarnation": document.incarnation,
-        "vm_name": run.vm_name(),
-        "api_version": run.client.api_version,
-    }
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import INFO_OPTIONS, read
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import run_module
 
 
 def main() -> None:
-    run_module(FILTER_OPTIONS, read)
+    run_module(INFO_OPTIONS, read)
 
 
 if __name__ == "__main__":

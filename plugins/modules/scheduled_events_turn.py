@@ -21,6 +21,7 @@ description:
 extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.posix
 options:
   event_types:
     description: Only events of these types. Empty means all.
@@ -91,7 +92,8 @@ options:
   outcome:
     description:
       - What became of the phase that the call before returned. Its C(request_ids) say which phase it was, C(ok) is
-        whether it succeeded, and C(reason) says why it did not.
+        whether it succeeded, and C(reason) says why it did not. In place of C(ok) it may have C(phase_id), and
+        C(failure) with C(phase_id) and C(reason) of the last phase that failed.
       - The first call of a run has none.
     type: dict
   again:
@@ -125,7 +127,7 @@ EXAMPLES = r"""
   register: turn
 
 - name: Do it
-  ansible.builtin.include_tasks: "{{ turn.tasks }}"
+  ansible.builtin.include_tasks: "{{ playbook_dir }}/drain.yml"
   when: turn.next == 'prepare'
 
 - name: Say that it is done, and find out what follows
@@ -154,10 +156,30 @@ request_ids:
   returned: success
   type: list
   elements: str
-tasks:
-  description: The tasks file of the phase. Empty if it has none.
+phase_id:
+  description: Differs from phase to phase, also where one is repeated.
   returned: success
   type: str
+steps:
+  description:
+    - The tasks files of the phase, in order. V(load_balancer.yml) and V(handlers.yml) stand for files of the caller.
+      The first brings the host into the state RV(load_balancer), the second runs the handlers that were notified.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    file:
+      description: The tasks file.
+      type: str
+      sample: /srv/playbooks/drain.yml
+    number:
+      description: Its place among them.
+      type: int
+      sample: 1
+    of:
+      description: All files of the phase.
+      type: list
+      elements: str
 load_balancer:
   description: V(drained) or V(active) if the host is to be brought into that state in this phase. Otherwise empty.
   returned: success

@@ -20,6 +20,7 @@ extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.filters
   - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events.imds.anywhere
 options:
   state:
     description:
@@ -48,6 +49,10 @@ options:
     description:
       - Here it is without effect, as failing polls are tolerated until O(timeout) anyway.
 notes:
+  - For a Windows host the controller polls. The wait takes a fork of the controller the whole time, and each poll takes
+    the seconds and the CPU time that PowerShell needs to start on the host. O(sleep=10) is often enough there.
+    If such a host is lost after the first poll, because it reboots for example, that counts as a failed poll, and the
+    wait goes on.
   - While a task runs, the controller looks every millisecond whether it has ended, for as long as the wait lasts. Where
     many plays wait on one controller, C(internal_poll_interval = 0.1) in C(ansible.cfg) spares most of that CPU time.
 attributes:
@@ -109,69 +114,27 @@ incarnation:
   returned: success and on a timeout
   type: raw
   sample: 8
+endpoint:
+  description: Base URL of the service that was asked.
+  returned: success and on a timeout
+  type: str
+  sample: http://169.254.169.254
+endpoint_source:
+  description:
+    - How the endpoint was found. V(given) for one that O(endpoint) names.
+    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
+      that wrote it.
+  returned: success and on a timeout
+  type: str
+  sample: given
 """
 
-import math
-import typing as t
-
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import (
-    FILTER_OPTIONS,
-    ImdsModule,
-    run_module,
-)
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.endpoint import SettingError
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.waiting import (
-    Waited,
-    WaitTimeout,
-    wait,
-)
-
-WAIT_OPTIONS = {
-    "state": {"type": "str", "choices": ["absent", "present"], "default": "absent"},
-    "timeout": {"type": "float", "default": 900},
-    "sleep": {"type": "float", "default": 1},
-    "stable_for": {"type": "float", "default": 0},
-}
-
-
-def check_times(run: ImdsModule) -> None:
-    run.require_positive("timeout", "sleep")
-    stable_for, timeout = run.params["stable_for"], run.params["timeout"]
-    if not (math.isfinite(stable_for) and 0 <= stable_for < timeout):
-        raise SettingError(
-            f"stable_for {stable_for:g} is out of range: expected seconds, 0 or more and less than timeout, "
-            f"which is {timeout:g}"
-        )
-
-
-def report(run: ImdsModule, last: t.Optional[Waited], elapsed: float) -> t.Dict[str, t.Any]:
-    return {
-        "changed": False,
-        "events": run.describe(last.events) if last else [],
-        "elapsed": round(elapsed, 3),
-        "incarnation": last.document.incarnation if last else None,
-    }
-
-
-def wait_for_state(run: ImdsModule) -> t.Dict[str, t.Any]:
-    check_times(run)
-    try:
-        waited = wait(
-            run.client,
-            run.wanted,
-            present=run.params["state"] == "present",
-            timeout=run.params["timeout"],
-            sleep=run.params["sleep"],
-            stable_for=run.params["stable_for"],
-            request_timeout=run.params["request_timeout"],
-        )
-    except WaitTimeout as error:
-        run.module.fail_json(msg=str(error), **report(run, error.last, error.elapsed))
-    return report(run, waited, waited.elapsed)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import WAIT_OPTIONS, wait_for_state
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import run_module
 
 
 def main() -> None:
-    run_module(dict(FILTER_OPTIONS, **WAIT_OPTIONS), wait_for_state)
+    run_module(WAIT_OPTIONS, wait_for_state)
 
 
 if __name__ == "__main__":

@@ -22,6 +22,8 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader
 
+from ._windows import is_windows
+
 
 class OtherHostError(Exception):
     """The module did not run there, or failed. The message names the host."""
@@ -89,7 +91,7 @@ class OtherHost:
         if result.get("unreachable"):
             raise OtherHostError(f"{self.name} cannot be reached: {result.get('msg', 'no reason given')}")
         if result.get("failed"):
-            raise OtherHostError(f"{self.name}: {_failure(result)}")
+            raise OtherHostError(f"{self.name}: {failure_in(result)}")
         return result
 
     def close(self) -> None:
@@ -114,6 +116,8 @@ class OtherHost:
         )
         if connection is None:
             raise AnsibleError(f"the connection plugin {kind} was not found")
+        if is_windows(connection):
+            raise AnsibleError("it is a Windows host, which this module does not support. Leave it out")
         keys = dict(task.dump_attrs(), timeout=context.timeout)
         keys.pop("retries", None)  # of the task, not of the connection
         for name in ("password", "become_pass"):
@@ -210,7 +214,10 @@ def _text(error: Exception) -> str:
     return str(getattr(error, "message", "") or error).strip()
 
 
-def _failure(result: t.Mapping[str, t.Any]) -> str:
-    message = str(result.get("msg") or "the module failed and gave no reason").strip()
+def failure_in(result: t.Mapping[str, t.Any]) -> str:
+    """Why a module failed."""
+    # Since ansible-core 2.19 a module that ended with an exception has no msg.
+    exception = getattr(getattr(result.get("exception"), "event", None), "msg", "")
+    message = str(result.get("msg") or exception or "the module failed and gave no reason").strip()
     details = str(result.get("module_stderr") or "").strip()
     return f"{message} ({details})" if details and details not in message else message

@@ -80,9 +80,12 @@ class Rendezvous:
         owner = (folder / _digest(vm_name.lower())).read_text()
         return None if owner == host else owner
 
-    def obstacle(self, event_id: str) -> str | None:
-        """Why the event must not be acknowledged; None if every VM that it names is prepared or spoken for."""
-        words = self._read_all()
+    def obstacle(self, event_id: str, *, assuming: str = "") -> str | None:
+        """Why the event must not be acknowledged; None if every VM that it names is prepared or spoken for.
+
+        :param assuming: the host that is taken for prepared, whatever it told.
+        """
+        words = [self._assume(word, event_id) if word["host"] == assuming else word for word in self._read_all()]
         event_id = event_id.lower()
         names = dict.fromkeys(name for word in words for name in word["sight"].get(event_id, []))
         outcomes = {word["vm_name"]: word["outcomes"].get(event_id) for word in words}
@@ -91,6 +94,10 @@ class Rendezvous:
             return f"{failed[0]} failed to prepare" if failed else "no host has prepared"
         reasons = (self._objection(name, outcomes, words) for name in names)
         return next(filter(None, reasons), None)
+
+    @staticmethod
+    def _assume(word: t.Mapping[str, t.Any], event_id: str) -> dict[str, t.Any]:
+        return {**word, "outcomes": {**word["outcomes"], event_id.lower(): PREPARED}}
 
     def _objection(
         self, name: str, outcomes: t.Mapping[str, str | None], words: t.Sequence[t.Mapping[str, t.Any]]
@@ -110,9 +117,12 @@ class Rendezvous:
         told = {word["host"] for word in words}
         return bool(set(self._play_hosts) - told) or any(word["busy"] for word in words if word["host"] != host)
 
-    def claim(self, event_id: str) -> bool:
-        """Take the acknowledgement of a complete event over, for one host of the run alone."""
-        if self.obstacle(event_id) is not None:
+    def claim(self, event_id: str, *, assuming: str = "") -> bool:
+        """Take the acknowledgement of a complete event over, for one host of the run alone.
+
+        :param assuming: the host that is taken for prepared. It acknowledges only if that turns out to be so.
+        """
+        if self.obstacle(event_id, assuming=assuming) is not None:
             return False
         try:
             self._claim_of(event_id).mkdir(parents=True)

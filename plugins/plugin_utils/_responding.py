@@ -10,12 +10,14 @@ import json
 import os
 import time
 import typing as t
+import uuid
 from pathlib import Path
 
 from ._controller import is_dead
 from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, PREPARED, Rendezvous, Word
 
 PHASES = ("prepare", "started", "recover")
+LOAD_BALANCER_STEP, HANDLERS_STEP = "load_balancer.yml", "handlers.yml"  # tasks files of the role
 DELETING = ("Preempt", "Terminate")  # after which the VM is gone
 
 LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
@@ -30,6 +32,17 @@ class HostLost(Exception):
     def __init__(self, message: str, original: Exception | None = None) -> None:
         super().__init__(message)
         self.original = original
+
+
+def looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
+    """Whether the module's process ended without an answer, and not by an error of its own.
+
+    A host that reboots just then may empty its directory for temporary files first, which the process is loaded from.
+    """
+    if "invocation" in answer or "module_stderr" not in answer:
+        return False
+    output = f"{answer.get('module_stdout', '')}\n{answer['module_stderr']}".rstrip()
+    return "Traceback" not in output or "_payload" in output.rpartition("\n")[2]
 
 
 class Clock(t.NamedTuple):
@@ -127,7 +140,7 @@ class Responding:
         self._take_notes_of(outcome)
         while True:
             try:
-                shown = self._ask(outcome)
+                shown = self._report(outcome)
                 outcome = None
                 following = self._follow(shown)
             except HostLost as error:
@@ -144,6 +157,26 @@ class Responding:
             self._take_notes_of(outcome)
 
     # One turn
+
+    def _report(self, outcome: dict[str, t.Any] | None) -> dict[str, t.Any]:
+        """Take a turn with the outcome. If only this host was waited for, it acknowledges in the same turn."""
+        prepared = outcome and outcome.get("phase") == "prepare" and outcome["ok"] and self._options["acknowledge"]
+        ids = [event["event_id"] for event in outcome.get("events", [])] if outcome and prepared else []
+        claimed = [event_id for event_id in ids if self._rendezvous.claim(event_id, assuming=self._host)]
+        return self._ask_while_claimed(claimed, outcome) if claimed else self._ask(outcome)
+
+    def _ask_while_claimed(self, claimed: list[str], outcome: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        accepted: set[str] = set()
+        try:
+            answer = self._ask(outcome, acknowledge=claimed)
+            accepted = {event_id.lower() for event_id in answer.get("acknowledged", [])}
+        finally:
+            for event_id in claimed:
+                if event_id.lower() in accepted:
+                    self._rendezvous.accept(event_id)
+                else:
+                    self._rendezvous.release(event_id)
+        return answer
 
     def _ask(self, outcome: dict[str, t.Any] | None, acknowledge: t.Sequence[str] = ()) -> dict[str, t.Any]:
         notes = self._notes
@@ -243,16 +276,7 @@ class Responding:
         claimed = [event_id for event_id in shown["ready"] if self._rendezvous.claim(event_id)]
         if not claimed:
             return shown
-        accepted: set[str] = set()
-        try:
-            answer = self._ask(None, acknowledge=claimed)
-            accepted = {event_id.lower() for event_id in answer.get("acknowledged", [])}
-        finally:
-            for event_id in claimed:
-                if event_id.lower() in accepted:
-                    self._rendezvous.accept(event_id)
-                else:
-                    self._rendezvous.release(event_id)
+        answer = self._ask_while_claimed(claimed)
         if answer.get("next") not in (None, "locked"):
             self._tell_hosts(answer)
         return answer
@@ -322,11 +346,23 @@ class Responding:
             "changed": True,
             "events": shown["events"],
             "request_ids": shown["request_ids"],
-            "tasks": self._tasks_of(phase),
+            "phase_id": uuid.uuid4().hex,
+            "steps": self._steps(phase),
             "load_balancer": balance if self._options["load_balancer"] else "",
             "drain_timeout": self._drain_timeout(phase, shown["events"]),
             "drain_on_timeout": "continue" if phase == "started" else self._options["drain_on_timeout"],
         }
+
+    def _steps(self, phase: str) -> list[dict[str, t.Any]]:
+        """The tasks files of the phase, in order.
+
+        Each names all of them: where hosts run in lockstep, Ansible includes equal items once for all hosts, at the
+        place where the first host has them.
+        """
+        balancer = [LOAD_BALANCER_STEP] if self._options["load_balancer"] else []
+        tasks = [self._tasks_of(phase)] if self._tasks_of(phase) else []
+        files = [*tasks, HANDLERS_STEP, *balancer] if phase == "recover" else [*balancer, *tasks, HANDLERS_STEP]
+        return [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)]
 
     def _drain_timeout(self, phase: str, events: t.Sequence[t.Mapping[str, t.Any]]) -> int:
         if phase == "started":
@@ -338,13 +374,14 @@ class Responding:
     def _take_notes_of(self, outcome: t.Mapping[str, t.Any] | None) -> None:
         if not outcome:
             return
-        if outcome.get("phase") == "recover" and outcome["ok"]:
-            self._notes.add("recovered", [event["event_id"] for event in outcome["events"]])
+        phase, events = outcome.get("phase", "a phase"), outcome.get("events", [])
+        if phase == "recover" and outcome["ok"]:
+            self._notes.add("recovered", [event["event_id"] for event in events])
         if not outcome["ok"]:
-            events = ", ".join(f"{event['event_type']} {event['event_id']}" for event in outcome["events"])
-            again = "; run the role again to repeat it" if outcome["phase"] == "recover" else ""
+            names = ", ".join(f"{event['event_type']} {event['event_id']}" for event in events) or "its events"
+            again = "; run the role again to repeat it" if phase == "recover" else ""
             reason = str(outcome.get("reason") or "no reason was given").rstrip(".")
-            self._notes.add("failures", [f"{outcome['phase']} failed for {events}: {reason}{again}"])
+            self._notes.add("failures", [f"{phase} failed for {names}: {reason}{again}"])
 
     # The end
 

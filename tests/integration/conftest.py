@@ -14,7 +14,7 @@ import pytest
 HERE = pathlib.Path(__file__).parent
 GUARD = HERE.parent / "guard"
 
-sys.path[:0] = [str(GUARD), str(HERE / "support")]
+sys.path[:0] = [str(GUARD), str(HERE / "support"), str(HERE.parent / "support")]
 import metadata_guard  # noqa: E402 - found only through the path set above, as are the next
 from emulation import Emulator  # noqa: E402
 from webhosts import WebHost  # noqa: E402

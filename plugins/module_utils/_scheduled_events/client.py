@@ -12,10 +12,11 @@ from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
 from . import transport
 from .document import Document, DocumentError, parse
 from .endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, check_api_version, check_endpoint
+from .exchange import Answer, BadUrl, BrokenOff, Exchanger, Malformed, NotConnected
 from .text import excerpt, parse_number, shown
-from .transport import Answer, BadUrl, BrokenOff, Malformed, NotConnected, Transport
 
-REQUESTS_IMPORT_ERROR = transport.REQUESTS_IMPORT_ERROR  # look at it before making a client
+# Look at it before making a client without an exchanger.
+REQUESTS_IMPORT_ERROR = transport.REQUESTS_IMPORT_ERROR
 
 CHECK_ENDPOINT = "check that the endpoint is the metadata service of this VM"
 
@@ -89,6 +90,7 @@ class ImdsClient:
     :param request_timeout: seconds for one answer, from connecting to its last byte; connecting fails after 5 seconds
         at the latest.
     :param retry_for: seconds to go on asking after a transient failure; 0 asks once.
+    :param exchanger: what carries the requests; by default a connection of this machine.
     :raises SettingError: a setting cannot be used.
     """
 
@@ -99,6 +101,7 @@ class ImdsClient:
         api_version: str = DEFAULT_API_VERSION,
         request_timeout: float = REQUEST_TIMEOUT,
         retry_for: float = RETRY_FOR,
+        exchanger: Optional[Exchanger] = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
@@ -109,7 +112,7 @@ class ImdsClient:
         self._retry_for = retry_for
         self._clock = clock
         self._sleep = sleep
-        self._transport = Transport()
+        self._exchanger = exchanger or transport.Transport()
 
     def poll(self, *, request_timeout: Optional[float] = None) -> Document:
         """Ask once for the document.
@@ -207,7 +210,7 @@ class ImdsClient:
 
     def close(self) -> None:
         """Close the connection."""
-        self._transport.close()
+        self._exchanger.close()
 
     @property
     def _events_query(self) -> Dict[str, str]:
@@ -228,7 +231,7 @@ class ImdsClient:
             headers["Content-Type"] = "application/json"
         seconds = self._request_timeout if request_timeout is None else request_timeout
         try:
-            answer = self._transport.exchange(method, url, query=query, headers=headers, body=body, seconds=seconds)
+            answer = self._exchanger.exchange(method, url, query=query, headers=headers, body=body, seconds=seconds)
         except BadUrl as error:
             raise Refused(f"{method} {url} cannot be asked: {error}; {CHECK_ENDPOINT}") from error
         except NotConnected as error:
@@ -238,7 +241,7 @@ class ImdsClient:
         except Malformed as error:
             raise BadAnswer(f"{method} {url} got an answer that cannot be read: {error}; {CHECK_ENDPOINT}") from error
         finally:
-            self.reached = self.reached or self._transport.connected
+            self.reached = self.reached or self._exchanger.connected
         if answer.status == http.HTTPStatus.OK:
             return answer
         raise _status_error(method, answer, query["api-version"])
@@ -258,7 +261,7 @@ def _status_error(method: str, answer: Answer, api_version: str) -> ImdsError:
     if status in (http.HTTPStatus.GONE, 429) or status >= 500:
         return Unavailable(f"{answered}: {_detail(answer)}", status=status)
     if 300 <= status < 400:
-        location = shown(answer.headers.get("Location") or "nowhere")
+        location = shown(answer.headers.get("location") or "nowhere")
         reason = f"a redirect to {location}, which the metadata service never sends and is not followed"
         return Refused(f"{answered}: {reason}; check the endpoint and what stands before it", status=status)
     return Refused(f"{answered}: {_version_detail(answer, api_version) or _detail(answer)}", status=status)

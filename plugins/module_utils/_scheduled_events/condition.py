@@ -26,6 +26,9 @@ PREPARE_MISSING = "prepare hooks missing"
 PREPARE_UNCONFIGURED = "prepare hooks no longer configured"
 HELD_BY_RULE = "held by a rule"
 HELD_BY_POLICY = "held by the policy"
+LEFT_TO_CONTROLLER = "left to the controller"
+TAKES_OVER = "left to the controller until a moment"
+TOOK_OVER = "taken over from the controller"
 STATUS_UNKNOWN = "status unknown"
 WAITS_FOR_RECOVERY = "waits for the recovery of another event"
 TO_BE_ACKNOWLEDGED = "to be acknowledged"
@@ -48,7 +51,7 @@ TROUBLES = frozenset(
 
 class Condition(NamedTuple):
     """``phases``: those whose hooks run. ``detail``: a reason, or the names of hooks. ``until``: the deadline of the
-    hooks that run, in seconds since the epoch."""
+    hooks that run, or the moment at which this VM takes over from the controller, in seconds since the epoch."""
 
     kind: str
     phases: Tuple[str, ...] = ()
@@ -95,8 +98,9 @@ def _gone(state: State, key: str, config: engine.Config) -> Condition:
 
 
 def _before_impact(state: State, entry: EventState, config: engine.Config) -> Condition:
+    left = engine.left_to_controller(entry.event, config)
     if entry.approval.accepted:
-        return Condition(ACKNOWLEDGED)
+        return Condition(TOOK_OVER, detail=_said(entry)) if left else Condition(ACKNOWLEDGED)
     decision = decisions.decide(entry.event, config.rules)
     if decision == decisions.IGNORE:  # by a rule that is newer than its hooks
         return Condition(HELD_BY_RULE)
@@ -104,6 +108,10 @@ def _before_impact(state: State, entry: EventState, config: engine.Config) -> Co
         return _not_ready(state, entry, config)
     if decision == decisions.HOLD:
         return Condition(HELD_BY_RULE)
+    if left and not entry.approval.error:
+        moment = engine.takes_over_at(entry.event, config) if "prepare" in entry.runs else None
+        kind = LEFT_TO_CONTROLLER if moment is None else TAKES_OVER
+        return Condition(kind, detail=_said(entry), until=moment or 0.0)
     if not engine.policy_allows(entry.event, config):
         return Condition(HELD_BY_POLICY, detail=config.approve)
     if not engine.may_approve(entry.event, config):
@@ -113,6 +121,12 @@ def _before_impact(state: State, entry: EventState, config: engine.Config) -> Co
     if entry.approval.error:
         return Condition(NOT_ACCEPTED, detail=entry.approval.error)
     return Condition(TO_BE_ACKNOWLEDGED)
+
+
+def _said(entry: EventState) -> str:
+    """What the prepare hooks said about the job of the controller."""
+    run = entry.runs.get("prepare")
+    return (run.reason if run else "") or "nothing is known of its job here"
 
 
 def _not_ready(state: State, entry: EventState, config: engine.Config) -> Condition:

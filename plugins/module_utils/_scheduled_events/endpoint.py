@@ -4,10 +4,17 @@
 
 """Where to ask, and in which version."""
 
+import ipaddress
 import re
+from typing import Iterable, Tuple
 from urllib.parse import urlsplit
 
 DEFAULT_ENDPOINT = "http://169.254.169.254"
+AUTO = "auto"  # the endpoint that has to be found: see the discovery
+GIVEN = "given"  # the source of an endpoint that the owner names
+
+# Where an address that a DHCP lease names may lie: Azure's wire server, and what no router passes on.
+DEFAULT_NETWORKS = ("168.63.129.16/32", "169.254.0.0/16")
 DEFAULT_API_VERSION = "2020-07-01"
 
 
@@ -31,6 +38,34 @@ def check_endpoint(endpoint: str) -> str:
             f'endpoint "{shown}" is not the URL of a metadata service: expected http://HOST or http://HOST:PORT'
         )
     return endpoint.rstrip("/")
+
+
+def check_endpoint_or_auto(endpoint: str) -> str:
+    """Return the base URL as :func:`check_endpoint` does, or "auto".
+
+    :raises SettingError: the text is neither.
+    """
+    try:
+        return AUTO if endpoint == AUTO else check_endpoint(endpoint)
+    except SettingError as error:
+        raise SettingError(f"{error}, or {AUTO}") from error
+
+
+def check_networks(networks: Iterable[str]) -> Tuple[ipaddress.IPv4Network, ...]:
+    """Return the networks.
+
+    :raises SettingError: the first text that is not an IPv4 network.
+    """
+    checked = []
+    for network in networks:
+        try:
+            checked.append(ipaddress.IPv4Network(network.strip()))
+        except ValueError:
+            raise SettingError(
+                f'endpoint_networks holds "{network}", which is not an IPv4 network: expected one such as '
+                "168.63.129.16/32 or 169.254.0.0/16; correct it"
+            ) from None
+    return tuple(checked)
 
 
 def check_api_version(api_version: str) -> str:

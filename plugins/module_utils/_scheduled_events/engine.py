@@ -33,8 +33,8 @@ LONGEST_PAUSE_ASKING = 30.0
 
 # What the owner may choose: what to do when prepare hooks failed, and which events this VM acknowledges.
 ON_FAILURE = (decisions.HOLD, decisions.APPROVE)
-ALONE, LEADER, ANY, NEVER = "alone", "leader", "any", "never"
-APPROVE_POLICIES = (ALONE, LEADER, ANY, NEVER)
+ALONE, LEADER, ANY, NEVER, CONTROLLER = "alone", "leader", "any", "never", "controller"
+APPROVE_POLICIES = (ALONE, LEADER, ANY, NEVER, CONTROLLER)
 
 # The kinds of a Report.
 SEEN, UNNAMED, PROBLEM, ENDED, NOT_ASKED, ACKNOWLEDGED, RETRIED, CLEARED, OVER = (
@@ -67,6 +67,8 @@ class Config(NamedTuple):
         the event with the earliest NotBefore first, and the events that are over are recovered together.
     :param started_after_prepare: whether started hooks also run for an event whose preparation has ended.
     :param defer: a preparation begins only this long before NotBefore, since something else has the VM until then.
+    :param controller_grace: with the policy ``controller``, this long before NotBefore a VM whose own preparation
+        succeeded acknowledges after all; 0 is never.
     """
 
     vm_name: str
@@ -80,6 +82,7 @@ class Config(NamedTuple):
     parallel: bool = True
     started_after_prepare: bool = True
     defer: Optional[float] = None
+    controller_grace: float = 0.0
 
 
 class HookResult(NamedTuple):
@@ -150,6 +153,7 @@ class Approve(NamedTuple):
 
     :param decision: the action of the rules, ``prepare`` or ``approve``.
     :param alone: the event must be the only one of its request, since a request that held it was refused.
+    :param not_before: what the decision depended on, in seconds since the epoch, if it depended on it.
     """
 
     key: str
@@ -157,6 +161,7 @@ class Approve(NamedTuple):
     event_type: Optional[str]
     decision: str
     alone: bool
+    not_before: Optional[float] = None
 
 
 class Report(NamedTuple):
@@ -225,6 +230,7 @@ def still_agrees(action: Approve, event: ScheduledEvent, config: Config) -> bool
         may_approve(event, config)
         and event.event_type == action.event_type
         and decisions.decide(event, config.rules) == action.decision
+        and (not left_to_controller(event, config) or _epoch(event) == action.not_before)
     )
 
 
@@ -234,7 +240,25 @@ def policy_allows(event: ScheduledEvent, config: Config) -> bool:
         return event.affects_only(config.vm_name)
     if config.approve == LEADER:
         return event.is_led_by(config.vm_name)
+    if config.approve == CONTROLLER:
+        # What is acknowledged without a preparation starts no job: nobody else would acknowledge it.
+        return takes_over_at(event, config) is not None or (
+            not left_to_controller(event, config) and event.affects_only(config.vm_name)
+        )
     return config.approve == ANY
+
+
+def left_to_controller(event: ScheduledEvent, config: Config) -> bool:
+    """Whether the job of a controller is to acknowledge the event, and this VM at most takes over."""
+    return config.approve == CONTROLLER and decisions.decide(event, config.rules) == decisions.PREPARE
+
+
+def takes_over_at(event: ScheduledEvent, config: Config) -> Optional[float]:
+    """When this VM acknowledges in place of the controller, in seconds since the epoch; ``None``: never."""
+    not_before = _epoch(event)
+    if not_before is None or config.controller_grace <= 0 or not left_to_controller(event, config):
+        return None
+    return not_before - config.controller_grace
 
 
 def objection(state: State, command: Union[Retry, Clear]) -> str:
@@ -314,7 +338,11 @@ def is_ready(entry: EventState, config: Config, *, recovered: int) -> bool:
     run = entry.runs.get("prepare")
     if run is None:
         return True  # no hook is configured, so nobody has to wait for NotBefore
-    return run.outcome == OK or (run.outcome in (FAILED, TIMEOUT) and config.on_failure == decisions.APPROVE)
+    if run.outcome == OK:
+        return True
+    # Hooks that failed may have left a job of the controller running, which acknowledges when it is prepared.
+    may_fail = config.on_failure == decisions.APPROVE and config.approve != CONTROLLER
+    return run.outcome in (FAILED, TIMEOUT) and may_fail
 
 
 class _Turn:
@@ -351,6 +379,7 @@ class _Turn:
                 entry.event.event_type,
                 self._action(entry.event),
                 entry.approval.refused,
+                _epoch(entry.event) if left_to_controller(entry.event, self._config) else None,
             )
             for key, entry in self.events.items()
             if self._is_to_be_acknowledged(entry)
@@ -362,7 +391,14 @@ class _Turn:
             return False
         if approval.boot_id == self._now.boot_id and self._now.monotonic < approval.next_try:
             return False
+        if left_to_controller(entry.event, self._config) and not self._takes_over(entry):
+            return False
         return is_ready(entry, self._config, recovered=self._recovered)
+
+    def _takes_over(self, entry: EventState) -> bool:
+        moment = takes_over_at(entry.event, self._config)
+        # Without a preparation nothing says what became of the job.
+        return moment is not None and self._now.wall >= moment and "prepare" in entry.runs
 
     # Results
 

@@ -11,13 +11,24 @@ release of ``requests`` and urllib3. Proxies, redirects, cookies and compression
 
 import http.client
 import io
-import re
 import socket
 import time
 import traceback
-from typing import Any, List, Mapping, NamedTuple, Optional, cast
+from typing import Any, List, Mapping, Optional, cast
 
-from .text import excerpt, shown
+from .exchange import (
+    MAX_BODY,
+    Answer,
+    BadUrl,
+    BrokenOff,
+    ExchangeFailed,
+    Exchanger,
+    Malformed,
+    NotConnected,
+    NotTrusted,
+    announced_length,
+)
+from .text import shown
 
 try:
     import requests
@@ -28,39 +39,8 @@ except ImportError:
     REQUESTS_IMPORT_ERROR = traceback.format_exc()
 
 CONNECT_TIMEOUT = 5.0
-MAX_BODY = 1024 * 1024
 MAX_RECEIVED = MAX_BODY + 256 * 1024  # with the status line, the headers, and the sizes of chunks
 CHUNK = 64 * 1024
-
-
-class ExchangeFailed(Exception):
-    """There is no answer; the message says why."""
-
-
-class BadUrl(ExchangeFailed):
-    """There is no way to ask for this URL."""
-
-
-class NotConnected(ExchangeFailed):
-    """No connection was made, so nothing was sent."""
-
-
-class BrokenOff(ExchangeFailed):
-    """The request was sent, and its answer did not come, or not whole, or not in time."""
-
-
-class Malformed(ExchangeFailed):
-    """What came is not a plain HTTP answer of a moderate size."""
-
-
-class Answer(NamedTuple):
-    """An answer. Its ``body`` is whole if the status is 200, else the beginning of what could be read in time."""
-
-    url: str
-    status: int
-    reason: str
-    headers: Mapping[str, str]
-    body: bytes
 
 
 class _OutOfTime(Exception):
@@ -171,17 +151,24 @@ def _bounded(pool: Any, limits: _Limits) -> Any:
     return type("Pool", (pool,), {"ConnectionCls": Connection})
 
 
-class Transport:
-    """Exchanges with one host, one after the other; for one thread."""
+class Transport(Exchanger):
+    """Exchanges over a connection of this machine, which is made within 5 seconds or not at all.
 
-    def __init__(self) -> None:
+    :param ca_file: of the authorities that may have signed the certificate of the host; empty: those of requests.
+    :param proxy: URL of a proxy; empty: none, whatever the environment says.
+    :param whole_bodies: whether an answer with the status 200 counts only if its body can be read whole.
+    """
+
+    def __init__(self, *, ca_file: str = "", proxy: str = "", whole_bodies: bool = True) -> None:
         self._limits = _Limits()
+        self._whole_bodies = whole_bodies
+        self._options = {"verify": ca_file or True, "proxies": {"http": proxy, "https": proxy} if proxy else None}
         # An adapter without a session: no proxy, no .netrc, no cookie, no redirect.
         self._adapter = cast(Any, HTTPAdapter(pool_connections=1, pool_maxsize=1))
         pools = self._adapter.poolmanager.pool_classes_by_scheme
-        self._adapter.poolmanager.pool_classes_by_scheme = {
-            scheme: _bounded(pool, self._limits) for scheme, pool in pools.items()
-        }
+        bounded = {scheme: _bounded(pool, self._limits) for scheme, pool in pools.items()}
+        for manager in [self._adapter.poolmanager] + ([self._adapter.proxy_manager_for(proxy)] if proxy else []):
+            manager.pool_classes_by_scheme = bounded
         # Not the Response of requests: to build one, it reads cookies and decodes.
         self._adapter.build_response = lambda _request, response: response
 
@@ -195,13 +182,7 @@ class Transport:
         body: Optional[str],
         seconds: float,
     ) -> Answer:
-        """Send a request and read its answer.
-
-        A request on a kept connection that the host closes without a word is sent again on a new one.
-
-        :param seconds: for all of it; connecting fails after 5 seconds at the latest.
-        :raises ExchangeFailed: there is no answer.
-        """
+        # A request on a kept connection that the host closes without a word is sent again on a new one.
         try:
             request = requests.Request(method, url, params=dict(query), data=body, headers=dict(headers)).prepare()
         except ValueError as error:  # requests' and urllib3's errors of a URL are such
@@ -216,21 +197,20 @@ class Transport:
         return self._attempt(request, seconds)
 
     def close(self) -> None:
-        """Close the connection."""
         self._adapter.close()
 
     @property
     def connected(self) -> bool:
-        """Whether the last exchange had a connection."""
         return self._limits.sent
 
     def _attempt(self, request: "requests.PreparedRequest", seconds: float) -> Answer:
         kept = False
         try:
             left = self._limits.remaining()
-            raw: Any = self._adapter.send(request, stream=True, timeout=(min(CONNECT_TIMEOUT, left), left))
+            timeout = (min(CONNECT_TIMEOUT, left), left)
+            raw: Any = self._adapter.send(request, stream=True, timeout=timeout, **self._options)
             try:
-                body, kept = _read(raw)
+                body, kept = _read(raw, whole=self._whole_bodies)
             finally:
                 if not kept:
                     raw.close()
@@ -256,6 +236,8 @@ class Transport:
         innermost = causes[-1]
         cause = shown(str(innermost)) or type(innermost).__name__
         if not self._limits.sent:
+            if isinstance(error, requests.exceptions.SSLError) and "certificate" in str(error).lower():
+                return NotTrusted(cause)
             if isinstance(error, requests.exceptions.ConnectTimeout):
                 return NotConnected(f"no connection within {min(CONNECT_TIMEOUT, seconds):g} seconds")
             # ValueError: a host name that the resolver cannot even ask for.
@@ -281,12 +263,13 @@ def _causes(error: BaseException) -> List[BaseException]:
         causes.append(below)
 
 
-def _read(raw: Any) -> Any:
+def _read(raw: Any, *, whole: bool) -> Any:
     """Read the body: its bytes, and whether the connection can serve another exchange.
 
-    :raises ExchangeFailed: the status is 200, and the body cannot be read whole.
+    :param whole: whether the body matters.
+    :raises ExchangeFailed: the status is 200, and the body matters and cannot be read whole.
     """
-    if raw.status == http.HTTPStatus.OK:
+    if raw.status == http.HTTPStatus.OK and whole:
         return _read_whole(raw), True
     try:
         return _read_whole(raw), raw.status >= 200
@@ -295,7 +278,7 @@ def _read(raw: Any) -> Any:
 
 
 def _read_whole(raw: Any) -> bytes:
-    length = _announced_length(raw.headers)
+    length = announced_length(raw.headers)
     parts = []
     received = 0
     while True:
@@ -310,31 +293,3 @@ def _read_whole(raw: Any) -> bytes:
         # Older releases of requests take a body that breaks off for a whole one.
         raise BrokenOff(f"it broke off after {received} of {length} bytes")
     return b"".join(parts)
-
-
-def _announced_length(headers: Mapping[str, str]) -> Optional[int]:
-    """What the headers say about the length of the body.
-
-    :raises Malformed: they contradict one another, or say something that a plain answer does not.
-    """
-    coding = headers.get("content-encoding", "")
-    if coding.strip().lower() not in ("", "identity"):
-        raise Malformed(f"it is compressed, which was not asked for: Content-Encoding {excerpt(coding)}")
-    transfer, length = headers.get("transfer-encoding"), headers.get("content-length")
-    if transfer is not None:
-        if transfer.strip().lower() != "chunked" or length is not None:
-            raise Malformed(f"its length is not clear: Transfer-Encoding {excerpt(transfer)}, {_shown_length(length)}")
-        return None
-    if length is None:
-        return None
-    lengths = {each.strip() for each in length.split(",")}  # the same one may come twice
-    if len(lengths) != 1 or not re.match(r"[0-9]+\Z", min(lengths), re.ASCII):
-        raise Malformed(f"its length is not clear: {_shown_length(length)}")
-    digits = min(lengths).lstrip("0")
-    if len(digits) > len(str(MAX_BODY)) or int(digits or "0") > MAX_BODY:
-        raise Malformed(f"its body is longer than {MAX_BODY} bytes: {_shown_length(length)}")
-    return int(digits or "0")
-
-
-def _shown_length(length: Optional[str]) -> str:
-    return "no Content-Length" if length is None else f"Content-Length {excerpt(length)}"

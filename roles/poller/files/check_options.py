@@ -5,12 +5,13 @@
 """Check all options of the role before it changes anything: python3 -c … <GIVEN
 
 GIVEN is JSON in base64: the ``program`` that is going to be installed (texts by path), whose own check of a
-configuration counts, the ``options`` and the ``hooks`` as Ansible has them, and the ``sources`` that hooks name (their
-contents in base64 by name, empty if there is none). Prints, as JSON, the ``config`` that the program is given, and the
-``hooks`` by phase and name with their contents in base64.
+configuration counts, and its ``python``; the ``options``, the ``hooks``, the ``controller`` and the ``webhooks`` as
+Ansible has them; and the ``sources`` that hooks name (their contents in base64 by name, empty if there is none). Prints,
+as JSON, the ``config`` that the program is given, the ``hooks`` by phase and name with their contents in base64, the
+settings of the ``controller``, empty without one, and the ``webhooks``.
 
 Numbers and flags come as texts from ``-e name=value`` and from surveys, so options are converted. What a hook contains
-is never in a message: it may hold a secret.
+is never in a message, nor is the token of a controller or what a webhook is sent with: they may be secret.
 """
 
 import base64
@@ -21,13 +22,29 @@ import sys
 import tempfile
 from typing import Any, Callable, Dict, List, Tuple
 
-NUMBERS = ("interval", "hook_timeout", "margin")
+NUMBERS = ("interval", "hook_timeout", "margin", "controller_grace")
 FLAGS = ("dry_run",)
 EMPTY_IS_NULL = ("vm_name", "metrics_directory")
+LISTS = ("endpoint_networks",)
 WHOLE_NUMBERS = ("min_duration", "max_duration", "max_resources")
 WORDS = ("event_types", "event_sources", "event_statuses")
 PROGRAMS = ("content", "src", "command")
 KEYS = ("name", "phase", *PROGRAMS)
+
+CONTROLLER_PROGRAM = "/usr/local/lib/scheduled-events/scheduled-events-controller"
+CONTROLLER_HOOK = "00-awx-job-template"
+CONTROLLER_NUMBERS = ("request_timeout", "interval")
+CONTROLLER_FLAGS = ("cancel_on_cancelled",)
+
+# First in its phase, so that the message does not wait for other hooks. Whatever happens to it, it ends well and soon:
+# a message that cannot be kept is no reason to leave an event unacknowledged.
+WEBHOOK_HOOK = "00-webhooks"
+WEBHOOK_HOOK_CONTENT = """\
+#!/bin/sh
+timeout --kill-after=5 30 {python} -IS /usr/local/lib/scheduled-events/scheduled-events-hooks spool-webhooks ||
+    echo "webhooks: the messages cannot be kept and are lost: exit status $?"
+exit 0
+"""
 
 TEXTS_OF_FLAGS = {
     **dict.fromkeys(("yes", "true", "on", "y", "t", "1"), True),
@@ -62,14 +79,19 @@ def convert_options(options: Dict[str, Any]) -> Dict[str, Any]:
     for key in NUMBERS:
         converted[key] = convert(options.get(key), float)
     for key in FLAGS:
-        value = options.get(key)
-        converted[key] = convert(str(value) if isinstance(value, int) else value, to_flag)
+        converted[key] = _convert_flag(options.get(key))
     for key in EMPTY_IS_NULL:
         converted[key] = options.get(key) or None
+    for key in LISTS:
+        converted[key] = convert(options.get(key), _to_words)
     rules = options.get("rules")
     if isinstance(rules, list):
         converted["rules"] = [_convert_rule(rule) if isinstance(rule, dict) else rule for rule in rules]
     return converted
+
+
+def _convert_flag(value: Any) -> Any:
+    return convert(str(value) if isinstance(value, int) else value, to_flag)
 
 
 def _convert_rule(rule: Dict[str, Any]) -> Dict[str, Any]:
@@ -79,8 +101,12 @@ def _convert_rule(rule: Dict[str, Any]) -> Dict[str, Any]:
             converted[key] = convert(rule[key], int)
     for key in WORDS:
         if key in rule:
-            converted[key] = convert(rule[key], lambda text: [word.strip() for word in text.split(",")])
+            converted[key] = convert(rule[key], _to_words)
     return converted
+
+
+def _to_words(text: str) -> List[str]:
+    return [word.strip() for word in text.split(",")]
 
 
 def read_hooks(hooks: Any, sources: Dict[str, str]) -> Hooks:
@@ -177,6 +203,88 @@ def _check_script(place: str, content: bytes) -> bytes:
     return content
 
 
+def read_controller(given: Any, grace: Any, python: str) -> Tuple[Dict[str, Any], List[Dict[str, Any]]]:
+    """The settings of the controller as the program is given them, and the hook that has them; neither without one.
+
+    :raises WrongOption: the first mistake.
+    """
+    from scheduled_events_poller import controller_settings
+    from scheduled_events_poller.config import ConfigError
+
+    if not isinstance(given, dict):
+        raise WrongOption(f"poller_controller is {_kind(given)}, expected a dictionary: give it to -e as JSON")
+    if not given:
+        if grace:
+            raise WrongOption(
+                f"poller_controller_grace: expected 0 without poller_controller, not {_show(grace)}: nothing shows "
+                f"whether a job runs, so set poller_controller, or take it out"
+            )
+        return {}, []
+    settings = {key: value for key, value in given.items() if value is not None and key != "hook_name"}
+    if "grace" in settings:
+        raise WrongOption("poller_controller.grace: unknown key: set poller_controller_grace")
+    for key in CONTROLLER_NUMBERS:
+        if key in settings:
+            settings[key] = convert(settings[key], float)
+    for key in CONTROLLER_FLAGS:
+        if key in settings:
+            settings[key] = _convert_flag(settings[key])
+    settings["grace"] = grace
+    try:
+        controller_settings.parse(settings)
+    except ConfigError as error:
+        raise WrongOption(f"poller_{error}") from error
+    name = given.get("hook_name") or CONTROLLER_HOOK
+    command = [python, "-I", CONTROLLER_PROGRAM]
+    return settings, [{"name": name, "phase": "prepare", "command": command}]
+
+
+def read_webhooks(webhooks: Any) -> List[Dict[str, Any]]:
+    """The receivers of webhooks, checked.
+
+    :raises WrongOption: the first mistake.
+    """
+    from scheduled_events_poller.webhook_config import WebhookError, parse
+
+    if isinstance(webhooks, list):
+        webhooks = [_convert_webhook(webhook) if isinstance(webhook, dict) else webhook for webhook in webhooks]
+    try:
+        receivers = parse(webhooks, place="poller_webhooks")
+    except WebhookError as error:
+        raise WrongOption(str(error)) from error
+    return [
+        {**receiver._asdict(), "phases": list(receiver.phases), "headers": dict(receiver.headers)}
+        for receiver in receivers
+    ]
+
+
+def _convert_webhook(webhook: Dict[str, Any]) -> Dict[str, Any]:
+    converted = dict(webhook)
+    for key, to in (("timeout", float), ("max_messages", int), ("max_bytes", int)):
+        if key in webhook:
+            converted[key] = convert(webhook[key], to)
+    if "phases" in webhook:
+        converted["phases"] = convert(webhook["phases"], lambda text: [word.strip() for word in text.split(",")])
+    return converted
+
+
+def add_webhook_hooks(hooks: Hooks, webhooks: List[Dict[str, Any]], python: str) -> Hooks:
+    """The hooks and those that the webhooks need.
+
+    :raises WrongOption: a hook has the name of one of them.
+    """
+    content = base64.b64encode(WEBHOOK_HOOK_CONTENT.format(python=shlex.quote(python)).encode()).decode()
+    added = {phase: dict(contents) for phase, contents in hooks.items()}
+    for phase in sorted({phase for webhook in webhooks for phase in webhook["phases"]}):
+        if WEBHOOK_HOOK in added.setdefault(phase, {}):
+            raise WrongOption(
+                f"poller_hooks: {WEBHOOK_HOOK} of {phase} has the name of the hook that poller_webhooks brings, "
+                f"expected another: rename it"
+            )
+        added[phase][WEBHOOK_HOOK] = content
+    return added
+
+
 def _kind(value: Any) -> str:
     kinds = {str: "a text", dict: "a dictionary", list: "a list", bool: "true or false", type(None): "empty"}
     return kinds.get(type(value), "a number")
@@ -194,14 +302,32 @@ def check(given: Dict[str, Any]) -> Dict[str, Any]:
     from _scheduled_events.runs import PHASES
     from scheduled_events_poller.config import ConfigError, parse
 
+    options = convert_options(given["options"])
+    grace = options.get("controller_grace")
+    controller, own_hooks = read_controller(given.get("controller") or {}, grace, given.get("python", ""))
     hooks = read_hooks(given["hooks"], given["sources"])
+    _add_own(hooks, own_hooks)
+    webhooks = read_webhooks(given["webhooks"])
+    # Without those of the webhooks: an event is not held because one of them is missing.
     names: Dict[str, List[str]] = {phase: sorted(hooks.get(phase, {})) for phase in PHASES}
-    config = {**convert_options(given["options"]), "hooks": names}
+    config = {**options, "hooks": names}
     try:
         parse(config)
     except ConfigError as error:
         raise WrongOption(f"poller_{error}") from error
-    return {"config": config, "hooks": hooks}
+    all_hooks = add_webhook_hooks(hooks, webhooks, given["python"])
+    return {"config": config, "hooks": all_hooks, "controller": controller, "webhooks": webhooks}
+
+
+def _add_own(hooks: Hooks, own_hooks: List[Dict[str, Any]]) -> None:
+    """Add the hooks that the role brings itself."""
+    for hook in own_hooks:
+        phase, name, content = _read_hook("poller_controller.hook_name", hook, {})
+        if name in hooks.setdefault(phase, {}):
+            raise WrongOption(
+                f'poller_controller.hook_name: poller_hooks has "{name}" of {phase} too: rename one of them'
+            )
+        hooks[phase][name] = base64.b64encode(content).decode()
 
 
 def main() -> int:

@@ -105,7 +105,7 @@ def test_a_patroni_that_does_not_answer_is_asked_again(tmp_path, peer):
 def notify(tmp_path, peer):
     webhook = tmp_path / "webhook"
     webhook.write_text(f"{peer.url}/channel\n")
-    (program,) = blocks("python")
+    (program,) = [block for block in blocks("python") if "/etc/notify-webhook" in block]
     python = ("#!/usr/bin/python3", f"#!{sys.executable}")
     return run(tmp_path, program, phase="recover", python=python, webhook=("/etc/notify-webhook", str(webhook)))
 

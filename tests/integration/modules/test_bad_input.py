@@ -7,7 +7,7 @@
 import pytest
 
 MODULES = ("scheduled_events_info", "scheduled_event_approve", "scheduled_events_wait")
-NO_URL = "is not the URL of a metadata service: expected http://HOST or http://HOST:PORT"
+NO_URL = "is not the URL of a metadata service: expected http://HOST or http://HOST:PORT, or auto"
 NO_TIME = "is not a time: expected seconds, more than 0"
 NO_VERSION = (
     'is not a version of Scheduled Events: expected a date such as 2020-07-01, and the service does not know "latest"'
@@ -96,5 +96,6 @@ def test_nothing_was_asked(results, host):
 def test_the_same_arguments_without_the_mistake_ask(ansible, web_host):
     host = web_host(200, b'{"DocumentIncarnation":1,"Events":[]}', path_bodies={"/metadata/instance": b"vm1"})
     calls = [(module, {"endpoint": host.endpoint, **arguments}) for module, arguments in BASE.items()]
-    assert [result.failed for result in ansible.run_modules(calls)] == [False, False, False]
+    found = [(run.failed, run["endpoint"], run["endpoint_source"]) for run in ansible.run_modules(calls)]
+    assert found == [(False, host.endpoint, "given")] * 3
     assert len(host.asked) >= 3

@@ -48,8 +48,15 @@ def test_the_ad_hoc_command_answers_as_documented(ansible, pair):
         "is_leader": False,
         "additional": {},
     }
-    rest = {key: run.tasks[0][key] for key in ("changed", "incarnation", "vm_name", "api_version")}
-    assert rest == {"changed": False, "incarnation": 1, "vm_name": "web2", "api_version": "2020-07-01"}
+    rest = {
+        "changed": False,
+        "incarnation": 1,
+        "vm_name": "web2",
+        "api_version": "2020-07-01",
+        "endpoint": pair.endpoints["web2"],
+        "endpoint_source": "given",
+    }
+    assert {key: run.tasks[0][key] for key in rest} == rest
 
 
 def test_proxy_variables_do_not_matter(ansible, pair, closed_port):

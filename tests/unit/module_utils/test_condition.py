@@ -65,6 +65,16 @@ def test_hooks_run_with_their_deadline():
     assert Vm().read(event()).condition() == Condition(condition.RUNS, ("prepare",), until=1600000600.0)
 
 
+def test_a_takeover_comes_with_its_moment_and_then_with_why():
+    vm = Vm(approve="controller", controller_grace=60.0, margin=0.0)
+    vm.read({**event(), "NotBefore": "Sun, 13 Sep 2020 12:27:10 GMT"}).end("prepare", reason="no answer")
+    assert vm.condition() == Condition(condition.TAKES_OVER, detail="no answer", until=1599999970.0)
+    vm.take(ApprovalResult(A, accepted=False, error="throttled"))
+    assert vm.condition() == Condition(condition.NOT_ACCEPTED, detail="throttled")
+    vm.take(ApprovalResult(A, accepted=True))
+    assert vm.condition() == Condition(condition.TOOK_OVER, detail="no answer")
+
+
 def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
     vm = Vm().read(event())
     vm.take(NotAsked(vm.state.events[A].runs["prepare"].request_id, "the spool is full"))
@@ -76,6 +86,18 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
     [
         (prepared(), Condition(condition.TO_BE_ACKNOWLEDGED)),
         (prepared(approve="never"), Condition(condition.HELD_BY_POLICY, detail="never")),
+        (
+            prepared(approve="controller"),
+            Condition(condition.LEFT_TO_CONTROLLER, detail="nothing is known of its job here"),
+        ),
+        (
+            Vm(approve="controller").read(event()).end("prepare", reason="job 7 has ended: successful"),
+            Condition(condition.LEFT_TO_CONTROLLER, detail="job 7 has ended: successful"),
+        ),
+        (
+            Vm(approve="controller").read(event()).end("prepare", "failed", "job 7 has ended: failed"),
+            Condition(condition.PREPARE_FAILED, detail="job 7 has ended: failed"),
+        ),
         (prepared(rules=parse_rules([{"action": "hold"}])), Condition(condition.HELD_BY_RULE)),
         (prepared().configure(rules=parse_rules([{"action": "ignore"}])), Condition(condition.HELD_BY_RULE)),
         (prepared().take(ApprovalResult(A, accepted=True)), Condition(condition.ACKNOWLEDGED)),

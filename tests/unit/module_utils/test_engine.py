@@ -252,6 +252,63 @@ def test_an_event_that_no_hook_handles_is_acknowledged_at_once_if_the_policy_all
     assert vm.step(document(event(resources=resources))) == (["approve " + ID] if acknowledged else [])
 
 
+def left_to_a_controller(grace, **config):
+    vm = Engine(approve="controller", controller_grace=grace, margin=0.0, **config)
+    vm.step(document(event(resources=["vm1", "vm2"], NotBefore=IN_300)))
+    return vm
+
+
+def waited(vm, seconds, not_before=IN_300):
+    vm.pass_time(seconds)
+    return vm.step(document(event(resources=["vm1", "vm2"], NotBefore=not_before)))
+
+
+def test_what_is_left_to_a_controller_is_not_acknowledged_even_after_not_before():
+    vm = left_to_a_controller(0.0)
+    assert vm.step(None, ok(run("prepare", 1))) == []
+    assert waited(vm, 400) == []
+
+
+def test_a_vm_takes_over_from_a_controller_that_long_before_not_before():
+    vm = left_to_a_controller(60.0)
+    assert vm.step(None, ok(run("prepare", 1))) == []
+    assert waited(vm, 239) == []
+    assert waited(vm, 1) == ["approve " + ID]
+
+
+@pytest.mark.parametrize("outcome", ["failed", "timeout"])
+def test_a_vm_never_takes_over_from_a_controller_after_a_preparation_that_failed(outcome):
+    vm = left_to_a_controller(60.0, on_failure="approve")
+    vm.step(None, HookResult(run("prepare", 1), outcome, "the job still runs"))
+    assert [each for each in waited(vm, 300) if each.startswith("approve")] == []
+
+
+def test_a_vm_never_takes_over_from_a_controller_while_its_prepare_hooks_run_or_without_any():
+    assert waited(left_to_a_controller(60.0), 299) == []
+    assert waited(left_to_a_controller(60.0, hooks=frozenset()), 299) == []
+
+
+def test_a_vm_never_takes_over_from_a_controller_when_not_before_cannot_be_read():
+    vm = left_to_a_controller(60.0)
+    vm.step(None, ok(run("prepare", 1)))
+    assert waited(vm, 300, not_before="soon") == []
+
+
+def test_a_takeover_is_off_when_a_fresh_document_has_another_not_before():
+    vm = left_to_a_controller(60.0)
+    vm.step(None, ok(run("prepare", 1)))
+    waited(vm, 240)
+    same, moved = (document(event(resources=["vm1", "vm2"], NotBefore=each)).events[0] for each in (IN_300, IN_1200))
+    assert engine.still_agrees(vm.approval(), same, vm.config)
+    assert not engine.still_agrees(vm.approval(), moved, vm.config)
+
+
+@pytest.mark.parametrize(("resources", "acknowledged"), [(["vm1"], True), (["vm1", "vm2"], False)])
+def test_what_a_rule_approves_starts_no_job_of_a_controller_and_is_acknowledged_as_by_alone(resources, acknowledged):
+    vm = Engine(approve="controller", rules=parse_rules([{"action": "approve"}]))
+    assert vm.step(document(event(resources=resources))) == (["approve " + ID] if acknowledged else [])
+
+
 @pytest.mark.parametrize(
     ("action", "first", "after_hooks"),
     [

@@ -44,6 +44,8 @@ IDS = [f"AAAAAAAA-0000-0000-0000-00000000000{number}" for number in range(3)]
 START = 1000000000.0
 TIMEOUT, MARGIN = 100.0, 20.0
 
+GRACES = (0.0, 60.0, 900.0)
+
 MINE_ALONE, MINE_LED, MINE_AMONG, OTHERS, NOBODY = ["VM1"], ["vm1", "vm10"], ["vm10", "vm1"], ["vm10"], []
 KINDS = ["Freeze", "Reboot", "Redeploy", "Preempt", "Other"]
 RULES = {
@@ -127,17 +129,26 @@ class World(RuleBasedStateMachine):
     @initialize(
         hooks=st.sampled_from([(), (), ("prepare",), ("recover",), ("failed",), PHASES]),
         on_failure=st.sampled_from(["hold", "hold", "approve"]),
-        approve=st.sampled_from(["alone", "alone", "leader", "any", "never"]),
+        approve=st.sampled_from(["alone", "alone", "leader", "any", "never", "controller"]),
+        grace=st.sampled_from(GRACES),
         rules=st.sampled_from(sorted(RULES)),
     )
-    def begin(self, hooks, on_failure, approve, rules):
+    def begin(self, hooks, on_failure, approve, grace, rules):
         self.hooks = {phase: UNCONFIGURED if phase in hooks else CONFIGURED for phase in PHASES}
         self.ever_configured = {phase for phase in PHASES if self.hooks[phase] == CONFIGURED}
         self.failed_always_configured = "failed" in self.ever_configured
-        self.options = {"on_failure": on_failure, "approve": approve, "rules": RULES[rules]}
+        self._configure(on_failure, approve, grace, rules)
         self.state = State(serial=1)
         self.disk = dump(self.state)
         self._announce()
+
+    def _configure(self, on_failure, approve, grace, rules):
+        self.options = {
+            "on_failure": on_failure,
+            "approve": approve,
+            "controller_grace": grace,
+            "rules": RULES[rules],
+        }
 
     def _happens(self):
         self.happenings += 1
@@ -327,6 +338,8 @@ class World(RuleBasedStateMachine):
         for action in self.pending:
             self._note_request(action)
         approvals = [action for action in actions if isinstance(action, engine.Approve)]
+        for action in approvals:
+            self._check_1_a_controller_has_its_time(action)
         self._check_10_what_is_owed_is_remembered()
         for key in self.state.events:
             condition.condition(self.state, key, config)
@@ -620,14 +633,15 @@ class World(RuleBasedStateMachine):
 
     @rule(
         rules=st.sampled_from(sorted(RULES)),
-        approve=st.sampled_from(["alone", "any", "never"]),
+        approve=st.sampled_from(["alone", "any", "never", "controller"]),
+        grace=st.sampled_from(GRACES),
         on_failure=st.sampled_from(["hold", "approve"]),
     )
-    def owner_changes_the_configuration(self, rules, approve, on_failure):
+    def owner_changes_the_configuration(self, rules, approve, grace, on_failure):
         self._carry_out_all()
         if self.attempt:
             self.attempt.wanted = False
-        self.options = {"on_failure": on_failure, "approve": approve, "rules": RULES[rules]}
+        self._configure(on_failure, approve, grace, rules)
 
     @rule(event_id=st.sampled_from(IDS))
     def operator_retries(self, event_id):
@@ -722,15 +736,24 @@ class World(RuleBasedStateMachine):
         assert (decision, event.event_type) == (action.decision, action.event_type), "acknowledged by another decision"
         recoveries = [job for job in self.jobs.values() if job.phase == "recover"]
         assert not any(self._may_run(job) for job in recoveries), "acknowledged while a recovery of this VM may run"
-        if decision == "approve" or self.hooks["prepare"] == UNCONFIGURED:
+        if approve == "controller" and decision == "prepare":
+            assert event.not_before.timestamp() == action.not_before, "took over for another NotBefore"
+        if decision == "approve" or (self.hooks["prepare"] == UNCONFIGURED and approve != "controller"):
+            assert decision != "approve" or approve != "controller" or names == {VM}, "acknowledged for others too"
             return
         prepared = [job for job in self.jobs.values() if job.phase == "prepare" and job.key == event.key]
         assert not any(self._may_run(job) for job in prepared), "acknowledged while prepare hooks run"
         assert any(self._is_a_preparation(job, event, recoveries) for job in prepared), "acknowledged unprepared"
 
+    def _check_1_a_controller_has_its_time(self, action):
+        if self.options["approve"] == "controller" and action.decision == "prepare":
+            grace = self.options["controller_grace"]
+            assert grace, "took over from the controller although the owner did not say so"
+            assert self.wall >= action.not_before - grace, "took over from the controller before its time was over"
+
     def _is_a_preparation(self, job, event, recoveries):
         """Whether this run has prepared the VM for the event, and no recovery has undone it since."""
-        if self.options["on_failure"] == "approve":
+        if self.options["on_failure"] == "approve" and self.options["approve"] != "controller":
             if job.killed or (job.known is None and not job.reached_root):
                 return False
         elif job.outcome != "ok":
@@ -864,12 +887,32 @@ class World(RuleBasedStateMachine):
 
     def _is_to_be_acknowledged(self, event):
         names = [name.lower() for name in event.resources]
-        allowed = {"alone": set(names) == {VM}, "leader": names[:1] == [VM], "any": VM in names, "never": False}
+        allowed = {
+            "alone": set(names) == {VM},
+            "leader": names[:1] == [VM],
+            "any": VM in names,
+            "never": False,
+            "controller": set(names) == {VM} and self._action(event) == "approve",
+        }
         return (
             event.event_status == "Scheduled"
             and bool(event.key)
             and allowed[self.options["approve"]]
             and self._action(event) in ("prepare", "approve")
+        )
+
+    def _is_to_be_taken_over(self, event):
+        """Whether the controller has had its time for an event that this VM can prepare for."""
+        return (
+            self.options["approve"] == "controller"
+            and self.options["controller_grace"] > 0
+            and self.hooks["prepare"] == CONFIGURED
+            and event.event_status == "Scheduled"
+            and bool(event.key)
+            and VM in [name.lower() for name in event.resources]
+            and self._action(event) == "prepare"
+            and event.not_before is not None
+            and self.wall - 200.0 >= event.not_before.timestamp() - self.options["controller_grace"]
         )
 
     def _check_10_what_is_owed_is_remembered(self):
@@ -888,7 +931,8 @@ class World(RuleBasedStateMachine):
         self._retry_all()
         self._live_on(8)
         for event in self.documents[-1].events:
-            if self._is_to_be_acknowledged(event) and event.key not in self.started:
+            due = self._is_to_be_acknowledged(event) or self._is_to_be_taken_over(event)
+            if due and event.key not in self.started:
                 assert event.key in self.acknowledged, "an event is never acknowledged"
         self.azure = {}
         self._announce()

@@ -117,6 +117,21 @@ def test_the_way_of_an_event(host):
     assert host.files() == []
 
 
+def test_an_event_is_acknowledged_in_the_turn_that_takes_its_outcome(host):
+    host.service.events = [event()]
+    shown = host.phase(host.turn(), acknowledge=[ID])
+    assert (shown["next"], shown["ready"], shown["acknowledged"]) == ("wait", [], [ID])
+    assert [each["text"] for each in shown["story"]][:1] == ["prepared"]
+    assert host.service.posts == [[ID]]
+
+
+def test_nothing_is_acknowledged_in_the_turn_that_takes_a_failed_outcome(host):
+    host.service.events = [event()]
+    shown = host.phase(host.turn(), acknowledge=[ID], ok=False, reason="no")
+    assert (shown["next"], shown["unprepared"]) == ("wait", [ID])
+    assert host.service.posts == []
+
+
 def test_nothing_is_acknowledged_that_is_not_prepared(host):
     host.service.events = [event()]
     shown = host.turn()

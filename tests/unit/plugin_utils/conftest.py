@@ -7,3 +7,4 @@ import sys
 
 # The plugins import relatively, so they are found as a package of the checkout.
 sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support"))

@@ -4,10 +4,11 @@
 
 import signal
 import time
+import types
 
 import pytest
 
-from plugins.plugin_utils._other_host import bounded
+from plugins.plugin_utils._other_host import bounded, failure_in
 
 
 def test_what_never_answers_is_given_up():
@@ -37,3 +38,16 @@ def test_what_answers_leaves_no_alarm_behind(error):
         pass
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     assert signal.getsignal(signal.SIGALRM) is before
+
+
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        ({"msg": "no such socket"}, "no such socket"),
+        ({"msg": "MODULE FAILURE", "module_stderr": "ValueError: 7"}, "MODULE FAILURE (ValueError: 7)"),  # before 2.19
+        ({"exception": types.SimpleNamespace(event=types.SimpleNamespace(msg="7"))}, "7"),  # since 2.19
+        ({"exception": "Traceback …"}, "the module failed and gave no reason"),
+    ],
+)
+def test_the_exception_that_ended_a_module_is_shown(result, shown):
+    assert failure_in({"failed": True, **result}) == shown

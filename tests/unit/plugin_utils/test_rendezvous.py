@@ -33,6 +33,15 @@ def test_nobody_acknowledges_before_all_that_are_named_are_prepared(meeting):
     assert meeting.claim("A1")
 
 
+def test_a_host_that_may_be_taken_for_prepared_completes_an_event_if_it_alone_is_missing(meeting):
+    tell(meeting, 1)
+    tell(meeting, 2)
+    assert not meeting.claim("A1", assuming="h1")
+    tell(meeting, 2, A1="prepared")
+    assert not meeting.claim("A1")
+    assert meeting.claim("A1", assuming="h1")
+
+
 def test_one_host_alone_acknowledges(meeting):
     tell(meeting, 1, A1="prepared")
     tell(meeting, 2, A1="prepared")

@@ -10,7 +10,7 @@ import pytest
 
 from plugins.plugin_utils._controller import owner_of
 from plugins.plugin_utils._rendezvous import Rendezvous, Word
-from plugins.plugin_utils._responding import Clock, HostLost, Notes, Responding
+from plugins.plugin_utils._responding import Clock, HostLost, Notes, Responding, looks_cut_off
 
 OPTIONS = {
     "acknowledge": True,
@@ -114,12 +114,14 @@ def test_an_idle_host_costs_one_run_of_the_module_and_one_line(host):
 
 def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
     following = host.responds(shown("prepare"), load_balancer=True)
+    assert following.pop("phase_id")
+    files = ["load_balancer.yml", "/drain.yml", "handlers.yml"]
     assert {**following, "events": None} == {
         "next": "prepare",
         "changed": True,
         "events": None,
         "request_ids": ["1"],
-        "tasks": "/drain.yml",
+        "steps": [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)],
         "load_balancer": "drained",
         "drain_timeout": 300,
         "drain_on_timeout": "fail",
@@ -161,6 +163,44 @@ def test_an_event_that_another_host_is_not_prepared_for_is_not_acknowledged(host
     end = host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done", sight=[]))
     assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], []]
     assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "vm2 has not prepared"}]
+
+
+def prepared(**more):
+    """The outcome of a preparation."""
+    return {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": True, **more}
+
+
+def test_the_last_host_to_prepare_acknowledges_in_the_turn_that_takes_its_outcome(host):
+    host.tell(A1="prepared")
+    host.tell(host="web1", vm_name="vm1", busy=True)
+    end = host.responds(shown(acknowledged=["A1"], prepared=["A1"]), shown("done"), fresh=False, outcome=prepared())
+    assert [(asked["acknowledge"], bool(outcome)) for asked, outcome in host.asked] == [(["A1"], True), ([], False)]
+    assert host.asked[0][0]["slice"] == 0
+    assert end["respond_result"]["acknowledged"] == ["A1"]
+    assert host.rendezvous.status("A1") == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "outcome", "acknowledge"),
+    [
+        ({}, prepared(), True),
+        ({"A1": "failed"}, prepared(), True),
+        ({"A1": "prepared"}, prepared(ok=False), True),
+        ({"A1": "prepared"}, prepared(phase="started"), True),
+        ({"A1": "prepared"}, prepared(), False),
+    ],
+)
+def test_an_outcome_that_completes_no_event_claims_none(host, neighbour, outcome, acknowledge):
+    host.tell(**neighbour)
+    host.tell(host="web1", vm_name="vm1", busy=True)
+    host.responds(shown("done"), fresh=False, outcome=outcome, acknowledge=acknowledge)
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[]]
+    assert host.rendezvous.status("A1") == "free"
+
+
+def test_a_caller_of_its_own_may_report_an_outcome_without_phase_and_events(host):
+    end = host.responds(shown("done"), fresh=False, outcome={"request_ids": ["1"], "ok": False, "reason": "no disk."})
+    assert end["respond_result"]["failures"] == ["a phase failed for its events: no disk"]
 
 
 @pytest.mark.parametrize("answer", [shown(acknowledged=[]), {"failed": True, "msg": "no"}, HostLost("no connection")])
@@ -306,3 +346,29 @@ def test_the_result_says_when_each_thing_happened(host):
     line = {"event_id": "A1", "event_type": "Reboot", "text": "prepared"}
     end = host.responds(shown("done", sight=[], story=[line]))
     assert end["respond_result"]["story"] == [{**line, "at": "1970-01-01T00:16:41Z"}]
+
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "/tmp/ansible_x_payload_1/ansible_x_payload.zip/y.py", line 1\n'
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"module_stdout": "", "module_stderr": "Shared connection to web1 closed.\n"}, True),
+        ({"module_stdout": "", "module_stderr": "python3: can't open file '/root/.ansible/tmp/AnsiballZ_x.py'"}, True),
+        (
+            {
+                "module_stdout": "",
+                "module_stderr": f"{TRACEBACK}FileNotFoundError: [Errno 2] No such file or directory: "
+                "'/tmp/ansible_x_payload_1/ansible_x_payload.zip'\n",
+            },
+            True,
+        ),
+        ({"module_stdout": "", "module_stderr": f"{TRACEBACK}KeyError: 'events'\n"}, False),
+        ({"module_stdout": f"{TRACEBACK}KeyError: 'events'\n", "module_stderr": ""}, False),
+        ({"failed": True, "msg": "refused", "invocation": {}}, False),
+        ({"failed": True, "msg": "an option is missing"}, False),
+    ],
+)
+def test_a_module_that_was_cut_off_is_known_from_one_that_failed(answer, expected):
+    assert looks_cut_off(answer) is expected

@@ -19,6 +19,7 @@ FILES = pathlib.Path(check_options.__file__).parent
 LIBRARY = FILES.parents[2] / "plugins" / "module_utils" / "_scheduled_events"
 OPTIONS = {
     "endpoint": "http://127.0.0.1:8080",
+    "endpoint_networks": ["168.63.129.16/32"],
     "api_version": "2020-07-01",
     "vm_name": "",
     "interval": 1.0,
@@ -27,6 +28,7 @@ OPTIONS = {
     "margin": 10.0,
     "on_failure": "hold",
     "approve": "alone",
+    "controller_grace": 0.0,
     "dry_run": False,
     "metrics_directory": "",
 }
@@ -34,8 +36,16 @@ DRAIN = {"name": "10-drain", "phase": "prepare", "content": "#!/bin/sh\nexit 0\n
 SECRET = "s3cr3t"
 
 
-def check(hooks=(), sources=None, **options):
-    return check_options.check({"hooks": list(hooks), "sources": sources or {}, "options": {**OPTIONS, **options}})
+def check(hooks=(), sources=None, controller=None, webhooks=(), python="/usr/bin/python3", **options):
+    given = {
+        "hooks": list(hooks),
+        "sources": sources or {},
+        "controller": controller or {},
+        "webhooks": webhooks if isinstance(webhooks, str) else list(webhooks),
+        "python": python,
+        "options": {**OPTIONS, **options},
+    }
+    return check_options.check(given)
 
 
 def content_of(hook, sources=None):
@@ -49,6 +59,11 @@ def test_the_configuration_names_the_hooks_of_each_phase():
         {**DRAIN, "name": name, "phase": phase} for name, phase in [("b", "prepare"), ("a", "prepare"), ("c", "failed")]
     ]
     assert check(hooks)["config"]["hooks"] == {"prepare": ["a", "b"], "started": [], "recover": [], "failed": ["c"]}
+
+
+def test_networks_of_a_survey_are_separated_by_commas():
+    networks = check(endpoint="auto", endpoint_networks="10.0.0.0/8, 127.0.0.1")["config"]["endpoint_networks"]
+    assert networks == ["10.0.0.0/8", "127.0.0.1"]
 
 
 def test_every_option_of_the_configuration_is_one_of_the_role():
@@ -93,6 +108,7 @@ def test_an_empty_name_and_directory_are_none():
         ({"rules": [{"action": "hold", "event_types": ["Rebot"]}]}, "poller_rules[0].event_types"),
         ({"rules": ["hold"]}, "poller_rules[0]"),
         ({"endpoint": "ftp://x"}, "poller_endpoint: "),
+        ({"endpoint_networks": "10.0.0.0/8, azure"}, 'poller_endpoint_networks: endpoint_networks holds "azure"'),
         ({"metrics_directory": "relative"}, "poller_metrics_directory: expected the absolute path"),
     ],
 )
@@ -162,7 +178,9 @@ def test_a_name_may_be_a_number():
 )
 def test_a_wrong_hook_is_refused_by_its_place(hooks, message):
     with pytest.raises(check_options.WrongOption, match=re.escape(message)):
-        check_options.check({"hooks": hooks, "sources": {"gone": ""}, "options": OPTIONS})
+        check_options.check(
+            {"hooks": hooks, "sources": {"gone": ""}, "webhooks": [], "python": "python3", "options": OPTIONS}
+        )
 
 
 @pytest.mark.parametrize(
@@ -189,6 +207,8 @@ def run(hooks, **options):
         "options": {**OPTIONS, **options},
         "hooks": hooks,
         "sources": {},
+        "webhooks": [],
+        "python": "/usr/bin/python3",
     }
     return subprocess.run(
         [sys.executable, "-IS", "-c", (FILES / "check_options.py").read_text(encoding="utf-8")],
@@ -212,3 +232,153 @@ def test_the_program_fails_with_one_line():
     assert (done.returncode, done.stdout) == (1, b"")
     (line,) = done.stderr.decode().splitlines()
     assert line.startswith('poller_hooks[0] (10-drain): phase is "pr\\ud800", expected one of prepare, started')
+
+
+CONTROLLER = {"url": "https://awx.example.com/", "job_template": "respond++Ops", "token": SECRET}
+
+
+def test_a_controller_brings_its_hook_and_settings_that_the_configuration_does_not_have():
+    checked = check([DRAIN], controller={**CONTROLLER, "interval": "5", "cancel_on_cancelled": "yes", "ca_file": None})
+    assert checked["config"]["hooks"]["prepare"] == ["00-awx-job-template", "10-drain"]
+    content = base64.b64decode(checked["hooks"]["prepare"]["00-awx-job-template"]).decode()
+    program = "/usr/local/lib/scheduled-events/scheduled-events-controller"
+    assert content == f"#!/bin/sh\nexec /usr/bin/python3 -I {program}\n"
+    settings = {**CONTROLLER, "interval": 5.0, "cancel_on_cancelled": True, "grace": 0.0}
+    assert checked["controller"] == settings
+    assert SECRET not in json.dumps([checked["config"], checked["hooks"]])
+
+
+def test_without_a_controller_there_are_no_settings_of_one():
+    assert check([DRAIN])["controller"] == {}
+
+
+def test_the_hook_of_a_controller_can_have_another_place_in_the_order():
+    checked = check([DRAIN], controller={**CONTROLLER, "hook_name": "90-job"})
+    assert checked["config"]["hooks"]["prepare"] == ["10-drain", "90-job"]
+
+
+def test_a_takeover_comes_with_the_settings_of_the_controller_and_of_the_unit():
+    checked = check(controller=CONTROLLER, approve="controller", controller_grace="120")
+    assert checked["controller"]["grace"] == checked["config"]["controller_grace"] == 120.0
+
+
+@pytest.mark.parametrize(
+    ("controller", "message"),
+    [
+        ("https://awx", "poller_controller is a text, expected a dictionary"),
+        ({**CONTROLLER, "url": "awx.example.com"}, "poller_controller.url: expected https://HOST"),
+        ({**CONTROLLER, "url": f"https://a:{SECRET}@awx"}, "poller_controller.url: expected a URL without user and"),
+        ({**CONTROLLER, "job_template": ""}, "poller_controller.job_template: it is missing, and has no default"),
+        ({**CONTROLLER, "token": ""}, "poller_controller: expected exactly one of token and token_file"),
+        ({**CONTROLLER, "token_file": "/x"}, "poller_controller: expected exactly one of token and token_file"),
+        ({**CONTROLLER, "token": f"{SECRET}\n"}, "poller_controller.token: expected a token of ASCII letters"),
+        ({**CONTROLLER, "token": [SECRET]}, "poller_controller.token: expected a token of ASCII letters"),
+        ({**CONTROLLER, "host_pattern": "{vm}"}, "poller_controller.host_pattern: expected a text with some of {name}"),
+        ({**CONTROLLER, "host_pattern": "all"}, "poller_controller.host_pattern: expected a text with some of {name}"),
+        (
+            {**CONTROLLER, "host_map": {"vm1": "all"}},
+            'poller_controller.host_map: expected the name of one host for "vm1"',
+        ),
+        (
+            {**CONTROLLER, "host_map": {"vm1": "a:b"}},
+            'poller_controller.host_map: expected the name of one host for "vm1"',
+        ),
+        ({**CONTROLLER, "extra_vars": {"scheduled_event": 1}}, "poller_controller.extra_vars: expected a dictionary"),
+        ({**CONTROLLER, "interval": "soon"}, "poller_controller.interval: expected seconds from 1 to 60"),
+        ({**CONTROLLER, "grace": 5}, "poller_controller.grace: unknown key: set poller_controller_grace"),
+        ({**CONTROLLER, "passwd": SECRET}, "poller_controller.passwd: unknown key"),
+        (
+            {**CONTROLLER, "hook_name": "10-drain"},
+            'poller_controller.hook_name: poller_hooks has "10-drain" of prepare',
+        ),
+        ({**CONTROLLER, "hook_name": "../x"}, "poller_controller.hook_name: name is"),
+    ],
+)
+def test_wrong_settings_of_a_controller_are_refused_without_its_token(controller, message):
+    with pytest.raises(check_options.WrongOption) as caught:
+        check([DRAIN], controller=controller)
+    assert str(caught.value).startswith(message)
+    assert SECRET not in str(caught.value)
+
+
+def test_a_takeover_needs_a_controller_of_the_role():
+    with pytest.raises(
+        check_options.WrongOption, match="poller_controller_grace: expected 0 without poller_controller"
+    ):
+        check(approve="controller", controller_grace=60)
+
+
+# Webhooks
+
+WEBHOOK = {"name": "ops", "url": "https://example.org/" + SECRET}
+
+
+def test_webhooks_bring_a_hook_to_each_phase_that_they_name():
+    webhooks = [{**WEBHOOK, "phases": ["failed"]}, {**WEBHOOK, "name": "b", "phases": "failed, recover"}]
+    checked = check([DRAIN], webhooks=webhooks)
+    assert {phase: sorted(hooks) for phase, hooks in checked["hooks"].items()} == {
+        "prepare": ["10-drain"],
+        "recover": ["00-webhooks"],
+        "failed": ["00-webhooks"],
+    }
+    assert [webhook["phases"] for webhook in checked["webhooks"]] == [["failed"], ["recover", "failed"]]
+
+
+def test_no_event_is_held_because_the_hook_of_the_webhooks_is_missing():
+    assert check([DRAIN], webhooks=[WEBHOOK])["config"]["hooks"]["prepare"] == ["10-drain"]
+
+
+def test_the_hook_of_the_webhooks_holds_no_secret_and_ends_well_whatever_happens(tmp_path):
+    content = base64.b64decode(check(webhooks=[WEBHOOK], python="/no/such python")["hooks"]["prepare"]["00-webhooks"])
+    assert SECRET not in content.decode()
+    hook = tmp_path / "hook"
+    hook.write_bytes(content)
+    ended = subprocess.run(["sh", str(hook)], stdout=subprocess.PIPE, check=True)
+    assert b"webhooks: the messages cannot be kept and are lost: exit status 127" in ended.stdout
+
+
+def test_a_hook_with_the_name_of_that_of_the_webhooks_is_refused():
+    with pytest.raises(check_options.WrongOption, match="00-webhooks of prepare has the name of the hook that"):
+        check([{**DRAIN, "name": "00-webhooks"}], webhooks=[WEBHOOK])
+
+
+def test_numbers_of_a_webhook_may_be_texts():
+    (webhook,) = check(webhooks=[{**WEBHOOK, "timeout": "5", "max_messages": "10"}])["webhooks"]
+    assert (webhook["timeout"], webhook["max_messages"]) == (5.0, 10)
+
+
+def test_what_the_role_writes_is_what_the_delivery_reads():
+    from scheduled_events_poller import webhook_config
+
+    checked = check(webhooks=[{**WEBHOOK, "headers": {"A": "b"}, "template": {"a": "${text}"}}])["webhooks"]
+    (receiver,) = webhook_config.parse(json.loads(json.dumps(checked)), place="webhooks.json")
+    assert receiver._asdict() == {**checked[0], "phases": tuple(checked[0]["phases"])}
+
+
+@pytest.mark.parametrize(
+    ("webhooks", "message"),
+    [
+        ("[]", "poller_webhooks is a text, expected a list"),
+        ([{**WEBHOOK, "secret": ["x"]}], "poller_webhooks[0] (ops): secret is not usable (it is not shown)"),
+        ([{**WEBHOOK, "timeout": "soon"}], 'poller_webhooks[0] (ops): timeout is "soon", expected seconds'),
+    ],
+)
+def test_a_wrong_webhook_is_refused_by_its_place_without_its_secret(webhooks, message):
+    with pytest.raises(check_options.WrongOption, match=re.escape(message)) as error:
+        check(webhooks=webhooks)
+    assert SECRET not in str(error.value)
+
+
+def test_every_key_of_a_webhook_is_one_of_the_role():
+    yaml = pytest.importorskip("yaml")
+    from scheduled_events_poller import webhook_config
+
+    specs = yaml.safe_load((FILES.parent / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]
+    options = specs["options"]["poller_webhooks"]["options"]
+    assert set(options) == set(webhook_config.Receiver._fields)
+    secret = {key for key, option in options.items() if option.get("no_log")}
+    assert secret == {"url", "headers", "secret", "routing_key", "proxy"}
+    defaults = webhook_config.Receiver("ops", "http://127.0.0.1/")
+    assert {key: option["default"] for key, option in options.items() if "default" in option} == {
+        key: getattr(defaults, key) for key in ("format", "timeout", "max_messages", "max_bytes")
+    }

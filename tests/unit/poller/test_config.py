@@ -20,6 +20,7 @@ def test_an_empty_configuration_has_the_defaults():
 def test_every_key_is_read():
     given = {
         "endpoint": "http://127.0.0.1:8080/",
+        "endpoint_networks": ["10.0.0.1"],
         "api_version": "2019-01-01",
         "vm_name": "web_0",
         "interval": 2,
@@ -34,6 +35,7 @@ def test_every_key_is_read():
     }
     assert config.parse(given) == config.Settings(
         endpoint="http://127.0.0.1:8080",
+        endpoint_networks=("10.0.0.1/32",),
         api_version="2019-01-01",
         vm_name="web_0",
         interval=2.0,
@@ -55,10 +57,14 @@ NESTED = json.loads("[" * 900 + "]" * 900)
     ("given", "message"),
     [
         ([], "[] is not an object"),
-        ({"intervall": 1}, "intervall: unknown key; allowed are endpoint, api_version, vm_name, interval, rules"),
+        ({"intervall": 1}, "intervall: unknown key; allowed are endpoint, endpoint_networks, api_version, vm_name"),
         ({"\ud800": 1}, "\\ud800: unknown key"),
         ({"endpoint": "ftp://x"}, 'endpoint: endpoint "ftp://x"'),
+        ({"endpoint": "Auto"}, "expected http://HOST or http://HOST:PORT, or auto"),
         ({"endpoint": 1}, "endpoint: expected a text, not 1"),
+        ({"endpoint_networks": "10.0.0.0/8"}, "endpoint_networks: expected a list of IPv4 networks, not "),
+        ({"endpoint_networks": [10]}, "endpoint_networks: expected a list of IPv4 networks, not [10]"),
+        ({"endpoint_networks": ["x"]}, 'endpoint_networks: endpoint_networks holds "x", which is not an IPv4 network'),
         ({"endpoint": "http://\ud800"}, 'endpoint: expected a text, not "http://\\ud800"'),
         ({"api_version": "latest"}, 'api_version: api_version "latest"'),
         ({"vm_name": ""}, "vm_name: expected the name of a VM in Azure"),
@@ -73,7 +79,7 @@ NESTED = json.loads("[" * 900 + "]" * 900)
         ({"margin": -1}, "margin: expected seconds from 0 to 86400, not -1"),
         ({"margin": NESTED}, "margin: expected seconds from 0 to 86400, not [["),
         ({"on_failure": "ignore"}, 'on_failure: expected one of hold, approve, not "ignore"'),
-        ({"approve": ["any"]}, 'approve: expected one of alone, leader, any, never, not ["any"]'),
+        ({"approve": ["any"]}, 'approve: expected one of alone, leader, any, never, controller, not ["any"]'),
         ({"dry_run": "no"}, 'dry_run: expected true or false, not "no"'),
         ({"metrics_directory": "x"}, "metrics_directory: expected the absolute path of a directory"),
         ({"metrics_directory": "/x\nUser=root"}, "metrics_directory: expected the absolute path of a directory"),
@@ -88,6 +94,11 @@ NESTED = json.loads("[" * 900 + "]" * 900)
         ({"hooks": {"prepare": ["../x"]}}, 'hooks.prepare: expected a name of letters, digits, ".", "_" and "-"'),
         ({"hooks": {"prepare": [".hidden"]}}, "hooks.prepare: expected a name of letters"),
         ({"hooks": {"prepare": ["10-drain\n"]}}, "hooks.prepare: expected a name of letters"),
+        ({"controller_grace": 60}, "controller_grace: expected 0 unless approve is controller, not 60: set approve"),
+        (
+            {"approve": "controller", "controller_grace": 10, "margin": 10},
+            "controller_grace: expected more seconds than margin, 10, not 10",
+        ),
         ({"hooks": {"failed": ["a", "a"]}}, 'hooks.failed: expected each name once, not "a" twice'),
     ],
 )

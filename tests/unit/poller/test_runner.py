@@ -7,6 +7,7 @@
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import sys
@@ -212,6 +213,29 @@ def test_preparation_stops_at_the_first_failure(root_side):
     root_side.add_hook(name="2")
     result = root_side.run_phase()
     assert (result.outcome, result.reason, names_run(root_side)) == ("failed", "1: exit status 3", ["1"])
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo 'job 7 failed' >$F; exit 1", ("failed", "10-hook: job 7 failed")),
+        ("echo no answer >$F", ("ok", "10-hook: no answer")),
+        ("echo first >$F; echo last >$F; kill -9 $$", ("failed", "10-hook: last")),
+        ("printf 'two\\nlines\\033[31m' >$F; exit 1", ("failed", "10-hook: two lines\ufffd[31m")),
+        ("head -c 1000000 /dev/zero | tr '\\0' x >$F; exit 1", ("failed", ("10-hook: " + 3000 * "x")[:LONGEST_REASON])),
+        (">$F; exit 3", ("failed", "10-hook: exit status 3")),
+    ],
+)
+def test_a_hook_says_why_in_a_file(root_side, script, expected):
+    root_side.add_hook(f"#!/bin/sh\nF=$SCHEDULED_EVENT_REASON_FILE\n{script}\n")
+    result = root_side.run_phase()
+    assert (result.outcome, result.reason.replace("…", "x")) == expected
+
+
+def test_a_hook_that_is_ended_at_its_deadline_has_said_what_it_waited_for(root_side):
+    root_side.add_hook("#!/bin/sh\necho job 7 is running >$SCHEDULED_EVENT_REASON_FILE\nexec sleep 600\n")
+    result = root_side.run_phase(timeout=1.0)
+    assert result[1:3] == ("timeout", "10-hook: it was ended at its deadline: job 7 is running")
 
 
 @pytest.mark.parametrize("phase", ["started", "recover", "failed"])
@@ -478,6 +502,7 @@ def given(root_side, tmp_path, **changes):
 def test_a_hook_reads_the_event_and_finds_it_in_its_environment(root_side, tmp_path):
     event, variables = given(root_side, tmp_path)
     assert event == root_side.event
+    assert re.match(b"/proc/[0-9]+/fd/[0-9]+$", variables.pop(b"SCHEDULED_EVENT_REASON_FILE"))
     assert variables == {
         b"SCHEDULED_EVENT_ID": root_side.event_id.encode(),
         b"SCHEDULED_EVENT_TYPE": b"Reboot",
@@ -489,6 +514,7 @@ def test_a_hook_reads_the_event_and_finds_it_in_its_environment(root_side, tmp_p
         b"SCHEDULED_EVENT_DESCRIPTION": "a 'b' $(touch /tmp/x) ? ü\nc".encode(),
         b"SCHEDULED_EVENT_PHASE": b"prepare",
         b"SCHEDULED_EVENT_DEADLINE": b"2026-01-31T12:00:00Z",
+        b"SCHEDULED_EVENT_RUN": root_side.job().request_id.encode(),
         b"SCHEDULED_EVENTS_VM_NAME": b"vm1",
     }
 

@@ -14,7 +14,7 @@ from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError
 from _scheduled_events.runs import PHASES
 from _scheduled_events.state import StateError
 
-from . import __version__, commands, config, control, poller, spool
+from . import __version__, commands, config, control, poller, spool, webhook_spool
 
 EX_CONFIG = 78  # the unit is not started again until the configuration has been fixed
 
@@ -64,6 +64,10 @@ def _parser() -> argparse.ArgumentParser:
 
     command = _command(groups, "status", commands.show_status, "show what the polling unit knows, does and waits for")
     command.add_argument("--json", action="store_true", help="as JSON")
+    command.set_defaults(needs_requests=False)
+
+    command = _command(groups, "leases", commands.show_leases, "show what DHCP leases say about where the service is")
+    command.add_argument("--keep", action="store_true", help="leave it for the polling unit, which cannot read all")
     command.set_defaults(needs_requests=False)
 
     command = _command(groups, "approve", commands.approve_events, "acknowledge events, which lets them start at once")
@@ -125,6 +129,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
         ("runtime-directory", spool.RUNTIME_DIRECTORY),
         ("hooks-directory", spool.HOOKS_DIRECTORY),
         ("hooks-runtime-directory", spool.HOOKS_RUNTIME_DIRECTORY),
+        ("webhooks-runtime-directory", webhook_spool.RUNTIME_DIRECTORY),
     ):
         parser.add_argument(f"--{option}", default=default, metavar="PATH", help="default: %(default)s")
 

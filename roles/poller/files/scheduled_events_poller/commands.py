@@ -17,10 +17,12 @@ from _scheduled_events import rules as decisions
 from _scheduled_events.approval import approve
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
 from _scheduled_events.document import DocumentError, ScheduledEvent, describe, format_time, parse
+from _scheduled_events.endpoint import GIVEN
+from _scheduled_events.leases import search
 from _scheduled_events.runs import OK, OUTCOMES
 from _scheduled_events.state import State, StateFile
 
-from . import config, control, poller, runner, spool, status, wording
+from . import config, control, poller, runner, spool, status, webhook_status, whereabouts, wording
 
 COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (contract: Enabling)
 LOOK_TIMEOUT = 5.0  # seconds for a look that may be in vain
@@ -49,7 +51,7 @@ def check_config(chosen: argparse.Namespace) -> int:
 def list_events(chosen: argparse.Namespace) -> int:
     """Show the events of the service."""
     settings = config.load(chosen.config)
-    client = _client(settings)
+    client = _client(settings, chosen)
     document = client.fetch()
     vm_name = settings.vm_name or client.fetch_name()
     events = [event for event in document.events if chosen.all or event.affects(vm_name)]
@@ -89,18 +91,33 @@ def show_status(chosen: argparse.Namespace) -> int:
         read = json.loads(status.read(path).decode("utf-8"))
         code, summary = status.judge(read, time.time())
         lines = [line for event in read["events"] for line in _event_lines(event)]
+        if read.get("endpoint_source") not in (None, GIVEN):
+            lines.insert(0, f"  asks {read['endpoint']} ({read['endpoint_source']})")
         known = read
     except FileNotFoundError:
         code, summary, lines = status.CRITICAL, "the polling unit does not run, or has not since this boot", []
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         code, summary, lines = status.UNKNOWN, f"{path} cannot be read: {error}", []
+    webhooks, judged = _webhooks(chosen.webhooks_runtime_directory)
+    if judged.problems:
+        summary = "; ".join(([] if code == status.OK else [summary]) + judged.problems)
+        code = code or status.WARNING
     if chosen.json:
-        _print_json({**known, "exit_code": code, "summary": summary})
+        _print_json({**known, "webhooks": webhooks, "exit_code": code, "summary": summary})
         return code
     _print(f"{('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[code]}: {summary}")
-    for line in lines:
+    for line in lines + judged.lines:
         _print(line)
     return code
+
+
+def _webhooks(runtime: str) -> Tuple[Dict[str, Any], webhook_status.Judgement]:
+    try:
+        known = webhook_status.read(runtime)
+        return known, webhook_status.judge(known, time.time())
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        problem = f"the status of the webhooks in {runtime} cannot be read: {type(error).__name__}"
+        return {}, webhook_status.Judgement([problem], [])
 
 
 def _event_lines(event: Dict[str, Any]) -> List[str]:
@@ -109,6 +126,16 @@ def _event_lines(event: Dict[str, Any]) -> List[str]:
         phases = ", ".join(f"{phase} {outcome}" for phase, outcome in event["hooks"].items())
         lines.append(f"    hooks: {phases}")
     return lines
+
+
+def show_leases(chosen: argparse.Namespace) -> int:
+    """Show what the DHCP leases of this host say about the service, and leave it for the unit if asked to."""
+    searched = search(now=time.time())
+    if chosen.keep:
+        whereabouts.keep(searched, chosen.runtime_directory)
+    for line in searched.lines:
+        _print(line)
+    return 0
 
 
 def send_wish(chosen: argparse.Namespace) -> int:
@@ -123,7 +150,7 @@ def send_wish(chosen: argparse.Namespace) -> int:
 def approve_events(chosen: argparse.Namespace) -> int:
     """Acknowledge events by hand."""
     settings = config.load(chosen.config)
-    client = _client(settings)
+    client = _client(settings, chosen)
     vm_name = settings.vm_name or client.fetch_name()
     decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
     state = State(serial=0) if chosen.force else _load_state(chosen)
@@ -181,7 +208,7 @@ def _objection(event: ScheduledEvent, state: State, decided: engine.Config, *, f
 def poll(chosen: argparse.Namespace) -> int:
     """Show what the unit would do about the document of now."""
     settings = config.load(chosen.config)
-    client = _client(settings)
+    client = _client(settings, chosen)
     document = client.fetch()
     vm_name = settings.vm_name or client.fetch_name()
     state = _load_state(chosen)
@@ -238,7 +265,7 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
     if chosen.event is not None:
         vm_name = settings.vm_name or "this-vm"
         return _read_event(chosen.event, settings, vm_name), vm_name
-    found = _announced_event(settings)
+    found = _announced_event(settings, chosen)
     if found is not None:
         _print(f"with the event {found[0]['event_id']}, which is announced now")
         return found
@@ -259,13 +286,16 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
     return _parse_event(json.dumps({"Events": [sample]}), settings, vm_name), vm_name
 
 
-def _announced_event(settings: config.Settings) -> Optional[Tuple[Dict[str, Any], str]]:
+def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> Optional[Tuple[Dict[str, Any], str]]:
     if REQUESTS_IMPORT_ERROR:
         return None
-    client = ImdsClient(
-        endpoint=settings.endpoint, api_version=settings.api_version, request_timeout=LOOK_TIMEOUT, retry_for=0
-    )
     try:
+        client = ImdsClient(
+            endpoint=whereabouts.find(settings, chosen.runtime_directory, patience=0).endpoint,
+            api_version=settings.api_version,
+            request_timeout=LOOK_TIMEOUT,
+            retry_for=0,
+        )
         document = client.poll()
         vm_name = settings.vm_name or client.poll_name()
     except ImdsError:
@@ -322,9 +352,9 @@ def _places(chosen: argparse.Namespace) -> poller.Places:
     return poller.Places(chosen.state_file, directories)
 
 
-def _client(settings: config.Settings) -> ImdsClient:
+def _client(settings: config.Settings, chosen: argparse.Namespace) -> ImdsClient:
     return ImdsClient(
-        endpoint=settings.endpoint,
+        endpoint=whereabouts.find(settings, chosen.runtime_directory).endpoint,
         api_version=settings.api_version,
         request_timeout=COMMAND_TIMEOUT,
         retry_for=10,

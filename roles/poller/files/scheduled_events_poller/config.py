@@ -12,11 +12,13 @@ from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Tuple
 from _scheduled_events.endpoint import (
     DEFAULT_API_VERSION,
     DEFAULT_ENDPOINT,
+    DEFAULT_NETWORKS,
     SettingError,
     check_api_version,
-    check_endpoint,
+    check_endpoint_or_auto,
+    check_networks,
 )
-from _scheduled_events.engine import ALONE, APPROVE_POLICIES, ON_FAILURE
+from _scheduled_events.engine import ALONE, APPROVE_POLICIES, CONTROLLER, ON_FAILURE
 from _scheduled_events.rules import DEFAULT_RULES, HOLD, Rule, RuleError, parse_rules
 from _scheduled_events.runs import PHASES
 
@@ -41,10 +43,12 @@ class Settings(NamedTuple):
 
     ``hooks``: by phase, the names of the hooks that must be there, in their order; a phase without any is absent.
     ``hook_timeout``: what the hooks of one phase may take together. ``margin``: how long before NotBefore the prepare
-    hooks must have ended. ``vm_name`` ``None``: asked of the service. ``metrics_directory`` ``None``: no metrics.
+    hooks must have ended. ``endpoint`` "auto": found, and where DHCP names it, only in one of ``endpoint_networks``.
+    ``vm_name`` ``None``: asked of the service. ``metrics_directory`` ``None``: no metrics.
     """
 
     endpoint: str = DEFAULT_ENDPOINT
+    endpoint_networks: Tuple[str, ...] = DEFAULT_NETWORKS
     api_version: str = DEFAULT_API_VERSION
     vm_name: Optional[str] = None
     interval: float = 1.0
@@ -54,6 +58,7 @@ class Settings(NamedTuple):
     margin: float = 10.0
     on_failure: str = HOLD
     approve: str = ALONE
+    controller_grace: float = 0.0
     dry_run: bool = False
     metrics_directory: Optional[str] = None
 
@@ -87,11 +92,33 @@ def parse(decoded: Any) -> Settings:
             raise ConfigError(f"{key[:_LONGEST_SHOWN]}: unknown key; allowed are {', '.join(_CHECKS)}")
         if value is not None:
             checked[key] = _CHECKS[key](key, value)
-    return Settings(**checked)
+    settings = Settings(**checked)
+    _check_grace(settings)
+    return settings
+
+
+def _check_grace(settings: Settings) -> None:
+    grace = settings.controller_grace
+    if grace and settings.approve != CONTROLLER:
+        raise ConfigError(f"controller_grace: expected 0 unless approve is {CONTROLLER}, not {grace:g}: set approve")
+    if grace and grace <= settings.margin:
+        raise ConfigError(
+            f"controller_grace: expected more seconds than margin, {settings.margin:g}, not {grace:g}: by then the "
+            f"prepare hooks must have ended, so raise it"
+        )
 
 
 def _endpoint(key: str, value: Any) -> str:
-    return _library_check(check_endpoint, key, value)
+    return _library_check(check_endpoint_or_auto, key, value)
+
+
+def _networks(key: str, value: Any) -> Tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(each, str) and each.isprintable() for each in value):
+        raise ConfigError(f"{key}: expected a list of IPv4 networks, not {_show(value)}")
+    try:
+        return tuple(str(network) for network in check_networks(value))
+    except SettingError as error:
+        raise ConfigError(f"{key}: {error}") from error
 
 
 def _api_version(key: str, value: Any) -> str:
@@ -180,6 +207,7 @@ def _one_of(allowed: Tuple[str, ...]) -> Callable[[str, Any], str]:
 
 _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "endpoint": _endpoint,
+    "endpoint_networks": _networks,
     "api_version": _api_version,
     "vm_name": _vm_name,
     # The service throttles at about 5 requests a second, shared by all agents of the VM (contract: 429).
@@ -190,6 +218,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "margin": _seconds(0, 86400),
     "on_failure": _one_of(ON_FAILURE),
     "approve": _one_of(APPROVE_POLICIES),
+    "controller_grace": _seconds(0, 86400),
     "dry_run": _flag,
     "metrics_directory": _directory,
 }

@@ -28,6 +28,7 @@ from .metrics import Metrics
 from .pretending import PretendedAcknowledger, PretendedHooks, PretendedStateFile
 from .service import SHORT_TIMEOUT, Acknowledged, Acknowledger, Polled, PollEnded, Polling
 from .spool import Directories, Job, RunResult
+from .whereabouts import Whereabouts, find
 
 STATE_FILE = "/var/lib/scheduled-events/state.json"
 
@@ -68,6 +69,7 @@ def engine_config(settings: Settings, vm_name: str, hooks_directory: str) -> eng
         margin=settings.margin,
         on_failure=settings.on_failure,
         approve=settings.approve,
+        controller_grace=settings.controller_grace,
         missing=missing,
     )
 
@@ -83,6 +85,7 @@ class Poller:
         self._load_settings = load_settings
         self._settings = load_settings()
         self._places = places
+        self._whereabouts = self._find_out()
         self._spawn_hooks = spawn_hooks
         self._outcomes: Deque[Any] = collections.deque()
         self._results: List[engine.Result] = []
@@ -122,7 +125,12 @@ class Poller:
         except OSError as error:
             raise PollerError(f"the poller cannot begin: {error}") from error
         stack.enter_context(self._signals())
-        self._polling = Polling(self._settings, self._deliver)
+        self._polling = Polling(self._settings, self._whereabouts, self._deliver)
+
+    def _find_out(self) -> Whereabouts:
+        settings, runtime_directory = self._settings, self._places.directories.runtime
+        # A poll that finds no service has failed, and another one follows.
+        return Whereabouts(settings, lambda: find(settings, runtime_directory, patience=0))
 
     def _take_up(self) -> None:
         """Take up the state, and the means by which something is done about it, or only pretended."""
@@ -135,7 +143,7 @@ class Poller:
         else:
             self._hooks = hooks.HookRequests(self._places.directories, spawn=self._spawn_hooks)
             self._state_file = StateFile(self._places.state_file)
-            self._acknowledger = Acknowledger(self._settings, self._deliver)
+            self._acknowledger = Acknowledger(self._settings, self._whereabouts, self._deliver)
         self._hooks.prepare()
         self._state = self._first_state()
         self._conditions = {}
@@ -190,7 +198,8 @@ class Poller:
         gap = self._settings.interval * 2 ** min(self._polls.failures, 10)
         self._next_poll = now + min(gap, LONGEST_GAP)
         self._polling.ask()
-        if self._polls.last_success is None or now - self._document_at > PATIENT_AFTER:
+        silent = self._polls.last_success is None or now - self._document_at > PATIENT_AFTER
+        if silent and self._whereabouts.known():  # one search at a time is enough, and saves requests
             self._polling.ask_patiently()
 
     def _wait(self) -> None:
@@ -394,10 +403,11 @@ class Poller:
     def _take_settings(self, before: Settings) -> None:
         now = self._settings
         self._acknowledger.drop()  # what was decided under the rules of before is decided again
-        if (before.endpoint, before.api_version, before.vm_name) != (now.endpoint, now.api_version, now.vm_name):
+        if _asked(before) != _asked(now):
             self._polls = status.Polls(vm_name=now.vm_name)
-            self._polling.connect(now)
-            self._acknowledger.connect(now)
+            self._whereabouts = self._find_out()
+            self._polling.connect(now, self._whereabouts)
+            self._acknowledger.connect(now, self._whereabouts)
         if before.dry_run != now.dry_run:
             self._results = []
             self._take_up()
@@ -413,7 +423,8 @@ class Poller:
         if interval is None:
             self._next_sign_of_life = now + HEARTBEAT
         elif now >= self._next_sign_of_life:
-            if self._polling.busy_for() < HANGING_POLL and self._acknowledger.busy_for() < HANGING_ATTEMPT:
+            longest_poll = HANGING_POLL + self._whereabouts.longest_search
+            if self._polling.busy_for() < longest_poll and self._acknowledger.busy_for() < HANGING_ATTEMPT:
                 systemd.notify("WATCHDOG=1")
             self._next_sign_of_life = now + interval
 
@@ -432,11 +443,13 @@ class Poller:
         if line != self._status_line:
             self._status_line = line
             systemd.notify(f"STATUS={line}")
+        found = self._whereabouts.known()
         shown = status.describe(
             self._state,
             self._config,
             self._polls,
-            endpoint=self._settings.endpoint,
+            endpoint=found.endpoint if found else self._settings.endpoint,
+            endpoint_source=found.source if found else None,
             dry_run=self._settings.dry_run,
             acknowledging_for=self._acknowledger.busy_for(),
         )
@@ -456,6 +469,11 @@ class Poller:
             "No event of this VM" if self._polls.last_success is not None else "Waiting for the first document"
         )
         return ("Dry run: " if self._settings.dry_run else "") + " ".join(what.split())[:500]
+
+
+def _asked(settings: Settings) -> Tuple[Any, ...]:
+    """What of the settings says whom to ask for what."""
+    return settings.endpoint, settings.endpoint_networks, settings.api_version, settings.vm_name
 
 
 class _Journal:

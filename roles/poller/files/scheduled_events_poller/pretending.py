@@ -44,7 +44,7 @@ class PretendedAcknowledger:
     def __init__(self, deliver: Callable[[Any], None]) -> None:
         self._deliver = deliver
 
-    def connect(self, _settings: Any) -> None:
+    def connect(self, _settings: Any, _whereabouts: Any) -> None:
         """No connection is needed."""
 
     def drop(self) -> None:

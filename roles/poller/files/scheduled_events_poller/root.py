@@ -8,13 +8,15 @@ scheduled-events-hooks [--hooks-directory=…] [--runtime-directory=…] [--hook
 dispatch [--spawn]: take the requests of the poller, and start a unit (or a process) for each.
 run ID: run the hooks of an accepted request.
 ended ID: leave a result for a run whose process could not.
+spool-webhooks [CONFIG STATE RUNTIME]: leave the event on standard input for the receivers of webhooks.
+deliver-webhooks [CONFIG STATE RUNTIME]: send them what waits.
 """
 
 import os
 import time
 from typing import Callable, Dict, List, Union
 
-from .spool import Directories
+from .spool import MAX_REQUEST, Directories
 
 
 def main(arguments: List[str]) -> Union[int, str]:
@@ -28,6 +30,8 @@ def main(arguments: List[str]) -> Union[int, str]:
         directories = directories._replace(**{name: value})
     if arguments in (["dispatch"], ["dispatch", "--spawn"]):
         return _dispatch(directories, spawn=len(arguments) == 2)
+    if len(arguments) in (1, 4) and arguments[0] in _WEBHOOK_COMMANDS:
+        return _WEBHOOK_COMMANDS[arguments[0]](*arguments[1:])
     if len(arguments) == 2 and arguments[0] in _COMMANDS:
         return _COMMANDS[arguments[0]](directories, arguments[1])
     return __doc__
@@ -57,4 +61,30 @@ def _ended(directories: Directories, request_id: str) -> int:
     return runner.ended(request_id, directories, os.environ)
 
 
+def _spool_webhooks(*places: str) -> int:
+    import sys
+
+    from . import webhook_hook
+
+    environment = {
+        name.decode("utf-8", "replace"): value.decode("utf-8", "replace") for name, value in os.environb.items()
+    }
+    text = sys.stdin.buffer.read(MAX_REQUEST).decode("utf-8", "replace")
+    return webhook_hook.main(environment, text, **dict(zip(("config", "state", "runtime"), places)))
+
+
+def _deliver_webhooks(*places: str) -> int:
+    from . import webhook_service
+
+    try:
+        return webhook_service.Service(*places).run()
+    except Exception:
+        time.sleep(5.0)  # systemd starts this again at once, for as long as a message is left
+        raise
+
+
 _COMMANDS: Dict[str, Callable[[Directories, str], int]] = {"run": _run, "ended": _ended}
+_WEBHOOK_COMMANDS: Dict[str, Callable[..., int]] = {
+    "spool-webhooks": _spool_webhooks,
+    "deliver-webhooks": _deliver_webhooks,
+}

@@ -15,6 +15,7 @@ import time
 from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events.runs import FAILED, OK, TIMEOUT, parse_run_id, token_of
+from _scheduled_events.text import shown
 
 from . import jobs
 from .processes import Process
@@ -191,7 +192,7 @@ def run_phase(
         _log(output, f"{job.phase} hook {end.name}: {end.outcome} after {end.seconds:.1f} s {end.reason}".rstrip())
         if end.outcome == TIMEOUT or (end.outcome == FAILED and job.phase == "prepare"):
             break
-    reason = "; ".join(f"{end.name}: {end.reason}" for end in ends if end.outcome != OK)[:LONGEST_REASON]
+    reason = "; ".join(f"{end.name}: {end.reason}" for end in ends if end.reason)[:LONGEST_REASON]
     return RunResult(job.request_id, _worst(ends), reason, round(max(0.0, clock.monotonic() - began), 3))
 
 
@@ -237,18 +238,23 @@ def _run_hook(
     :raises HookRefused: it is not run.
     :raises Vanished: it is not there any more.
     """
+    said = ""
     while deadline.left() > 0:
         hooks.check(name)
-        status = _execute(hooks.path(name), job, deadline, output)
+        status, said = _execute(hooks.path(name), job, deadline, output)
         if status is None:
-            return TIMEOUT, "it was ended at its deadline"
+            return TIMEOUT, _with("it was ended at its deadline", said)
         if status == 0:
-            return OK, ""
+            return OK, said
         if status != TRY_AGAIN:
-            return FAILED, f"signal {-status}" if status < 0 else f"exit status {status}"
+            return FAILED, said or (f"signal {-status}" if status < 0 else f"exit status {status}")
         _log(output, f"{job.phase} hook {name}: not yet (exit status {TRY_AGAIN}), again in {RETRY_PAUSE:g} s")
         _pause(RETRY_PAUSE, deadline, clock)
-    return TIMEOUT, "the deadline passed before it was done"
+    return TIMEOUT, _with("the deadline passed before it was done", said)
+
+
+def _with(reason: str, said: str) -> str:
+    return f"{reason}: {said}" if said else reason
 
 
 def _pause(seconds: float, deadline: Deadline, clock: Clock) -> None:
@@ -302,8 +308,9 @@ def _trusted() -> Tuple[int, int]:
     return 0, os.geteuid()
 
 
-def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Optional[int]:
-    """Run a program once; ``None`` if it had to be ended at the deadline.
+def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Tuple[Optional[int], str]:
+    """Run a program once; returns its exit status, ``None`` if it had to be ended at the deadline, and what it left
+    as the reason.
 
     :raises HookRefused: it cannot be started.
     :raises Vanished: it is not there any more.
@@ -312,7 +319,10 @@ def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Op
         standard_input = stack.enter_context(_memory_file())
         standard_input.write(json.dumps(job.event).encode() + b"\n")
         standard_input.seek(0)
+        reason = stack.enter_context(_memory_file())
         variables = environment(job, deadline.moment)
+        # By this process, since a hook inherits no descriptor: nothing is left behind, and nobody else can open it.
+        variables[b"SCHEDULED_EVENT_REASON_FILE"] = f"/proc/{os.getpid()}/fd/{reason.fileno()}".encode()
         try:
             process = Process([path], environment=variables, stdin=standard_input.fileno(), output=output.fileno())
         except OSError as error:
@@ -325,7 +335,8 @@ def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Op
         finally:
             if status is None:  # also when an operator interrupts a trial
                 process.end(GRACE)
-        return status
+        reason.seek(0)
+        return status, shown(reason.read(8 * LONGEST_REASON), LONGEST_REASON)
 
 
 def _memory_file() -> IO[bytes]:
@@ -374,6 +385,7 @@ def _variables(job: Job, deadline: float) -> Iterator[Tuple[str, Any]]:
     yield "SCHEDULED_EVENT_DESCRIPTION", job.event.get("description")
     yield "SCHEDULED_EVENT_PHASE", job.phase
     yield "SCHEDULED_EVENT_DEADLINE", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(deadline))
+    yield "SCHEDULED_EVENT_RUN", job.request_id
     yield "SCHEDULED_EVENTS_VM_NAME", job.vm_name
     if job.phase == "failed":
         yield "SCHEDULED_EVENT_FAILED_PHASE", job.failed_phase

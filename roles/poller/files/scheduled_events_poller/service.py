@@ -16,6 +16,7 @@ from _scheduled_events.client import REQUEST_TIMEOUT, ImdsClient, ImdsError, Ref
 from _scheduled_events.document import Document, ScheduledEvent
 
 from .config import Settings
+from .whereabouts import Whereabouts
 
 # Once the service is enabled it answers at once, so a request that takes longer is repeated rather than waited for.
 SHORT_TIMEOUT = 2.5
@@ -71,23 +72,45 @@ class Service:
 
     One object for each thread, since each keeps its own connection.
 
+    :param whereabouts: where the service is; shared by all threads.
     :param timeout: seconds for one answer.
     """
 
-    def __init__(self, settings: Settings, *, timeout: float = SHORT_TIMEOUT) -> None:
-        self._client = ImdsClient(
-            endpoint=settings.endpoint, api_version=settings.api_version, request_timeout=timeout, retry_for=0
-        )
+    def __init__(self, settings: Settings, whereabouts: Whereabouts, *, timeout: float = SHORT_TIMEOUT) -> None:
+        self._api_version = settings.api_version
         self._vm_name = settings.vm_name
+        self._whereabouts = whereabouts
+        self._timeout = timeout
+        self._client: Optional[ImdsClient] = None
+
+    def _connected(self) -> ImdsClient:
+        """The client of the service, wherever that is now.
+
+        :raises ImdsError: it cannot be found.
+        """
+        endpoint = self._whereabouts.endpoint()
+        if self._client is None or self._client.endpoint != endpoint:
+            if self._client is not None:
+                self._client.close()
+            self._client = ImdsClient(
+                endpoint=endpoint, api_version=self._api_version, request_timeout=self._timeout, retry_for=0
+            )
+        return self._client
 
     def poll(self) -> Polled:
         """Ask once.
 
         :raises ImdsError: there is no document, or the name of this VM is not known.
         """
-        document = self._client.poll()
-        if self._vm_name is None:
-            self._vm_name = self._client.poll_name()
+        client = self._connected()
+        try:
+            document = client.poll()
+            if self._vm_name is None:
+                self._vm_name = client.poll_name()
+        except ImdsError:
+            self._whereabouts.failed()
+            raise
+        self._whereabouts.succeeded()
         return Polled(document, self._vm_name)
 
     def acknowledge(
@@ -104,7 +127,7 @@ class Service:
 
         try:
             outcome = approve(
-                self._client,
+                self._connected(),
                 [action.event_id for action in actions],
                 may_approve=may_approve,
                 still_wanted=still_wanted,
@@ -148,16 +171,17 @@ class Polling:
     :param deliver: called in the thread of a worker with what :class:`PollEnded` describes.
     """
 
-    def __init__(self, settings: Settings, deliver: Callable[[Any], None]) -> None:
+    def __init__(self, settings: Settings, whereabouts: Whereabouts, deliver: Callable[[Any], None]) -> None:
         self._deliver = deliver
         self._worker = Worker("poll", deliver)
         self._patient_worker: Optional[Worker] = None
-        self.connect(settings)
+        self.connect(settings, whereabouts)
 
-    def connect(self, settings: Settings) -> None:
+    def connect(self, settings: Settings, whereabouts: Whereabouts) -> None:
         """Use these settings from now on. What older requests bring is not current."""
         self._settings = settings
-        self._service = Service(settings)
+        self._whereabouts = whereabouts
+        self._service = Service(settings, whereabouts)
         self._patient_service: Optional[Service] = None
         self._asked = self._asked_patiently = False
 
@@ -182,7 +206,7 @@ class Polling:
         if self._patient_worker is None:
             self._patient_worker = Worker("patient poll", self._deliver)
         if self._patient_service is None:
-            self._patient_service = Service(self._settings, timeout=REQUEST_TIMEOUT)
+            self._patient_service = Service(self._settings, self._whereabouts, timeout=REQUEST_TIMEOUT)
         self._asked_patiently = True
         self._patient_worker.submit(functools.partial(_poll, self._patient_service))
 
@@ -231,16 +255,16 @@ class Acknowledger:
     :param deliver: called in the thread of the worker with an :class:`Acknowledged`.
     """
 
-    def __init__(self, settings: Settings, deliver: Callable[[Any], None]) -> None:
+    def __init__(self, settings: Settings, whereabouts: Whereabouts, deliver: Callable[[Any], None]) -> None:
         self._worker = Worker("acknowledge", deliver)
         self._attempt: Optional[object] = None
         self._tried: FrozenSet[Tuple[str, Optional[str], str]] = frozenset()
         self._next = 0.0
-        self.connect(settings)
+        self.connect(settings, whereabouts)
 
-    def connect(self, settings: Settings) -> None:
+    def connect(self, settings: Settings, whereabouts: Whereabouts) -> None:
         """Use these settings from now on."""
-        self._service = Service(settings)
+        self._service = Service(settings, whereabouts)
         self.drop()
 
     def drop(self) -> None:

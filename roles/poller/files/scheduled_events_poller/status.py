@@ -43,12 +43,14 @@ def describe(
     polls: Polls,
     *,
     endpoint: str,
+    endpoint_source: Optional[str],
     dry_run: bool,
     acknowledging_for: float,
 ) -> Dict[str, Any]:
     """The content of the status file.
 
     :param config: ``None`` while the name of this VM is not known.
+    :param endpoint_source: how the endpoint was found, ``None`` while it is not known.
     :param acknowledging_for: seconds for which the present attempt to acknowledge has been going on.
     """
     now = time.time()
@@ -60,6 +62,7 @@ def describe(
         "time": now,
         "dry_run": dry_run,
         "endpoint": endpoint,
+        "endpoint_source": endpoint_source,
         "vm_name": polls.vm_name,
         "incarnation": state.incarnation,
         "last_successful_poll": polls.last_success,

@@ -1,0 +1,644 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The Scheduled Events of Azure VMs as a source of ansible-rulebook.
+
+ansible-rulebook runs this file alone, by its path. So it imports nothing of the collection, and reads the protocol by
+itself; a test compares what it reads with what the collection's library reads.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import datetime
+import email.utils
+import hashlib
+import json
+import logging
+import math
+import re
+import sys
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
+
+import aiohttp
+
+DOCUMENTATION = r"""
+---
+short_description: Receive the Scheduled Events of Azure VMs
+version_added: 0.1.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - Polls the metadata service of one or several VMs. Sends an event to the rulebook when Azure announces a maintenance
+    (C(change) is V(new)), when it is no longer as it was announced (V(changed)), and when it is over or withdrawn
+    (V(gone)).
+  - Each event has the fields that M(maintops.scheduled_events.scheduled_events_info) returns, and C(change), C(id),
+    C(repeated), C(vm_name) and C(endpoint).
+  - C(id) is the same for the same content of an event, from whatever endpoint it comes, after a lost connection, and
+    after a restart. Use it in C(throttle) to act once.
+  - Delivery is at least once. After a restart all events that Azure announces at that time are V(new). An event that is
+    still V(Scheduled) is sent again every O(repeat) seconds, with C(repeated) counting, since an action can fail.
+  - While actions keep the rulebook from taking events, only the newest news of each event waits.
+  - A failed poll (no connection, an error, an empty or broken answer) changes nothing. The source never ends by itself.
+  - A metadata service answers inside its VM only. So ansible-rulebook runs on a VM, or the endpoints are forwarded to
+    where it runs.
+options:
+  endpoints:
+    description:
+      - Base URLs of the metadata services to poll.
+      - An element is a URL, or a dictionary of C(endpoint) and C(vm_name), the name of the VM in Azure. Without a name,
+        the service is asked for it.
+    type: list
+    elements: raw
+    default: [http://169.254.169.254]
+  scope:
+    description:
+      - V(this_vm) sends the events that name the VM of the endpoint, V(all) those of its neighbours too. All VMs of an
+        availability set or of a placement group see the same events, so one endpoint is enough for them.
+    type: str
+    choices: [this_vm, all]
+    default: this_vm
+  limit_to_resources:
+    description:
+      - Whether the VMs that the event names become C(meta.hosts), to which ansible-rulebook limits C(run_playbook) and
+        C(run_job_template).
+      - An event without any VM that can be a host of the inventory is not sent then, and gives a warning.
+    type: bool
+    default: false
+  host_names:
+    description:
+      - Name of a VM in Azure, in any case, to its name in the inventory, for O(limit_to_resources). A VM that is not
+        here has the same name in both.
+    type: dict
+    default: {}
+  interval:
+    description:
+      - Seconds from one poll of an endpoint to the next, from 0.25 to 5. After failed polls the pauses grow, up to 5
+        seconds.
+    type: float
+    default: 1
+  repeat:
+    description:
+      - Seconds after which an event that is still V(Scheduled) is sent again. V(0) sends it once.
+    type: float
+    default: 300
+  request_timeout:
+    description:
+      - Seconds for one answer. The first request to the service can take two minutes.
+    type: float
+    default: 125
+  api_version:
+    description:
+      - Version of Scheduled Events to ask for.
+    type: str
+    default: '2020-07-01'
+notes:
+  - Proxy variables are ignored and redirects are not followed. An answer of more than 1 MiB is a failed poll.
+  - Texts of an event in which a template of Ansible begins get a space there, so that no play evaluates them.
+"""
+
+EXAMPLES = r"""
+- name: Respond to the events of this VM and its neighbours
+  hosts: all
+  execution_strategy: parallel
+  sources:
+    - maintops.scheduled_events.scheduled_events:
+        scope: all
+        limit_to_resources: true
+        host_names:
+          web_0: web0.example.org
+          web_1: web1.example.org
+  rules:
+    - name: An event is announced, differs, or is over
+      condition: event.change is defined
+      throttle:
+        once_within: 1 minutes
+        group_by_attributes:
+          - event.id
+      action:
+        run_playbook:
+          name: maintops.scheduled_events.respond
+          lock: "{{ event.event_id }}"
+"""
+
+DEFAULTS: dict[str, Any] = {
+    "endpoints": ["http://169.254.169.254"],
+    "scope": "this_vm",
+    "limit_to_resources": False,
+    "host_names": {},
+    "interval": 1,
+    "repeat": 300,
+    "request_timeout": 125,
+    "api_version": "2020-07-01",
+}
+EVENTS_PATH = "/metadata/scheduledevents"
+NAME_PATH = "/metadata/instance/compute/name"
+NAME_QUERY = {"api-version": "2017-08-01", "format": "text"}
+UNDERSCORE_VERSION = "2017-03-01"  # the preview puts "_" before each name in Resources
+
+MAX_BODY = 1024 * 1024
+MAX_OBJECTS = 10000
+CONNECT_TIMEOUT = 5.0
+LONGEST_PAUSE = 5.0
+
+LOGGER = logging.getLogger("maintops.scheduled_events")
+
+
+# Arguments of the rulebook
+
+
+class Endpoint(NamedTuple):
+    """One metadata service. ``vm_name`` None: ask it."""
+
+    url: str
+    vm_name: str | None
+
+
+class Settings(NamedTuple):
+    """The arguments of the source, checked."""
+
+    endpoints: list[Endpoint]
+    everything: bool  # also what names other VMs
+    limit: bool
+    host_names: dict[str, str]
+    interval: float
+    repeat: float
+    request_timeout: float
+    api_version: str
+
+
+def read_settings(args: dict[str, Any]) -> Settings:
+    """Check the arguments.
+
+    :raises ValueError: one of them cannot be used; the message names it and its value.
+    """
+    unknown = sorted(set(args) - set(DEFAULTS))
+    if unknown:
+        raise ValueError(f"{', '.join(unknown)}: not an argument of this source; expected {', '.join(DEFAULTS)}")
+    given = {**DEFAULTS, **args}
+    if given["scope"] not in ("this_vm", "all"):
+        raise _unusable("scope", given["scope"], "this_vm or all")
+    api_version = str(given["api_version"])  # YAML takes it for a date where it is not quoted
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", api_version):
+        raise _unusable("api_version", api_version, "a date such as 2020-07-01")
+    return Settings(
+        endpoints=_endpoints(given["endpoints"]),
+        everything=given["scope"] == "all",
+        limit=_boolean("limit_to_resources", given["limit_to_resources"]),
+        host_names=_host_names(given["host_names"]),
+        interval=_seconds("interval", given["interval"], 0.25, 5.0),
+        repeat=_seconds("repeat", given["repeat"], 0.0, math.inf),
+        request_timeout=_seconds("request_timeout", given["request_timeout"], 0.001, 3600.0),
+        api_version=api_version,
+    )
+
+
+def _unusable(name: str, value: Any, expected: str) -> ValueError:
+    return ValueError(f"{name} {json.dumps(value, default=str)} cannot be used: expected {expected}")
+
+
+def _endpoints(value: Any) -> list[Endpoint]:
+    if not isinstance(value, list) or not value:
+        raise _unusable("endpoints", value, "a list of URLs, or of dictionaries of endpoint and vm_name")
+    endpoints = [_endpoint(item) for item in value]
+    urls = [endpoint.url for endpoint in endpoints]
+    for url in urls:
+        if urls.count(url) > 1:
+            raise _unusable("endpoints", url, "each endpoint once")
+    return endpoints
+
+
+def _endpoint(item: Any) -> Endpoint:
+    fields = item if isinstance(item, dict) else {"endpoint": item}
+    url, name = fields.get("endpoint"), fields.get("vm_name")
+    if not isinstance(url, str) or not _is_base_url(url) or set(fields) - {"endpoint", "vm_name"}:
+        shown = re.sub(
+            r"//.*@", "//…@", json.dumps(item, default=str, ensure_ascii=False)
+        )  # a password is not for logs
+        raise ValueError(
+            f"endpoints: {shown} cannot be used: expected http://HOST or http://HOST:PORT, "
+            "or a dictionary of endpoint and vm_name"
+        )
+    if name is not None and not (isinstance(name, str) and name.strip()):
+        raise _unusable("vm_name", name, "the name of the VM in Azure; leave it out to ask the service")
+    return Endpoint(url.rstrip("/"), name and name.strip())
+
+
+def _is_base_url(url: str) -> bool:
+    try:
+        parts = urlsplit(url)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # an impossible port or IPv6 address
+        return False
+    return usable and not (parts.query or parts.fragment or parts.username is not None or re.search(r"\s", url))
+
+
+def _boolean(name: str, value: Any) -> bool:
+    words = {"true": True, "yes": True, "false": False, "no": False}  # a variable of the rulebook can be a string
+    if str(value).lower() not in words:
+        raise _unusable(name, value, "true or false")
+    return words[str(value).lower()]
+
+
+def _host_names(value: Any) -> dict[str, str]:
+    usable = isinstance(value, dict) and all(isinstance(text, str) and text for pair in value.items() for text in pair)
+    if not usable:
+        raise _unusable("host_names", value, "a dictionary of names of VMs to names of the inventory")
+    return {name.lower(): host for name, host in value.items()}
+
+
+def _seconds(name: str, value: Any, least: float, most: float) -> float:
+    try:
+        seconds = math.nan if isinstance(value, bool) else float(value)
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if not (least <= seconds <= most and math.isfinite(seconds)):
+        bounds = f"at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
+        raise _unusable(name, value, f"seconds, {bounds}")
+    return seconds
+
+
+# Documents of the service
+
+
+class BadAnswer(ValueError):
+    """The answer is not usable, which never means that there are no events."""
+
+
+def read_events(body: bytes, *, vm_name: str, api_version: str) -> list[dict[str, Any]]:
+    """The events of a document as scheduled_events_info shows them, but without ``seconds_until_not_before``.
+
+    :raises BadAnswer: the body is not a document.
+    """
+    if body.count(b"{") + body.count(b"[") > MAX_OBJECTS:
+        raise BadAnswer(f"it holds more than {MAX_OBJECTS} objects and lists")
+    try:
+        document = json.loads(body.decode("utf-8-sig"), parse_int=_number, parse_constant=str)
+    except (ValueError, RecursionError) as error:
+        raise BadAnswer(f"it is not JSON: {error}") from error
+    events = document.get("Events") if isinstance(document, dict) else None
+    if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
+        raise BadAnswer("it has no array Events of objects")
+    return [_described(event, vm_name, api_version) for event in events]
+
+
+def _described(raw: dict[str, Any], vm_name: str, api_version: str) -> dict[str, Any]:
+    resources = raw.get("Resources")
+    resources = resources if isinstance(resources, list) else []
+    names = [_clean(name) if isinstance(name, str) else json.dumps(_tame(name, 256)) for name in resources]
+    mine = [plain_name(name, api_version).lower() == vm_name.lower() for name in names]
+    event_id = raw.get("EventId")
+    return {
+        "event_id": event_id if _is_id(event_id) else None,
+        "event_type": _word(raw.get("EventType"), "Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"),
+        "event_status": _word(raw.get("EventStatus"), "Scheduled", "Started"),
+        "event_source": _word(raw.get("EventSource"), "Platform", "User"),
+        "resource_type": _word(raw.get("ResourceType")),
+        "resources": names,
+        "not_before": _time(raw.get("NotBefore")),
+        "description": _word(raw.get("Description"), limit=8192),
+        "duration_in_seconds": _whole(raw.get("DurationInSeconds")),
+        "affects_this_vm": any(mine),
+        "is_leader": mine[:1] == [True],
+        "additional": {_clean(name): _tame(value, 16384) for name, value in raw.items() if name not in _FIELDS},
+    }
+
+
+_FIELDS = (
+    "EventId",
+    "EventStatus",
+    "EventType",
+    "ResourceType",
+    "Resources",
+    "NotBefore",
+    "Description",
+    "EventSource",
+    "DurationInSeconds",
+)
+# What a terminal obeys, what ends a line, what cannot be encoded.
+_HARMFUL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# A play gets the event as variables, whose values Ansible takes for templates.
+_TEMPLATE = re.compile(r"\{(?=[{%#])|\A#(?=jinja2:)")
+
+
+def plain_name(name: str, api_version: str) -> str:
+    """The name of a VM as it is elsewhere in Azure."""
+    return name[1:] if api_version == UNDERSCORE_VERSION and name.startswith("_") else name
+
+
+def _clean(text: str, limit: int = 256) -> str:
+    cut = text if len(text) <= limit else text[: limit - 1] + "…"
+    tame = _HARMFUL.sub(lambda found: " " if found.group() in "\t\n\r" else "\ufffd", cut)
+    return _TEMPLATE.sub(lambda found: found.group() + " ", tame)
+
+
+def _word(value: Any, *known: str, limit: int = 256) -> str | None:
+    if not isinstance(value, str):
+        return None
+    text = _clean(value, limit)
+    return next((word for word in known if word.lower() == text.lower()), text)
+
+
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and len(value) <= 256 and _clean(value) == value
+
+
+def _number(digits: str) -> int | str:
+    return int(digits) if len(digits) <= 20 else _clean(digits, 40)  # longer ones take seconds, or are refused
+
+
+def _whole(value: Any) -> int | None:
+    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,16}", value):
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
+        return None
+    return int(value) if abs(value) < 10**15 else None
+
+
+def _time(value: Any) -> str | None:
+    """A time in any form that the service and its imitations use; None where it cannot be read."""
+    text = value.strip() if isinstance(value, str) else ""
+    if len(text) > 64 or not re.search(r"\d:\d\d:\d\d", text, re.ASCII):
+        return None
+    try:
+        if re.match(r"\d{4}-", text):
+            whole_seconds = re.sub(r"\.\d+", "", text)  # Azure writes seven digits, which fromisoformat may not take
+            moment = datetime.datetime.fromisoformat(re.sub(r"[Zz]\Z", "+00:00", whole_seconds))
+        else:
+            moment = email.utils.parsedate_to_datetime(text)
+        utc = datetime.timezone.utc
+        moment = moment.astimezone(utc) if moment.tzinfo else moment.replace(tzinfo=utc)
+    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError):  # all of them escape email.utils
+        return None
+    # email.utils takes the year 0001, which means "none", for 2001.
+    readable = 1970 <= moment.year < 2200 and re.search(r"(19[7-9]|20|21)\d", text)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if readable else None
+
+
+def _tame(value: Any, limit: int) -> Any:
+    """A JSON value with clean text; a text that says so in place of one that is too long or nested too deep."""
+    try:
+        tame = _tamed(value, 32)
+        too_long = len(json.dumps(tame)) > limit
+    except RecursionError:
+        return "(cut: nested deeper than 32 levels)"
+    return f"(cut: longer than {limit} characters)" if too_long else tame
+
+
+def _tamed(value: Any, depth: int) -> Any:
+    if isinstance(value, str):
+        return _clean(value, MAX_BODY)
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)  # JSON has no such number
+    if not isinstance(value, (dict, list)):
+        return value
+    if depth == 0:
+        raise RecursionError
+    if isinstance(value, list):
+        return [_tamed(item, depth - 1) for item in value]
+    return {_clean(name): _tamed(item, depth - 1) for name, item in value.items()}
+
+
+# What the rulebook hears
+
+
+class Known(NamedTuple):
+    """An event as it was last sent."""
+
+    event: dict[str, Any]
+    id: str
+    change: str
+    repeated: int
+    sent_at: float
+
+
+def content_id(event: dict[str, Any]) -> str:
+    """The same for the same content of an event, whoever reads it, and whenever."""
+    of_reader = ("affects_this_vm", "is_leader")
+    content = {name: value for name, value in event.items() if name not in of_reader}
+    content["event_id"] = (event["event_id"] or "").lower()
+    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+    return "-".join(filter(None, (content["event_id"], (event["event_status"] or "").lower(), digest)))
+
+
+class News:
+    """Compares each document of one endpoint with the one before."""
+
+    def __init__(self, repeat: float) -> None:
+        self._repeat = repeat
+        self._known: dict[str, Known] = {}
+
+    def of(self, events: list[dict[str, Any]], now: float) -> list[tuple[str, Known]]:
+        """What is to be sent after a successful poll: the event's key, and how it is sent.
+
+        :param now: seconds of a clock that never goes back.
+        """
+        before, self._known = self._known, {}
+        news = []
+        for event in events:
+            told = content_id(event)
+            key = (event["event_id"] or told).lower()
+            known = self._next(before.get(key), Known(event, told, "new", 0, now))
+            self._known[key] = known
+            if known.sent_at == now:
+                news.append((key, known))
+        for key, known in before.items():
+            if key not in self._known:
+                gone_id = f"{(known.event['event_id'] or known.id).lower()}-gone"
+                news.append((key, known._replace(id=gone_id, change="gone", repeated=0, sent_at=now)))
+        return news
+
+    def _next(self, before: Known | None, now: Known) -> Known:
+        if before is None:
+            return now
+        if before.id != now.id:
+            return now._replace(change="changed")
+        waits = now.event["event_status"] == "Scheduled" and self._repeat > 0
+        if waits and now.sent_at - before.sent_at >= self._repeat:
+            return now._replace(change=before.change, repeated=before.repeated + 1)
+        return before
+
+
+class Outbox:
+    """The newest news of each event, until the rulebook takes it."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[tuple[str, str], dict[str, Any]] = {}
+        self._filled = asyncio.Event()
+
+    def add(self, key: tuple[str, str], message: dict[str, Any]) -> None:
+        earlier = self._waiting.get(key)
+        if earlier:
+            if (earlier["change"], message["change"]) == ("new", "changed"):
+                message["change"] = "new"  # nobody has heard of it yet
+            message["repeated"] = min(earlier["repeated"], message["repeated"])
+        self._waiting[key] = message
+        self._filled.set()
+
+    async def take(self) -> dict[str, Any]:
+        await self._filled.wait()
+        message = self._waiting.pop(next(iter(self._waiting)))
+        if not self._waiting:
+            self._filled.clear()
+        return message
+
+
+def hosts_of(event: dict[str, Any], settings: Settings) -> list[str]:
+    """The hosts of the inventory that the event names, without what is not a name there but a pattern or a file."""
+    hosts = []
+    for resource in event["resources"]:
+        name = plain_name(resource, settings.api_version)
+        if name.lower() in settings.host_names:
+            hosts.append(settings.host_names[name.lower()])
+        elif re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
+            hosts.append(name)
+    return hosts
+
+
+def with_time_left(message: dict[str, Any]) -> dict[str, Any]:
+    """The message with ``seconds_until_not_before``, which goes on while the message waits."""
+    left = None
+    if message["not_before"]:
+        moment = datetime.datetime.fromisoformat(message["not_before"].replace("Z", "+00:00"))
+        left = round((moment - datetime.datetime.now(datetime.timezone.utc)).total_seconds(), 3)
+    return {**message, "seconds_until_not_before": left}
+
+
+# Polling
+
+
+class Watch:
+    """Polls one endpoint for ever."""
+
+    def __init__(self, endpoint: Endpoint, settings: Settings, session: aiohttp.ClientSession, outbox: Outbox) -> None:
+        self._url, self._vm_name = endpoint
+        self._settings = settings
+        self._session = session
+        self._outbox = outbox
+        self._news = News(settings.repeat)
+        self._trouble = ""
+        self._pause = settings.interval
+
+    async def run(self) -> None:
+        while True:
+            try:
+                await self._poll()
+            except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
+                self._note(str(error) or type(error).__name__)  # a timeout has no text
+                self._pause = max(self._settings.interval, min(self._pause * 2, LONGEST_PAUSE))
+            else:
+                self._note("")
+                self._pause = self._settings.interval
+            await asyncio.sleep(self._pause)
+
+    def _note(self, trouble: str) -> None:
+        """Log what is different from the last poll, not every failure of an outage."""
+        trouble = _clean(" ".join(trouble.split()), 300)
+        if trouble and trouble != self._trouble:
+            LOGGER.warning("%s: a poll failed, which changes nothing: %s", self._url, trouble)
+        elif self._trouble and not trouble:
+            LOGGER.warning("%s: answers again", self._url)
+        self._trouble = trouble
+
+    async def _poll(self) -> None:
+        if self._vm_name is None:
+            self._vm_name = await self._ask_name()
+        body = await self._get(EVENTS_PATH, {"api-version": self._settings.api_version})
+        events = read_events(body, vm_name=self._vm_name, api_version=self._settings.api_version)
+        wanted = [event for event in events if self._settings.everything or event["affects_this_vm"]]
+        for key, known in self._news.of(wanted, asyncio.get_running_loop().time()):
+            self._send(key, known)
+
+    def _send(self, key: str, known: Known) -> None:
+        message = {
+            **known.event,
+            "change": known.change,
+            "id": known.id,
+            "repeated": known.repeated,
+            "vm_name": self._vm_name,
+            "endpoint": self._url,
+        }
+        if self._settings.limit:
+            hosts = hosts_of(known.event, self._settings)
+            if not hosts:
+                # An empty list would be no limit at all.
+                LOGGER.warning(
+                    "%s: event %s is not sent: none of its resources %s is a name of a host; give host_names",
+                    self._url,
+                    key,
+                    json.dumps(known.event["resources"])[:300],
+                )
+                return
+            message["meta"] = {"hosts": hosts}
+        self._outbox.add((self._url, key), message)
+
+    async def _ask_name(self) -> str:
+        name = (await self._get(NAME_PATH, NAME_QUERY)).decode("utf-8").strip()
+        if len(name) > 256 or not name.isprintable() or "<" in name:
+            raise BadAnswer("it is not the name of a VM; check the endpoint, or give vm_name")
+        return name
+
+    async def _get(self, path: str, query: dict[str, str]) -> bytes:
+        """The body of an answer with status 200, whole and not empty."""
+        async with self._session.get(self._url + path, params=query, allow_redirects=False) as answer:
+            if answer.status != 200:
+                raise BadAnswer(f"GET {path} answered {answer.status} {answer.reason}")
+            for header, plain in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
+                if answer.headers.get(header, plain).lower() != plain:
+                    raise BadAnswer(
+                        f"GET {path} answered with {header} {answer.headers[header]}, which nobody asked for"
+                    )
+            body = bytearray()
+            async for part in answer.content.iter_chunked(65536):
+                body += part
+                if len(body) > MAX_BODY:
+                    raise BadAnswer(f"GET {path} answered with more than {MAX_BODY} bytes")
+        if not body.strip():
+            raise BadAnswer(f"GET {path} answered 200 with an empty body: no document yet")
+        return bytes(body)
+
+
+async def main(queue: Any, args: dict[str, Any]) -> None:
+    """Send the events of all endpoints to the rulebook, until cancelled.
+
+    :raises ValueError: an argument cannot be used.
+    """
+    settings = read_settings(args)
+    outbox = Outbox()
+
+    async def send() -> None:
+        while True:
+            await queue.put(with_time_left(await outbox.take()))
+
+    async with aiohttp.ClientSession(
+        auto_decompress=False,
+        cookie_jar=aiohttp.DummyCookieJar(),
+        headers={"Metadata": "true", "Accept-Encoding": "identity"},
+        timeout=aiohttp.ClientTimeout(total=settings.request_timeout, sock_connect=CONNECT_TIMEOUT),
+        trust_env=False,
+    ) as session:
+        watches = [Watch(endpoint, settings, session, outbox) for endpoint in settings.endpoints]
+        # put waits while actions run, and polling goes on meanwhile.
+        tasks = [asyncio.create_task(send()), *(asyncio.create_task(watch.run()) for watch in watches)]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+
+class PrintingQueue:
+    """Stands in for the queue of ansible-rulebook."""
+
+    async def put(self, event: dict[str, Any]) -> None:
+        print(json.dumps(event), flush=True)
+
+
+if __name__ == "__main__":
+    if not sys.argv[1:]:
+        raise SystemExit("usage: scheduled_events.py ENDPOINT ..., http://127.0.10.1:8169 for example")
+    with contextlib.suppress(KeyboardInterrupt):
+        asyncio.run(main(PrintingQueue(), {"endpoints": sys.argv[1:], "scope": "all"}))

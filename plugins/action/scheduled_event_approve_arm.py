@@ -1,0 +1,62 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._acknowledging import (
+    Answer,
+    acknowledge,
+    check_ids,
+    resource_id_of,
+    scope_of,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._arm import ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import ARM_ARGUMENTS, ArmAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHost, OtherHostError
+
+ARGUMENTS = {
+    **ARM_ARGUMENTS,
+    "event_id": {"type": "list", "elements": "str", "required": True},
+    "resource_id": {"type": "str"},
+    "metadata": {"type": "dict"},
+}
+
+
+class ActionModule(ArmAction):
+    """Acknowledge events on the controller; nothing runs on the host of the play, which may be gone."""
+
+    _requires_connection = False
+
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        _validation, arguments = self.validate_argument_spec(
+            argument_spec=ARGUMENTS,
+            mutually_exclusive=[("resource_id", "metadata")],
+            required_one_of=[("resource_id", "metadata")],
+        )
+        controller = None
+        try:
+            event_ids = check_ids(arguments["event_id"])
+            given = arguments["resource_id"]
+            scope = scope_of(given) if given is not None else resource_id_of(arguments["metadata"])
+            if self._task.check_mode:
+                return {**result, **_shown(Answer(event_ids, [], []), scope)}
+            controller = OtherHost(self, arguments["controller"], task_vars or {}, become=False)
+            return {**result, **_shown(acknowledge(self._arm(controller, arguments), scope, event_ids), scope)}
+        except (ArmError, OtherHostError) as error:
+            raise AnsibleActionFail(str(error)) from error
+        finally:
+            if controller is not None:
+                controller.close()
+
+
+def _shown(answer: Answer, scope: str) -> dict[str, t.Any]:
+    shown = {**answer._asdict(), "resource_id": scope, "changed": bool(answer.approved)}
+    if not answer.refused:
+        return shown
+    reasons = "; ".join(f"{each['event_id']}: {each['code']} {each['message']}".strip() for each in answer.refused)
+    msg = f"Azure did not acknowledge {reasons.rstrip('.')}. Look whether the events have started"
+    return {**shown, "failed": True, "msg": msg}

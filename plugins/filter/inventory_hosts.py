@@ -1,0 +1,169 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+DOCUMENTATION = r"""
+name: inventory_hosts
+short_description: The hosts of the inventory that are the VMs an event names
+version_added: 0.1.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - An event names VMs as Azure does, such as C(web1), C(pool_13) for an instance of a uniform scale set, or
+    C(pool_1a2b3c4d) for one of a flexible scale set. The inventory, the guest and tools in the guest may call the same
+    VM C(pool_13_8fe2), or C(pool00000D), its computer name, which ends in the instance number with base 36.
+  - A name is looked for without regard to case, and always as a whole. First among the names that Azure gives, which
+    the inventory plugin P(azure.azcollection.azure_rm#inventory) has in C(name) and C(id), then among computer names
+    (C(computer_name)), then among the names of the inventory itself.
+  - If none of them is the name, C(pool_13) is also looked for as the computer name C(pool00000D) of hosts of which the
+    inventory does not know what Azure calls them, and the other way round. That finds instances whose computer names
+    begin with the name of the scale set, as they do for AKS.
+positional: _input, hostvars
+options:
+  _input:
+    description: Names of VMs.
+    type: list
+    elements: str
+    required: true
+  hostvars:
+    description: The variables of each host, as in the variable C(hostvars).
+    type: dict
+    required: true
+  unknown:
+    description: What to do with a name that no host of the inventory has. With V(skip) it is left out.
+    type: str
+    choices: [fail, skip]
+    default: fail
+notes:
+  - Do not decide with it whether an event is about a host. The modules ask the service for the name of the VM.
+seealso:
+  - plugin: azure.azcollection.azure_rm
+    plugin_type: inventory
+"""
+
+EXAMPLES = r"""
+- name: Read the events of all VMs of the scale set
+  maintops.scheduled_events.scheduled_events_info:
+    scope: all
+  register: maintenance
+
+- name: Show which hosts of the inventory the first event is about
+  ansible.builtin.debug:
+    msg: "{{ maintenance.events[0].resources | maintops.scheduled_events.inventory_hosts(hostvars, unknown='skip') }}"
+"""
+
+RETURN = r"""
+_value:
+  description: The hosts in the order of the names, each once.
+  type: list
+  elements: str
+"""
+
+import re
+import typing as t
+
+from ansible.errors import AnsibleFilterError
+
+_UNIFORM = re.compile(r"(?P<set>.+)_(?P<number>[0-9]+)")
+_COMPUTER = re.compile(r"(?P<set>.+?)(?P<number>[0-9a-z]{6})")
+_INSTANCE = re.compile(r".*/virtualmachinescalesets/(?P<set>[^/]+)/virtualmachines/(?P<number>[^/]+)")
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+
+Variables = t.Mapping[str, t.Any]
+
+
+def computer_name(name: str) -> str | None:
+    """What the guest of an instance is called, if its computer name begins with the name of the scale set."""
+    found = _UNIFORM.fullmatch(name.lower())
+    if not found:
+        return None
+    number, digits = int(found["number"]), ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return f"{found['set']}{digits:0>6}"
+
+
+def instance_name(name: str) -> str | None:
+    """What Azure calls the instance with this computer name."""
+    found = _COMPUTER.fullmatch(name.lower())
+    return f"{found['set']}_{int(found['number'], 36)}" if found else None
+
+
+def azure_names(variables: Variables) -> set[str]:
+    """What Azure calls the VM."""
+    names = {str(variables.get("name") or "").lower()}
+    resource_id = str(variables.get("id") or "").lower()
+    instance = _INSTANCE.fullmatch(resource_id)
+    if instance:
+        names.add(f"{instance['set']}_{instance['number']}")
+    elif "/virtualmachines/" in resource_id:
+        names.add(resource_id.rpartition("/")[2])
+    return names - {""}
+
+
+def inventory_hosts(names: t.Any, hostvars: t.Any, unknown: str = "fail") -> list[str]:
+    """The hosts of the inventory that are the VMs with these names."""
+    if isinstance(names, str) or not isinstance(names, t.Sequence):
+        raise AnsibleFilterError(
+            f"inventory_hosts was given {names!r}, expected a list of names of VMs. Put it in a list"
+        )
+    if unknown not in ("fail", "skip"):
+        raise AnsibleFilterError(f"unknown is {unknown!r}, expected fail or skip. Give one of these")
+    known = _Inventory(hostvars)
+    hosts = {str(name): known.host_of(str(name)) for name in names}
+    missing = [name for name, host in hosts.items() if host is None]
+    if missing and unknown == "fail":
+        raise AnsibleFilterError(
+            f"no host of the inventory is the VM {', '.join(missing)}. Add it to the inventory, or leave it out with "
+            "unknown='skip'"
+        )
+    return list(dict.fromkeys(host for host in hosts.values() if host is not None))
+
+
+class _Inventory:
+    """The hosts by each kind of name."""
+
+    def __init__(self, hostvars: t.Mapping[str, Variables]) -> None:
+        own, azure, computer = _Index(), _Index(), _Index()
+        guessed_computer, guessed_azure = _Index(), _Index()
+        for host in hostvars:
+            names = azure_names(hostvars[host])
+            computer_names = {str(hostvars[host].get("computer_name") or "").lower()} - {""}
+            own.add({host.lower()}, host)
+            azure.add(names, host)
+            computer.add(computer_names, host)
+            if not names:
+                guessed_computer.add(computer_names or {host.lower()}, host)
+            if not computer_names:
+                guessed_azure.add(names or {host.lower()}, host)
+        self._exact = (azure, computer, own)
+        self._guessed_computer, self._guessed_azure = guessed_computer, guessed_azure
+
+    def host_of(self, name: str) -> str | None:
+        searches = [(name.lower(), index) for index in self._exact]
+        searches += [(computer_name(name), self._guessed_computer), (instance_name(name), self._guessed_azure)]
+        for form, index in searches:
+            hosts = index.get(form or "", [])
+            if len(hosts) > 1:
+                raise AnsibleFilterError(
+                    f"{name} is the name of several hosts of the inventory: {', '.join(sorted(hosts))}. Restrict "
+                    "hostvars to one subscription and resource group"
+                )
+            if hosts:
+                return hosts[0]
+        return None
+
+
+class _Index(t.Dict[str, t.List[str]]):
+    def add(self, names: t.Iterable[str], host: str) -> None:
+        for name in names:
+            self.setdefault(name, []).append(host)
+
+
+class FilterModule:
+    """The filter."""
+
+    def filters(self) -> dict[str, t.Callable[..., t.Any]]:
+        return {"inventory_hosts": inventory_hosts}

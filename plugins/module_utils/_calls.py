@@ -1,0 +1,100 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the modules do that read, wait and acknowledge, wherever they run. Private to the collection: it may change in
+any release."""
+
+import math
+from typing import Any, Dict, Optional
+
+from ._module import FILTER_OPTIONS, ImdsModule
+from ._scheduled_events.approval import ApprovalFailed, Outcome, approve
+from ._scheduled_events.endpoint import SettingError
+from ._scheduled_events.waiting import Waited, WaitTimeout, wait
+
+INFO_OPTIONS = FILTER_OPTIONS
+WAIT_OPTIONS: Dict[str, Dict[str, Any]] = {
+    **FILTER_OPTIONS,
+    "state": {"type": "str", "choices": ["absent", "present"], "default": "absent"},
+    "timeout": {"type": "float", "default": 900},
+    "sleep": {"type": "float", "default": 1},
+    "stable_for": {"type": "float", "default": 0},
+}
+APPROVE_OPTIONS: Dict[str, Dict[str, Any]] = {
+    "event_id": {"type": "list", "elements": "str", "required": True},
+    "leader_only": {"type": "bool", "default": False},
+}
+
+
+def read(run: ImdsModule) -> Dict[str, Any]:
+    document = run.client.fetch()
+    return {
+        "changed": False,
+        "events": run.describe(run.wanted().select(document)),
+        "incarnation": document.incarnation,
+        "vm_name": run.vm_name(),
+        "api_version": run.client.api_version,
+        **run.where(),
+    }
+
+
+def _check_times(run: ImdsModule) -> None:
+    run.require_positive("timeout", "sleep")
+    stable_for, timeout = run.params["stable_for"], run.params["timeout"]
+    if not (math.isfinite(stable_for) and 0 <= stable_for < timeout):
+        raise SettingError(
+            f"stable_for {stable_for:g} is out of range: expected seconds, 0 or more and less than timeout, "
+            f"which is {timeout:g}"
+        )
+
+
+def _report(run: ImdsModule, last: Optional[Waited], elapsed: float) -> Dict[str, Any]:
+    return {
+        "changed": False,
+        "events": run.describe(last.events) if last else [],
+        "elapsed": round(elapsed, 3),
+        "incarnation": last.document.incarnation if last else None,
+        **run.where(),
+    }
+
+
+def wait_for_state(run: ImdsModule) -> Dict[str, Any]:
+    _check_times(run)
+    try:
+        waited = wait(
+            run.client,
+            run.wanted,
+            present=run.params["state"] == "present",
+            timeout=run.params["timeout"],
+            sleep=run.params["sleep"],
+            stable_for=run.params["stable_for"],
+            request_timeout=run.params["request_timeout"],
+            pause=run.sleep,
+        )
+    except WaitTimeout as error:
+        run.module.fail_json(msg=str(error), **_report(run, error.last, error.elapsed))
+    return _report(run, waited, waited.elapsed)
+
+
+def _lists(run: ImdsModule, outcome: Outcome) -> Dict[str, Any]:
+    found = dict(outcome._asdict(), **run.where())
+    # Ansible keeps "skipped" for itself: it makes a bool of it, and a task skipped of one that has it.
+    found["skipped_ids"] = found.pop("skipped")
+    return found
+
+
+def acknowledge(run: ImdsModule) -> Dict[str, Any]:
+    if not all(event_id.strip() for event_id in run.params["event_id"]):
+        raise SettingError("event_id contains an empty text: expected the id of an event in each place")
+    leader_only = run.params["leader_only"]
+    try:
+        outcome = approve(
+            run.client,
+            run.params["event_id"],
+            may_approve=lambda event: not leader_only or event.is_led_by(run.vm_name()),
+            dry_run=run.module.check_mode,
+        )
+    except ApprovalFailed as error:
+        run.module.fail_json(msg=str(error), status=error.status, left=error.left, **_lists(run, error.outcome))
+    return dict(_lists(run, outcome), changed=bool(outcome.approved))

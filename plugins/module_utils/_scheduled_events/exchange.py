@@ -1,0 +1,104 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What one HTTP exchange is, whatever carries it: over a connection of this machine, or through another program."""
+
+import re
+from typing import Mapping, NamedTuple, Optional
+
+from .text import excerpt
+
+MAX_BODY = 1024 * 1024
+
+
+class ExchangeFailed(Exception):
+    """There is no answer; the message says why."""
+
+
+class BadUrl(ExchangeFailed):
+    """There is no way to ask for this URL."""
+
+
+class NotConnected(ExchangeFailed):
+    """No connection was made, so nothing was sent."""
+
+
+class NotTrusted(NotConnected):
+    """The certificate of the host is not one that may be trusted."""
+
+
+class BrokenOff(ExchangeFailed):
+    """The request was sent, and its answer did not come, or not whole, or not in time."""
+
+
+class Malformed(ExchangeFailed):
+    """What came is not a plain HTTP answer of a moderate size."""
+
+
+class Answer(NamedTuple):
+    """An answer. Its ``body`` is whole if the status is 200, else the beginning of what could be read in time."""
+
+    url: str
+    status: int
+    reason: str
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Exchanger:
+    """Whatever sends requests to one host, one after the other; for one thread."""
+
+    def exchange(
+        self,
+        method: str,
+        url: str,
+        *,
+        query: Mapping[str, str],
+        headers: Mapping[str, str],
+        body: Optional[str],
+        seconds: float,
+    ) -> Answer:
+        """Send a request and read its answer, through no proxy and following no redirect.
+
+        :param seconds: for all of it.
+        :raises ExchangeFailed: there is no answer.
+        """
+        raise NotImplementedError
+
+    @property
+    def connected(self) -> bool:
+        """Whether the last exchange had a connection."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+def announced_length(headers: Mapping[str, str]) -> Optional[int]:
+    """What the headers say about the length of the body.
+
+    :param headers: by their names in lower case.
+    :raises Malformed: they contradict one another, or say something that a plain answer does not.
+    """
+    coding = headers.get("content-encoding", "")
+    if coding.strip().lower() not in ("", "identity"):
+        raise Malformed(f"it is compressed, which was not asked for: Content-Encoding {excerpt(coding)}")
+    transfer, length = headers.get("transfer-encoding"), headers.get("content-length")
+    if transfer is not None:
+        if transfer.strip().lower() != "chunked" or length is not None:
+            raise Malformed(f"its length is not clear: Transfer-Encoding {excerpt(transfer)}, {_shown_length(length)}")
+        return None
+    if length is None:
+        return None
+    lengths = {each.strip() for each in length.split(",")}  # the same one may come twice
+    if len(lengths) != 1 or not re.match(r"[0-9]+\Z", min(lengths), re.ASCII):
+        raise Malformed(f"its length is not clear: {_shown_length(length)}")
+    digits = min(lengths).lstrip("0")
+    if len(digits) > len(str(MAX_BODY)) or int(digits or "0") > MAX_BODY:
+        raise Malformed(f"its body is longer than {MAX_BODY} bytes: {_shown_length(length)}")
+    return int(digits or "0")
+
+
+def _shown_length(length: Optional[str]) -> str:
+    return "no Content-Length" if length is None else f"Content-Length {excerpt(length)}"

@@ -1,0 +1,93 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: scheduled_event_approve_arm
+short_description: Acknowledge Scheduled Events through Azure Resource Manager, outside the VM
+version_added: 0.1.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - For a VM that no longer answers, such as one on degraded hardware that has been drained. It runs on the controller,
+    and nothing runs on the host of the play.
+  - An acknowledgement counts for B(every) VM that the event names, whoever sends it. Acknowledge only when all of them
+    are prepared. From outside the events cannot be read first, so exactly O(event_id) is acknowledged.
+  - One request for all ids.
+extends_documentation_fragment:
+  - maintops.scheduled_events.azure
+options:
+  event_id:
+    description: Ids of the events to acknowledge.
+    type: list
+    elements: str
+    required: true
+  resource_id:
+    description:
+      - Id of the VM, of its availability set, or of its scale set. For an instance of a uniform scale set, the scale
+        set is taken. The inventory plugin P(azure.azcollection.azure_rm#inventory) gives it as C(id).
+      - Either it or O(metadata) is required.
+    type: str
+  metadata:
+    description: The answer of C(/metadata/instance), as read when the VM still answered.
+    type: dict
+attributes:
+  check_mode:
+    support: partial
+    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+    details:
+      - Nothing is sent, and every id is reported as if it were acknowledged.
+seealso:
+  - module: maintops.scheduled_events.scheduled_event_approve
+"""
+
+EXAMPLES = r"""
+- name: Acknowledge for a VM of the inventory azure_rm that no longer answers
+  maintops.scheduled_events.scheduled_event_approve_arm:
+    event_id: "{{ known_events }}"
+    resource_id: "{{ id }}"
+    credentials:
+      auth_source: msi
+
+- name: Acknowledge with what the VM said about itself
+  maintops.scheduled_events.scheduled_event_approve_arm:
+    event_id: C7061BAC-AFDC-4513-B24B-AA5F13A16123
+    metadata: "{{ instance.json }}"
+"""
+
+RETURN = r"""
+approved:
+  description: Ids of the events that were acknowledged; in check mode, that would be.
+  returned: success, and when some were refused
+  type: list
+  elements: str
+  sample: [C7061BAC-AFDC-4513-B24B-AA5F13A16123]
+absent:
+  description: Ids of events that Azure does not know, maybe because they are over.
+  returned: success, and when some were refused
+  type: list
+  elements: str
+  sample: []
+refused:
+  description: The other events that were not acknowledged, and why. The task fails if there are some.
+  returned: success, and when some were refused
+  type: list
+  elements: dict
+  contains:
+    event_id:
+      description: Id of the event.
+      type: str
+    code:
+      description: What Azure calls the reason.
+      type: str
+      sample: Conflict
+    message:
+      description: What Azure says of it.
+      type: str
+  sample: []
+resource_id:
+  description: The VM, availability set or scale set whose events were acknowledged.
+  returned: success, and when some were refused
+  type: str
+  sample: /subscriptions/…/resourceGroups/shop/providers/Microsoft.Compute/virtualMachines/web1
+"""

@@ -1,0 +1,147 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the hosts of a run want of one resource of Azure, and what was read of it. Private to the collection.
+
+Each host of a play works in a process of its own, and Azure limits how often a resource may be written. So each host
+leaves its order in a directory of the controller. The first that gets the lock carries out the orders of all, and the
+others find their answer when they get it. The kernel gives the lock back when a process dies, and the orders that are
+left are carried out by the next one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import tempfile
+import time
+import typing as t
+from pathlib import Path
+
+QUIET = 3.0  # seconds without a new order after which no more are waited for
+LONGEST_GATHERING = 20.0  # seconds
+
+Wishes = t.Dict[str, t.Any]
+
+
+class OrderFailed(Exception):
+    """Another host carried out the order, and it failed. The message is that of the failure."""
+
+
+class Orders:
+    """The orders for one resource.
+
+    :param directory: of the run, made if need be.
+    :param hosts: how many hosts may order at the same time; when all have, nobody waits for more.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        resource: str,
+        *,
+        hosts: int,
+        quiet: float = QUIET,
+        clock: t.Callable[[], float] = time.monotonic,
+        sleep: t.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._directory = directory / digest(resource.lower())
+        self._hosts = hosts
+        self._quiet = quiet
+        self._clock = clock
+        self._sleep = sleep
+
+    def place(self, host: str, wishes: Wishes) -> None:
+        """Leave the order of a host; it replaces the one before."""
+        with contextlib.suppress(FileNotFoundError):
+            self._file("answers", host).unlink()
+        self._write(self._file("orders", host), {"host": host, "at": self._clock(), "wishes": wishes})
+
+    def settle(self, host: str, carry_out: t.Callable[[Wishes], bool], *, errors: type[Exception]) -> bool:
+        """See to it that the order of a host is carried out.
+
+        :param carry_out: ``carry_out(wishes)`` does what all hosts want, and gives whether anything was changed. An
+            error of ``errors`` is the answer to all of them.
+        :raises OrderFailed: it was not carried out.
+        """
+        with self._locked("writing"):
+            if not self._file("answers", host).exists():
+                self._carry_out_all(carry_out, errors)
+            answer = self._read(self._file("answers", host))
+        if answer["problem"]:
+            raise OrderFailed(answer["problem"])
+        return bool(answer["changed"])
+
+    def recall(self, at_most: float, read: t.Callable[[], dict[str, t.Any]]) -> dict[str, t.Any]:
+        """The resource as a host of this run read it, or as it is read now, for all of them.
+
+        :param at_most: seconds since it was read.
+        """
+        path = self._directory / "read.json"
+        with self._locked("reading"):  # not the other lock: who holds that one waits for hosts that read first
+            if path.exists():
+                known = self._read(path)
+                if 0 <= self._clock() - known["at"] <= at_most:
+                    return dict(known["body"])
+            return self.note(read())
+
+    def note(self, body: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Keep what was read just now."""
+        self._write(self._directory / "read.json", {"at": self._clock(), "body": body})
+        return body
+
+    @contextlib.contextmanager
+    def _locked(self, what: str) -> t.Iterator[None]:
+        """Keep the other hosts out."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self._directory / what, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _carry_out_all(self, carry_out: t.Callable[[Wishes], bool], errors: type[Exception]) -> None:
+        orders = self._gather()
+        wishes = {name: value for order in orders for name, value in order["wishes"].items()}
+        answer: dict[str, t.Any] = {"changed": False, "problem": ""}
+        try:
+            answer["changed"] = carry_out(wishes)
+        except errors as error:
+            answer["problem"] = str(error)
+        for order in orders:
+            if self._read(self._file("orders", order["host"])) == order:  # else there is a new one meanwhile
+                self._write(self._file("answers", order["host"]), answer)
+                self._file("orders", order["host"]).unlink()
+
+    def _gather(self) -> list[dict[str, t.Any]]:
+        """The orders, once no more are to be expected."""
+        while True:
+            orders = [self._read(path) for path in sorted((self._directory / "orders").iterdir())]
+            times, now = [order["at"] for order in orders], self._clock()
+            complete = len(orders) >= self._hosts or now - max(times) >= self._quiet
+            if complete or now - min(times) >= LONGEST_GATHERING + self._quiet:
+                return sorted(orders, key=lambda order: float(order["at"]))
+            self._sleep(0.1)
+
+    def _file(self, kind: str, host: str) -> Path:
+        return self._directory / kind / digest(host)
+
+    def _write(self, path: Path, value: t.Any) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.NamedTemporaryFile("w", dir=self._directory, delete=False) as stream:
+            json.dump(value, stream)
+        os.replace(stream.name, path)
+
+    @staticmethod
+    def _read(path: Path) -> dict[str, t.Any]:
+        return t.cast("dict[str, t.Any]", json.loads(path.read_text()))
+
+
+def digest(text: str) -> str:
+    """A file name for a text that somebody else chose."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

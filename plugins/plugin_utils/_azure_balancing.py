@@ -1,0 +1,332 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A host that leaves its pools of Azure and returns to them. Private to the collection."""
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+from . import _azure_pools as pools
+from ._arm import Arm, ArmError
+from ._arm_orders import OrderFailed, Orders
+
+LOOK_AGAIN_AFTER = 5.0  # seconds; Azure takes many for a change
+FRESH_FOR = 15.0  # seconds for which what was read is good enough to be changed
+KNOWN_FOR = 60.0  # seconds for which it is good enough to find the host in it
+NEVER_STALE = 1e9  # seconds; the rules of a balancer are read once in a run
+RETURN_LEASE = 60.0  # seconds beyond the work, so that a run that lives keeps its lease
+WRITTEN, FAILED_STATES = "Succeeded", ("Failed",)
+
+Body = t.Dict[str, t.Any]
+Result = t.Dict[str, t.Any]
+
+
+class BalancingError(Exception):
+    """It could not be done. The message says what to do."""
+
+
+class Settings(t.NamedTuple):
+    """The times are seconds; ``wait_at_most`` 0 means no limit.
+
+    ``drain_time``: for connections to end, negative for what Azure gives. ``operation_timeout``: for one change.
+    """
+
+    host: str
+    pools: t.Sequence[str]
+    me: pools.Me
+    holder: str
+    drain_timeout: float
+    drain_time: float
+    on_timeout: str
+    operation_timeout: float
+    wait_at_most: float
+    simulate: bool
+
+
+class Resources:
+    """The resources of Azure, as all hosts of a run read and write them."""
+
+    def __init__(self, arm: Arm, orders: t.Callable[[str], Orders], *, timeout: float) -> None:
+        self._arm = arm
+        self._orders = orders
+        self._timeout = timeout
+
+    def look(self, target: str, *, at_most: float) -> Body:
+        """The resource, as it was ``at_most`` seconds ago or later."""
+        return self._orders(target).recall(at_most, lambda: self._read(target))
+
+    def place(self, host: str, wishes: t.Mapping[str, t.Any]) -> None:
+        for target, own in _by_target(wishes).items():
+            self._orders(target).place(host, own)
+
+    def settle(self, host: str, wishes: t.Mapping[str, t.Any]) -> bool:
+        """Have the orders of the host carried out, on each of its resources; whether anything was changed.
+
+        :raises BalancingError: some could not be carried out. The others were.
+        """
+        changed, problems = False, []
+        for target in _by_target(wishes):
+            orders = self._orders(target)
+            try:
+                changed |= orders.settle(host, lambda all_wishes: self._bring(target, all_wishes), errors=ArmError)  # noqa: B023
+            except OrderFailed as failure:
+                problems.append(str(failure))
+        if problems:
+            raise BalancingError("; ".join(problems))
+        return changed
+
+    def _bring(self, target: str, wishes: t.Mapping[str, t.Any]) -> bool:
+        """Write the resource until it is as wished; whether it was written."""
+        arm, orders = self._arm, self._orders(target)
+        give_up_at = arm.clock() + self._timeout
+        wrote, problem = False, "it is being changed"
+        body = orders.recall(FRESH_FOR, lambda: self._read(target))
+        while True:
+            state = pools.provisioning_state(body)
+            changed = pools.apply(target, body, wishes)
+            if state == WRITTEN and changed is None:
+                orders.note(body)
+                return wrote
+            if wrote and state in FAILED_STATES:
+                raise ArmError(
+                    f"Azure could not change {target}: its provisioning state is {state}. Look at the activity log of "
+                    "the resource, and run it again"
+                )
+            if state in (WRITTEN, "Canceled", *FAILED_STATES):
+                problem = self._write(target, changed or body)
+                wrote = wrote or not problem
+                pause = LOOK_AGAIN_AFTER if problem else 0.0
+            else:
+                problem, pause = f"its provisioning state is {state}", LOOK_AGAIN_AFTER
+            if arm.clock() >= give_up_at:
+                raise ArmError(
+                    f"{target} was not changed within {self._timeout:g} s: {problem or 'somebody else changes it'}. "
+                    "Wait until it is, or raise load_balancer_azure_operation_timeout, and run it again"
+                )
+            arm.sleep(pause)
+            body = self._read(target)
+
+    def _read(self, target: str) -> Body:
+        return self._arm.read(target, pools.api_version_of(target))
+
+    def _write(self, target: str, body: Body) -> str:
+        """Write; why it has to be written again, or nothing.
+
+        The body holds the etag that was read, so that Azure refuses it if somebody else wrote in between.
+        """
+        try:
+            self._arm.write("PUT", target, pools.api_version_of(target), body)
+        except ArmError as error:
+            if error.conflict or error.fleeting:
+                return str(error)
+            raise
+        return ""
+
+
+class LoadBalancer:
+    """How a host is out of the pools of load balancers: its members have the admin state Down."""
+
+    out = pools.DOWN
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+
+    def find(self, pool: str, me: pools.Me, *, at_most: float) -> dict[str, t.Any]:
+        """What the host is in the pool, by the keys of its members."""
+        self._check_rules(pool)
+        return pools.in_load_balancer_pool(pool, self._resources.look(pool, at_most=at_most), me)
+
+    def drain_time(self, pool: str) -> float:
+        """The seconds that connections of the pool get to end."""
+        return pools.load_balancer_drain(self._resources.look(pool, at_most=KNOWN_FOR))
+
+    def _check_rules(self, pool: str) -> None:
+        balancer = self._resources.look(pools.owner_of(pool, pools.BALANCERS), at_most=NEVER_STALE)
+        without = pools.rules_without_probe(balancer, pool)
+        if without:
+            raise BalancingError(
+                f"the rules {', '.join(without)} of {pool} have no health probe, so they send connections to every "
+                "member whatever its admin state. Give them a probe"
+            )
+
+
+class ApplicationGateway:
+    """How a host is out of the pools of gateways: it is removed from them."""
+
+    out = pools.REMOVED
+
+    def __init__(self, resources: Resources) -> None:
+        self._resources = resources
+
+    def find(self, pool: str, me: pools.Me, *, at_most: float) -> dict[str, t.Any]:
+        """What the host is in the pool, by the keys of its members."""
+        return pools.in_gateway_pool(pool, self._gateway(pool, at_most), me)
+
+    def drain_time(self, pool: str) -> float:
+        """The seconds that requests to the pool get to end."""
+        return pools.gateway_drain(self._gateway(pool, KNOWN_FOR), pool)
+
+    def _gateway(self, pool: str, at_most: float) -> Body:
+        return self._resources.look(pools.owner_of(pool, pools.GATEWAYS), at_most=at_most)
+
+
+class Balancing:
+    """A host and all its pools.
+
+    :param record: ``record(options)`` runs the module load_balancer_record on the host.
+    """
+
+    def __init__(
+        self,
+        product: LoadBalancer | ApplicationGateway,
+        resources: Resources,
+        settings: Settings,
+        *,
+        record: t.Callable[[dict[str, t.Any]], dict[str, t.Any]],
+        clock: t.Callable[[], float] = time.time,
+        sleep: t.Callable[[float], None] = time.sleep,
+    ) -> None:
+        self._product = product
+        self._resources = resources
+        self._settings = settings
+        self._record = record
+        self._clock = clock
+        self._sleep = sleep
+
+    def drain(self, resume: t.Mapping[str, t.Any]) -> Result:
+        """Take the host out of all pools. A result with ``resume`` is to be followed by another call with it."""
+        if resume.get("stage") == "out":
+            return self._wait_for_connections(dict(resume))
+        if resume.get("stage") == "ordered":
+            return self._carry_out(dict(resume))
+        until = self._clock() + self._settings.drain_timeout
+        seen = self._look(KNOWN_FOR)
+        record = self._hold(seen)
+        members = [key for key in {**seen, **record["found"]} if pools.Member.of(key).pool in self._settings.pools]
+        missing = self._pools_without(members)
+        if missing:
+            self._let_go(record)
+            raise BalancingError(
+                f"{self._settings.host} is not a member of {', '.join(missing)}: correct load_balancer_azure_pools, or "
+                "set load_balancer_azure_network_interfaces and load_balancer_azure_addresses to what it has there"
+            )
+        wishes = dict.fromkeys(members, self._product.out)
+        changed = bool(record["changed"])
+        if self._settings.simulate:
+            return self._plan(seen, wishes)
+        self._resources.place(self._settings.host, wishes)
+        stage = {"stage": "ordered", "wishes": wishes, "until": until, "changed": changed}
+        # So the hosts that wait for a fork place their orders, too, before the first writes.
+        return _again(changed, stage) if self._settings.wait_at_most else self._carry_out(stage)
+
+    def restore(self, resume: t.Mapping[str, t.Any]) -> Result:
+        """Put the host back into all pools, as it was found, if nobody else needs it drained."""
+        settings = self._settings
+        lease = settings.operation_timeout + RETURN_LEASE
+        record = self._record({"state": "returning", "holder": settings.holder, "lease": lease})
+        if record["todo"] != "put back":
+            return {"changed": record["changed"], "msg": record["msg"], "resume": {}}
+        wishes = {key: value for key, value in record["found"].items() if pools.Member.of(key).pool in settings.pools}
+        if settings.simulate:
+            return {"changed": True, "msg": f"would put it back into {_names(wishes)}", "resume": {}}
+        if not resume:
+            self._resources.place(settings.host, wishes)
+            if settings.wait_at_most:
+                return _again(bool(record["changed"]), {"stage": "ordered"})
+        self._resources.settle(settings.host, wishes)
+        self._record({"state": "released", "holder": settings.holder})
+        kept_out = [key for key, value in wishes.items() if value == self._product.out]
+        msg = f"stays out of {_names(kept_out)}, as it was before" if kept_out else ""
+        return {"changed": True, "msg": msg, "resume": {}}
+
+    def _look(self, at_most: float) -> dict[str, t.Any]:
+        settings = self._settings
+        return {
+            key: value
+            for pool in settings.pools
+            for key, value in self._product.find(pool, settings.me, at_most=at_most).items()
+        }
+
+    def _hold(self, seen: dict[str, t.Any]) -> dict[str, t.Any]:
+        holder, wait = self._settings.holder, self._settings.drain_timeout
+        record = self._record({"state": "held", "holder": holder, "found": seen, "wait": wait})
+        if record["first"] and pools.DOWN in seen.values():
+            # Another holder may have put the host back between the look and the note. Then what looked like the order
+            # of an operator was its doing; now that this holder is noted, nobody puts the host back.
+            again = {"state": "held", "holder": holder, "found": self._look(0), "replace": True}
+            record = {**record, "found": self._record(again)["found"]}
+        return record
+
+    def _let_go(self, record: t.Mapping[str, t.Any]) -> None:
+        """Do not stay noted as a holder for whom nothing was done."""
+        if record["first"]:
+            self._record({"state": "released", "holder": self._settings.holder})
+
+    def _pools_without(self, members: t.Sequence[str]) -> list[str]:
+        known = {pools.Member.of(key).pool for key in members}
+        return [pool for pool in self._settings.pools if pool not in known]
+
+    def _carry_out(self, stage: dict[str, t.Any]) -> Result:
+        settings = self._settings
+        changed = self._resources.settle(settings.host, stage["wishes"]) or stage["changed"]
+        drain_time = settings.drain_time
+        if drain_time < 0:
+            drain_time = max(self._product.drain_time(pool) for pool in settings.pools)
+        ends = self._clock() + drain_time
+        return self._wait_for_connections(
+            {**stage, "stage": "out", "ends": ends, "seconds": drain_time, "changed": changed}
+        )
+
+    def _wait_for_connections(self, stage: dict[str, t.Any]) -> Result:
+        settings, now = self._settings, self._clock()
+        until = min(stage["ends"], stage["until"])
+        longest = max(stage["seconds"], settings.drain_timeout)  # whoever sets the clock meanwhile
+        stretch = rest = min(max(0.0, until - now), longest)
+        if settings.wait_at_most:
+            stretch = min(rest, settings.wait_at_most)
+        self._sleep(stretch)
+        changed = bool(stage["changed"])
+        if stretch < rest:
+            return _again(changed, {**stage, "changed": False})
+        self._check_that_it_is_out(stage["wishes"], stage["ends"] - stage["seconds"])
+        left = stage["ends"] - until
+        if left <= 0:
+            return {"changed": changed, "msg": "", "resume": {}}
+        msg = (
+            f"it gets no new connections, but its connections had {max(0.0, stage['seconds'] - left):.0f} s of "
+            f"{stage['seconds']:g} s to end, within a load_balancer_drain_timeout of {settings.drain_timeout:g} s"
+        )
+        return {"changed": changed, "msg": msg, "resume": {}, "failed": settings.on_timeout == "fail"}
+
+    def _check_that_it_is_out(self, wishes: t.Mapping[str, t.Any], settled_at: float) -> None:
+        seen = self._look(min(FRESH_FOR, max(0.0, self._clock() - settled_at)))
+        back = [key for key, state in seen.items() if key in wishes and state != self._product.out]
+        if back:
+            raise BalancingError(
+                f"Somebody else put it back into {_names(back)} while it was taken out. Settle who may do that, and "
+                "run it again"
+            )
+
+    def _plan(self, seen: t.Mapping[str, t.Any], wishes: t.Mapping[str, t.Any]) -> Result:
+        todo = [key for key in wishes if key in seen and seen[key] != self._product.out]
+        return {"changed": bool(todo), "msg": f"would take it out of {_names(todo)}" if todo else "", "resume": {}}
+
+
+def _again(changed: bool, stage: dict[str, t.Any]) -> Result:
+    return {"changed": changed, "msg": "", "resume": stage}
+
+
+def _by_target(wishes: t.Mapping[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+    targets: dict[str, dict[str, t.Any]] = {}
+    for key, wish in wishes.items():
+        targets.setdefault(pools.Member.of(key).target, {})[key] = wish
+    return targets
+
+
+def _names(keys: t.Iterable[str]) -> str:
+    """The pools, as people call them."""
+    shown = dict.fromkeys("/".join(pools.Member.of(key).pool.split("/")[-3::2]) for key in keys)
+    return ", ".join(shown)

@@ -1,0 +1,152 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run the stages of `make test`, two at a time, and show what runs, what is left, and how long each took.
+
+A stage is a session of nox. Its output goes to a log, and to the screen if it fails. Most stages wait for something, so
+two of them share two cores well. The exit status is 1 if a stage failed.
+"""
+
+import argparse
+import pathlib
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ET
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+NOX = ROOT / ".venv" / "bin" / "nox"
+LOGS = ROOT / ".nox" / "logs"
+REPORTS = ROOT / ".nox" / "reports"
+# The longest ones first, so that none of them runs alone at the end.
+STAGES = [
+    "molecule",
+    "lint",
+    "integration",
+    "unit",
+    "library",
+    "controllers",
+    "sanity",
+    "eda",
+    "library_requests",
+    "emulator",
+    "galaxy",
+]
+LANES = 2
+REPEAT = ".venv/bin/nox --session"
+SHOWN = 200  # lines of the log of a stage that failed
+
+
+class Stage:
+    """A stage that runs."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.log = LOGS / f"{name}.log"
+        self._began = time.monotonic()
+        with self.log.open("wb") as output:
+            self._process = subprocess.Popen(
+                [str(NOX), "--non-interactive", "--session", name],
+                cwd=str(ROOT),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+            )
+
+    @property
+    def seconds(self) -> float:
+        """How long it has run."""
+        return time.monotonic() - self._began
+
+    def ended(self) -> bool:
+        return self._process.poll() is not None
+
+    def succeeded(self) -> bool:
+        return self._process.returncode == 0
+
+    def stop(self) -> None:
+        """End it, and wait until it has cleaned up."""
+        self._process.terminate()
+        self._process.wait()
+
+
+def show(text: str) -> None:
+    print(text, flush=True)
+
+
+def span(seconds: float) -> str:
+    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"
+
+
+def conclude(stage: Stage, running: list[Stage], waiting: list[str]) -> None:
+    """Show what became of a stage."""
+    left = [f"{each.name} runs" for each in running] + waiting
+    outcome = "passed" if stage.succeeded() else "FAILED"
+    if not stage.succeeded():
+        lines = stage.log.read_text(errors="replace").splitlines()
+        show(f"--- the last {SHOWN} of {len(lines)} lines of {stage.log}")
+        show("\n".join(lines[-SHOWN:]))
+        show(f"--- {stage.name} failed; repeat it with: {REPEAT} {stage.name}")
+    show(f"{stage.name}: {outcome} in {span(stage.seconds)}; left: {', '.join(left) or 'nothing'}")
+
+
+def run_all(names: list[str]) -> list[str]:
+    """Run the stages; those that failed."""
+    waiting, running, failed = list(names), list[Stage](), list[str]()
+    try:
+        while waiting or running:
+            while waiting and len(running) < LANES:
+                running.append(Stage(waiting.pop(0)))
+                show(f"{running[-1].name}: begins (follow it with: tail -f {running[-1].log})")
+            time.sleep(0.5)
+            for stage in [each for each in running if each.ended()]:
+                running.remove(stage)
+                conclude(stage, running, waiting)
+                if not stage.succeeded():
+                    failed.append(stage.name)
+    finally:
+        for stage in running:  # the user has had enough
+            stage.stop()
+    return failed
+
+
+def sum_up() -> str:
+    """All tests that ran."""
+    total = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+    for path in REPORTS.glob("*.xml"):
+        suite = ET.parse(path).getroot().find("testsuite")
+        total = {name: count + int(suite.get(name)) for name, count in total.items()}
+    failed = total["failures"] + total["errors"]
+    return f"{total['tests'] - failed - total['skipped']} passed, {failed} failed, {total['skipped']} skipped"
+
+
+def skipped_pythons() -> list[str]:
+    """Versions of Python for which this machine has no interpreter."""
+    listing = subprocess.check_output([sys.executable, str(ROOT / "scripts" / "pythons.py")], text=True)
+    return [line.split("\t")[0] for line in listing.splitlines() if not line.split("\t")[1]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("stages", nargs="*", default=STAGES, help="the stages to run (default: all)")
+    names = parser.parse_args().stages
+    for directory in (LOGS, REPORTS):
+        directory.mkdir(parents=True, exist_ok=True)
+    for path in REPORTS.glob("*.xml"):
+        path.unlink()
+    show(f"Stages, {LANES} at a time: {', '.join(names)}")
+    missing = skipped_pythons()
+    if missing:
+        show(f"Skipped, because this machine does not have them: Python {', '.join(missing)}")
+    began = time.monotonic()
+    failed = run_all(names)
+    show(f"{len(names) - len(failed)} of {len(names)} stages passed in {span(time.monotonic() - began)}")
+    if failed:
+        show(f"Failed: {', '.join(failed)}. Repeat with: {REPEAT} {' '.join(failed)}")
+    show(sum_up())
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rulebooks with a real ansible-rulebook, which runs the playbook respond on hosts that are all on this machine."""
+
+import http.client
+import json
+import socket
+
+import pytest
+from emulation import ask
+from responders import AHEAD, Hosts
+
+TOKEN = "not-a-secret"
+
+
+class Fleet:
+    """The hosts of an emulator, and what became of the events that were announced to them."""
+
+    def __init__(self, azure, directory):
+        self.azure = azure
+        self.hosts = Hosts(azure.emulator, None, directory)
+        self.inventory = self.hosts.inventory()
+        self.posts = []  # of emulators that have ended
+
+    def announce(self, *names):
+        return self.azure.emulator.schedule("Redeploy", *names, notice=AHEAD, started_for=60)
+
+    def restart_azure(self):
+        self.posts += self.azure.emulator.posts()
+        self.azure.restart()
+
+    def is_over(self, event_id, *names):
+        return all([event_id] in self.hosts.recoveries(name) for name in names)
+
+    def acknowledgements(self, event_id):
+        return [status for _vm, ids, status in self.posts + self.azure.emulator.posts() if event_id in ids]
+
+
+@pytest.fixture(scope="module")
+def fleet_of(azure, tmp_path_factory):
+    return lambda *names: Fleet(azure(*names), tmp_path_factory.mktemp("vms"))
+
+
+class OnSource:
+    """Three events: of two VMs, after the emulator was started again, and while the rulebook was down."""
+
+    def __init__(self, fleet, start_rulebook):
+        self.fleet = fleet
+        endpoints = list(fleet.azure.emulator.endpoints.values())
+        variables = {"scheduled_events_endpoints": endpoints, "scheduled_events_scope": "this_vm"}
+        rulebook = start_rulebook("respond_on_source", fleet.inventory, variables)
+        self.of_two = fleet.announce("vm1", "vm2")
+        rulebook.until(lambda: fleet.is_over(self.of_two, "vm1", "vm2"), "the answer to the first event")
+        fleet.restart_azure()
+        self.after_restart = fleet.announce("vm1")
+        rulebook.until(lambda: fleet.is_over(self.after_restart, "vm1"), "the answer after the restart")
+        rulebook.wait_until_idle()
+        rulebook.kill()
+        self.while_down = fleet.announce("vm2")
+        rulebook = start_rulebook("respond_on_source", fleet.inventory, variables)
+        rulebook.until(lambda: fleet.is_over(self.while_down, "vm2"), "the answer to what came while it was down")
+        self.left_over = self.leave_a_recovery(rulebook)
+        variables = {**variables, "scheduled_events_sweep_after": 0}
+        rulebook = start_rulebook("respond_on_source", fleet.inventory, variables)
+        rulebook.until(lambda: fleet.is_over(self.left_over, "vm1"), "the recovery that was left over")
+        rulebook.wait_until_idle()
+
+    def leave_a_recovery(self, rulebook):
+        """Kill the rulebook and its play in the middle of an event, which ends then; the id of the event."""
+        hosts, emulator = self.fleet.hosts, self.fleet.azure.emulator
+        hold = hosts.directory / "vm1" / "hold"
+        hold.touch()
+        event_id = self.fleet.announce("vm1")
+        rulebook.until(lambda: f"preparing-{event_id}" in hosts.traces("vm1"), "the preparation")
+        rulebook.kill()
+        hold.unlink()
+        emulator.cancel(event_id)
+        return event_id
+
+
+@pytest.fixture(scope="module")
+def on_source(fleet_of, start_rulebook):
+    return OnSource(fleet_of("vm1", "vm2"), start_rulebook)
+
+
+def test_an_event_of_two_vms_that_both_report_it_is_acknowledged_once(on_source):
+    assert on_source.fleet.acknowledgements(on_source.of_two) == [200]
+
+
+def test_an_event_after_a_restart_of_the_service_is_acknowledged_once(on_source):
+    assert on_source.fleet.acknowledgements(on_source.after_restart) == [200]
+
+
+def test_an_event_announced_while_the_rulebook_was_down_is_acknowledged_once_when_it_is_back(on_source):
+    assert on_source.fleet.acknowledgements(on_source.while_down) == [200]
+
+
+def test_a_host_whose_event_ended_while_the_rulebook_was_down_recovers_by_the_sweep(on_source):
+    assert on_source.fleet.acknowledgements(on_source.left_over) == []
+    assert [on_source.left_over] in on_source.fleet.hosts.recoveries("vm1")
+
+
+def test_each_host_recovers_once_from_each_event(on_source):
+    recoveries = on_source.fleet.hosts.recoveries
+    assert recoveries("vm1") == [[on_source.of_two], [on_source.after_restart], [on_source.left_over]]
+    assert recoveries("vm2") == [[on_source.of_two], [on_source.while_down]]
+
+
+class OnWebhook:
+    """Two events that polling units report, the second one while the receiver is down."""
+
+    def __init__(self, fleet, start_rulebook):
+        self.fleet = fleet
+        with socket.socket() as holder:
+            holder.bind(("127.0.0.1", 0))
+            self.port = holder.getsockname()[1]
+        variables = {"scheduled_events_token": TOKEN, "scheduled_events_port": self.port}
+        rulebook = start_rulebook("respond_on_webhook", fleet.inventory, variables)
+        rulebook.until(lambda: self.report("", "vm1", token="guessed") is not None, "the receiver")
+        self.first = fleet.announce("vm1", "vm2")
+        self.refused = self.report(self.first, "vm1", "vm2", token="guessed")
+        self.accepted = [self.report(self.first, "vm1", "vm2") for _unit in ("vm1", "vm2")]
+        rulebook.until(lambda: fleet.is_over(self.first, "vm1", "vm2"), "the answer to the first event")
+        rulebook.wait_until_idle()
+        rulebook.kill()
+        self.second = fleet.announce("vm2")
+        self.while_down = self.report(self.second, "vm2")
+        rulebook = start_rulebook("respond_on_webhook", fleet.inventory, variables)
+        rulebook.until(lambda: self.report(self.second, "vm2") == 200, "the receiver")
+        rulebook.until(lambda: fleet.is_over(self.second, "vm2"), "the answer to the second event")
+        rulebook.wait_until_idle()
+
+    def report(self, event_id, *resources, phase="prepare", token=TOKEN):
+        """Send what a polling unit sends; the status of the answer, None without one."""
+        body = {"event_id": event_id, "event_type": "Redeploy", "event_status": "Scheduled", "resources": resources}
+        body.update(phase=phase, vm_name=resources[0], id=f"{event_id}-{phase}", time="2026-11-22T00:00:00Z")
+        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+        try:
+            return ask(f"http://127.0.0.1:{self.port}", "POST", "/", body=json.dumps(body), headers=headers)[0]
+        except (OSError, http.client.HTTPException):
+            return None
+
+
+@pytest.fixture(scope="module")
+def on_webhook(fleet_of, start_rulebook):
+    return OnWebhook(fleet_of("vm1", "vm2"), start_rulebook)
+
+
+def test_an_event_that_two_polling_units_report_is_acknowledged_once(on_webhook):
+    assert on_webhook.accepted == [200, 200]
+    assert on_webhook.fleet.acknowledgements(on_webhook.first) == [200]
+
+
+def test_a_sender_without_the_token_is_refused(on_webhook):
+    assert on_webhook.refused == 401
+
+
+def test_an_event_that_is_reported_again_after_a_restart_of_the_receiver_is_acknowledged_once(on_webhook):
+    assert on_webhook.while_down is None
+    assert on_webhook.fleet.acknowledgements(on_webhook.second) == [200]
+
+
+def test_each_host_recovers_once_from_each_reported_event(on_webhook):
+    recoveries = on_webhook.fleet.hosts.recoveries
+    assert recoveries("vm1") == [[on_webhook.first]]
+    assert recoveries("vm2") == [[on_webhook.first], [on_webhook.second]]

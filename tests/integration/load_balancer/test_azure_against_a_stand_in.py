@@ -1,0 +1,120 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The role load_balancer with pools of Azure, and an acknowledgement from outside, in one run.
+
+The modules of azure.azcollection are replaced by a stand-in that talks to a stand-in of Azure Resource Manager.
+"""
+
+import os
+import pathlib
+
+import pytest
+from arm_stand_in import COMPUTE, GATEWAY_POOL, POOL, ArmStandIn, serve
+
+from playbooks import LOCAL
+
+HOSTS = ["web1", "web2", "web3"]
+COLLECTIONS = pathlib.Path(__file__).parents[2] / "support" / "collections"
+ROLE, APPROVE = "maintops.scheduled_events.load_balancer", "maintops.scheduled_events.scheduled_event_approve_arm"
+ONE, TWO = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "602D9444-D2CD-49C7-8624-8643E7171297"
+
+
+@pytest.fixture
+def arm():
+    """A stand-in of Azure Resource Manager on loopback. Its ``story`` is what it held after each write."""
+    stand_in = ArmStandIn(updating_for=0)
+    stand_in.add_balancer({name: {"ipAddress": f"10.0.0.{number}"} for number, name in enumerate(HOSTS, 4)})
+    stand_in.add_gateway(["10.0.0.4", "10.0.0.7"])
+    stand_in.story = []
+    put = stand_in._put
+
+    def write(path, body):
+        answer = put(path, body)
+        stand_in.story.append(stand_in.addresses() if "gateway" in path.lower() else stand_in.states())
+        return answer
+
+    stand_in._put = write
+    server = serve(stand_in)
+    stand_in.url = server.url
+    yield stand_in
+    server.shutdown()
+    server.server_close()
+
+
+def role(state, provider, pool, **keywords):
+    """A task that includes the role."""
+    variables = {"load_balancer_state": state, "load_balancer_provider": provider, "load_balancer_azure_pools": [pool]}
+    return {"name": state, "ansible.builtin.include_role": {"name": ROLE, "apply": keywords}, "vars": variables}
+
+
+def approve(name, *event_ids, **options):
+    """A task that acknowledges; the name of the VM is that of the inventory."""
+    arguments = {"event_id": list(event_ids), "resource_id": "{{ id }}", "credentials": "{{ azure }}", **options}
+    return {"name": name, APPROVE: arguments, "ignore_errors": True}
+
+
+def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, tmp_path):
+    partly = {"error": {"code": "207", "details": [{"target": TWO, "code": "Conflict", "message": "started"}]}}
+    arm.answers.append(lambda _method, path, _body: (207, partly) if path.endswith("/scheduledevents") else None)
+    arm.throttle_every(6, pause="Please try again after '1' seconds.")
+    balancer, gateway = ("azure_load_balancer", POOL), ("azure_application_gateway", GATEWAY_POOL)
+    plays = [
+        {
+            "hosts": "all",
+            "gather_facts": False,
+            "tasks": [
+                role("drained", *balancer, check_mode=True),
+                role("drained", *balancer),
+                role("active", *balancer),
+            ],
+        },
+        {
+            "hosts": "web1",
+            "gather_facts": False,
+            "tasks": [
+                role("drained", *gateway),
+                role("active", *gateway),
+                approve("One", ONE),
+                approve("Two", ONE, TWO),
+                approve("Without credentials", ONE, credentials={}),
+            ],
+        },
+    ]
+    hosts = {
+        name: {
+            **LOCAL,
+            "id": f"{COMPUTE}/virtualMachines/{name}",
+            "private_ipv4_addresses": [f"10.0.0.{number}"],
+            "load_balancer_state_directory": str(tmp_path / name),
+        }
+        for number, name in enumerate(HOSTS, 4)
+    }
+    run = ansible.run_playbook(
+        plays,
+        inventory={"all": {"hosts": hosts}},
+        extra_vars={
+            "azure": {"auth_source": "msi"},
+            "load_balancer_azure_credentials": "{{ azure }}",
+            "load_balancer_azure_drain_time": "0",  # as -e sends it
+        },
+        options=("--forks", "2"),  # the third host places its order, too, before the first writes
+        env={
+            "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(COLLECTIONS), os.environ["ANSIBLE_COLLECTIONS_PATH"]]),
+            "ARM_STAND_IN": arm.url,
+        },
+    )
+    assert run.rc == 0, run.output
+    assert arm.story == [
+        dict.fromkeys(HOSTS, "Down"),  # one write for all hosts, and nothing before in check mode
+        dict.fromkeys(HOSTS, "None"),
+        ["10.0.0.7"],
+        ["10.0.0.7", "10.0.0.4"],
+    ]
+    assert len([each for each in run.tasks if each.result.get("msg") == "would take it out of lb/www"]) == 3
+    assert not [name for name in HOSTS if (tmp_path / name / "load-balancer.json").exists()]
+    assert run.one(task="One")["approved"] == arm.acknowledged == [ONE]
+    two = run.one(task="Two")
+    assert (two["approved"], [each["event_id"] for each in two["refused"]], two.failed) == ([ONE], [TWO], True)
+    assert "the credentials of the test did not arrive" in run.one(task="Without credentials")["msg"]

@@ -1,0 +1,71 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Rulebooks of the installed collection, each in an ansible-rulebook of its own."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+from collections.abc import Callable
+from typing import Any
+
+from emulation import until
+
+from playbooks import environment
+
+
+class Rulebook:
+    """A running ansible-rulebook.
+
+    :param directory: for its files.
+    :param name: of a rulebook of the collection.
+    :param env: more variables of its environment.
+    """
+
+    def __init__(
+        self,
+        directory: pathlib.Path,
+        name: str,
+        inventory: dict[str, Any],
+        variables: dict[str, Any],
+        *,
+        env: dict[str, str] | None = None,
+    ) -> None:
+        for file, content in (("inventory.yml", inventory), ("vars.yml", variables)):
+            (directory / file).write_text(json.dumps(content))  # JSON is YAML
+        self._output = directory / "output.txt"
+        command = ["ansible-rulebook", "--rulebook", f"maintops.scheduled_events.{name}"]
+        own = {"RECORD_RESULTS": str(directory / "results.jsonl"), "ANSIBLE_HOME": str(directory)}
+        with self._output.open("wb") as output:
+            self._process = subprocess.Popen(
+                [*command, "--inventory", "inventory.yml", "--vars", "vars.yml"],
+                cwd=directory,
+                env=environment(**own, **(env or {})),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+
+    @property
+    def output(self) -> str:
+        """What it showed so far, and its plays."""
+        return self._output.read_text(errors="replace")
+
+    def until(self, condition: Callable[[], Any], what: str) -> None:
+        """Wait for something that this rulebook is to bring about."""
+        until(lambda: condition() or self._process.poll() is not None, what=what)
+        assert self._process.poll() is None, self.output
+
+    def wait_until_idle(self) -> None:
+        """Wait until each play that began has ended."""
+        self.until(lambda: self.output.count("\nPLAY [") == self.output.count("\nPLAY RECAP"), "the end of the plays")
+
+    def kill(self) -> None:
+        """End it without a warning."""
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()

@@ -1,0 +1,66 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook of the guide about Windows VMs, on stand-ins of Windows hosts: no Windows runs here."""
+
+import pathlib
+import re
+
+import pytest
+import yaml
+from emulation import until
+from windows import CONNECTION, windows
+
+GUIDE = pathlib.Path(__file__).parents[3] / "docs" / "guides" / "windows-vms.md"
+HOSTS = ("web1", "web2", "web3")
+
+
+def play_of_the_guide(endpoint):
+    """The play as the guide shows it, with an endpoint, and with shorter pauses."""
+    (block,) = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    (play,) = yaml.safe_load(block)
+    (wait,) = [task for task in play["tasks"] if "maintops.scheduled_events.scheduled_events_wait" in task]
+    wait["maintops.scheduled_events.scheduled_events_wait"].update(sleep=0.5, stable_for=1)
+    play["module_defaults"] = {"group/maintops.scheduled_events.imds": {"endpoint": endpoint}}
+    return play
+
+
+class Story:
+    """Two hosts with one event, a third one on which an earlier run was ended, and what could be seen half way."""
+
+    def __init__(self, ansible, fleet, directory):
+        emulator = self.emulator = fleet(*HOSTS)
+        self.flags = {host: directory / host for host in HOSTS}
+        self.flags["web3"].touch()
+        self.event_id = emulator.schedule("Redeploy", "web2", "web1")
+        inventory = emulator.inventory(ansible_connection=lambda _host: CONNECTION)
+        run = ansible.start_playbook(
+            [play_of_the_guide("{{ imds_endpoint }}")],
+            inventory={"all": {"children": {"windows_web": inventory["all"]}}},
+            extra_vars={"drained_flag": f"{directory}/{{{{ inventory_hostname }}}}", "notice_seconds": 1},
+            env=windows(directory / "win_uri.log"),
+        )
+        until(lambda: emulator.posts() or not run.running, what="the acknowledgement")
+        self.raised_when_acknowledged = [host for host, flag in self.flags.items() if flag.exists()]
+        polled = emulator.polls("web1")["polls"]
+        until(lambda: emulator.polls("web1")["polls"] > polled or not run.running, what="a poll of the wait")
+        self.waited = run.running
+        emulator.complete(self.event_id)
+        self.run = run.result()
+
+
+@pytest.fixture(scope="module")
+def story(ansible, fleet, tmp_path_factory):
+    return Story(ansible, fleet, tmp_path_factory.mktemp("flags"))
+
+
+def test_the_flags_are_up_when_the_leader_acknowledges_once(story):
+    assert story.emulator.posts() == [("web2", [story.event_id], 200)]
+    assert set(story.raised_when_acknowledged) >= {"web1", "web2"}
+
+
+def test_the_flags_come_down_after_the_event_and_after_a_run_that_was_ended(story):
+    assert story.waited, "did not wait for the end of the event"
+    assert story.run.rc == 0, story.run.output
+    assert [host for host, flag in story.flags.items() if flag.exists()] == []

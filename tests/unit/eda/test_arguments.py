@@ -1,0 +1,119 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The arguments of the source: what is refused, and that documentation, schema and code agree."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+import yaml
+
+from .conftest import LIMIT, ROOT, SOURCE
+
+A_URL = "expected http://HOST or http://HOST:PORT, or a dictionary of endpoint and vm_name"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (
+            {"endpoint": "http://127.0.0.1"},
+            "endpoint: not an argument of this source; expected endpoints, scope, limit_to_resources, host_names, "
+            "interval, repeat, request_timeout, api_version",
+        ),
+        (
+            {"endpoints": "http://127.0.0.1"},
+            'endpoints "http://127.0.0.1" cannot be used: expected a list of URLs, or of dictionaries of endpoint and '
+            "vm_name",
+        ),
+        (
+            {"endpoints": []},
+            "endpoints [] cannot be used: expected a list of URLs, or of dictionaries of endpoint and vm_name",
+        ),
+        ({"endpoints": ["127.0.0.1"]}, f'endpoints: "127.0.0.1" cannot be used: {A_URL}'),
+        ({"endpoints": ["http://127.0.0.1:0"]}, f'endpoints: "http://127.0.0.1:0" cannot be used: {A_URL}'),
+        ({"endpoints": ["http://[::1"]}, f'endpoints: "http://[::1" cannot be used: {A_URL}'),
+        ({"endpoints": ["http://h?a=1"]}, f'endpoints: "http://h?a=1" cannot be used: {A_URL}'),
+        ({"endpoints": ["http://me:secret@h"]}, f'endpoints: "http://…@h" cannot be used: {A_URL}'),
+        ({"endpoints": [{"url": "http://h"}]}, f'endpoints: {{"url": "http://h"}} cannot be used: {A_URL}'),
+        (
+            {"endpoints": [{"endpoint": "http://h", "vm_name": " "}]},
+            'vm_name " " cannot be used: expected the name of the VM in Azure; leave it out to ask the service',
+        ),
+        (
+            {"endpoints": ["http://h", "http://h/"]},
+            'endpoints "http://h" cannot be used: expected each endpoint once',
+        ),
+        ({"scope": "mine"}, 'scope "mine" cannot be used: expected this_vm or all'),
+        ({"limit_to_resources": "perhaps"}, 'limit_to_resources "perhaps" cannot be used: expected true or false'),
+        (
+            {"host_names": {"web_0": None}},
+            'host_names {"web_0": null} cannot be used: '
+            "expected a dictionary of names of VMs to names of the inventory",
+        ),
+        ({"interval": 0.2}, "interval 0.2 cannot be used: expected seconds, from 0.25 to 5"),
+        ({"interval": "often"}, 'interval "often" cannot be used: expected seconds, from 0.25 to 5'),
+        ({"interval": True}, "interval true cannot be used: expected seconds, from 0.25 to 5"),
+        ({"repeat": -1}, "repeat -1 cannot be used: expected seconds, at least 0"),
+        ({"repeat": "inf"}, 'repeat "inf" cannot be used: expected seconds, at least 0'),
+        ({"request_timeout": 0}, "request_timeout 0 cannot be used: expected seconds, from 0.001 to 3600"),
+        ({"api_version": "latest"}, 'api_version "latest" cannot be used: expected a date such as 2020-07-01'),
+    ],
+)
+def test_an_argument_that_cannot_be_used_is_refused_with_its_value(source, args, message):
+    with pytest.raises(ValueError, match="expected") as refusal:
+        source.read_settings(args)
+    assert str(refusal.value) == message
+
+
+def test_variables_of_a_rulebook_may_be_strings_and_dates(source):
+    version = yaml.safe_load("2019-08-01")
+    args = {"interval": "2", "repeat": "60", "limit_to_resources": "False", "api_version": version}
+    settings = source.read_settings(args)
+    assert (settings.interval, settings.repeat, settings.limit, settings.api_version) == (
+        2.0,
+        60.0,
+        False,
+        "2019-08-01",
+    )
+
+
+def test_documentation_and_schema_have_the_arguments_and_defaults_of_the_code(source):
+    documented = yaml.safe_load(source.DOCUMENTATION)["options"]
+    assert {name: option["default"] for name, option in documented.items()} == source.DEFAULTS
+    schema = json.loads((SOURCE.parent / "schemas" / "scheduled_events.json").read_text())
+    assert {name: each["default"] for name, each in schema["properties"].items()} == source.DEFAULTS
+    assert schema["properties"]["scope"]["enum"] == documented["scope"]["choices"]
+
+
+def test_the_example_uses_arguments_that_exist(source):
+    [ruleset] = yaml.safe_load(source.EXAMPLES)
+    [given] = ruleset["sources"]
+    source.read_settings(given["maintops.scheduled_events.scheduled_events"])
+
+
+def test_run_by_hand_it_prints_events_as_json(emulate):
+    served = emulate()
+    event_id = served.schedule("Reboot", "web1")
+    command = [sys.executable, str(SOURCE), served.endpoint("web1")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            assert json.loads(process.stdout.readline())["event_id"] == event_id
+        finally:
+            process.terminate()
+
+
+def test_run_by_hand_it_asks_for_an_endpoint():
+    run = subprocess.run(
+        [sys.executable, str(SOURCE)],
+        capture_output=True,
+        text=True,
+        timeout=LIMIT,
+        check=False,
+        env={"PYTHONPATH": str(ROOT / "tests" / "guard")},
+    )
+    assert (run.returncode, run.stdout) == (1, "")
+    assert run.stderr.startswith("usage: scheduled_events.py ENDPOINT")

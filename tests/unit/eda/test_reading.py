@@ -1,0 +1,128 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the source reads in a document is what the library reads, of which it shares no line."""
+
+import datetime
+import json
+import random
+import re
+
+import documents
+import pytest
+from _scheduled_events.document import DocumentError, describe, parse
+
+NOW = datetime.datetime(2022, 4, 11, 22, 11, 58, tzinfo=datetime.timezone.utc)
+CUT = re.compile(r"\(cut: [a-z0-9 ]*\)")  # which of the limits a value exceeds is told a little differently
+
+
+def by_the_library(body, vm_name, api_version):
+    try:
+        document = parse(body, api_version=api_version)
+    except DocumentError:
+        return None
+    events = [describe(event, vm_name=vm_name, now=NOW) for event in document.events]
+    for event in events:
+        del event["seconds_until_not_before"]
+    return events
+
+
+def by_the_source(source, body, vm_name, api_version):
+    try:
+        return source.read_events(body, vm_name=vm_name, api_version=api_version)
+    except source.BadAnswer:
+        return None
+
+
+@pytest.mark.parametrize("version", ["2017-03-01", "2020-07-01"])
+@pytest.mark.parametrize("path", documents.RECORDED, ids=lambda path: path.stem)
+def test_a_recorded_document_gives_the_events_of_the_library(source, path, version):
+    body = path.read_bytes()
+    names = {name for event in json.loads(body)["Events"] for name in event["Resources"]}
+    for vm_name in (*names, *(name.upper() for name in names), "mysrv", "another"):
+        expected = by_the_library(body, vm_name, version)
+        assert by_the_source(source, body, vm_name, version) == expected is not None
+
+
+def test_mutated_documents_give_the_events_of_the_library_or_are_refused_by_both(source, monkeypatch):
+    # No such zone exists; the library takes it for an offset, and fromisoformat does not.
+    monkeypatch.setattr(documents, "DATES", tuple(date for date in documents.DATES if "+99:99" not in date))
+    rng = random.Random(10)
+    events = refused = 0
+    for _document in range(1500):
+        document, writer = json.loads(rng.choice(documents.recorded())), documents.Writer(rng)
+        for _mutation in range(rng.choice((0, 1, 2, 3))):
+            documents.mutate(rng, document, writer)
+        body = writer.write(document)
+        body = documents.damage(rng, body) if rng.random() < 0.1 else body
+        vm_name, version = rng.choice(documents.NAMES[:13]), rng.choice(documents.VERSIONS)
+        expected = by_the_library(body, vm_name, version)
+        read = by_the_source(source, body, vm_name, version)
+        assert CUT.sub("(cut)", json.dumps(read)) == CUT.sub("(cut)", json.dumps(expected)), body
+        events += len(expected or ())
+        refused += expected is None
+    assert events > 1000
+    assert refused > 100
+
+
+def test_the_seconds_that_are_left_are_those_of_the_library(source):
+    in_an_hour = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
+    left = source.with_time_left({"not_before": in_an_hour.strftime("%Y-%m-%dT%H:%M:%SZ")})
+    assert 0 < left["seconds_until_not_before"] <= 3600
+    assert source.with_time_left({"not_before": None})["seconds_until_not_before"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("{{ lookup('pipe', 'id') }}", "{ { lookup('pipe', 'id') }}"),
+        ("{%if x%}{#y#}{{{", "{ %if x%}{ #y#}{ { {"),
+        ("#jinja2:variable_start_string:'['", "# jinja2:variable_start_string:'['"),
+        ("{a} #jinja2: 100 % {", "{a} #jinja2: 100 % {"),
+    ],
+)
+def test_a_text_holds_no_template_that_a_play_would_evaluate(source, text, shown):
+    raw = {"EventId": "A", "Description": text, "EventType": text, "Resources": [text], text: {text: [text]}}
+    body = json.dumps({"Events": [raw]}).encode()
+    [event] = source.read_events(body, vm_name="vm1", api_version="2020-07-01")
+    assert [event["description"], event["event_type"], event["resources"]] == [shown, shown, [shown]]
+    assert event["additional"] == {shown: {shown: [shown]}}
+
+
+def test_an_id_with_a_template_counts_as_absent_since_it_cannot_be_sent_back(source):
+    body = b'{"Events":[{"EventId":"{{ 7 }}"}]}'
+    [event] = source.read_events(body, vm_name="vm1", api_version="2020-07-01")
+    assert event["event_id"] is None
+
+
+# Ids to deduplicate by
+
+
+def content_id(source, vm_name="web1", **fields):
+    raw = {"EventId": "A1", "EventStatus": "Scheduled", "Resources": ["web1", "web2"], "DurationInSeconds": 9, **fields}
+    body = json.dumps({"Events": [raw]}).encode()
+    return source.content_id(*source.read_events(body, vm_name=vm_name, api_version="2020-07-01"))
+
+
+def test_an_id_does_not_depend_on_the_process_the_reader_or_the_case_of_the_event_id(source):
+    expected = "a1-scheduled-3846ce460c97fcee"
+    assert content_id(source) == expected
+    assert content_id(source, vm_name="web2") == expected
+    assert content_id(source, EventId="a1") == expected
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"EventId": "A2"},
+        {"EventStatus": "Started"},
+        {"Resources": ["web1"]},
+        {"DurationInSeconds": -1},
+        {"NotBefore": "Mon, 19 Sep 2016 18:29:47 GMT"},
+        {"Extra": 1},
+    ],
+    ids=lambda fields: next(iter(fields)),
+)
+def test_another_content_has_another_id(source, fields):
+    assert content_id(source, **fields) != content_id(source)

@@ -1,0 +1,9 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import pathlib
+import sys
+
+# The plugins are found as a package of the checkout.
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))

@@ -1,0 +1,215 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Where the metadata service is looked for. The default address is one on loopback here, and so are those of leases."""
+
+import ipaddress
+import socket
+from urllib.parse import urlsplit
+
+import metadata_guard
+import pytest
+from _scheduled_events import discovery
+from _scheduled_events.discovery import DISCOVERY_TIMEOUT, Found, NotFound, find
+from _scheduled_events.endpoint import DEFAULT_NETWORKS, SettingError, check_networks
+from _scheduled_events.leases import Lease, Searched
+from conftest import Service, document_text
+
+LOOPBACK = check_networks(["127.0.0.0/8"])
+NO_LEASES = Searched((), ("no such directory: /var/lib/dhcp",))
+DOCUMENT = document_text()
+
+
+def lease(address, path="/run/systemd/netif/leases/2"):
+    return Lease(address, path, "systemd-networkd", 0.0, None)
+
+
+def port_of(service):
+    return urlsplit(service.endpoint).port
+
+
+@pytest.fixture
+def nowhere():
+    """A URL on loopback where nobody listens."""
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{holder.getsockname()[1]}"
+
+
+@pytest.fixture
+def other():
+    running = Service()
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def look(nowhere, clock):
+    """Searches with a clock that only sleeping moves."""
+
+    def search_for(default=nowhere, leases=NO_LEASES, **changes):
+        given = dict({"api_version": "2020-07-01", "networks": LOOPBACK, "patience": 0.0, "ports": (9,)}, **changes)
+        return find(default=default, leases=lambda **_now: leases, clock=clock, sleep=clock.sleep, **given)
+
+    return search_for
+
+
+def test_a_document_at_the_default_address_ends_the_search(look, service, other):
+    service.answers(DOCUMENT)
+    leases = Searched((lease("127.0.0.1"),), ())
+    assert look(service.endpoint, leases, ports=(port_of(other),)) == Found(service.endpoint, "default address")
+    assert other.asked == []
+
+
+def test_without_one_there_the_address_of_the_lease_is_asked_as_the_service_is(look, other):
+    other.answers(DOCUMENT)
+    leases = Searched((lease("127.0.0.1"),), ())
+    assert look(leases=leases, ports=(port_of(other),)) == Found(
+        other.endpoint, "DHCP option 245 in /run/systemd/netif/leases/2 (systemd-networkd)"
+    )
+    ((method, path, headers, _body),) = other.asked
+    assert (method, path, headers["Metadata"]) == ("GET", "/metadata/scheduledevents?api-version=2020-07-01", "true")
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_both_ports_are_asked_in_their_order(look, service, other, order):
+    service.answers("<html>")
+    other.answers(DOCUMENT)
+    ports = (port_of(service), port_of(other))[::order]
+    assert look(leases=Searched((lease("127.0.0.1"),), ()), ports=ports).endpoint == other.endpoint
+    assert len(service.asked) == (1 if order == 1 else 0)
+
+
+def test_port_80_is_not_written_into_the_endpoint():
+    assert [discovery._url("168.63.129.16", port) for port in discovery.PORTS] == [
+        "http://168.63.129.16",
+        "http://168.63.129.16:8080",
+    ]
+
+
+@pytest.mark.parametrize(
+    "answer", ["", (410, "gone"), (429, "Throttle Result: Too Many Requests"), (500, "{}"), None], ids=str
+)
+def test_an_address_that_may_be_the_service_counts_if_no_other_gives_a_document(look, service, other, answer):
+    service.answers(answer)
+    other.answers("<html>")
+    leases = Searched((lease("127.0.0.1"),), ())
+    assert look(service.endpoint, leases, ports=(port_of(other),)) == Found(service.endpoint, "default address")
+    other.answers(DOCUMENT)
+    assert look(service.endpoint, leases, ports=(port_of(other),)).endpoint == other.endpoint
+
+
+@pytest.mark.parametrize(
+    "answer", [(404, "x"), (400, "{}"), (302, "", {"Location": "http://127.0.0.9/"}), "<html>", "{}"]
+)
+def test_an_address_that_is_something_else_does_not_count(look, service, answer):
+    service.answers(answer)
+    with pytest.raises(NotFound) as caught:
+        look(service.endpoint)
+    assert f"GET {service.endpoint}/metadata/scheduledevents" in str(caught.value)
+
+
+def test_a_host_without_the_service_gets_an_error_that_says_what_was_looked_at(look, nowhere):
+    with pytest.raises(NotFound) as caught:
+        look()
+    assert str(caught.value) == (
+        f"endpoint auto found no metadata service. Asked: GET {nowhere}/metadata/scheduledevents got no answer: "
+        "[Errno 111] Connection refused. DHCP leases: no such directory: /var/lib/dhcp. "
+        "Is this an Azure VM? Run this on the VM itself as root, or set endpoint to where the service is"
+    )
+
+
+@pytest.mark.parametrize(
+    "address", ["8.8.8.8", "10.0.0.1", "127.0.0.1", "0.0.0.0", "168.63.129.17", "169.253.255.255", "255.255.255.255"]
+)
+def test_an_address_outside_the_allowed_networks_is_never_asked_and_is_named(look, service, monkeypatch, address):
+    asked = []
+    probe = discovery._probe
+    monkeypatch.setattr(discovery, "_probe", lambda *given: asked.append(given[0]) or probe(*given))
+    service.answers((404, ""))
+    with pytest.raises(NotFound) as caught:
+        look(service.endpoint, Searched((lease(address),), ()), networks=check_networks(DEFAULT_NETWORKS))
+    assert asked == [service.endpoint]
+    assert (
+        f"{address} of /run/systemd/netif/leases/2 was not asked, since it is in no allowed network "
+        "(168.63.129.16/32, 169.254.0.0/16): if it is the metadata service, add its network to endpoint_networks"
+    ) in str(caught.value)
+
+
+@pytest.mark.parametrize("address", ["168.63.129.16", "169.254.169.254", "169.254.0.1"])
+def test_azure_s_own_addresses_are_allowed_by_default(look, refused_contacts, address):
+    with pytest.raises(metadata_guard.MetadataServiceContacted):
+        look(leases=Searched((lease(address),), ()), networks=check_networks(DEFAULT_NETWORKS))
+    assert refused_contacts == [
+        f"refused to contact a real metadata service at {address}: name an endpoint of your own"
+    ]
+    del refused_contacts[:]
+
+
+def test_the_newest_lease_is_asked_first_and_each_address_once(look, nowhere, monkeypatch):
+    asked = []
+    monkeypatch.setattr(discovery, "_probe", lambda url, *_given: asked.append(url) or ("nothing", "nothing"))
+    leases = Searched(tuple(lease(address) for address in ("127.0.0.3", "127.0.0.2", "127.0.0.3")), ())
+    with pytest.raises(NotFound):
+        look(leases=leases, ports=(80, 8080))
+    assert asked == [
+        nowhere, "http://127.0.0.3", "http://127.0.0.3:8080", "http://127.0.0.2", "http://127.0.0.2:8080"
+    ]  # fmt: skip
+
+
+def test_of_many_addresses_only_the_first_are_asked_whatever_lies_before_them(look, monkeypatch):
+    asked = []
+    monkeypatch.setattr(discovery, "_probe", lambda url, *_given: asked.append(url) or ("nothing", "nothing"))
+    addresses = [f"10.0.0.{number}" for number in range(9)] + [f"127.0.1.{number}" for number in range(9)]
+    with pytest.raises(NotFound) as caught:
+        look(leases=Searched(tuple(map(lease, addresses)), ()), ports=(80, 8080))
+    assert asked[1::2] == [f"http://127.0.1.{number}" for number in range(discovery.MOST_ADDRESSES)]
+    assert "127.0.1.4 of /run/systemd/netif/leases/2 was not asked, since there are too many" in str(caught.value)
+
+
+def test_one_deadline_holds_for_the_whole_search(look, clock, monkeypatch):
+    seconds = []
+
+    def hang(_url, _version, limit):
+        seconds.append(limit)
+        clock.now += limit
+        return "nothing", "silence"
+
+    monkeypatch.setattr(discovery, "_probe", hang)
+    leases = Searched(tuple(lease(f"127.0.0.{number}") for number in range(1, 5)), ())
+    started = clock.now
+    with pytest.raises(NotFound) as caught:
+        look(leases=leases, ports=(80, 8080), patience=60)
+    assert clock.now - started == DISCOVERY_TIMEOUT
+    assert sum(seconds) == DISCOVERY_TIMEOUT
+    assert "http://127.0.0.4:8080: not asked, since the time was up" in str(caught.value)
+
+
+def test_a_host_whose_network_comes_up_is_looked_at_again(look, service, clock, monkeypatch):
+    service.answers(DOCUMENT)
+    probe, verdicts = discovery._probe, [("nothing", "refused")] * 2
+    monkeypatch.setattr(discovery, "_probe", lambda *given: verdicts.pop() if verdicts else probe(*given))
+    assert look(service.endpoint, patience=4).endpoint == service.endpoint
+    assert clock.sleeps == [0.5, 1.0]
+
+
+def test_patience_ends(look, clock):
+    with pytest.raises(NotFound):
+        look(patience=4)
+    assert sum(clock.sleeps) == 4
+
+
+@pytest.mark.parametrize("network", ["168.63.129.16", "10.0.0.0/8", " 169.254.0.0/16 "])
+def test_a_network_or_an_address_is_allowed(network):
+    assert check_networks([network]) == (ipaddress.IPv4Network(network.strip()),)
+
+
+@pytest.mark.parametrize("network", ["", "azure", "10.0.0.1/8", "::/0", "10.0.0.0/33"])
+def test_anything_else_is_refused_as_a_network(network):
+    with pytest.raises(SettingError) as caught:
+        check_networks(["169.254.0.0/16", network])
+    assert str(caught.value) == (
+        f'endpoint_networks holds "{network}", which is not an IPv4 network: expected one such as 168.63.129.16/32 or '
+        "169.254.0.0/16; correct it"
+    )

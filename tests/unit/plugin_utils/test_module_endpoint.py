@@ -1,0 +1,95 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What ``endpoint: auto`` does in a module, with a default address on loopback. Modules have no option for that."""
+
+import functools
+import http.server
+import threading
+
+import pytest
+
+from plugins.module_utils import _module
+from plugins.module_utils._module import COMMON_OPTIONS, ImdsModule
+from plugins.module_utils._scheduled_events import discovery
+from plugins.module_utils._scheduled_events.discovery import NotFound
+from plugins.module_utils._scheduled_events.endpoint import SettingError
+from plugins.module_utils._scheduled_events.leases import Lease, Searched
+
+LEASE = Lease("127.0.0.1", "/run/systemd/netif/leases/2", "systemd-networkd", 0.0, None)
+
+
+class Module:
+    """An AnsibleModule as far as it is needed."""
+
+    def __init__(self, **options):
+        self.params = {name: option.get("default") for name, option in COMMON_OPTIONS.items()} | options
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    def do_GET(self):
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(b'{"DocumentIncarnation": 7, "Events": []}')
+
+    def log_message(self, *_arguments):
+        pass
+
+
+@pytest.fixture
+def port():
+    server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield server.server_address[1]
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def search(monkeypatch):
+    """Set where a module that searches begins, and what it finds in leases."""
+
+    def use(default="http://127.0.0.1:9", leases=(LEASE,), port=9):
+        changed = {"default": default, "ports": (port,), "leases": lambda **_now: Searched(leases, ()), "patience": 0}
+        monkeypatch.setattr(_module, "find", functools.partial(discovery.find, **changed))
+
+    return use
+
+
+def test_an_endpoint_that_the_owner_names_is_not_searched(search, port):
+    search()
+    run = ImdsModule(Module(endpoint=f"http://127.0.0.1:{port}/"))
+    assert run.where() == {"endpoint": f"http://127.0.0.1:{port}", "endpoint_source": "given"}
+
+
+def test_the_default_address_is_shown_as_such_and_asked_by_the_module(search, port):
+    search(default=f"http://127.0.0.1:{port}")
+    run = ImdsModule(Module(endpoint="auto"))
+    assert run.where() == {"endpoint": f"http://127.0.0.1:{port}", "endpoint_source": "default address"}
+    assert run.client.fetch().incarnation == 7
+
+
+def test_an_address_of_a_lease_is_used_only_if_the_owner_allows_its_network(search, port):
+    search(port=port)
+    run = ImdsModule(Module(endpoint="auto", endpoint_networks=["127.0.0.0/8"]))
+    assert run.where() == {
+        "endpoint": f"http://127.0.0.1:{port}",
+        "endpoint_source": "DHCP option 245 in /run/systemd/netif/leases/2 (systemd-networkd)",
+    }
+    with pytest.raises(NotFound, match="is in no allowed network"):
+        ImdsModule(Module(endpoint="auto"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"endpoint": "automatic"}, 'endpoint "automatic" is not the URL of a metadata service: expected .*, or auto$'),
+        ({"endpoint_networks": ["everywhere"]}, 'endpoint_networks holds "everywhere", which is not an IPv4 network'),
+        ({"endpoint": "auto", "api_version": "latest"}, 'api_version "latest" is not a version'),
+    ],
+)
+def test_a_wrong_option_is_refused_before_anything_is_asked(search, options, message):
+    search()
+    with pytest.raises(SettingError, match=message):
+        ImdsModule(Module(**options))

@@ -1,0 +1,73 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""scripts/stages.py with a stand-in of nox, whose sessions do what their names say."""
+
+import importlib.util
+import pathlib
+import sys
+
+import pytest
+
+SCRIPT = pathlib.Path(__file__).parents[3] / "scripts" / "stages.py"
+NOX = """#!/bin/sh
+# nox --non-interactive --session NAME
+cd "{directory}"
+echo "$3" >> begun
+case $3 in
+    meets_*)
+        : > "$3"
+        while [ ! -e meets_a ] || [ ! -e meets_b ]; do sleep 0.05; done ;;
+    fails) echo "something broke"; exit 3 ;;
+    tests) cp result.xml reports/tests.xml ;;
+esac
+"""
+RESULT = '<testsuites><testsuite tests="10" failures="1" errors="2" skipped="3"/></testsuites>'
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch, capsys):
+    """Run stages; the exit status, the output, and the stages in the order in which they began."""
+    spec = importlib.util.spec_from_file_location("stages", SCRIPT)
+    stages = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(stages)
+    nox = tmp_path / "nox"
+    nox.write_text(NOX.format(directory=tmp_path))
+    nox.chmod(0o700)
+    (tmp_path / "result.xml").write_text(RESULT)
+    monkeypatch.setattr(stages, "NOX", nox)
+    monkeypatch.setattr(stages, "LOGS", tmp_path / "logs")
+    monkeypatch.setattr(stages, "REPORTS", tmp_path / "reports")
+
+    def call(*names):
+        monkeypatch.setattr(sys, "argv", ["stages.py", *names])
+        with pytest.raises(SystemExit) as ended:
+            stages.main()
+        return ended.value.code, capsys.readouterr().out, (tmp_path / "begun").read_text().split()
+
+    return call
+
+
+def test_all_stages_run_although_one_fails_and_its_output_and_the_command_that_repeats_it_are_shown(run):
+    code, output, begun = run("fails", "well", "too")
+    assert (code, sorted(begun)) == (1, ["fails", "too", "well"])
+    assert "something broke" in output
+    assert "fails failed; repeat it with: .venv/bin/nox --session fails" in output
+    assert "2 of 3 stages passed" in output
+
+
+def test_two_stages_run_at_a_time(run):
+    code, output, _begun = run("meets_a", "meets_b")  # neither ends before both have begun
+    assert (code, "2 of 2 stages passed" in output) == (0, True)
+
+
+def test_what_is_left_is_shown(run):
+    _code, output, _begun = run("well")
+    assert "well: passed in 0:0" in output
+    assert "left: nothing" in output
+
+
+def test_the_last_line_sums_the_tests_up(run):
+    _code, output, _begun = run("tests")
+    assert output.splitlines()[-1] == "4 passed, 3 failed, 3 skipped"
