@@ -42,8 +42,9 @@ class ActionModule(ActionBase):
         if options["kind"]:
             host, play = variables["inventory_hostname"], str(self._task.get_play()._uuid)
             part = KINDS[options["kind"]](host, options["result"] or {})
-            meetings.add(play, host, part, hosts=len(variables["ansible_play_hosts_all"]))
-        lines = meetings.summaries(complete=bool(options["kind"]))
+            lines = meetings.add(play, host, part, hosts=len(variables["ansible_play_hosts_all"]))
+        else:
+            lines = meetings.rest()
         for line in lines:
             display.display(line)
         artifacts = {name: value for name, value in part.items() if value}

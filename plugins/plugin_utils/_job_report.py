@@ -10,7 +10,6 @@ the controller.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -19,6 +18,7 @@ import typing as t
 from pathlib import Path
 
 ARTIFACT = "scheduled_events_report"
+PART = ".json"  # what the file of a part ends with
 
 Part = t.Dict[str, t.Any]
 
@@ -136,24 +136,26 @@ class Meetings:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def add(self, play: str, host: str, part: t.Mapping[str, t.Any], *, hosts: int) -> None:
-        """Leave the part of one host; ``hosts`` is how many the play has."""
+    def add(self, play: str, host: str, part: t.Mapping[str, t.Any], *, hosts: int) -> list[str]:
+        """Leave the part of one host; the summary if it is the last of the ``hosts`` of the play, and else nothing."""
         directory = self._directory / play
         directory.mkdir(parents=True, exist_ok=True)
         name = hashlib.sha256(host.encode()).hexdigest()[:32]
         with tempfile.NamedTemporaryFile("w", dir=directory, prefix=".", delete=False) as stream:
             json.dump({"host": host, "part": part, "hosts": hosts}, stream)
-        os.replace(stream.name, directory / f"{name}.json")
+        os.replace(stream.name, directory / f"{name}{PART}")
+        count = sum(each.endswith(PART) for each in os.listdir(directory))
+        return self._show(directory) if count >= hosts else []
 
-    def summaries(self, *, complete: bool) -> list[str]:
-        """The summary of each play not shown so far; if ``complete``, only where all hosts have left a part."""
-        lines: list[str] = []
-        for directory in sorted(self._directory.glob("*")):
-            known = [json.loads(path.read_text()) for path in directory.glob("[!.]*.json")]
-            hosts = max(each["hosts"] for each in known)
-            if len(known) < hosts and complete:
-                continue
-            with contextlib.suppress(FileExistsError):
-                (directory / "shown").touch(exist_ok=False)
-                lines += summary({each["host"]: each["part"] for each in known}, hosts=hosts)
-        return lines
+    def rest(self) -> list[str]:
+        """The summary of each play that has not been shown, although some of its hosts have left no part."""
+        return [line for directory in sorted(self._directory.glob("*")) for line in self._show(directory)]
+
+    @staticmethod
+    def _show(directory: Path) -> list[str]:
+        try:
+            (directory / "shown").touch(exist_ok=False)
+        except FileExistsError:
+            return []
+        known = [json.loads(path.read_text()) for path in directory.glob(f"*{PART}")]
+        return summary({each["host"]: each["part"] for each in known}, hosts=max(each["hosts"] for each in known))

@@ -77,17 +77,22 @@ def test_respond_takes_the_strings_of_a_survey_and_leaves_artifacts_and_a_summar
 
 def test_respond_reports_the_host_that_failed_when_it_was_the_only_one(runner, vms):
     emulator, inventory = vms("web1")
-    event_id = emulator.schedule("Reboot", "web1", notice=300, started_for=60)
+    event_id = emulator.schedule("Reboot", "web1", notice=86400)
     run = runner.run(
         "respond",
         inventory=inventory,
         files={"prepare.yml": "- name: Drain\n  ansible.builtin.fail: {msg: sessions are left}\n"},
-        extra_vars={**JOB, "respond_become": "false", "respond_prepare_tasks": "{{ project }}/prepare.yml"},
+        extra_vars={
+            **JOB,
+            "respond_become": "false",
+            "respond_prepare_tasks": "{{ project }}/prepare.yml",
+            "respond_wait_timeout": "1",
+        },
     )
     report = run.artifacts["scheduled_events_report"]
     assert run.rc == 2
     assert "acknowledged_by" not in report["events"][event_id]
-    assert report["failures"]["web1"] == [f"prepare failed for Reboot {event_id}: sessions are left"]
+    assert report["failures"]["web1"][0] == f"prepare failed for Reboot {event_id}: sessions are left"
     assert f"  FAILED web1: prepare failed for Reboot {event_id}: sessions are left" in run.output
 
 

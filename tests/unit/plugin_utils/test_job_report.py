@@ -93,17 +93,13 @@ def test_the_summary_of_a_maintenance_groups_hosts_by_their_outcome():
     assert summary(parts, hosts=2) == ["Summary of 2 hosts:", "  maintained: web1, web2"]
 
 
-def test_a_summary_is_shown_once_when_the_last_host_has_left_its_part(tmp_path):
+def test_the_last_host_of_a_play_gets_the_summary_and_nobody_after_it(tmp_path):
     meetings = Meetings(tmp_path)
-    shown = []
-    for host in ("web1", "web2"):
-        meetings.add("play", host, of_respond(host, IDLE), hosts=2)
-        shown += [meetings.summaries(complete=True), meetings.summaries(complete=True)]
-    assert shown == [[], [], ["Summary of 2 hosts:", "  no event: 2 hosts"], []]
+    shown = [meetings.add("play", host, of_respond(host, IDLE), hosts=2) for host in ("web1", "web2")]
+    assert [*shown, meetings.rest()] == [[], ["Summary of 2 hosts:", "  no event: 2 hosts"], []]
 
 
-def test_an_incomplete_summary_is_shown_only_when_no_host_can_follow(tmp_path):
+def test_a_play_that_lost_a_host_is_summed_up_when_no_host_can_follow(tmp_path):
     meetings = Meetings(tmp_path)
-    meetings.add("play", "web1", of_respond("web1", IDLE), hosts=2)
-    assert meetings.summaries(complete=True) == []
-    assert meetings.summaries(complete=False)[-1].startswith("  without a result: 1")
+    assert meetings.add("play", "web1", of_respond("web1", IDLE), hosts=2) == []
+    assert meetings.rest()[-1].startswith("  without a result: 1")
