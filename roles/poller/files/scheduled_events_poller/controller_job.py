@@ -108,7 +108,8 @@ class Jobs:
         :raises Unavailable: it may, later.
         """
         query: Query = {"labels__name__startswith": self._wanted.prefix, "order_by": "-id", "page_size": MOST}
-        jobs = [Job(each["id"], str(each.get("status"))) for each in self._controller.list("jobs/", **query)]
+        found = self._controller.list("jobs/", **query)
+        jobs = [Job(each["id"], str(each.get("status"))) for each in found if isinstance(each.get("id"), int)]
         return next((job for job in jobs if not job.ended), jobs[0] if jobs else None)
 
     def attempt(self) -> None:
