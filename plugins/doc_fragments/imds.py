@@ -91,9 +91,9 @@ notes:
     C(ansible.windows.win_uri), without a proxy and without following a redirect. The controller reads the answers, with
     the same code as on other hosts. Options, results and messages are the same, but for the words of Windows itself in
     "got no answer".
-  - There, each request starts PowerShell on the host. O(request_timeout) counts in whole seconds, and connecting has no
-    shorter limit of its own. The size of an answer is checked on the controller. If the host says nothing for two
-    minutes beyond O(request_timeout), the controller gives up.
+  - There, O(endpoint=auto) does not work. Each request starts PowerShell on the host. O(request_timeout) is in whole
+    seconds, and connecting has no shorter limit of its own. The size of an answer is checked on the controller. If the
+    host says nothing for two minutes beyond O(request_timeout), the controller gives up.
   - For Windows this was tested with a stand-in of C(win_uri) that has its documented options and results, behind a
     connection that claims to be one to Windows. It was not run on Windows.
 attributes:
