@@ -208,7 +208,13 @@ class Life:
     def _show(self):
         polls = status.Polls(self.vm_name, self._wall, 0, "")
         shown = status.describe(
-            self._state, self._config, polls, endpoint="http://127.0.0.1", dry_run=False, acknowledging_for=0.0
+            self._state,
+            self._config,
+            polls,
+            endpoint="http://127.0.0.1",
+            endpoint_source="given",
+            dry_run=False,
+            acknowledging_for=0.0,
         )
         read = json.loads(json.dumps(shown).encode("utf-8"))
         check_text(status.judge(read, read["time"])[1], "the status")
