@@ -48,8 +48,8 @@ def place(awx):
     ):
         awx.call("POST", f"users/{user}/roles/", {"id": role["id"]})
     yield {"user": "vmside", "password": "vmside-password", "fields": fields}
-    awx.call("DELETE", f"users/{user}/")
-    awx.call("DELETE", f"organizations/{organization['id']}/")
+    for path in (f"users/{user}", f"projects/{project}", f"organizations/{organization['id']}"):
+        awx.call("DELETE", f"{path}/")
 
 
 @pytest.fixture
