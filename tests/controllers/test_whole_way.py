@@ -310,6 +310,7 @@ def test_a_revoked_token_leaves_a_running_job_alone_and_the_next_event_to_the_vm
     assert len(way.approvals(other)) == 1
     [started] = [entry for entry in way.emulator.log("started") if entry["event_id"] == other]
     assert (started["reason"], way.jobs(other)) == ("approved", [])
+    print(way.emulator.posts())
 
 
 def spellings(secret):
