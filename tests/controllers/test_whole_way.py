@@ -31,6 +31,7 @@ PROJECT = "whole-way"
 NAMES = ("web1", "web2")
 GRACE = 45  # seconds before NotBefore
 OUTAGE = 60.0  # seconds
+PHASE_TIMEOUT = 60  # seconds after which a relaunched job takes over from one that was cancelled
 WEBHOOK_SECRET, WEBHOOK_PATH = "wholewayhmacsecret", "/hook/wholewayurlsecret"
 DRILL, HOLD = "/usr/local/bin/drill", "/run/hold"
 DIARY = '#!/bin/sh\necho "$1 $2 $(date +%s.%N)" >>/var/lib/diary\n'
@@ -169,6 +170,7 @@ def setup_variables(way):
         "controller_setup_variables": {
             "respond": {
                 "respond_become": False,
+                "respond_phase_timeout": PHASE_TIMEOUT,
                 "respond_prepare_tasks": "/runner/project/drain.yml",
                 "respond_recover_tasks": "/runner/project/return.yml",
             },

@@ -57,7 +57,9 @@ class Machines:
         self._play("destroy")
         self._play("create")
         command = ["podman", "system", "service", "--time", "0", f"unix://{self._socket}"]
-        self._service = subprocess.Popen(command, stdin=subprocess.DEVNULL)
+        self._service = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
         until(self._socket.exists, what="the start of podman's service")
         for name in self.addresses:
             self.run(name, "systemd-run", "--unit=watch", "sh", "-c", WATCH)
