@@ -171,6 +171,7 @@ def controllers(session: nox.Session) -> None:
         shutil.copy2(module, packages)
     if "AWX_START" in os.environ:
         session.run("tests/controllers/install-tools", external=True)
+        session.run("scripts/install-commands", "java=openjdk-17-jre-headless", external=True)
     run_pytest(
         session,
         "--durations=10",

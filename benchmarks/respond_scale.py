@@ -139,7 +139,7 @@ def main():
     parser.add_argument("--notice", type=float, metavar="S", help="Spot evictions with this notice in seconds")
     options = parser.parse_args()
     rows, problems = [], []
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(options.load)]
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _number in range(options.load)]
     try:
         with tempfile.TemporaryDirectory(prefix="respond-scale-") as base:
             ansible = Ansible(pathlib.Path(base))

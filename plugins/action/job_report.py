@@ -34,6 +34,7 @@ class ActionModule(ActionBase):
             argument_spec={
                 "kind": {"type": "str", "choices": sorted(KINDS)},
                 "result": {"type": "dict"},
+                "more_follows": {"type": "bool", "default": False},
             },
             required_by={"result": ["kind"]},
         )
@@ -42,13 +43,15 @@ class ActionModule(ActionBase):
         if options["kind"]:
             host, play = variables["inventory_hostname"], str(self._task.get_play()._uuid)
             part = KINDS[options["kind"]](host, options["result"] or {})
-            lines = meetings.add(play, host, part, hosts=len(variables["ansible_play_hosts_all"]))
+            hosts = len(variables["ansible_play_hosts_all"])
+            lines = meetings.add(play, host, part, hosts=hosts, more_follows=options["more_follows"])
         else:
             lines = meetings.rest()
         for line in lines:
             display.display(line)
         artifacts = {name: value for name, value in part.items() if value}
         return {
+            **(options["result"] or {}),
             **result,
             "changed": False,
             "summary": lines,

@@ -32,6 +32,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate im
     pause,
     refuse_too_large,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_slice import refuse_slices
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHostError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run import Run, Store, is_dead, this_run
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_files import (
@@ -393,6 +394,7 @@ class ActionModule(ActionBase):
         refuse_windows(self)
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
+        refuse_slices(variables)
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
         # A strategy that lets each host go its own way runs this for each, whatever run_once says.
         strategy = str(self._task.get_play().strategy)

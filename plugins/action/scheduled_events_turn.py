@@ -19,6 +19,7 @@ from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import OPTIONS
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._controller import owner_of, run_id_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_slice import refuse_slices
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._rendezvous import Rendezvous
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._responding import (
     PHASES,
@@ -45,6 +46,7 @@ class ActionModule(ActionBase):
         refuse_windows(self)
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
+        refuse_slices(self._variables)
         self._controller_pid = os.getppid()
         self._extras: dict[str, t.Any] = {}
         _validation, options = self.validate_argument_spec(argument_spec={**COMMON_OPTIONS, **OPTIONS})

@@ -14,7 +14,9 @@ description:
     C(scheduled_events_report).
   - When all hosts of the play have done so, the summary is shown. Without O(kind) it is shown if it has not been, since
     hosts that are unreachable report nothing.
-  - The playbooks of this collection use it. Put it under C(always), so that hosts that failed are reported, too.
+  - The roles and playbooks of this collection use it. Put it under C(always), so that hosts that failed are reported,
+    too.
+  - It returns the keys of O(result) besides its own, so that the registered result can stand for it.
 options:
   kind:
     description: What O(result) is. Leave it out to show the summary of the plays before.
@@ -26,6 +28,10 @@ options:
   result:
     description: What became of the host. Leave it out for a host that failed before it had a result.
     type: dict
+  more_follows:
+    description: Whether another task of the play reports more of this host.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - maintops.scheduled_events.imds.attributes
 attributes:
@@ -47,22 +53,20 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Respond and report
+- name: Read and report
   hosts: web
-  strategy: ansible.builtin.free
   gather_facts: false
-  become: true
   tasks:
-    - name: Deal with the events
+    - name: Read the events
       block:
-        - name: Respond
-          ansible.builtin.import_role:
-            name: maintops.scheduled_events.respond
+        - name: Read
+          maintops.scheduled_events.scheduled_events_info:
+          register: read
       always:
         - name: Report
           maintops.scheduled_events.job_report:
-            kind: respond
-            result: "{{ respond_result | default({}) }}"
+            kind: events
+            result: "{{ read }}"
           become: false
 
 - name: Sum up

@@ -34,7 +34,7 @@ CONFLICT_CODES = (
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 60.0  # seconds, where Azure asks for no other
 LONGEST_ASKED_PAUSE = 3600.0  # seconds; the windows of Azure's limits are an hour at most
 
-_ANSWER = re.compile(r"\((?:b?'.*'|b?\".*\"), (\d{3})\)", re.DOTALL)
+_BEGIN, _END = re.compile(r"\(['\"]"), re.compile(r"['\"], (\d{3})\)")
 _PAUSE = re.compile(
     r"(?:try again after|retry after|retry-after\W+)\s*'?(\d+)'?\s*(second|minute|hour)?", re.IGNORECASE
 )
@@ -154,16 +154,29 @@ class Arm:
 
 def error_in(text: str, request: str) -> ArmError:
     """The error that a module of azure.azcollection ended with."""
-    found = _ANSWER.search(text)
-    if found:
+    answer = _answer_in(text)
+    if answer:
+        raw, status = answer
         try:
-            raw, status = ast.literal_eval(found[0])
-            return _error_of(json.loads(raw), int(status), request)
-        except (ValueError, SyntaxError, TypeError):
-            return ArmError(f"{request} was answered {found[1]}: {found[0][:300]}", status=int(found[1]))
+            return _error_of(json.loads(raw), status, request)
+        except ValueError:
+            return ArmError(f"{request} was answered {status}: {raw[:300]}", status=status)
     if "was not found in configured module paths" in text or "couldn't resolve module" in text:
         return ArmError(INSTALL)
     return ArmError(f"{request}: {text}")
+
+
+def _answer_in(text: str) -> tuple[str, int] | None:
+    """The body and the status with which SendRequestException was raised. A traceback may stand before."""
+    for end in reversed(list(_END.finditer(text))):
+        for begin in _BEGIN.finditer(text, 0, end.start()):
+            try:
+                raw, status = ast.literal_eval(text[begin.start() : end.end()])
+            except (ValueError, SyntaxError, TypeError):
+                continue
+            if isinstance(raw, str) and isinstance(status, int):
+                return raw, status
+    return None
 
 
 def _error_of(body: t.Any, status: int, request: str) -> ArmError:

@@ -12,6 +12,7 @@ import typing as t
 from . import _azure_pools as pools
 from ._arm import Arm, ArmError
 from ._arm_orders import OrderFailed, Orders
+from ._azure_pools import Me, Member
 
 LOOK_AGAIN_AFTER = 5.0  # seconds; Azure takes many for a change
 FRESH_FOR = 15.0  # seconds for which what was read is good enough to be changed
@@ -36,7 +37,7 @@ class Settings(t.NamedTuple):
 
     host: str
     pools: t.Sequence[str]
-    me: pools.Me
+    me: Me
     holder: str
     drain_timeout: float
     drain_time: float
@@ -134,7 +135,7 @@ class LoadBalancer:
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
 
-    def find(self, pool: str, me: pools.Me, *, at_most: float) -> dict[str, t.Any]:
+    def find(self, pool: str, me: Me, *, at_most: float) -> dict[str, t.Any]:
         """What the host is in the pool, by the keys of its members."""
         self._check_rules(pool)
         return pools.in_load_balancer_pool(pool, self._resources.look(pool, at_most=at_most), me)
@@ -161,7 +162,7 @@ class ApplicationGateway:
     def __init__(self, resources: Resources) -> None:
         self._resources = resources
 
-    def find(self, pool: str, me: pools.Me, *, at_most: float) -> dict[str, t.Any]:
+    def find(self, pool: str, me: Me, *, at_most: float) -> dict[str, t.Any]:
         """What the host is in the pool, by the keys of its members."""
         return pools.in_gateway_pool(pool, self._gateway(pool, at_most), me)
 
@@ -205,7 +206,7 @@ class Balancing:
         until = self._clock() + self._settings.drain_timeout
         seen = self._look(KNOWN_FOR)
         record = self._hold(seen)
-        members = [key for key in {**seen, **record["found"]} if pools.Member.of(key).pool in self._settings.pools]
+        members = [key for key in {**seen, **record["found"]} if Member.of(key).pool in self._settings.pools]
         missing = self._pools_without(members)
         if missing:
             self._let_go(record)
@@ -229,7 +230,7 @@ class Balancing:
         record = self._record({"state": "returning", "holder": settings.holder, "lease": lease})
         if record["todo"] != "put back":
             return {"changed": record["changed"], "msg": record["msg"], "resume": {}}
-        wishes = {key: value for key, value in record["found"].items() if pools.Member.of(key).pool in settings.pools}
+        wishes = {key: value for key, value in record["found"].items() if Member.of(key).pool in settings.pools}
         if settings.simulate:
             return {"changed": True, "msg": f"would put it back into {_names(wishes)}", "resume": {}}
         if not resume:
@@ -266,7 +267,7 @@ class Balancing:
             self._record({"state": "released", "holder": self._settings.holder})
 
     def _pools_without(self, members: t.Sequence[str]) -> list[str]:
-        known = {pools.Member.of(key).pool for key in members}
+        known = {Member.of(key).pool for key in members}
         return [pool for pool in self._settings.pools if pool not in known]
 
     def _carry_out(self, stage: dict[str, t.Any]) -> Result:
@@ -322,11 +323,11 @@ def _again(changed: bool, stage: dict[str, t.Any]) -> Result:
 def _by_target(wishes: t.Mapping[str, t.Any]) -> dict[str, dict[str, t.Any]]:
     targets: dict[str, dict[str, t.Any]] = {}
     for key, wish in wishes.items():
-        targets.setdefault(pools.Member.of(key).target, {})[key] = wish
+        targets.setdefault(Member.of(key).target, {})[key] = wish
     return targets
 
 
 def _names(keys: t.Iterable[str]) -> str:
     """The pools, as people call them."""
-    shown = dict.fromkeys("/".join(pools.Member.of(key).pool.split("/")[-3::2]) for key in keys)
+    shown = dict.fromkeys("/".join(Member.of(key).pool.split("/")[-3::2]) for key in keys)
     return ", ".join(shown)

@@ -136,26 +136,36 @@ class Meetings:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def add(self, play: str, host: str, part: t.Mapping[str, t.Any], *, hosts: int) -> list[str]:
-        """Leave the part of one host; the summary if it is the last of the ``hosts`` of the play, and else nothing."""
+    def add(
+        self, play: str, host: str, part: t.Mapping[str, t.Any], *, hosts: int, more_follows: bool = False
+    ) -> list[str]:
+        """Leave a part of one host; the summary if it is the last of the ``hosts`` of the play, and else nothing.
+
+        :param more_follows: whether the host leaves another part.
+        """
         directory = self._directory / play
         directory.mkdir(parents=True, exist_ok=True)
-        name = hashlib.sha256(host.encode()).hexdigest()[:32]
+        path = directory / f"{hashlib.sha256(host.encode()).hexdigest()[:32]}{PART}"
+        known = json.loads(path.read_text()) if path.exists() else {"part": {}}
+        whole = {"host": host, "part": merge([known["part"], part]), "hosts": hosts, "more_follows": more_follows}
         with tempfile.NamedTemporaryFile("w", dir=directory, prefix=".", delete=False) as stream:
-            json.dump({"host": host, "part": part, "hosts": hosts}, stream)
-        os.replace(stream.name, directory / f"{name}{PART}")
-        count = sum(each.endswith(PART) for each in os.listdir(directory))
-        return self._show(directory) if count >= hosts else []
+            json.dump(whole, stream)
+        os.replace(stream.name, path)
+        complete = [each for each in self._parts(directory) if not each["more_follows"]]
+        return self._show(directory) if len(complete) >= hosts else []
 
     def rest(self) -> list[str]:
         """The summary of each play that has not been shown, although some of its hosts have left no part."""
         return [line for directory in sorted(self._directory.glob("*")) for line in self._show(directory)]
 
     @staticmethod
-    def _show(directory: Path) -> list[str]:
+    def _parts(directory: Path) -> list[dict[str, t.Any]]:
+        return [json.loads(path.read_text()) for path in directory.glob(f"*{PART}")]
+
+    def _show(self, directory: Path) -> list[str]:
         try:
             (directory / "shown").touch(exist_ok=False)
         except FileExistsError:
             return []
-        known = [json.loads(path.read_text()) for path in directory.glob(f"*{PART}")]
+        known = self._parts(directory)
         return summary({each["host"]: each["part"] for each in known}, hosts=max(each["hosts"] for each in known))

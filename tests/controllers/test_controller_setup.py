@@ -4,6 +4,7 @@
 
 """The playbook controller_setup on a real AWX, run by ansible-runner in a project that cannot be written to."""
 
+import hashlib
 import re
 from typing import Any, NamedTuple
 
@@ -22,6 +23,14 @@ PREPARE = """
     content: prepared
     dest: '{{ vm_directory }}/prepared'
     mode: '0600'
+"""
+SHOW = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.debug:
+        msg: "{{ poller_controller.url }} {{ poller_controller.token | hash('sha256') }}"
+      run_once: true
 """
 WEBHOOK = {"url": "http://127.0.0.1:9/", "http_method": "POST", "headers": {}, "disable_ssl_verification": False}
 KINDS = ("inventories", "job_templates", "labels", "projects", "credentials", "execution_environments")
@@ -72,7 +81,7 @@ def changed(run: RunnerRun) -> int:
 @pytest.fixture(scope="module")
 def setup(awx, runner, tmp_path_factory):
     token_file = tmp_path_factory.mktemp("owner") / "token"
-    awx.put_project("fleet-of-the-tests", {**project_files(), "prepare.yml": PREPARE})
+    awx.put_project("fleet-of-the-tests", {**project_files(), "prepare.yml": PREPARE, "show.yml": SHOW})
 
     def play(*, env=None, options="", **more):
         return runner.run(
@@ -193,6 +202,19 @@ def test_a_job_in_slices_is_refused(setup, vms):
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("vms")
+def test_a_job_that_installs_the_polling_unit_has_the_token_of_the_hook(setup):
+    template = f"job_templates/{setup.template('Install the polling unit')['id']}/"
+    setup.awx.call("PATCH", template, {"playbook": "show.yml"})
+    job = setup.awx.ended(setup.awx.call("POST", f"{template}launch/")["job"])
+    setup.awx.call("PATCH", template, {"playbook": "install_poller.yml"})
+    token = setup.token_file.read_text().strip()
+    shown = f"{setup.awx.url} {hashlib.sha256(token.encode()).hexdigest()}"
+    assert (job["status"], shown in setup.awx.output(job["id"])) == ("successful", True)
+    assert token not in setup.awx.output(job["id"]) + job["extra_vars"]
+
+
+@pytest.mark.long
 def test_a_new_token_works_beside_the_old_one(setup):
     run = setup.play(controller_setup_renew_hook_token=True)
     assert changed(run) > 0
@@ -209,7 +231,7 @@ def test_a_collection_that_is_missing_is_named_with_what_to_do(setup):
 
 def test_absent_takes_all_of_it_back_also_through_the_prefix_of_a_gateway(setup):
     behind = {"CONTROLLER_OPTIONAL_API_URLPATTERN_PREFIX": "/api/controller/"}
-    runs = [setup.play(controller_setup_state="absent", env=behind) for _ in range(2)]
+    runs = [setup.play(controller_setup_state="absent", env=behind) for _number in range(2)]
     assert (changed(runs[0]) > 8, changed(runs[1])) == (True, 0)
     assert setup.awx.find("organizations", name=ORGANIZATION) == []
     assert setup.awx.find("users", username="scheduled-events-hook") == []

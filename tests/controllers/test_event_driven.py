@@ -9,6 +9,8 @@ import shutil
 import pytest
 from rulebooks import Rulebook
 
+pytestmark = pytest.mark.long
+
 PLAYBOOK = """
 - hosts: all
   gather_facts: false
@@ -42,8 +44,8 @@ def template(awx):
 @pytest.fixture(scope="module")
 def jobs(awx, template, fleet, tmp_path_factory):
     """The jobs after an event of two VMs that both endpoints report, and its end."""
-    if not shutil.which("ansible-rulebook"):
-        pytest.skip("ansible-rulebook is not installed")
+    if not (shutil.which("ansible-rulebook") and shutil.which("java")):
+        pytest.skip("ansible-rulebook or Java is not installed")
     emulator = fleet("vm1", "vm2")
     event_id = emulator.schedule("Redeploy", "vm1", "vm2")
     rulebook = Rulebook(

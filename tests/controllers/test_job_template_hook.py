@@ -48,8 +48,8 @@ def place(awx):
     ):
         awx.call("POST", f"users/{user}/roles/", {"id": role["id"]})
     yield {"user": "vmside", "password": "vmside-password", "fields": fields}
-    awx.call("DELETE", f"users/{user}/")
-    awx.call("DELETE", f"organizations/{organization['id']}/")
+    for path in (f"users/{user}", f"projects/{project}", f"organizations/{organization['id']}"):
+        awx.call("DELETE", f"{path}/")
 
 
 @pytest.fixture
@@ -93,6 +93,7 @@ def test_of_ten_vms_that_race_for_an_event_one_launches_its_job_and_all_follow_i
     assert "{ { lookup('pipe', 'id') }}" in job["extra_vars"]
 
 
+@pytest.mark.long
 def test_when_a_launcher_is_killed_between_label_and_launch_one_of_the_others_takes_over(awx, vms):
     event = new_event("web1")
     assert vms().run(event, change=f"{SHORT_LEASE}\n{DIES}")[0] == -signal.SIGKILL
@@ -189,6 +190,7 @@ def test_a_limit_that_matches_no_host_is_named(awx, vms):
     assert (status, reason) == (1, f'{expected}limit "web3". Relaunch it on the controller first')
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("fields", "expected"),
     [

@@ -143,6 +143,7 @@ def test_the_report_shows_the_events_of_all_hosts_and_changes_nothing(runner, vm
     assert emulator.posts() == []
 
 
+@pytest.mark.long
 def test_the_report_names_a_host_whose_events_cannot_be_read(runner, vms, closed_port):
     _emulator, inventory = vms("web1")
     inventory["all"]["hosts"]["web1"]["report_endpoint"] = closed_port

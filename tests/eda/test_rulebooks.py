@@ -125,7 +125,7 @@ class OnWebhook:
         self.accepted = [self.report(self.first, "vm1", "vm2") for _unit in ("vm1", "vm2")]
         rulebook.until(lambda: fleet.is_over(self.first, "vm1", "vm2"), "the answer to the first event")
         rulebook.wait_until_idle()
-        self.runs = rulebook.output.count("\nPLAY [")
+        self.runs = rulebook.output.count("\nPLAY RECAP")
         rulebook.kill()
         self.second = fleet.announce("vm2")
         self.while_down = self.report(self.second, "vm2")

@@ -186,7 +186,13 @@ class Life:
         """What the status file and the local fact show."""
         polls = status.Polls(vm_name=self.vm_name, last_success=self._wall)
         shown = status.describe(
-            self._state, self._config, polls, endpoint="http://127.0.0.1", dry_run=False, acknowledging_for=0.0
+            self._state,
+            self._config,
+            polls,
+            endpoint="http://127.0.0.1",
+            endpoint_source="given",
+            dry_run=False,
+            acknowledging_for=0.0,
         )
         json.dumps(shown).encode()
         status.judge(shown, self._wall)

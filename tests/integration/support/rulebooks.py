@@ -17,6 +17,18 @@ from emulation import until
 from playbooks import environment
 
 
+def _read(path: pathlib.Path) -> str:
+    """The content of a file of /proc; empty once the process is gone."""
+    try:
+        return path.read_text()
+    except OSError:
+        return ""
+
+
+def _read_command(process: str) -> str:
+    return _read(pathlib.Path("/proc", process, "cmdline"))
+
+
 class Rulebook:
     """A running ansible-rulebook.
 
@@ -61,8 +73,13 @@ class Rulebook:
         assert self._process.poll() is None, self.output
 
     def wait_until_idle(self) -> None:
-        """Wait until each play that began has ended."""
-        self.until(lambda: self.output.count("\nPLAY [") == self.output.count("\nPLAY RECAP"), "the end of the plays")
+        """Wait until no playbook runs any more."""
+        self.until(lambda: not self._playbooks(), "the end of the playbooks")
+
+    def _playbooks(self) -> list[str]:
+        """The ids of the playbooks that run."""
+        lists = pathlib.Path("/proc", str(self._process.pid), "task").glob("*/children")
+        return [child for each in lists for child in _read(each).split() if "ansible-playbook" in _read_command(child)]
 
     def kill(self) -> None:
         """End it without a warning."""

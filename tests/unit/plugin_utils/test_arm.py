@@ -13,7 +13,8 @@ from plugins.plugin_utils._arm import Arm, ArmError, error_in
 
 # As ansible-core 2.16 and 2.19 show the same exception
 FAILURES = [
-    "localhost: MODULE FAILURE\nSee stdout/stderr for the exact error (Traceback (most recent call last):\n  File …\n"
+    "localhost: MODULE FAILURE\nSee stdout/stderr for the exact error (Traceback (most recent call last):\n"
+    "  File \"ansiballz\", line 1, in run_module('azure_rm_resource')\n    _run(('a', 'b'), 100)\n"
     "ansible_collections.azure.azcollection.plugins.module_utils.azure_rm_common_rest.SendRequestException: {})",
     "localhost: Module failed: {}",
 ]

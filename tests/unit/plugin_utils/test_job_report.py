@@ -99,6 +99,18 @@ def test_the_last_host_of_a_play_gets_the_summary_and_nobody_after_it(tmp_path):
     assert [*shown, meetings.rest()] == [[], ["Summary of 2 hosts:", "  no event: 2 hosts"], []]
 
 
+def test_a_host_that_reports_more_later_is_summed_up_with_all_of_it(tmp_path):
+    meetings = Meetings(tmp_path)
+    story = of_respond("web1", responded(prepared=["A1"], story=[told("prepared")]))
+    assert meetings.add("play", "web1", story, hosts=1, more_follows=True) == []
+    assert meetings.add("play", "web1", of_maintenance("web1", {"outcome": "maintained"}), hosts=1) == [
+        "Summary of 1 host:",
+        "  Reboot A1: not acknowledged by this job",
+        "    web1: prepared",
+        "  maintained: web1",
+    ]
+
+
 def test_a_play_that_lost_a_host_is_summed_up_when_no_host_can_follow(tmp_path):
     meetings = Meetings(tmp_path)
     assert meetings.add("play", "web1", of_respond("web1", IDLE), hosts=2) == []

@@ -156,6 +156,37 @@ def test_an_answer_without_end_is_not_read_to_its_end(controller, make_vm):
     assert "its body is longer than 1048576 bytes" in vm.said[0]
 
 
+@pytest.mark.parametrize(
+    ("launch", "template", "expected"),
+    [
+        ({"ask_limit_on_launch": False}, {}, 'it does not ask for limit: turn on "Prompt on launch" for that'),
+        (
+            {"ask_labels_on_launch": False, "ask_variables_on_launch": False},
+            {},
+            "does not ask for labels and variables",
+        ),
+        ({"variables_needed_to_start": ["a", "b"]}, {}, "its survey needs b: add it to poller_controller.extra_vars"),
+        ({"passwords_needed_to_start": ["ssh"]}, {}, "a credential asks for a password: keep"),
+        (
+            {"inventory_needed_to_start": True},
+            {},
+            "it has no inventory: give it one, or set poller_controller.inventory",
+        ),
+        ({}, {"organization": None}, "its project has no organization, which a label needs"),
+        ({}, {"job_slice_count": 2}, "it has 2 slices, which split the VMs of an event: set job_slice_count to 1"),
+        ({}, {"name": "other"}, 'expected one of job_templates named "respond" that the user of the token may see'),
+    ],
+)
+def test_a_job_template_that_does_not_fit_is_refused_before_there_is_a_label(
+    controller, make_vm, launch, template, expected
+):
+    controller.launch.update(launch)
+    controller.template.update(template)
+    status, reason = make_vm(extra_vars={"a": 1}).run()
+    assert (status, expected in reason) == (FAILED, True), reason
+    assert controller.labels == []
+
+
 # The job
 
 

@@ -154,6 +154,17 @@ def test_a_signal_ends_it_and_loses_nothing(unit, service):
     assert len(unit.spool.entries()) == 1
 
 
+def test_a_receiver_for_which_nothing_waits_any_more_is_in_no_trouble(unit, service):
+    unit.configure(ops=service.url)
+    service.answers = [(503, {"Retry-After": "600"})]
+    unit.put("ops", 1)
+    unit.start()
+    until(lambda: unit.trouble("ops"), "the trouble")
+    unit.spool.remove(unit.spool.entries()[0])  # as an operator may do
+    assert unit.process.wait(GIVE_UP) == 0
+    assert unit.trouble("ops") == ""
+
+
 def test_a_broken_configuration_is_shown_and_keeps_the_messages(unit):
     (unit.directory / "webhooks.json").write_text('"T0SECRETPATH')
     unit.put("ops", 1)

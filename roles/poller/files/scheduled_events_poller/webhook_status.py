@@ -43,7 +43,7 @@ def describe(couriers: Sequence["Courier"], spool: Spool, *, error: str) -> Dict
     receivers = []
     for courier in couriers:
         waiting = [entry for entry in entries if entry.receiver == courier.receiver.name]
-        trouble = courier.trouble
+        trouble = courier.trouble if waiting else None
         lost = losses.get(courier.receiver.name, {})
         receivers.append(
             {

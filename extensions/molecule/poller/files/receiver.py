@@ -1,9 +1,11 @@
-#!/usr/bin/python3
 # Copyright (c) 2026 The maintops.scheduled_events authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""Usage: receiver PORT SECRET FILE    Writes a line for each webhook: its event's id, its phase, its own id, and whether
-it is signed with the secret."""
+
+"""Usage: receiver.py PORT SECRET FILE
+
+Writes a line for each webhook: its event's id, its phase, its own id, and whether it is signed with the secret.
+"""
 
 import hashlib
 import hmac
