@@ -24,13 +24,14 @@ from runner import project_files
 
 from playbooks import LOCALHOST
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(2400)]
 
 ORGANIZATION = "Whole way"
 PROJECT = "whole-way"
 NAMES = ("web1", "web2")
 GRACE = 45  # seconds before NotBefore
 OUTAGE = 60.0  # seconds
+INSTALLATION = 1200.0  # seconds for two VMs; only so that a hang is named
 PHASE_TIMEOUT = 60  # seconds after which a relaunched job takes over from one that was cancelled
 WEBHOOK_SECRET, WEBHOOK_PATH = "wholewayhmacsecret", "/hook/wholewayurlsecret"
 DRILL, HOLD = "/usr/local/bin/drill", "/run/hold"
@@ -194,7 +195,8 @@ def install(way):
         way.machines.run(name, "sh", "-c", f"cat >{DRILL} && chmod 755 {DRILL}", text=DIARY)
         way.awx.create("hosts", name=name, inventory=inventory, variables=json.dumps(way.machines.variables(name)))
     template = way.awx.one("job_templates", name="Install the polling unit", organization__name=ORGANIZATION)["id"]
-    job = way.awx.ended(way.awx.call("POST", f"job_templates/{template}/launch/", {})["job"])
+    launched = way.awx.call("POST", f"job_templates/{template}/launch/", {})["job"]
+    job = way.awx.ended(launched, timeout=INSTALLATION)
     assert job["status"] == "successful", way.awx.output(job["id"])
 
 
