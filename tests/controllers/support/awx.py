@@ -75,14 +75,14 @@ class Awx:
         """A new object of one kind."""
         return self.call("POST", f"{kind}/", fields)
 
-    def ended(self, job_id: int) -> dict[str, Any]:
+    def ended(self, job_id: int, *, timeout: float = LIMIT) -> dict[str, Any]:
         """The job after its end."""
 
         def look() -> dict[str, Any] | None:
             job = self.get(f"jobs/{job_id}/")
             return job if job["status"] in ENDED and job["event_processing_finished"] else None
 
-        return until(look, what=f"the end of job {job_id}")
+        return until(look, timeout=timeout, what=f"the end of job {job_id}")
 
     def ended_slices(self, workflow_job_id: int) -> list[dict[str, Any]]:
         """The jobs of a job in slices after their ends."""

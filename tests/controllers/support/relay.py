@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A TCP relay on loopback before a server that must keep running: whoever goes through it sees the server stop."""
+"""A TCP relay before a server that must keep running: whoever goes through it sees the server stop."""
 
 import contextlib
 import socket
@@ -11,16 +11,16 @@ from urllib.parse import urlsplit
 
 
 class Relay:
-    """A relay to the server at ``url`` (http), on a port of its own that stays the same.
+    """A relay to the server at ``url`` (http), on a port of its own that stays the same, of the address ``host``.
 
     While it is stopped, connections are refused; those that were open are reset.
     """
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, host: str = "127.0.0.1") -> None:
         parts = urlsplit(url)
         assert parts.scheme == "http", f"{url}: a relay cannot stand before a server with TLS"
         self._target = (parts.hostname, parts.port or 80)
-        self._address = ("127.0.0.1", 0)
+        self._address = (host, 0)
         self._open: set[socket.socket] = set()
         self._lock = threading.Lock()
         self._listener: socket.socket | None = None
@@ -29,7 +29,7 @@ class Relay:
     @property
     def url(self) -> str:
         """Where the server is found through the relay."""
-        return f"http://127.0.0.1:{self._address[1]}"
+        return f"http://{self._address[0]}:{self._address[1]}"
 
     def start(self) -> None:
         """Accept connections, again or for the first time."""

@@ -27,6 +27,19 @@ def test_status_shows_what_it_does_with_an_exit_code(unit, imds):
     assert json.loads(unit.command("status", "--json")[1])["exit_code"] == 1
 
 
+def test_status_shows_what_a_hook_says_while_it_runs_and_not_after_that(unit, imds):
+    path = unit.path("root")
+    said = os.path.join(path, f"said-{ID.lower()}")
+    unit.add_hook("prepare", f"echo 'there is no job yet' >{said}\nuntil [ -e {path}/go-on ]; do sleep 0.1; done")
+    unit.start()
+    imds.announce()
+    until(lambda: "\n    its hook says: there is no job yet\n" in unit.command("status")[1], "what the hook says")
+    assert json.loads(unit.command("status", "--json")[1])["events"][0]["said"] == "there is no job yet"
+    open(os.path.join(path, "go-on"), "w").close()
+    until(lambda: "prepare running" not in unit.command("status")[1], "the end of the hook")
+    assert "its hook says" not in unit.command("status")[1]
+
+
 def test_list_shows_the_events_of_this_vm(unit, imds):
     unit.configure()
     assert unit.command("list")[1] == "no events of vm1 (incarnation 0)\n"

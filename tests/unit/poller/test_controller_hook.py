@@ -5,10 +5,12 @@
 """The hook that has a controller run a job, against a stand-in: answers that a real controller seldom gives, and times
 that no test waits for. What a real AWX shows is in tests/controllers."""
 
+import io
 import json
 import os
 import shutil
 import subprocess
+import sys
 
 import pytest
 from controller_standin import Controller
@@ -491,6 +493,23 @@ def test_the_check_shows_whether_a_job_could_be_launched_and_launches_none(contr
     status, reason = controller_hook.check_settings(vm.places)
     assert (status, "it does not ask for labels" in reason) == (FAILED, True)
     assert (controller.labels, controller.jobs) == ([], {})
+
+
+def test_what_the_hook_says_is_in_a_file_for_status_until_it_ends(make_vm, monkeypatch):
+    places, files = make_vm().places, []
+
+    def run(_event, _environment, _places, say):
+        say("there is no job yet")
+        path = os.path.join(places.marks, f"said-{EVENT_ID.lower()}")
+        with open(path) as file:
+            files.append((path, file.read()))
+        return controller_hook.Ending(DONE, "job 1 has ended: successful")
+
+    monkeypatch.setattr(controller_hook, "run", run)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps({"event_id": EVENT_ID})))
+    assert controller_hook.main([f"--{name}={getattr(places, name)}" for name in places._fields]) == DONE
+    [(path, text)] = files
+    assert (text, os.path.exists(path)) == ("there is no job yet", False)
 
 
 def test_a_setting_that_is_unknown_is_named():

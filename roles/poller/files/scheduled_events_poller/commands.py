@@ -5,6 +5,7 @@
 """What the commands of ``scheduled-events`` do. Each takes the parsed arguments and returns an exit status."""
 
 import argparse
+import contextlib
 import datetime
 import json
 import os
@@ -20,7 +21,8 @@ from _scheduled_events.document import DocumentError, ScheduledEvent, describe, 
 from _scheduled_events.endpoint import GIVEN
 from _scheduled_events.leases import search
 from _scheduled_events.runs import OK, OUTCOMES
-from _scheduled_events.state import State, StateFile
+from _scheduled_events.state import RUNNING, State, StateFile
+from _scheduled_events.text import shown as one_line
 
 from . import config, control, poller, runner, spool, status, webhook_status, whereabouts, wording
 
@@ -90,6 +92,8 @@ def show_status(chosen: argparse.Namespace) -> int:
     try:
         read = json.loads(status.read(path).decode("utf-8"))
         code, summary = status.judge(read, time.time())
+        for event in read["events"]:
+            event["said"] = _said(event, _places(chosen).directories)
         lines = [line for event in read["events"] for line in _event_lines(event)]
         if read.get("endpoint_source") not in (None, GIVEN):
             lines.insert(0, f"  asks {read['endpoint']} ({read['endpoint_source']})")
@@ -125,7 +129,17 @@ def _event_lines(event: Dict[str, Any]) -> List[str]:
     if event["hooks"]:
         phases = ", ".join(f"{phase} {outcome}" for phase, outcome in event["hooks"].items())
         lines.append(f"    hooks: {phases}")
+    if event["said"]:
+        lines.append(f"    its hook says: {event['said']}")
     return lines
+
+
+def _said(event: Dict[str, Any], directories: spool.Directories) -> str:
+    """What a hook that runs has said last; what a hook has said that was killed is of no interest."""
+    if RUNNING in event["hooks"].values():
+        with contextlib.suppress(OSError), open(directories.said(str(event["event_id"])), "rb") as file:
+            return one_line(file.read(8 * spool.LONGEST_REASON), spool.LONGEST_REASON)
+    return ""
 
 
 def show_leases(chosen: argparse.Namespace) -> int:

@@ -229,17 +229,27 @@ def main(arguments: List[str]) -> int:
         else:
             sys.stderr.write(__doc__)
             return 2
-    say = Speaker(os.environ.get("SCHEDULED_EVENT_REASON_FILE", ""))
-    ending = check_settings(places) if check else run(json.loads(sys.stdin.read()), os.environ, places, say)
-    say(ending.reason)
+    if check:
+        ending = check_settings(places)
+        Speaker()(ending.reason)
+        return ending.exit_status
+    event = json.loads(sys.stdin.read())
+    said = Directories(hooks_runtime=places.marks).said(str(event["event_id"]))
+    say = Speaker(said, os.environ.get("SCHEDULED_EVENT_REASON_FILE", ""))
+    try:
+        ending = run(event, os.environ, places, say)
+        say(ending.reason)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(said)
     return ending.exit_status
 
 
 class Speaker:
-    """Puts a line that is not the one before into the journal, and where the polling unit finds it as the reason."""
+    """Puts a line that is not the one before into the journal, and into files in place of the one before."""
 
-    def __init__(self, reason_file: str) -> None:
-        self._reason_file = reason_file
+    def __init__(self, *files: str) -> None:
+        self._files = [file for file in files if file]
         self._last = ""
 
     def __call__(self, line: str) -> None:
@@ -249,8 +259,8 @@ class Speaker:
         self._last = line
         sys.stdout.write(line.encode("utf-8", "replace").decode("utf-8") + "\n")
         sys.stdout.flush()
-        if self._reason_file:
-            with contextlib.suppress(OSError), open(self._reason_file, "wb") as file:
+        for path in self._files:
+            with contextlib.suppress(OSError), open(path, "wb") as file:
                 file.write(line.encode("utf-8", "replace"))
 
 

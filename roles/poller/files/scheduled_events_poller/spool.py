@@ -61,6 +61,10 @@ class Directories(NamedTuple):
         """The results of ended runs, which the poller reads."""
         return os.path.join(self.hooks_runtime, "results")
 
+    def said(self, event_id: str) -> str:
+        """What a hook that runs for an event has said last. It is there for ``scheduled-events status`` alone."""
+        return os.path.join(self.hooks_runtime, f"said-{token_of(event_id.lower())}")
+
 
 class Job(NamedTuple):
     """One run of the hooks of a phase for an event.
