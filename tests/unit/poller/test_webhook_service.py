@@ -291,6 +291,7 @@ def test_without_webhooks_there_is_nothing_to_judge(tmp_path):
         ("[]", "cannot be read: "),
         ('{"receivers": [{}]}', "cannot be read: KeyError"),
     ],
+    ids=["lost", "cut", "a list", "a receiver without fields"],  # the first text differs from process to process
 )
 def test_the_command_shows_the_webhooks(tmp_path, text, said):
     (tmp_path / "status.json").write_text(text)
