@@ -18,7 +18,7 @@ import typing as t
 from pathlib import Path
 
 ARTIFACT = "scheduled_events_report"
-PART = ".json"  # what the file of a part ends with
+WHOLE, BEGUN = ".json", ".begun"  # what the file of a host ends with; the second while more of it follows
 
 Part = t.Dict[str, t.Any]
 
@@ -145,27 +145,29 @@ class Meetings:
         """
         directory = self._directory / play
         directory.mkdir(parents=True, exist_ok=True)
-        path = directory / f"{hashlib.sha256(host.encode()).hexdigest()[:32]}{PART}"
-        known = json.loads(path.read_text()) if path.exists() else {"part": {}}
-        whole = {"host": host, "part": merge([known["part"], part]), "hosts": hosts, "more_follows": more_follows}
+        whole, begun = (directory / f"{_digest(host)}{ending}" for ending in (WHOLE, BEGUN))
+        known = [json.loads(path.read_text())["part"] for path in (begun, whole) if path.exists()]
         with tempfile.NamedTemporaryFile("w", dir=directory, prefix=".", delete=False) as stream:
-            json.dump(whole, stream)
-        os.replace(stream.name, path)
-        complete = [each for each in self._parts(directory) if not each["more_follows"]]
-        return self._show(directory) if len(complete) >= hosts else []
+            json.dump({"host": host, "part": merge([*known, part]), "hosts": hosts}, stream)
+        os.replace(stream.name, begun if more_follows else whole)
+        # By their names alone, since each host of a large fleet counts them.
+        count = sum(name.endswith(WHOLE) for name in os.listdir(directory))
+        return self._show(directory) if count >= hosts else []
 
     def rest(self) -> list[str]:
         """The summary of each play that has not been shown, although some of its hosts have left no part."""
         return [line for directory in sorted(self._directory.glob("*")) for line in self._show(directory)]
 
     @staticmethod
-    def _parts(directory: Path) -> list[dict[str, t.Any]]:
-        return [json.loads(path.read_text()) for path in directory.glob(f"*{PART}")]
-
-    def _show(self, directory: Path) -> list[str]:
+    def _show(directory: Path) -> list[str]:
         try:
             (directory / "shown").touch(exist_ok=False)
         except FileExistsError:
             return []
-        known = self._parts(directory)
+        # What is whole counts over what was begun, which comes first.
+        known = [json.loads(path.read_text()) for ending in (BEGUN, WHOLE) for path in directory.glob(f"*{ending}")]
         return summary({each["host"]: each["part"] for each in known}, hosts=max(each["hosts"] for each in known))
+
+
+def _digest(host: str) -> str:
+    return hashlib.sha256(host.encode()).hexdigest()[:32]

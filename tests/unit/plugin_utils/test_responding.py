@@ -355,7 +355,13 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "/tmp/ansible_x_payload_
     ("answer", "expected"),
     [
         ({"module_stdout": "", "module_stderr": "Shared connection to web1 closed.\n"}, True),
-        ({"module_stdout": "", "module_stderr": "python3: can't open file '/root/.ansible/tmp/AnsiballZ_x.py'"}, True),
+        (
+            {
+                "module_stdout": "",
+                "module_stderr": "python3: can't open file '/home/azure/.ansible/tmp/AnsiballZ_x.py'",
+            },
+            True,
+        ),
         (
             {
                 "module_stdout": "",
