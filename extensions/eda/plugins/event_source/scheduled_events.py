@@ -415,7 +415,7 @@ class Known(NamedTuple):
 
 
 def content_id(event: dict[str, Any]) -> str:
-    """The same for the same content of an event, whoever reads it, and whenever."""
+    """Depends on the content of the event alone: not on the reader, nor on the time."""
     of_reader = ("affects_this_vm", "is_leader")
     content = {name: value for name, value in event.items() if name not in of_reader}
     content["event_id"] = (event["event_id"] or "").lower()
