@@ -34,7 +34,8 @@ options:
     type: float
     default: 1800
   round:
-    description: The maintenance that has finished, for O(state=done). The action plugin sets this option. Do not set it.
+    description:
+      - The maintenance that has finished, for O(state=done). The action plugin sets this option. Do not set it.
     type: dict
     default: {}
   owner:
