@@ -28,6 +28,7 @@ options:
       - Networks that may contain the service, for O(endpoint=auto). An address of a DHCP lease outside these networks
         is never asked. The error message shows such an address.
       - The default is Azure's wire server and the link-local addresses.
+    version_added: 1.0.0
     type: list
     elements: str
     default:

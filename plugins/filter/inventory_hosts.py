@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: inventory_hosts
 short_description: Return the inventory hosts of the VMs that an event names
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - An event contains the names of VMs in Azure, such as C(web1), C(pool_13) for an instance of a uniform scale set, or

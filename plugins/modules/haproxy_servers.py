@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: haproxy_servers
 short_description: Read, drain and restore the servers of a host on one HAProxy
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Uses the runtime socket of HAProxy. The module runs on the balancer and requires only Python.

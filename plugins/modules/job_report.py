@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: job_report
 short_description: Add the result of a host to the artifacts of the job
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Adds the result of a host to the artifacts of a job, like M(ansible.builtin.set_stats). AWX and Automation Platform

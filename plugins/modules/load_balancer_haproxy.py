@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: load_balancer_haproxy
 short_description: Drain a host on all its HAProxy balancers, and put it back
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - The module runs on the controller for the host of the play, and runs M(maintops.scheduled_events.haproxy_servers) on

@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: load_balancer_health_probe
 short_description: Make a host fail the health probe of its load balancer, and drain it
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - V(drained) creates a flag file and checks that the health endpoint of the service fails. It then waits until the

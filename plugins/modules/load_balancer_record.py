@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: load_balancer_record
 short_description: Record for whom a host is drained, and its state before that
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Maintains the file C(load-balancer.json) on the host. Only root can read the file.

@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: maintenance_gate
 short_description: Wait until a batch of a rolling maintenance may begin
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Runs M(maintops.scheduled_events.maintenance_survey) once on each host of the fleet, on as many hosts at the same

@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: maintenance_survey
 short_description: Read whether a host can be taken out of service for maintenance
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Reads in one run everything that the gate of the role P(maintops.scheduled_events.rolling_maintenance#role) needs

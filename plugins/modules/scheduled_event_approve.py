@@ -123,6 +123,7 @@ status:
   sample: 500
 endpoint:
   description: Base URL of the service that was asked.
+  version_added: 1.0.0
   returned: success and on a refused request
   type: str
   sample: http://169.254.169.254
@@ -131,6 +132,7 @@ endpoint_source:
     - How the endpoint was found. V(given) if O(endpoint) names it.
     - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the DHCP
       client that wrote it.
+  version_added: 1.0.0
   returned: success and on a refused request
   type: str
   sample: given
