@@ -19,12 +19,17 @@ description:
   - It returns the keys of O(result) besides its own, so that the registered result can stand for it.
 options:
   kind:
-    description: What O(result) is. Leave it out to show the summary of the plays before.
+    description:
+      - What O(result) is. Leave it out to show the summary of the plays before.
+      - V(events) is the result of M(maintops.scheduled_events.scheduled_events_info).
+      - V(maintenance) is the fact C(maintenance_result) of the role
+        P(maintops.scheduled_events.rolling_maintenance#role).
+      - V(respond) is the fact C(respond_result) of the role P(maintops.scheduled_events.respond#role).
     type: str
     choices:
-      events: The result of M(maintops.scheduled_events.scheduled_events_info).
-      maintenance: The fact C(maintenance_result) of the role P(maintops.scheduled_events.rolling_maintenance#role).
-      respond: The fact C(respond_result) of the role P(maintops.scheduled_events.respond#role).
+      - events
+      - maintenance
+      - respond
   result:
     description: What became of the host. Leave it out for a host that failed before it had a result.
     type: dict
