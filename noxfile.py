@@ -15,7 +15,7 @@ import nox
 
 ROOT = pathlib.Path(__file__).parent
 REPORTS = ROOT / ".nox" / "reports"
-TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/load_balancer", "tests/unit/module_utils", "tests/unit/poller"]
+TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/plugins/module_utils", "tests/unit/poller"]
 TWO_AT_A_TIME = ["--numprocesses=2", "--dist=loadfile"]  # most of these tests wait for something
 
 nox.needs_version = ">=2025.2.9"
@@ -114,7 +114,7 @@ def library(session: nox.Session) -> None:
 )
 def library_requests(session: nox.Session, group: str) -> None:
     """What asks the service, with the requests and urllib3 of distributions, from the oldest that is supported on."""
-    test_target_side(session, group, ["tests/unit/module_utils"])
+    test_target_side(session, group, ["tests/unit/plugins/module_utils"])
 
 
 def test_target_side(session: nox.Session, group: str, tests: list[str]) -> None:

@@ -27,6 +27,7 @@ options:
       - Networks in which an address of a DHCP lease must lie to be asked with O(endpoint=auto). Any other address is
         shown in the error, and is never asked.
       - The default is Azure's wire server and the link-local addresses.
+    version_added: 1.0.0
     type: list
     elements: str
     default:

@@ -7,7 +7,7 @@ from __future__ import annotations
 DOCUMENTATION = r"""
 name: inventory_hosts
 short_description: The hosts of the inventory that are the VMs an event names
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - An event names VMs as Azure does, such as C(web1), C(pool_13) for an instance of a uniform scale set, or

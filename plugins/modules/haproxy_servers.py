@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: haproxy_servers
 short_description: Read, drain and restore the servers of a host on one HAProxy
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Speaks to the runtime socket of HAProxy itself. It runs on the balancer and needs nothing but Python.

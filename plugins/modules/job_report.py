@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: job_report
 short_description: Leave what became of a host in the artifacts of the job
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Adds what became of a host to the artifacts of a job, as M(ansible.builtin.set_stats) does. AWX and Automation

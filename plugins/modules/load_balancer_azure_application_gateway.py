@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: load_balancer_azure_application_gateway
 short_description: Take a host out of backend pools of Application Gateway, and put it back
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - V(drained) removes the host from each pool, V(active) adds again what was found.

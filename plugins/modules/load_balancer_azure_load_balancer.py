@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: load_balancer_azure_load_balancer
 short_description: Take a host out of backend pools of Azure Load Balancer, and put it back
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - V(drained) sets the admin state of the host in each pool to V(Down). It gets no new connections, and established TCP

@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: load_balancer_haproxy
 short_description: Take a host out of all its HAProxies until its sessions have ended, and put it back
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - It runs on the controller for the host of the play, and runs M(maintops.scheduled_events.haproxy_servers) on each

@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: load_balancer_health_probe
 short_description: Let a host fail the health probe of its load balancer until its connections have ended
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - V(drained) raises a flag that the health endpoint of the service honours, looks whether it does, waits until the

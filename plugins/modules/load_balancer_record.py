@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: load_balancer_record
 short_description: Remember for whom a host is drained, and what was found before
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Keeps C(load-balancer.json) on the host, readable for root alone. What an operator had taken out stays out, a run

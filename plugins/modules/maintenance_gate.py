@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: maintenance_gate
 short_description: Wait until a batch of a rolling maintenance may begin
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Asks all hosts of the fleet at the same time, as far as the number of forks allows, each with one run of

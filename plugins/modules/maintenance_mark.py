@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: maintenance_mark
 short_description: Mark a host as under maintenance
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - The mark tells other runs, and the role P(maintops.scheduled_events.respond#role), that somebody maintains the host.

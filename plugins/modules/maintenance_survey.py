@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: maintenance_survey
 short_description: Show whether a host can be spared for a rolling maintenance
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Reads in one run all that the gate of the role P(maintops.scheduled_events.rolling_maintenance#role) has to know of

@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: scheduled_event_approve_arm
 short_description: Acknowledge Scheduled Events through Azure Resource Manager, outside the VM
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - For a VM that no longer answers, such as one on degraded hardware that has been drained. It runs on the controller,

@@ -166,6 +166,7 @@ api_version:
   sample: '2020-07-01'
 endpoint:
   description: Base URL of the service that was asked.
+  version_added: 1.0.0
   returned: success
   type: str
   sample: http://169.254.169.254
@@ -174,6 +175,7 @@ endpoint_source:
     - How the endpoint was found. V(given) for one that O(endpoint) names.
     - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
       that wrote it.
+  version_added: 1.0.0
   returned: success
   type: str
   sample: given

@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: scheduled_events_turn
 short_description: Decide what a host does next about its Scheduled Events
-version_added: 0.2.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - This is the heart of the role P(maintops.scheduled_events.respond#role). Use the role, unless you want to build a

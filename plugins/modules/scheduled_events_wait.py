@@ -116,6 +116,7 @@ incarnation:
   sample: 8
 endpoint:
   description: Base URL of the service that was asked.
+  version_added: 1.0.0
   returned: success and on a timeout
   type: str
   sample: http://169.254.169.254
@@ -124,6 +125,7 @@ endpoint_source:
     - How the endpoint was found. V(given) for one that O(endpoint) names.
     - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
       that wrote it.
+  version_added: 1.0.0
   returned: success and on a timeout
   type: str
   sample: given

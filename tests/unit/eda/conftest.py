@@ -18,7 +18,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 SOURCE = ROOT / "extensions" / "eda" / "plugins" / "event_source" / "scheduled_events.py"
 LIMIT = 300.0  # seconds; only so that a hang is named
 
-sys.path[:0] = [str(ROOT / "tests" / "fuzz"), str(ROOT / "tests" / "unit" / "module_utils")]
+sys.path[:0] = [str(ROOT / "tests" / "fuzz"), str(ROOT / "tests" / "unit" / "plugins" / "module_utils")]
 
 from ..emulator import conftest as of_the_emulator  # noqa: E402
 

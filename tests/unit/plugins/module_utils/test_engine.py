@@ -15,7 +15,7 @@ from _scheduled_events.rules import parse_rules
 from _scheduled_events.state import State, dump
 from _scheduled_events.state import parse as parse_state
 
-PAYLOADS = os.path.join(os.path.dirname(__file__), "..", "..", "payloads")
+PAYLOADS = os.path.join(os.path.dirname(__file__), "..", "..", "..", "payloads")
 ALL = frozenset(["prepare", "started", "recover", "failed"])
 NOW = 1600000000.0
 ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"

@@ -83,7 +83,7 @@ def test_no_change_of_several_processes_at_once_is_lost(tmp_path):
         "for _number in range(50):\n"
         "    with Store(pathlib.Path(sys.argv[1])).open() as content: content['n'] = content.get('n', 0) + 1\n"
     )
-    root = str(pathlib.Path(__file__).parents[3])
+    root = str(pathlib.Path(__file__).parents[4])
     running = [
         subprocess.Popen(
             [sys.executable, "-c", script, str(tmp_path)], cwd=root, env={**os.environ, "PYTHONPATH": root}

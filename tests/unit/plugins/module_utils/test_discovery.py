@@ -14,7 +14,8 @@ from _scheduled_events import discovery
 from _scheduled_events.discovery import DISCOVERY_TIMEOUT, Found, NotFound, find
 from _scheduled_events.endpoint import DEFAULT_NETWORKS, SettingError, check_networks
 from _scheduled_events.leases import Lease, Searched
-from conftest import Service, document_text
+
+from .conftest import Service, document_text
 
 LOOPBACK = check_networks(["127.0.0.0/8"])
 NO_LEASES = Searched((), ("no such directory: /var/lib/dhcp",))

@@ -5,6 +5,5 @@
 import pathlib
 import sys
 
-# The plugins import relatively, so they are found as a package of the checkout.
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))
-sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "support"))
+# The plugins are found as a package of the checkout.
+sys.path.insert(0, str(pathlib.Path(__file__).parents[4]))

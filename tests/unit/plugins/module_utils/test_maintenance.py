@@ -12,7 +12,7 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))  # it imports relatively
+sys.path.insert(0, str(pathlib.Path(__file__).parents[4]))  # it imports relatively
 from plugins.module_utils._maintenance import (
     ASKING,
     HELD,

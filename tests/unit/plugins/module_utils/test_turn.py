@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))  # the module imports relatively
+sys.path.insert(0, str(pathlib.Path(__file__).parents[4]))  # the module imports relatively
 
 from plugins.module_utils import _turn
 from plugins.module_utils._scheduled_events.client import NoAnswer, Refused

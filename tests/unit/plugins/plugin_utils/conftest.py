@@ -5,5 +5,6 @@
 import pathlib
 import sys
 
-# The plugins are found as a package of the checkout.
-sys.path.insert(0, str(pathlib.Path(__file__).parents[3]))
+# The plugins import relatively, so they are found as a package of the checkout.
+sys.path.insert(0, str(pathlib.Path(__file__).parents[4]))
+sys.path.insert(0, str(pathlib.Path(__file__).parents[3] / "support"))

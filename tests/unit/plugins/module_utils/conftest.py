@@ -14,7 +14,7 @@ import threading
 import pytest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PAYLOADS = os.path.join(HERE, "..", "..", "payloads")
+PAYLOADS = os.path.join(HERE, "..", "..", "..", "payloads")
 
 sys.path.insert(0, HERE)  # for raw_service, which the oldest pytest does not find otherwise
 

@@ -17,7 +17,7 @@ WIRE_SERVER = "168.63.129.16"
 
 
 def sample(name):
-    with open(os.path.join(HERE, "..", "..", "leases", name), "rb") as file:
+    with open(os.path.join(HERE, "..", "..", "..", "leases", name), "rb") as file:
         return file.read()
 
 

@@ -458,7 +458,7 @@ print(peak() - before, len(os.listdir("/proc/self/fd")) - descriptors, threading
 @pytest.mark.skipif(not os.path.exists("/proc/self/status"), reason="reads the peak of memory from /proc")
 def test_hostile_answers_take_32_mib_at_most_and_leave_no_descriptor_and_no_thread(serve):
     here = os.path.dirname(os.path.abspath(__file__))
-    root = os.path.join(here, "..", "..", "..")
+    root = os.path.join(here, "..", "..", "..", "..")
     script = CHILD.format(
         guard=os.path.join(root, "tests", "guard"), library=os.path.join(root, "plugins", "module_utils")
     )
