@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy changelog bench clean
+.PHONY: help demo test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs changelog bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -26,7 +26,7 @@ demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
 test: $(VENV) ## run every check and every test
 	@.venv/bin/python scripts/stages.py
 
-lint unit emulator integration eda sanity galaxy changelog: $(VENV)
+lint unit emulator integration eda sanity galaxy docs changelog: $(VENV)
 	@$(NOX) --session $@
 library: $(VENV)
 	@$(NOX) --session library library_requests
@@ -38,6 +38,7 @@ integration: ## only the playbooks against the emulator, from the installed tarb
 eda: ## only the rulebooks, in a real ansible-rulebook
 sanity: ## only ansible-test sanity
 galaxy: ## only the checks of Galaxy on the tarball
+docs: ## the documentation site, in .nox/docs/html
 
 property-long: $(VENV) ## the properties of the polling unit's engine, at length: a million steps
 	@ENGINE_PROPERTY_EXAMPLES=20000 $(NOX) --session unit -- -k test_engine_properties --timeout=0

@@ -1,0 +1,48 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How Sphinx builds the documentation site; `make docs` brings the pages."""
+
+import re
+from typing import Any
+
+from docutils import nodes
+
+project = "maintops.scheduled_events"
+author = "The maintops.scheduled_events authors"
+copyright = f"2026 {author}"  # noqa: A001 - Sphinx reads this name
+html_title = "Azure Scheduled Events"
+
+extensions = ["sphinx_antsibull_ext", "sphinx_design"]
+default_role = "any"
+nitpicky = True
+pygments_style = "ansible"
+highlight_language = "yaml+jinja"
+
+html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {"top_of_page_buttons": []}
+
+ANSIBLE = "https://docs.ansible.com/projects/ansible/latest/"
+PAGES = {
+    "action_plugins": "plugins/action.html",
+    "ansible_configuration_settings": "reference_appendices/config.html",
+    "common_return_values": "reference_appendices/common_return_values.html",
+}
+PLUGIN = re.compile(r"ansible_collections\.(?!maintops\.)(\w+)\.(\w+)\.(\w+?_[a-z]+)(?:__.*)?")
+
+
+def find_elsewhere(_app: Any, _env: Any, node: Any, content: nodes.Node) -> nodes.reference | None:
+    """What the documentation of Ansible has, without asking the network for it as intersphinx does."""
+    label = node["reftarget"]
+    plugin = PLUGIN.fullmatch(label)
+    page = "collections/{}/{}/{}.html".format(*plugin.groups()) if plugin else PAGES.get(label)
+    return nodes.reference("", "", content, refuri=ANSIBLE + page, internal=False) if page else None
+
+
+def setup(app: Any) -> None:
+    app.connect("missing-reference", find_elsewhere)
