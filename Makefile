@@ -42,7 +42,7 @@ integration: ## only the playbooks against the emulator, from the installed tarb
 eda: ## only the rulebooks, in a real ansible-rulebook
 sanity: ## only ansible-test sanity
 galaxy: ## only the checks of Galaxy on the tarball
-docs: ## the documentation site, in .nox/docs/html
+docs: ## the documentation site, in .nox/site/html
 
 property-long: $(VENV) ## the properties of the polling unit's engine, at length: a million steps
 	@ENGINE_PROPERTY_EXAMPLES=20000 $(NOX) --session unit -- -k test_engine_properties --timeout=0

@@ -87,7 +87,7 @@ def lint(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """The documentation site; a warning is an error. Nothing is asked of the network."""
     install(session, "docs")
-    pages = ROOT / ".nox" / "docs" / "pages"
+    pages = ROOT / ".nox" / "site" / "pages"
     shutil.rmtree(pages.parent, ignore_errors=True)
     pages.mkdir(parents=True, mode=0o755)
     collections = pathlib.Path(installed_collection(session))
