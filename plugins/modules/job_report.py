@@ -19,12 +19,17 @@ description:
   - The module also returns the keys of O(result), so that the registered result can replace the original one.
 options:
   kind:
-    description: Kind of O(result). Leave the option out to show the summary of the previous plays.
+    description:
+      - Kind of O(result). Leave the option out to show the summary of the previous plays.
+      - V(events) is the result of M(maintops.scheduled_events.scheduled_events_info).
+      - V(maintenance) is the fact C(maintenance_result) of the role
+        P(maintops.scheduled_events.rolling_maintenance#role).
+      - V(respond) is the fact C(respond_result) of the role P(maintops.scheduled_events.respond#role).
     type: str
     choices:
-      events: The result of M(maintops.scheduled_events.scheduled_events_info).
-      maintenance: The fact C(maintenance_result) of the role P(maintops.scheduled_events.rolling_maintenance#role).
-      respond: The fact C(respond_result) of the role P(maintops.scheduled_events.respond#role).
+      - events
+      - maintenance
+      - respond
   result:
     description: The result of the host. Leave the option out for a host that failed before it had a result.
     type: dict
