@@ -27,7 +27,7 @@ def load(path):
 
 @pytest.fixture(scope="module")
 def blocks():
-    guide = (COLLECTION / "docs" / "guides" / "from-awx-and-aap.md").read_text()
+    guide = (COLLECTION / "docs" / "from-awx-and-aap.md").read_text()
     return [yaml.load(text, Loader) for text in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)]  # noqa: S506
 
 

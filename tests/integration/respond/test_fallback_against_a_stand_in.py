@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The role respond acknowledges in the place of a host that no longer answers, with a stand-in of azure.azcollection."""
+"""The role respond acknowledges for a host that no longer answers, with a stand-in of azure.azcollection."""
 
 import os
 import pathlib

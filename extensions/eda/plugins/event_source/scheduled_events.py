@@ -28,7 +28,7 @@ import aiohttp
 DOCUMENTATION = r"""
 ---
 short_description: Receive the Scheduled Events of Azure VMs
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Polls the metadata service of one or several VMs. Sends an event to the rulebook when Azure announces a maintenance

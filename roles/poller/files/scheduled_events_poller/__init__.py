@@ -8,4 +8,4 @@
 ``dispatcher`` takes requests and starts units, ``runner`` runs hooks in them, ``jobs`` keeps what root knows of them.
 """
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
