@@ -44,7 +44,7 @@ def install(session: nox.Session, group: str) -> None:
 
 
 def run_pytest(session: nox.Session, *args: str, **env: str) -> None:
-    """Run pytest on the tests of a session, or on those that the user names; leave its counts for the closing report."""
+    """Run pytest on the tests of a session, or on those that the user names; leave its counts for the report."""
     report = REPORTS / f"{session.name}.xml"
     if any(argument.startswith("tests/") for argument in session.posargs):
         args = tuple(argument for argument in args if not argument.startswith("tests/"))
