@@ -44,8 +44,10 @@ def install(session: nox.Session, group: str) -> None:
 
 
 def run_pytest(session: nox.Session, *args: str, **env: str) -> None:
-    """Run pytest, and leave its counts for the closing report."""
+    """Run pytest on the tests of a session, or on those that the user names; leave its counts for the report."""
     report = REPORTS / f"{session.name}.xml"
+    if any(argument.startswith("tests/") for argument in session.posargs):
+        args = tuple(argument for argument in args if not argument.startswith("tests/"))
     session.run("pytest", f"--junitxml={report}", *args, *session.posargs, env=env)
 
 
@@ -114,10 +116,10 @@ def docs(session: nox.Session) -> None:
 
 
 @nox.session
-def changelog(session: nox.Session) -> None:
-    """Write CHANGELOG.md again for the version in galaxy.yml, from the fragments and the plugins' documentation."""
-    install(session, "changelog")
-    session.run("antsibull-changelog", "release", "--refresh", "--reload-plugins", "--update-existing")
+def release(session: nox.Session) -> None:
+    """Show what the release of the prepared version would be; with --confirm, make it."""
+    install(session, "release")
+    session.run("python", "scripts/release.py", *session.posargs)
 
 
 @nox.session
