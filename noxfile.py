@@ -95,7 +95,7 @@ def docs(session: nox.Session) -> None:
     collections = pathlib.Path(installed_collection(session))
     installed = collections / "ansible_collections" / "maintops" / "scheduled_events"
     session.run("antsibull-docs", "lint-collection-docs", str(installed))
-    (installed / "docs" / "docsite" / "extra-docs.yml").unlink()  # docs/site/index.rst lists the guides
+    (installed / "docs" / "docsite" / "extra-docs.yml").unlink()  # docs/site/conf.py lists the guides
     session.run(
         "antsibull-docs",
         "--config-file=docs/site/antsibull-docs.cfg",
