@@ -5,8 +5,9 @@
 
 """Build the tarball of the collection, with the same bytes from the same files: scripts/build_collection.py DIRECTORY
 
-`ansible-galaxy`, which is needed on PATH, writes the times of the build and of the checkout, and lists files in the order
-of the file system. Here, the times become that of the last commit (or SOURCE_DATE_EPOCH), and the files are sorted.
+`ansible-galaxy`, which is needed on PATH, writes the times of the build and of the checkout, and keeps the order in
+which the file system lists files. Here, all times become that of the last commit (or SOURCE_DATE_EPOCH), and the files
+are sorted.
 """
 
 import argparse
@@ -62,13 +63,12 @@ def repack(tarball: pathlib.Path, timestamp: int) -> bytes:
 
     result = io.BytesIO()
     first = ["MANIFEST.json", "FILES.json"]
-    with (
-        gzip.GzipFile(filename="", mode="wb", fileobj=result, mtime=timestamp) as compressed,
-        tarfile.open(fileobj=compressed, mode="w") as target,
-    ):
+    compressed = gzip.GzipFile(filename="", mode="wb", fileobj=result, mtime=timestamp)
+    with compressed, tarfile.open(fileobj=compressed, mode="w") as target:
         for name in first + sorted(set(entries) - set(first)):
             content = contents.get(name, b"")
             entries[name].mtime = timestamp
+            entries[name].pax_headers = {}  # a time finer than a second
             entries[name].size = len(content)
             target.addfile(entries[name], io.BytesIO(content))
     return result.getvalue()

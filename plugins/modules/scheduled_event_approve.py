@@ -63,7 +63,7 @@ EXAMPLES = r"""
       register: maintenance
 
     - name: Prepare this VM
-      ansible.builtin.include_tasks: drain.yml
+      ansible.builtin.include_tasks: "{{ playbook_dir }}/drain.yml"
       when: maintenance.events | length > 0
 
     - name: Acknowledge the events that this VM leads
@@ -77,7 +77,7 @@ EXAMPLES = r"""
       when: maintenance.events | length > 0
 
     - name: Recover this VM
-      ansible.builtin.include_tasks: recover.yml
+      ansible.builtin.include_tasks: "{{ playbook_dir }}/recover.yml"
       when: maintenance.events | length > 0
 """
 
