@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy release bench clean
+.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -43,6 +43,8 @@ integration: ## only the playbooks against the emulator, from the installed tarb
 eda: ## only the rulebooks, in a real ansible-rulebook
 sanity: ## only ansible-test sanity
 galaxy: ## only the checks of Galaxy on the tarball
+docs: $(VENV) ## the documentation site, in .nox/site/html
+	@$(NOX) --session $@
 
 property-long: $(VENV) ## the properties of the polling unit's engine, at length: a million steps
 	@ENGINE_PROPERTY_EXAMPLES=20000 $(NOX) --session unit -- -k test_engine_properties --timeout=0

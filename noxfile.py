@@ -86,6 +86,36 @@ def lint(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """The documentation site; a warning is an error. Nothing is asked of the network."""
+    install(session, "docs")
+    pages = ROOT / ".nox" / "site" / "pages"
+    shutil.rmtree(pages.parent, ignore_errors=True)
+    pages.mkdir(parents=True, mode=0o755)
+    collections = pathlib.Path(installed_collection(session))
+    installed = collections / "ansible_collections" / "maintops" / "scheduled_events"
+    session.run("antsibull-docs", "lint-collection-docs", str(installed))
+    (installed / "docs" / "docsite" / "extra-docs.yml").unlink()  # docs/site/conf.py lists the guides
+    session.run(
+        "antsibull-docs",
+        "--config-file=docs/site/antsibull-docs.cfg",
+        "collection",
+        "--use-current",
+        "--squash-hierarchy",
+        "--fail-on-error",
+        f"--dest-dir={pages}",
+        "maintops.scheduled_events",
+        env={"ANSIBLE_COLLECTIONS_PATH": str(collections)},
+    )
+    (pages / "index.rst").rename(pages / "reference.rst")
+    shutil.copy2(ROOT / "docs" / "site" / "index.rst", pages)
+    shutil.copytree(ROOT / "docs" / "images", pages / "images")
+    html = pages.parent / "html"
+    session.run("sphinx-build", "-W", "--keep-going", "--quiet", "-c", "docs/site", str(pages), str(html))
+    session.log(f"Open {html / 'index.html'}")
+
+
+@nox.session
 def release(session: nox.Session) -> None:
     """Show what the release of the prepared version would be; with --confirm, make it."""
     install(session, "release")

@@ -19,16 +19,10 @@ BEGIN, END = "<!-- variables -->", "<!-- /variables -->"
 MARKUP = re.compile(r"\b[A-Z]\(([^()]*)\)")  # Ansible's V(x), O(x), M(x), C(x) …
 
 
-def short(reference: str) -> str:
-    """The option that O(ROLE#role:ENTRY POINT:OPTION) names, or the plugin that P(PLUGIN#TYPE) names."""
-    plugin, _mark, option = reference.partition("#")
-    return option.rpartition(":")[2] if ":" in option else plugin
-
-
 def text(value: str | list[str]) -> str:
     """A description as one paragraph of Markdown."""
     joined = value if isinstance(value, str) else " ".join(value)
-    return MARKUP.sub(lambda match: f"`{short(match.group(1))}`", joined).replace("|", "\\|").strip()
+    return MARKUP.sub(lambda match: "`" + match.group(1).partition("#")[0] + "`", joined).replace("|", "\\|").strip()
 
 
 def default_of(option: dict[str, Any]) -> str:
