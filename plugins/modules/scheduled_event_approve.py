@@ -17,9 +17,10 @@ description:
   - The module acknowledges only the events in O(event_id). They need not name this VM, since any VM that sees an event
     may acknowledge it for a VM that cannot. O(leader_only=true) restricts the module to events that this VM leads.
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds
-  - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.anywhere
+  - maintops.scheduled_events._imds
+  - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.group
+  - maintops.scheduled_events._imds.anywhere
 options:
   event_id:
     description:
