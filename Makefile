@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release bench clean
+.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -65,7 +65,7 @@ fleet: $(VENV) ## the fleet scenario in its long form, as root: hours
 release: $(VENV) ## show what a release would be; VERSION=x.y.z CONFIRM=yes makes it
 	@$(NOX) --session release -- $(if $(VERSION),--version $(VERSION)) $(if $(filter yes,$(CONFIRM)),--confirm)
 
-build: $(VENV) ## build the tarball, with the same bytes from the same commit
+tarball: $(VENV) ## build the tarball, with the same bytes from the same commit
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" python scripts/build_collection.py .
 
 bench: $(VENV) ## measure against alternatives
