@@ -31,6 +31,7 @@ STAGES = [
     "eda",
     "library_requests",
     "emulator",
+    "docs",
     "galaxy",
 ]
 LANES = 2

@@ -19,9 +19,10 @@ description:
   - Only one run at a time handles a host. Another run waits until the first has ended or, if the first was
     interrupted, until its lease has expired.
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds
-  - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.posix
+  - maintops.scheduled_events._imds
+  - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.group
+  - maintops.scheduled_events._imds.posix
 options:
   event_types:
     description: Handle only events of these types. Empty means all types.
@@ -92,6 +93,44 @@ options:
     description: What to do when O(drain_timeout) has passed.
     type: str
     default: fail
+  fallback:
+    description:
+      - How to acknowledge for a host that has prepared and then no longer answers, or whose metadata service no longer
+        does. With V(none) the event of such a host starts at its NotBefore.
+      - With V(azure_resource_manager) the controller acknowledges through Azure Resource Manager when the host has been
+        silent for 30 seconds, every VM that the event names is prepared, and the last document that this run has read
+        on the host showed the event as Scheduled. That document is at most O(fallback_max_age) seconds old, and its
+        NotBefore has not passed.
+      - What Azure has changed in the event since that document is not known. Azure never uses the id of an event again,
+        and refuses one that is not pending. So an event that is over or has started does no harm, but a VM that Azure
+        has added to the event since is acknowledged, too.
+      - It needs the collection C(azure.azcollection) on O(fallback_controller).
+    type: str
+    choices: [none, azure_resource_manager]
+    default: none
+  fallback_max_age:
+    description:
+      - Seconds for which the last document counts, from the moment at which the run asked for it. At most
+        O(phase_timeout) seconds count, for which no other run takes the host.
+    type: float
+    default: 300
+  fallback_resource_id:
+    description:
+      - Id of the VM, of its availability set, or of its scale set in Azure. The inventory plugin
+        P(azure.azcollection.azure_rm#inventory) gives it as C(id).
+      - Empty takes what the metadata service of the host says when the host announces its event.
+    type: str
+    default: ''
+  fallback_credentials:
+    description:
+      - Options that the modules of C(azure.azcollection) have in common, such as C(auth_source). Without them those
+        modules look where they always look. They are not sent to the host.
+    type: dict
+    default: {}
+  fallback_controller:
+    description: The host that talks to Azure Resource Manager, as the inventory names it.
+    type: str
+    default: localhost
   outcome:
     description:
       - The result of the phase that the previous call returned. C(request_ids) identifies the phase, C(ok) is whether
@@ -122,6 +161,8 @@ attributes:
 seealso:
   - module: maintops.scheduled_events.scheduled_event_approve
     description: Acknowledge without regard to the other hosts of the play.
+  - module: maintops.scheduled_events.scheduled_event_approve_arm
+    description: Acknowledge from outside by hand.
 """
 
 EXAMPLES = r"""

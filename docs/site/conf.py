@@ -1,0 +1,65 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How Sphinx builds the documentation site; `make docs` brings the pages."""
+
+import pathlib
+import re
+from typing import Any
+
+import yaml
+from docutils import nodes
+
+project = "maintops.scheduled_events"
+author = "The maintops.scheduled_events authors"
+copyright = f"2026 {author}"  # noqa: A001 - Sphinx reads this name
+html_title = "Azure Scheduled Events"
+
+extensions = ["sphinx_antsibull_ext", "sphinx_design"]
+default_role = "any"
+nitpicky = True
+pygments_style = "ansible"
+highlight_language = "yaml+jinja"
+
+html_theme = "furo"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {"top_of_page_buttons": []}
+
+ANSIBLE = "https://docs.ansible.com/projects/ansible/latest/"
+PAGES = {
+    "action_plugins": "plugins/action.html",
+    "ansible_configuration_settings": "reference_appendices/config.html",
+    "common_return_values": "reference_appendices/common_return_values.html",
+}
+PLUGIN = re.compile(r"ansible_collections\.(?!maintops\.)(\w+)\.(\w+)\.(\w+?_[a-z]+)(?:__.*)?")
+
+
+def find_elsewhere(_app: Any, _env: Any, node: Any, content: nodes.Node) -> nodes.reference | None:
+    """What the documentation of Ansible has, without asking the network for it as intersphinx does."""
+    label = node["reftarget"]
+    plugin = PLUGIN.fullmatch(label)
+    page = "collections/{}/{}/{}.html".format(*plugin.groups()) if plugin else PAGES.get(label)
+    return nodes.reference("", "", content, refuri=ANSIBLE + page, internal=False) if page else None
+
+
+def list_guides(_app: Any, page: str, source: list[str]) -> None:
+    """Add the guides to the navigation, in the order of extra-docs.yml."""
+    if page == "index":
+        sections = yaml.safe_load((pathlib.Path(__file__).parents[1] / "docsite" / "extra-docs.yml").read_text())[
+            "sections"
+        ]
+        trees = (
+            f".. toctree::\n   :caption: {section['title']}\n   :hidden:\n\n"
+            + "".join(f"   docsite/{guide}\n" for guide in section["toctree"])
+            for section in sections
+        )
+        source[0] = source[0].replace(".. guides of extra-docs.yml\n", "\n".join(trees))
+
+
+def setup(app: Any) -> None:
+    app.connect("source-read", list_guides)
+    app.connect("missing-reference", find_elsewhere)
