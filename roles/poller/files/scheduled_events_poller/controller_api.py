@@ -20,8 +20,8 @@ Query = Dict[str, Union[str, int]]
 
 ADVICE = {
     401: "its token is not valid, since it was revoked or has expired: give poller_controller a new one",
-    403: "the user of its token has no permission: give the user the role Execute of the job template and make the user "
-    "a member of the organization, with a token of the scope write",
+    403: "the user of its token has no permission: give the user the role Execute of the job template and make the "
+    "user a member of the organization, with a token of the scope write",
     404: "expected a controller there, and an object that the user of its token may see: correct poller_controller",
 }
 
