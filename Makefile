@@ -42,7 +42,7 @@ emulator: ## only the unit tests of the emulator, on the oldest Python that it s
 integration: ## only the playbooks against the emulator, from the installed tarball; TEST=path
 eda: ## only the rulebooks, in a real ansible-rulebook
 sanity: ## only ansible-test sanity
-galaxy: ## only the checks of Galaxy on the tarball
+galaxy: ## only the tarball: what is in it, and the checks of Galaxy
 docs: $(VENV) ## the documentation site, in .nox/site/html
 	@$(NOX) --session $@
 
@@ -65,8 +65,8 @@ fleet: $(VENV) ## the fleet scenario in its long form, as root: hours
 release: $(VENV) ## show what a release would be; VERSION=x.y.z CONFIRM=yes makes it
 	@$(NOX) --session release -- $(if $(VERSION),--version $(VERSION)) $(if $(filter yes,$(CONFIRM)),--confirm)
 
-tarball: $(VENV) ## build the tarball of the collection
-	@.venv/bin/ansible-galaxy collection build --force
+tarball: $(VENV) ## build the tarball, with the same bytes from the same commit
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" python scripts/build_collection.py .
 
 publish: $(VENV) ## publish the tarball of a release to Galaxy; VERSION=x.y.z
 	@.venv/bin/ansible-galaxy collection publish maintops-scheduled_events-$(VERSION).tar.gz

@@ -4,9 +4,11 @@
 
 """How Sphinx builds the documentation site; `make docs` brings the pages."""
 
+import pathlib
 import re
 from typing import Any
 
+import yaml
 from docutils import nodes
 
 project = "maintops.scheduled_events"
@@ -44,5 +46,20 @@ def find_elsewhere(_app: Any, _env: Any, node: Any, content: nodes.Node) -> node
     return nodes.reference("", "", content, refuri=ANSIBLE + page, internal=False) if page else None
 
 
+def list_guides(_app: Any, page: str, source: list[str]) -> None:
+    """Add the guides to the navigation, in the order of extra-docs.yml."""
+    if page == "index":
+        sections = yaml.safe_load((pathlib.Path(__file__).parents[1] / "docsite" / "extra-docs.yml").read_text())[
+            "sections"
+        ]
+        trees = (
+            f".. toctree::\n   :caption: {section['title']}\n   :hidden:\n\n"
+            + "".join(f"   docsite/{guide}\n" for guide in section["toctree"])
+            for section in sections
+        )
+        source[0] = source[0].replace(".. guides of extra-docs.yml\n", "\n".join(trees))
+
+
 def setup(app: Any) -> None:
+    app.connect("source-read", list_guides)
     app.connect("missing-reference", find_elsewhere)
