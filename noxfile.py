@@ -4,7 +4,6 @@
 
 """The checks and tests. `make test` runs them all, by scripts/stages.py; `nox --session NAME` runs one."""
 
-import glob
 import os
 import pathlib
 import shutil
@@ -16,6 +15,13 @@ import nox
 ROOT = pathlib.Path(__file__).parent
 REPORTS = ROOT / ".nox" / "reports"
 TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/plugins/module_utils", "tests/unit/poller"]
+GITHUB_SCHEMAS = {
+    "vendor.github-workflows": ".github/workflows/*.yml",
+    "custom.github-workflows-require-timeout": ".github/workflows/*.yml",
+    "vendor.github-issue-forms": ".github/ISSUE_TEMPLATE/[!c]*.yml",
+    "vendor.github-issue-config": ".github/ISSUE_TEMPLATE/config.yml",
+    "vendor.dependabot": ".github/dependabot.yml",
+}
 TWO_AT_A_TIME = ["--numprocesses=2", "--dist=loadfile"]  # most of these tests wait for something
 
 nox.needs_version = ">=2025.2.9"
@@ -83,6 +89,9 @@ def lint(session: nox.Session) -> None:
     session.run("python", "scripts/role_readmes.py", "--check")
     session.run("python", "scripts/guides.py", "--check")
     session.run("antsibull-changelog", "lint")
+    for schema, pattern in GITHUB_SCHEMAS.items():
+        files = sorted(str(path) for path in ROOT.glob(pattern))
+        session.run("check-jsonschema", "--builtin-schema", schema, *files, silent=True)
 
 
 @nox.session
@@ -249,9 +258,6 @@ def sanity(session: nox.Session) -> None:
 
 @nox.session
 def galaxy(session: nox.Session) -> None:
-    """What Galaxy checks when a collection is published."""
+    """The tarball: what is in it, and what Galaxy and Automation Hub check when it is published."""
     install(session, "galaxy")
-    build = session.create_tmp()
-    session.run("ansible-galaxy", "collection", "build", "--force", "--output-path", build, silent=True)
-    with session.chdir(build):  # where it leaves its result
-        session.run("python", "-m", "galaxy_importer.main", *glob.glob("*.tar.gz"))
+    run_pytest(session, "tests/galaxy")
