@@ -13,7 +13,7 @@ import json
 import pytest
 import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-from code_blocks import ROOT, blocks, is_play, is_rulebook
+from code_blocks import ROOT, blocks, is_play
 
 FIRST_STEPS = "tests/integration/guides/test_first_steps.py"
 RULEBOOKS = "tests/eda/test_rulebooks.py"
@@ -40,8 +40,8 @@ TESTED = {
         "tests/controllers/test_guide.py::test_the_variables_of_infra_aap_configuration_say_the_same_as_the_role"
     ),
     "roles/controller_setup/README.md: ansible-galaxy ": INSTALL,
-    "docs/from-event-driven-ansible.md: ansible-rulebook --rulebook maintops.scheduled_events.respond_on_source": ON_SOURCE,
-    "docs/from-event-driven-ansible.md: ansible-rulebook --rulebook maintops.scheduled_events.respond_on_web": ON_WEBHOOK,
+    "docs/from-event-driven-ansible.md: ansible-rulebook --rulebook maintops.scheduled_events.respond_on_s": ON_SOURCE,
+    "docs/from-event-driven-ansible.md: ansible-rulebook --rulebook maintops.scheduled_events.respond_on_w": ON_WEBHOOK,
     "docs/from-event-driven-ansible.md: scheduled_events_endpoints": ON_SOURCE,
     "docs/from-event-driven-ansible.md: scheduled_events_token": ON_WEBHOOK,
     "docs/inventory-of-scale-sets.md: # shop.azure_rm.yml": (

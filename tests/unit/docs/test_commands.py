@@ -16,7 +16,8 @@ from scheduled_events_poller import cli as poller_cli
 COLLECTION = "maintops.scheduled_events."
 # What a reader puts a value of their own for.
 PLACEHOLDERS = {"PHASE": "prepare", "ID": "C7061BAC"}
-OTHERS = ". ansible-builder apt-get cat cd curl echo mkdir pip python3 rm".split()  # programs of others
+# Programs of others.
+OTHERS = [".", "ansible-builder", "apt-get", "cat", "cd", "curl", "echo", "mkdir", "pip", "python3", "rm"]
 
 
 @functools.lru_cache(maxsize=None)
