@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release bench clean
+.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -42,7 +42,7 @@ emulator: ## only the unit tests of the emulator, on the oldest Python that it s
 integration: ## only the playbooks against the emulator, from the installed tarball; TEST=path
 eda: ## only the rulebooks, in a real ansible-rulebook
 sanity: ## only ansible-test sanity
-galaxy: ## only the checks of Galaxy on the tarball
+galaxy: ## only the tarball: what is in it, and the checks of Galaxy
 docs: $(VENV) ## the documentation site, in .nox/site/html
 	@$(NOX) --session $@
 
@@ -64,6 +64,9 @@ fleet: $(VENV) ## the fleet scenario in its long form, as root: hours
 
 release: $(VENV) ## show what a release would be; VERSION=x.y.z CONFIRM=yes makes it
 	@$(NOX) --session release -- $(if $(VERSION),--version $(VERSION)) $(if $(filter yes,$(CONFIRM)),--confirm)
+
+tarball: $(VENV) ## build the tarball, with the same bytes from the same commit
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" python scripts/build_collection.py .
 
 bench: $(VENV) ## measure against alternatives
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null

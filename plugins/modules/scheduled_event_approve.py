@@ -17,9 +17,10 @@ description:
   - The module acknowledges only the events in O(event_id). They need not name this VM, since any VM that sees an event
     may acknowledge it for a VM that cannot. O(leader_only=true) restricts the module to events that this VM leads.
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds
-  - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.anywhere
+  - maintops.scheduled_events._imds
+  - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.group
+  - maintops.scheduled_events._imds.anywhere
 options:
   event_id:
     description:
@@ -63,7 +64,7 @@ EXAMPLES = r"""
       register: maintenance
 
     - name: Prepare this VM
-      ansible.builtin.include_tasks: drain.yml
+      ansible.builtin.include_tasks: "{{ playbook_dir }}/drain.yml"
       when: maintenance.events | length > 0
 
     - name: Acknowledge the events that this VM leads
@@ -77,7 +78,7 @@ EXAMPLES = r"""
       when: maintenance.events | length > 0
 
     - name: Recover this VM
-      ansible.builtin.include_tasks: recover.yml
+      ansible.builtin.include_tasks: "{{ playbook_dir }}/recover.yml"
       when: maintenance.events | length > 0
 """
 

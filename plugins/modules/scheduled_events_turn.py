@@ -19,9 +19,10 @@ description:
   - Only one run at a time handles a host. Another run waits until the first has ended or, if the first was
     interrupted, until its lease has expired.
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds
-  - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.posix
+  - maintops.scheduled_events._imds
+  - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.group
+  - maintops.scheduled_events._imds.posix
 options:
   event_types:
     description: Handle only events of these types. Empty means all types.

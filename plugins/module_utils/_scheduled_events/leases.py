@@ -318,6 +318,7 @@ _PLACES = (
     _Place("NetworkManager", "/var/lib/NetworkManager", re.compile(r"internal-.*\.lease\Z"), _read_assignments),
     _Place("NetworkManager", "/var/lib/NetworkManager", re.compile(r"dhclient-.*\.lease\Z"), _read_dhclient),
     _Place("wicked", "/var/lib/wicked", re.compile(r"lease-.*-dhcp-ipv4\.xml\Z"), _read_wicked),
+    _Place("wicked", "/run/wicked", re.compile(r"lease-.*-dhcp-ipv4\.xml\Z"), _read_wicked),  # / is read-only
     _Place("dhcpcd", "/var/lib/dhcpcd", re.compile(r".*\.lease\Z"), _read_packet),
     _Place("dhcpcd", "/var/db/dhcpcd", re.compile(r".*\.lease\Z"), _read_packet),
 )

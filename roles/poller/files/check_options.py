@@ -161,7 +161,7 @@ def _read_hook(place: str, hook: Any, sources: Dict[str, str]) -> Tuple[str, str
 
 def _of_content(place: str, text: Any, _sources: Dict[str, str]) -> bytes:
     if not isinstance(text, str) or not text.startswith("#!"):
-        raise WrongOption(f"{place}: content is no script, expected a first line such as #!/bin/sh: add it")
+        raise WrongOption(f"{place}: content is not a script, expected a first line such as #!/bin/sh: add it")
     try:
         return _check_script(place, text.encode("utf-8"))
     except UnicodeEncodeError:

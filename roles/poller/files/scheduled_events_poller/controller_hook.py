@@ -157,7 +157,7 @@ class Hook:
             )
         if notice.present or self._settings.cancel_on_cancelled:
             return None
-        return Ending(DONE, f"the event is cancelled; {self._known()}, and is left alone")
+        return Ending(DONE, f"the event is cancelled; {self._known()}, and stays unchanged")
 
     def _out_of_time(self) -> Optional[Ending]:
         now = self._clock.wall()
@@ -198,7 +198,7 @@ class Hook:
         return self._settings.grace > 0 and self._not_before is not None
 
     def _taken_over(self, reason: str) -> str:
-        return f"{reason}; so this VM goes on by itself"
+        return f"{reason}; this VM continues without the job"
 
     def _known(self) -> str:
         if self._job is not None:

@@ -218,7 +218,7 @@ class Jobs:
         fields = {"name": self._wanted.prefix + ending, "organization": template.fields["organization"]}
         label = self._controller.post("labels/", fields).get("id")
         if not isinstance(label, int):
-            raise Unavailable("the controller made a label and did not say which", sent=True)
+            raise Unavailable("the controller created a label, expected its id in the answer", sent=True)
         return label
 
     def _launch(self, attempt: _Attempt, template: Found) -> None:

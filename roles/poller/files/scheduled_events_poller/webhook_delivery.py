@@ -188,7 +188,7 @@ class Courier:
 
     def _give_up(self, entry: Entry, reason: str, text: str) -> None:
         self._refusals = 0
-        self._log(systemd.WARNING, f"a message is given up: {text}")
+        self._log(systemd.WARNING, f"a message is dropped: {text}")
         self._spool.give_up(entry, reason)
 
     def _better(self) -> None:
