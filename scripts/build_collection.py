@@ -26,21 +26,21 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 WITHOUT_GIT = 315532800  # 1980, the first year that all archivers know
 
 
-def time_of_source() -> int:
+def time_of_source(checkout: pathlib.Path) -> int:
     """What the files of the tarball are dated."""
     if "SOURCE_DATE_EPOCH" in os.environ:
         return int(os.environ["SOURCE_DATE_EPOCH"])
     try:
         git = ["git", "log", "-1", "--format=%ct"]
-        return int(subprocess.check_output(git, cwd=ROOT, text=True, stderr=subprocess.DEVNULL))
+        return int(subprocess.check_output(git, cwd=checkout, text=True, stderr=subprocess.DEVNULL))
     except (OSError, ValueError, subprocess.CalledProcessError):
         return WITHOUT_GIT
 
 
-def build(directory: pathlib.Path) -> pathlib.Path:
+def build(checkout: pathlib.Path, directory: pathlib.Path) -> pathlib.Path:
     """The tarball that ansible-galaxy builds."""
     command = ["ansible-galaxy", "collection", "build", "--output-path", str(directory)]
-    subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(command, cwd=checkout, check=True, stdout=subprocess.DEVNULL)
     [tarball] = directory.glob("*.tar.gz")
     return tarball
 
@@ -77,12 +77,13 @@ def repack(tarball: pathlib.Path, timestamp: int) -> bytes:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("directory", type=pathlib.Path, help="where the tarball goes")
-    directory = parser.parse_args().directory
-    directory.mkdir(parents=True, exist_ok=True)
+    parser.add_argument("--checkout", type=pathlib.Path, default=ROOT, help="what is built (default: this one)")
+    options = parser.parse_args()
+    options.directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        tarball = build(pathlib.Path(scratch))
-        content = repack(tarball, time_of_source())
-    target = directory / tarball.name
+        tarball = build(options.checkout, pathlib.Path(scratch))
+        content = repack(tarball, time_of_source(options.checkout))
+    target = options.directory / tarball.name
     target.write_bytes(content)
     sys.stdout.write(f"{target}\nsha256 {hashlib.sha256(content).hexdigest()}\n")
 

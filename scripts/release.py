@@ -97,7 +97,8 @@ def make(checkout: pathlib.Path, version: str) -> pathlib.Path:
     run(checkout, "git", "add", "--all")
     run(checkout, "git", "commit", "--quiet", "--message", f"Release {version}")
     run(checkout, "git", "tag", "--annotate", "--message", f"Release {version}", version)
-    run(checkout, "ansible-galaxy", "collection", "build", "--output-path", str(checkout.parent))
+    build = ROOT / "scripts" / "build_collection.py"
+    run(checkout, sys.executable, str(build), "--checkout", str(checkout), str(checkout.parent))
     (tarball,) = checkout.parent.glob("*.tar.gz")
     return tarball
 

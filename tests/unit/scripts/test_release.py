@@ -100,6 +100,14 @@ def test_a_confirmed_release_is_committed_tagged_and_built(collection):
     assert manifest["collection_info"]["version"] == "1.2.0"
 
 
+def test_the_files_of_a_released_tarball_have_the_time_of_the_tagged_commit(collection):
+    load().main(["--version", "1.2.0", "--confirm"], root=collection)
+
+    with tarfile.open(collection / "maintops-scheduled_events-1.2.0.tar.gz") as tarball:
+        times = {entry.mtime for entry in tarball.getmembers()}
+    assert times == {int(git(collection, "log", "-1", "--format=%ct", "1.2.0"))}
+
+
 def refused(collection, capsys, *arguments):
     """What is written to standard error by a release that changes nothing."""
     before = state(collection)
