@@ -23,14 +23,17 @@ HABITS = [
     (r"mend(s|ed|ing)?", "fix"),
     (r"time-outs?", "timeout"),
     (r"(?<!there )(?<!There )(is|are|was|were) no (?!longer\b|more\b|less\b|later\b|\W)\w+", "is not a, has no"),
-    (r"(that|which|what|who) (is|are|was|were) (there|gone|left)", "the state: exists, is absent, remains"),
+    (
+        r"(that|which|what|who) (is|are|was|were) (there|gone|left(?! (empty|out|open|to)))",
+        "exists, is absent, remains",
+    ),
     (r"somebody|someone|anybody|nobody|whoever", "the program or person: another run, a user"),
     (r"as (is|was|were) (asked|told|wished|wanted)|as asked", "the subject and the verb: X does Y"),
     (r"what (is|was|were|has been|had been) \w+ (is|are|was|were|stays?|counts?)", "a noun instead of a clause"),
     (r"has had enough|lies? dead|in vain|all the same|for dead|of (its|their) own", "a plain word"),
     (r"if need be|at a stretch|as they should be|takes? (it|them) away", "a plain word: if required, at once, remove"),
     (r"whence|whereof|thereof|hitherto|lest|ere", "a plain word"),
-    (r"(?<=[.:;] )One (that|which|whose|who|of)", "the noun: A file that"),
+    (r"(?<=[.:;] )(?-i:One) (that|which|whose|who)", "the noun: A file that"),
     (r"(?<=name: )(See|Say|Tell|Learn|Have|Let|Look|Note|Forget|Sum|Think|Wish|Expect|Go) \w+", "Ensure, Verify, Read"),
 ]
 PATTERNS = [(re.compile(rf"(?<![\w-])(?:{habit})(?![\w-])", re.I), instead) for habit, instead in HABITS]
@@ -60,7 +63,8 @@ def python_prose(source: str) -> str:
         text = source[start:end]
         text = " " + text[1:] if token.type == tokenize.COMMENT else text
         if token.type == tokenize.STRING:
-            text = QUOTES.sub(lambda match: " " * len(match[0]), text)
+            # A single word is a key or another name.
+            text = QUOTES.sub(lambda match: " " * len(match[0]), text) if " " in text else re.sub(r"\S", BREAK, text)
         prose[start:end] = text
     return "".join(prose)
 
