@@ -14,7 +14,7 @@ description:
   - The module waits until Azure has carried out the change. It does not change the protection from scale set actions.
   - The protection stays until it is taken back. Restore what was there with RV(before), also when a task fails.
 extends_documentation_fragment:
-  - maintops.scheduled_events.azure
+  - maintops.scheduled_events._azure
 options:
   resource_id:
     description:
