@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball bench clean
+.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball publish bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -67,6 +67,9 @@ release: $(VENV) ## show what a release would be; VERSION=x.y.z CONFIRM=yes make
 
 tarball: $(VENV) ## build the tarball, with the same bytes from the same commit
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" python scripts/build_collection.py .
+
+publish: $(VENV) ## publish the tarball of a release to Galaxy; VERSION=x.y.z
+	@.venv/bin/ansible-galaxy collection publish maintops-scheduled_events-$(VERSION).tar.gz
 
 bench: $(VENV) ## measure against alternatives
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null

@@ -15,13 +15,20 @@ import nox
 ROOT = pathlib.Path(__file__).parent
 REPORTS = ROOT / ".nox" / "reports"
 TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/plugins/module_utils", "tests/unit/poller"]
+GITHUB_SCHEMAS = {
+    "vendor.github-workflows": ".github/workflows/*.yml",
+    "custom.github-workflows-require-timeout": ".github/workflows/*.yml",
+    "vendor.github-issue-forms": ".github/ISSUE_TEMPLATE/[!c]*.yml",
+    "vendor.github-issue-config": ".github/ISSUE_TEMPLATE/config.yml",
+    "vendor.dependabot": ".github/dependabot.yml",
+}
 TWO_AT_A_TIME = ["--numprocesses=2", "--dist=loadfile"]  # most of these tests wait for something
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
 nox.options.download_python = "never"
 nox.options.reuse_venv = "yes"
-nox.options.error_on_missing_interpreters = False  # what is missing is skipped, and nox says so
+nox.options.error_on_missing_interpreters = False  # nox skips a missing interpreter, and reports this
 nox.options.sessions = []  # scripts/stages.py names those of `make test`
 
 
@@ -82,6 +89,9 @@ def lint(session: nox.Session) -> None:
     session.run("python", "scripts/role_readmes.py", "--check")
     session.run("python", "scripts/guides.py", "--check")
     session.run("antsibull-changelog", "lint")
+    for schema, pattern in GITHUB_SCHEMAS.items():
+        files = sorted(str(path) for path in ROOT.glob(pattern))
+        session.run("check-jsonschema", "--builtin-schema", schema, *files, silent=True)
 
 
 @nox.session
