@@ -13,9 +13,9 @@ Waiting: scheduled_events_wait and a uri task with `until` and `delay: 1` wait s
 is the CPU time of the controller: ansible-playbook with its forks and, where they are used, clients of ssh, without
 what runs on the host. That is this machine too, so a shell in its way notes what the commands took, to be subtracted.
 By default there is no ssh, which favours the loop: every one of its rounds is several commands. To measure with it,
-name an sshd on this machine: --host-var ansible_connection=ssh --host-var ansible_port=2222. Two more plays show what
-is no cost of either way: one without tasks, and one whose task only sleeps as long, since ansible-playbook itself
-works while any task is under way.
+name an sshd on this machine: --host-var ansible_connection=ssh --host-var ansible_port=2222. Two more plays show the
+cost that is common to both: a play without tasks, and a play whose task only sleeps as long, since ansible-playbook
+itself works while any task is under way.
 
 Failing: on a machine without the service, where no program listens at the endpoint, each module with its defaults, and
 uri.
