@@ -18,7 +18,7 @@ import pytest
 ROOT = pathlib.Path(__file__).parents[2]
 SHIPPED = {
     "of ansible-galaxy": ["FILES.json", "MANIFEST.json"],
-    "to read": ["CHANGELOG.md", "COPYING", "LICENSES", "README.md", "REUSE.toml", "docs"],
+    "to read": ["COPYING", "LICENSES", "REUSE.toml", "docs", *(page.name for page in ROOT.glob("*.md"))],
     "to run": ["execution-environment", "extensions", "meta", "playbooks", "plugins", "roles"],
     "for other programs": ["changelogs", "tests"],
 }
