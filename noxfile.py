@@ -28,7 +28,7 @@ nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
 nox.options.download_python = "never"
 nox.options.reuse_venv = "yes"
-nox.options.error_on_missing_interpreters = False  # what is missing is skipped, and nox says so
+nox.options.error_on_missing_interpreters = False  # nox skips a missing interpreter, and reports this
 nox.options.sessions = []  # scripts/stages.py names those of `make test`
 
 

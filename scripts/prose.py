@@ -22,22 +22,27 @@ HABITS = [
     (r"anew", "again"),
     (r"mend(s|ed|ing)?", "fix"),
     (r"time-outs?", "timeout"),
-    (r"(?<!there )(?<!There )(is|are|was|were) no (?!longer\b|more\b|less\b|later\b|\W)\w+", "is not a, has no"),
-    (r"(that|which|what|who) (is|are|was|were) (there|gone|left)", "the state: exists, is absent, remains"),
-    (r"somebody|someone|anybody|nobody|whoever", "the program or person: another run, a user"),
-    (r"as (is|was|were) (asked|told|wished|wanted)|as asked", "the subject and the verb: X does Y"),
-    (r"what (is|was|were|has been|had been) \w+ (is|are|was|were|stays?|counts?)", "a noun instead of a clause"),
-    (r"has had enough|lies? dead|in vain|all the same|for dead|of (its|their) own", "a plain word"),
-    (r"if need be|at a stretch|as they should be|takes? (it|them) away", "a plain word: if required, at once, remove"),
-    (r"whence|whereof|thereof|hitherto|lest|ere", "a plain word"),
-    (r"(?<=[.:;] )One (that|which|whose|who|of)", "the noun: A file that"),
-    (r"(?<=name: )(See|Say|Tell|Learn|Have|Let|Look|Note|Forget|Sum|Think|Wish|Expect|Go) \w+", "Ensure, Verify, Read"),
+    (r"(?<!there )(is|are|was|were) no (?!longer\b|more\b|less\b|later\b|\W)\w+", "is not a, has no"),
+    (
+        r"(that|which|what|who) (is|are|was|were) (there|gone|left(?! (empty|out|open|to)\b))",
+        "exists, is absent, remains",
+    ),
+    (r"somebody|anybody|nobody|whoever", "the program or person: another run, a user"),
+    (r"as (is|was|were) (asked|told|wished|wanted)", "subject and verb: the run refuses"),
+    (r"what (is|was|were|has been|had been) \w+ (is|are|was|were|stays?|counts?)", "a noun: the recorded state is"),
+    (r"has had enough|lies? dead|in vain", "what happens: ends, fails, without effect"),
+    (r"of (its|their) own", "its own X, a separate X"),
+    (r"if need be", "if required, if missing"),
+    (r"takes? (it|them) away", "remove"),
+    (r"(?<=[.:;] )(?-i:One) (that|which|whose|who)", "the noun: A file that"),
+    (
+        r"(?<=- name: )(See|Say|Tell|Learn|Have|Let|Look|Note|Forget|Sum|Think|Expect|Go) \w+",
+        "Ensure, Verify, Check, Read",
+    ),
 ]
 PATTERNS = [(re.compile(rf"(?<![\w-])(?:{habit})(?![\w-])", re.I), instead) for habit, instead in HABITS]
-# Licences, and what is generated from files that are read.
-SKIPPED = re.compile(
-    r"LICENSES/|CHANGELOG\.md|changelogs/changelog\.yaml|scripts/prose\.py|tests/unit/scripts/test_prose"
-)
+# Licences, generated files, and tests, which users do not read.
+SKIPPED = re.compile(r"LICENSES/|COPYING|CHANGELOG\.md|changelogs/changelog\.yaml|scripts/prose\.py|tests/")
 SUFFIXES = {".cfg", ".fact", ".j2", ".md", ".py", ".rst", ".sh", ".toml", ".yaml", ".yml"}
 QUOTES = re.compile(r"^[A-Za-z]*(\"\"\"|'''|\"|')|(\"\"\"|'''|\"|')$")
 BREAK = "\0"  # where two texts that follow each other do not belong together
@@ -61,6 +66,8 @@ def python_prose(source: str) -> str:
         text = " " + text[1:] if token.type == tokenize.COMMENT else text
         if token.type == tokenize.STRING:
             text = QUOTES.sub(lambda match: " " * len(match[0]), text)
+            if " " not in text.strip():  # a key or another name
+                text = re.sub(r"\S", BREAK, text)
         prose[start:end] = text
     return "".join(prose)
 

@@ -46,20 +46,38 @@ def find_elsewhere(_app: Any, _env: Any, node: Any, content: nodes.Node) -> node
     return nodes.reference("", "", content, refuri=ANSIBLE + page, internal=False) if page else None
 
 
-def list_guides(_app: Any, page: str, source: list[str]) -> None:
-    """Add the guides to the navigation, in the order of extra-docs.yml."""
+def guides() -> str:
+    """The navigation of the guides, in the order of extra-docs.yml."""
+    listing = pathlib.Path(__file__).parents[1] / "docsite" / "extra-docs.yml"
+    sections = yaml.safe_load(listing.read_text())["sections"]
+    return "\n".join(
+        f".. toctree::\n   :caption: {section['title']}\n   :hidden:\n\n"
+        + "".join(f"   docsite/{guide}\n" for guide in section["toctree"])
+        for section in sections
+    )
+
+
+def headed(title: str) -> str:
+    return f"{title}\n{'=' * len(title)}\n"
+
+
+def adjust(_app: Any, page: str, source: list[str]) -> None:
+    """Fit what antsibull-docs wrote to this site: the theme lists the sections of a page, names are short."""
+    text = re.sub(r"^\.\. contents::.*\n(?: +:.*\n)*", "", source[0], flags=re.MULTILINE)
+    text = re.sub(r"^maintops\.scheduled_events\.(\w+ (?:module|filter|role) -- )", r"\1", text, flags=re.MULTILINE)
     if page == "index":
-        sections = yaml.safe_load((pathlib.Path(__file__).parents[1] / "docsite" / "extra-docs.yml").read_text())[
-            "sections"
-        ]
-        trees = (
-            f".. toctree::\n   :caption: {section['title']}\n   :hidden:\n\n"
-            + "".join(f"   docsite/{guide}\n" for guide in section["toctree"])
-            for section in sections
+        text = text.replace(".. guides of extra-docs.yml\n", guides())
+    elif page == "reference":
+        text = re.sub(
+            r"^Maintops\.Scheduled_Events\n=+\n", headed("Modules, filters and roles"), text, flags=re.MULTILINE
         )
-        source[0] = source[0].replace(".. guides of extra-docs.yml\n", "\n".join(trees))
+        text = re.sub(r"^Changelog\n-+\n.*?(?=^\.\. _)", "", text, flags=re.MULTILINE | re.DOTALL)
+        text = re.sub(r"^    (\w+)_(module|filter|role)$", r"    \1 (\2) <\1_\2>", text, flags=re.MULTILINE)
+    elif page == "changelog":
+        text = re.sub(r"^(=+\n).*(\n=+\n)", r"\1Changelog\2", text, count=1, flags=re.MULTILINE)
+    source[0] = text
 
 
 def setup(app: Any) -> None:
-    app.connect("source-read", list_guides)
+    app.connect("source-read", adjust)
     app.connect("missing-reference", find_elsewhere)

@@ -82,9 +82,7 @@ class Fallback:
             # Without a document the host may still have taken an outcome.
             waiting = {each["event_id"]: each for each in shown["waiting"] if self._is_open(each)}
             last["events"] = {
-                event_id: self._describe(waiting[event_id], shown["prepared"])
-                for event_id in last["events"]
-                if event_id in waiting
+                event_id: self._describe(waiting[event_id]) for event_id in last["events"] if event_id in waiting
             }
 
     @staticmethod
@@ -92,9 +90,8 @@ class Fallback:
         return event["present"] and not event["impact"] and not event["accepted"]
 
     @staticmethod
-    def _describe(event: t.Mapping[str, t.Any], prepared: t.Sequence[str]) -> dict[str, t.Any]:
-        agrees = event["condition"] in (TO_BE_ACKNOWLEDGED, NOT_ACCEPTED)
-        ready = agrees and event["event_id"] in prepared
+    def _describe(event: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        ready = event["condition"] in (TO_BE_ACKNOWLEDGED, NOT_ACCEPTED)
         return {"event_type": event["event_type"], "not_before": event["not_before"], "ready": ready}
 
     def _learn_resource(self, compute: t.Mapping[str, t.Any]) -> None:

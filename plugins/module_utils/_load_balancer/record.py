@@ -58,13 +58,15 @@ class Record:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Keep others out. The lock is on the directory, so that no file of its own stays behind."""
+        """Exclude other processes. The lock is on the directory, so that no lock file remains."""
         if not os.path.isdir(self._directory):
             if self._simulate:
                 yield
                 return
             os.makedirs(self._directory, exist_ok=True)
-            os.chmod(self._directory, DIRECTORY_MODE)  # one that was there keeps its mode: it may be another's
+            os.chmod(
+                self._directory, DIRECTORY_MODE
+            )  # an existing directory keeps its mode, which another program may have set
         descriptor = os.open(self._directory, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -129,8 +131,8 @@ class Record:
 
         To be called under the lock.
 
-        :param lease: seconds for which nobody else drains the host while this holder puts it back; 0 for a holder that
-            does not let go of the lock meanwhile.
+        :param lease: seconds for which no other holder drains the host while this holder puts it back; 0 for a holder
+            that keeps the lock meanwhile.
         :returns: what to do now.
         """
         before = self.read()

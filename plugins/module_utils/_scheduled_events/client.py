@@ -270,7 +270,7 @@ class ImdsClient:
 
 
 def without_service(error: ImdsError) -> Unreachable:
-    """The error for somebody whose machine most likely has no such service."""
+    """The error for a machine that most likely has no such service."""
     return Unreachable(
         f"{error}. Is this an Azure VM? The metadata service answers only inside one: "
         "run this on the VM itself, or set endpoint to where the service is"
@@ -285,7 +285,7 @@ def _status_error(method: str, answer: Answer, api_version: str) -> ImdsError:
     if 300 <= status < 400:
         location = shown(answer.headers.get("location") or "nowhere")
         reason = f"a redirect to {location}, which the metadata service never sends and is not followed"
-        return Refused(f"{answered}: {reason}; check the endpoint and what stands before it", status=status)
+        return Refused(f"{answered}: {reason}; check the endpoint and any proxy in front of it", status=status)
     return Refused(f"{answered}: {_version_detail(answer, api_version) or _detail(answer)}", status=status)
 
 

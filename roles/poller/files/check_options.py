@@ -37,7 +37,7 @@ CONTROLLER_NUMBERS = ("request_timeout", "interval")
 CONTROLLER_FLAGS = ("cancel_on_cancelled",)
 
 # First in its phase, before that of a controller, so that the message waits for no other hook. Whatever happens to it,
-# it ends well and soon: a message that cannot be kept is no reason to leave an event unacknowledged.
+# it succeeds soon: a message that cannot be stored must not prevent an acknowledgement.
 WEBHOOK_HOOK = "0-webhooks"
 WEBHOOK_HOOK_CONTENT = """\
 #!/bin/sh

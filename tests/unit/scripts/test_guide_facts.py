@@ -10,6 +10,8 @@ import pathlib
 import re
 
 import pytest
+import yaml
+from _scheduled_events import rules
 from scheduled_events_emulator import scenarios
 from scheduled_events_poller import cli
 
@@ -111,3 +113,11 @@ def test_the_playbooks_modules_and_roles_of_the_pages_exist():
     places = ("playbooks/{}.yml", "roles/{}/tasks/main.yml", "plugins/*/{}.py")
     places += ("extensions/eda/plugins/*/{}.py", "extensions/eda/rulebooks/{}.yml")
     assert [name for name in sorted(names) if not any(list(ROOT.glob(place.format(name))) for place in places)] == []
+
+
+def test_the_rules_of_the_pages_are_rules_of_the_unit():
+    blocks = re.findall(
+        r"^```yaml\n(.*?)^```", (ROOT / "docs/polling-unit.md").read_text(encoding="utf-8"), re.S | re.M
+    )
+    settings = [value for value in map(yaml.safe_load, blocks) if isinstance(value, dict) and "poller_rules" in value]
+    assert [len(rules.parse_rules(value["poller_rules"])) for value in settings] == [0, 3]

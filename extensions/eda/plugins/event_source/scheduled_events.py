@@ -472,7 +472,7 @@ class Outbox:
         earlier = self._waiting.get(key)
         if earlier:
             if (earlier["change"], message["change"]) == ("new", "changed"):
-                message["change"] = "new"  # nobody has heard of it yet
+                message["change"] = "new"  # no consumer has received it yet
             message["repeated"] = min(earlier["repeated"], message["repeated"])
         self._waiting[key] = message
         self._filled.set()
@@ -588,7 +588,7 @@ class Watch:
             for header, plain in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
                 if answer.headers.get(header, plain).lower() != plain:
                     raise BadAnswer(
-                        f"GET {path} answered with {header} {answer.headers[header]}, which nobody asked for"
+                        f"GET {path} answered with {header} {answer.headers[header]}, which was not requested"
                     )
             body = bytearray()
             async for part in answer.content.iter_chunked(65536):

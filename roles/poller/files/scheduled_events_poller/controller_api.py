@@ -37,7 +37,7 @@ class Rejected(Refused):
 class Unavailable(Exception):
     """There is no answer, or none that says anything; asked again, there may be.
 
-    :param sent: the request may have been carried out all the same.
+    :param sent: the request may have been carried out nevertheless.
     :param pause: seconds after which the controller wants to be asked again.
     """
 

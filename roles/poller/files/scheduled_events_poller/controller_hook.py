@@ -188,7 +188,7 @@ class Hook:
         return ""
 
     def _refused(self, reason: str) -> Ending:
-        if self._mark.is_set:  # nobody knows what the job does: the VM must not go on without it
+        if self._mark.is_set:  # the state of the job is not known: the VM must not continue without it
             return Ending(FAILED, f"{self._known()}, and cannot be followed: {reason}")
         if self._takes_over():
             return Ending(DONE, self._taken_over(reason))

@@ -233,7 +233,7 @@ def _poll(service: Service) -> PollEnded:
     began = time.monotonic()
     try:
         return PollEnded(service, began, service.poll())
-    except Exception as error:  # of the library's kinds; any other one is reported and polling goes on all the same
+    except Exception as error:  # of the library's kinds; any other error is reported, and polling continues
         return PollEnded(service, began, error)
 
 

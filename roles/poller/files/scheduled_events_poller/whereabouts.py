@@ -50,7 +50,7 @@ class Whereabouts:
 
     @property
     def longest_search(self) -> float:
-        """Seconds that :meth:`endpoint` can take at most: a search of its own after one that it waited for."""
+        """Seconds that :meth:`endpoint` can take at most: its own search after another search that it waited for."""
         return 2 * DISCOVERY_TIMEOUT if self._named == AUTO else 0.0
 
     def endpoint(self) -> str:

@@ -93,7 +93,7 @@ def test_a_redirect_is_refused_and_not_followed(service, client):
     assert len(service.asked) == 1
     assert str(caught.value) == (
         f"GET {service.endpoint}{PATH} answered 302 Found: a redirect to {service.endpoint}/elsewhere, "
-        "which the metadata service never sends and is not followed; check the endpoint and what stands before it"
+        "which the metadata service never sends and is not followed; check the endpoint and any proxy in front of it"
     )
 
 

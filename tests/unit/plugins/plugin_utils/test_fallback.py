@@ -212,7 +212,7 @@ def test_tasks_that_failed_are_no_preparation(host):
         shown(sight=[], waiting=[waiting("recovery next", present=False)]),
         shown(waiting=[waiting("under way", impact=True)]),
         shown(waiting=[waiting("acknowledged", accepted=True)]),
-        shown(names=["vm2"], waiting=[]),
+        shown(names=["vm2"]),
         shown(waiting=[waiting("preparation failed")], prepared=[]),
         shown(waiting=[waiting("waits for the recovery of another event")]),
         shown(waiting=[waiting("held by a rule")]),
@@ -221,6 +221,12 @@ def test_tasks_that_failed_are_no_preparation(host):
 )
 def test_an_event_that_the_last_document_does_not_leave_open_is_not_acknowledged(host, last):
     host.responds(shown(), last, LOST)
+    assert host.reason() == ""
+
+
+@pytest.mark.parametrize("sign", [{"present": False}, {"impact": True}, {"accepted": True}])
+def test_an_event_that_was_not_open_when_the_tasks_began_is_not_acknowledged(host, sign):
+    host.is_lost_after_preparing(first=shown("prepare", waiting=[waiting("hooks run", **sign)]))
     assert host.reason() == ""
 
 
@@ -275,7 +281,7 @@ def test_a_document_that_is_too_old_does_not_count(host, limit):
     assert "the last document that was read on the host is older than 100 s" in host.reason()
 
 
-@pytest.mark.parametrize(("took", "acknowledged"), [(267.0, ["A1"]), (270.0, [])])
+@pytest.mark.parametrize(("took", "acknowledged"), [(268.0, ["A1"]), (269.0, [])])
 def test_a_document_counts_from_the_moment_at_which_it_was_asked_for(host, took, acknowledged):
     host.is_lost_after_preparing(took=took)  # asked for at 0 s, answered at 1 s; the loss is noted a second after
     assert host.arm.acknowledged == acknowledged
@@ -356,12 +362,17 @@ def test_missing_permissions_are_reported_once(host):
 
 @pytest.mark.parametrize("pause", [20, 100])
 def test_throttling_is_waited_out_as_long_as_azure_asks(host, pause):
-    refusals = [Refused(429, "TooManyRequests", f"Please try again after '{pause}' seconds.")]
-    host.arm.answers.append(lambda *_: raises(refusals.pop())() if refusals else None)
+    times = []
+
+    def answer(*_):
+        times.append(host.now)
+        if len(times) == 1:
+            raise Refused(429, "TooManyRequests", f"Please try again after '{pause}' seconds.")
+
+    host.arm.answers.append(answer)
     host.is_lost_after_preparing(reconnect_timeout=200.0)
     assert host.arm.acknowledged == ["A1"]
-    assert len(host.arm.calls) == 2
-    assert host.now >= 1090 + pause
+    assert pause <= times[1] - times[0] < pause + 5
 
 
 def test_a_request_that_got_no_answer_is_repeated_until_the_document_is_too_old(host):
