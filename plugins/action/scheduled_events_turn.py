@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import time
 import typing as t
@@ -99,17 +100,16 @@ class ActionModule(ArmAction):
         """Refuse what could not work later, before anything has been prepared."""
         if self._options["fallback"] == "none":
             return
-        if self._options["fallback_max_age"] <= 0:
-            raise AnsibleActionFail(
-                f"fallback_max_age {self._options['fallback_max_age']:g} is not a time: expected seconds, more than 0"
-            )
-        if not self._shared_loader_obj.module_loader.find_plugin(WRITE):
-            raise AnsibleActionFail(INSTALL)
+        max_age = self._options["fallback_max_age"]
+        if not (math.isfinite(max_age) and max_age > 0):
+            raise AnsibleActionFail(f"fallback_max_age {max_age:g} is not a time: expected seconds, more than 0")
         try:
             if self._options["fallback_resource_id"]:
                 scope_of(self._options["fallback_resource_id"])
         except ArmError as error:
             raise AnsibleActionFail(f"fallback_{error}") from error
+        if not self._shared_loader_obj.module_loader.find_plugin(WRITE):
+            raise AnsibleActionFail(INSTALL)
 
     def _acknowledge_from_here(self, scope: str, event_id: str, patience: float) -> Answer:
         controller = None
