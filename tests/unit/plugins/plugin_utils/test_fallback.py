@@ -323,7 +323,7 @@ def test_the_resource_is_made_of_what_the_host_said_when_it_announced_the_event(
 @pytest.mark.parametrize("compute", [{}, {**IDENTITY, "resourceGroupName": ""}, {**IDENTITY, "name": "vm10"}])
 def test_a_host_that_did_not_say_which_resource_it_is_is_not_acknowledged_for(host, compute):
     host.is_lost_after_preparing(first={**PREPARE, "compute": compute}, fallback_resource_id="")
-    assert "the metadata service did not say which resource vm1 is" in host.reason()
+    assert "the metadata service did not return the resource of vm1." in host.reason()
 
 
 def test_the_resource_of_another_vm_is_refused(host):
