@@ -113,7 +113,11 @@ def notes(checkout: pathlib.Path, version: str) -> str:
 def take(root: pathlib.Path, checkout: pathlib.Path, version: str, tarball: pathlib.Path) -> None:
     """Take commit, tag and tarball from the clone."""
     run(root, "git", "fetch", "--quiet", "--no-tags", str(checkout), f"refs/tags/{version}:refs/tags/{version}")
-    run(root, "git", "merge", "--quiet", "--ff-only", f"{version}^{{commit}}")
+    try:
+        run(root, "git", "merge", "--quiet", "--ff-only", f"{version}^{{commit}}")
+    except Refused as refusal:
+        run(root, "git", "tag", "--delete", version)
+        raise Refused(f"The checkout has changed during the release. Run it again.\n{refusal}") from refusal
     (root / tarball.name).write_bytes(tarball.read_bytes())
 
 

@@ -157,3 +157,21 @@ def test_a_file_that_does_not_state_the_version_is_refused_and_named(collection,
     commit(collection)
 
     assert f"{PROGRAM} has 0 lines" in refused(collection, capsys)
+
+
+def test_a_commit_during_the_release_leaves_no_tag_behind_and_the_next_try_succeeds(collection, capsys):
+    module = load()
+    make = module.make
+
+    def make_while_another_commits(*arguments):
+        tarball = make(*arguments)
+        write(collection, "README.md", "# A better collection\n")
+        commit(collection)
+        return tarball
+
+    module.make = make_while_another_commits
+    assert module.main(["--confirm"], root=collection) == 1
+    assert "The checkout has changed during the release. Run it again." in capsys.readouterr().err
+    assert git(collection, "tag") == ""
+    assert load().main(["--confirm"], root=collection) == 0
+    assert git(collection, "tag") == "1.0.0"
