@@ -9,6 +9,7 @@ from ansible.errors import AnsibleActionFail
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._arm import ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import ARM_ARGUMENTS, ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._instance_protection import (
+    Unfinished,
     check_instance,
     protect,
 )
@@ -40,6 +41,9 @@ class ActionModule(ArmAction):
                 simulate=bool(self._task.check_mode),
                 timeout=max(0.0, arguments["operation_timeout"]),
             )
+        except Unfinished as error:
+            # With before, the tasks that restore the protection can run.
+            return {**result, "failed": True, "msg": str(error), "before": error.before, "resource_id": instance}
         except (ArmError, OtherHostError) as error:
             raise AnsibleActionFail(str(error)) from error
         finally:

@@ -55,8 +55,10 @@ EXAMPLES = r"""
 
 RETURN = r"""
 before:
-  description: Whether the instance was protected from scale-in before.
-  returned: success
+  description:
+    - Whether the instance was protected from scale-in before.
+    - It is also returned if the module fails after it has sent the change, since Azure may carry it out later.
+  returned: success, and failure after the change was sent
   type: bool
   sample: false
 resource_id:

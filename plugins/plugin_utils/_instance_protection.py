@@ -22,6 +22,14 @@ _INSTANCE = re.compile(
 )
 
 
+class Unfinished(ArmError):
+    """The protection may have been changed. ``before``: whether the instance was protected from scale-in."""
+
+    def __init__(self, error: ArmError, before: bool) -> None:
+        super().__init__(str(error), status=error.status, code=error.code, message=error.message)
+        self.before = before
+
+
 def check_instance(resource_id: str) -> str:
     """The id, if it is that of an instance of a scale set.
 
@@ -39,33 +47,40 @@ def protect(arm: Arm, instance: str, *, wanted: bool, simulate: bool, timeout: f
     """Protect an instance or not, and wait until Azure has done it; whether it was protected before, and whether that
     was changed.
 
-    :raises ArmError: it could not be done, or not within the time.
+    :raises Unfinished: it could not be done, or not within the time, and may have been sent.
+    :raises ArmError: it was refused.
     """
     give_up_at = arm.clock() + timeout
     body = arm.read(instance, COMPUTE_API)
     before, sent = bool(_policy(body).get("protectFromScaleIn")), False
     if simulate:
         return before, before is not wanted
-    while True:
-        state, problem = provisioning_state(body), ""
-        done = bool(_policy(body).get("protectFromScaleIn")) is wanted
-        if done and (state == WRITTEN or not sent):
-            return before, sent
-        if sent and state in ENDED_BADLY:
-            raise ArmError(
-                f"Azure could not change {instance}: its provisioning state is {state}. Check the activity log of "
-                "the scale set, and run it again"
-            )
-        if not done and state in (WRITTEN, *ENDED_BADLY):
-            problem, may_be_done = _write(arm, instance, {**_policy(body), "protectFromScaleIn": wanted})
-            sent = sent or may_be_done
-        if arm.clock() >= give_up_at:
-            raise ArmError(
-                f"{instance} was not changed within {timeout:g} s: {problem or f'its provisioning state is {state}'}. "
-                "Wait until the change has ended, or raise operation_timeout, and run this task again"
-            )
-        arm.sleep(LOOK_AGAIN_AFTER)
-        body = arm.read(instance, COMPUTE_API)
+    try:
+        while True:
+            state, problem = provisioning_state(body), ""
+            done = bool(_policy(body).get("protectFromScaleIn")) is wanted
+            if done and (state == WRITTEN or not sent):
+                return before, sent
+            if sent and state in ENDED_BADLY:
+                raise ArmError(
+                    f"Azure could not change {instance}: its provisioning state is {state}. Check the activity log of "
+                    "the scale set, and run it again"
+                )
+            if not done and state in (WRITTEN, *ENDED_BADLY):
+                problem, may_be_done = _write(arm, instance, {**_policy(body), "protectFromScaleIn": wanted})
+                sent = sent or may_be_done
+            if arm.clock() >= give_up_at:
+                raise ArmError(
+                    f"{instance} was not changed within {timeout:g} s: "
+                    f"{problem or f'its provisioning state is {state}'}. "
+                    "Wait until the change has ended, or raise operation_timeout, and run this task again"
+                )
+            arm.sleep(LOOK_AGAIN_AFTER)
+            body = arm.read(instance, COMPUTE_API)
+    except ArmError as error:
+        if sent or not error.status:  # without a status, Azure may have got the request
+            raise Unfinished(error, before) from error
+        raise
 
 
 def _policy(body: t.Mapping[str, t.Any]) -> dict[str, t.Any]:

@@ -8,7 +8,7 @@ import pytest
 from arm_stand_in import COMPUTE, ArmStandIn, ModuleFailed, Refused, run_module
 
 from plugins.plugin_utils._arm import Arm, ArmError
-from plugins.plugin_utils._instance_protection import check_instance, protect
+from plugins.plugin_utils._instance_protection import Unfinished, check_instance, protect
 
 INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
 
@@ -112,11 +112,35 @@ def test_a_change_that_takes_too_long_is_an_error_that_says_what_is_waited_for(i
         instance.protect(True)
 
 
+@pytest.mark.parametrize("protected", [True, False])
+def test_a_change_that_may_come_later_is_an_error_that_has_what_is_to_be_restored(instance, protected):
+    instance.has(**({"protectFromScaleIn": True} if protected else {}))
+    instance.arm.updating_for = 100
+    with pytest.raises(Unfinished) as caught:
+        instance.protect(not protected)
+    assert caught.value.before is protected
+
+
+def test_a_write_without_an_answer_may_have_been_carried_out(instance):
+    instance.has()
+
+    def answer(method, path, body):
+        if method == "PUT":
+            instance.arm._put(path, body)
+            raise ModuleFailed("localhost cannot be reached: no answer within 300 s")
+
+    instance.arm.answers.append(answer)
+    with pytest.raises(Unfinished, match="no answer within 300 s") as caught:
+        instance.protect(True)
+    assert caught.value.before is False
+
+
 def test_missing_permissions_are_an_error_at_once(instance):
     instance.has()
     instance.arm.answers.append(lambda method, *_: refuse() if method == "PUT" else None)
-    with pytest.raises(ArmError, match="403: AuthorizationFailed"):
+    with pytest.raises(ArmError, match="403: AuthorizationFailed") as caught:
         instance.protect(True)
+    assert not isinstance(caught.value, Unfinished)
 
 
 def refuse():
