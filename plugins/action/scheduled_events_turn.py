@@ -27,8 +27,13 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._acknowl
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._arm import INSTALL, WRITE, ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._controller import owner_of, run_id_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._fallback import SEND_AFTER
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_slice import refuse_slices
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHost, OtherHostError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import (
+    OtherHost,
+    OtherHostError,
+    bounded,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._rendezvous import Rendezvous
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._responding import (
     PHASES,
@@ -100,9 +105,13 @@ class ActionModule(ArmAction):
         """Refuse what could not work later, before anything has been prepared."""
         if self._options["fallback"] == "none":
             return
-        max_age = self._options["fallback_max_age"]
-        if not (math.isfinite(max_age) and max_age > 0):
-            raise AnsibleActionFail(f"fallback_max_age {max_age:g} is not a time: expected seconds, more than 0")
+        for name in ("fallback_max_age", "phase_timeout"):
+            seconds = self._options[name]
+            if not (math.isfinite(seconds) and seconds > SEND_AFTER):
+                raise AnsibleActionFail(
+                    f"{name} is {seconds:g}, but the fallback acts after {SEND_AFTER:g} seconds of silence: expected a "
+                    f"number above {SEND_AFTER:g}. Raise respond_{name}"
+                )
         try:
             if self._options["fallback_resource_id"]:
                 scope_of(self._options["fallback_resource_id"])
@@ -112,11 +121,16 @@ class ActionModule(ArmAction):
             raise AnsibleActionFail(INSTALL)
 
     def _acknowledge_from_here(self, scope: str, event_id: str, patience: float) -> Answer:
-        controller = None
+        controller, give_up_at = None, time.monotonic() + patience
         try:
             controller = OtherHost(self, self._options["fallback_controller"], self._variables, become=False)
             credentials = self._options["fallback_credentials"]
-            arm = self._arm(controller, {"credentials": credentials, "operation_timeout": patience})
+            # A module that starts slowly must not send after the time in which the document is valid.
+            arm = self._arm(
+                controller,
+                {"credentials": credentials, "operation_timeout": patience},
+                lambda: give_up_at - time.monotonic(),
+            )
             return acknowledge(arm, scope, check_ids([event_id]))
         except OtherHostError as error:
             raise ArmError(str(error)) from error
@@ -132,17 +146,23 @@ class ActionModule(ArmAction):
         check_tasks_file(self._loader, path, self._task.collections)
         return str(path)
 
-    def _execute_turn(self, controller: dict[str, t.Any], outcome: dict[str, t.Any] | None) -> dict[str, t.Any]:
+    def _execute_turn(
+        self, controller: dict[str, t.Any], outcome: dict[str, t.Any] | None, within: float
+    ) -> dict[str, t.Any]:
         if os.getppid() != self._controller_pid:
             raise AnsibleError("the process of Ansible that began this task has ended. Run the role again")
         # The host has no use for credentials of Azure.
         own = {name: value for name, value in self._options.items() if not name.startswith("fallback")}
         arguments = {**own, "outcome": outcome, "controller": controller}
         try:
-            answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=self._variables)
+            with contextlib.nullcontext() if self._task.timeout else bounded(within):
+                answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=self._variables)
         except AnsibleError as error:
             self._reset_connection()
             raise HostLost(str(error), error) from error
+        except TimeoutError as error:
+            self._reset_connection()
+            raise HostLost(str(error)) from error
         if "next" not in answer and looks_cut_off(answer):
             self._reset_connection()
             if not controller["first"]:

@@ -32,6 +32,7 @@ HANDED_OUT = ("started", "prepare", "recover")
 LONGEST_PHASE = 7 * 24 * 3600.0
 
 POLL_GAP = 1.0  # seconds between two polls
+POLL_TIMEOUT = 30.0  # seconds for an answer; only the first one may take longer, since it enables the service
 SHORT_LEASE = 120.0  # seconds, for a run that polls or takes its next step at once
 ACKNOWLEDGE_LEASE = 600.0  # seconds, more than a request and its repetitions take
 COMPUTE_TIMEOUT = 2.5  # seconds for an answer that nothing waits for
@@ -183,7 +184,7 @@ class Turn:
         if self._wish.assume_over:
             return Document(incarnation=None, events=())
         try:
-            return self._client.fetch() if first else self._client.poll()
+            return self._client.fetch() if first else self._client.poll(request_timeout=POLL_TIMEOUT)
         except ImdsError as error:
             if first or isinstance(error, Refused):
                 raise

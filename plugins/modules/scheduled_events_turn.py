@@ -111,7 +111,8 @@ options:
   fallback_max_age:
     description:
       - Seconds for which the last document is valid, from the time of the request for it, at most O(phase_timeout).
-        Within this time no other run takes over the host.
+        Within this time no other run takes over the host while the outcome of its prepare tasks is not written there.
+      - Both must be greater than 30, since the host must be silent for 30 seconds first.
     type: float
     default: 300
   fallback_resource_id:

@@ -52,9 +52,19 @@ class ArmAction(ActionBase):
     TRANSFERS_FILES = False
     _supports_check_mode = True
 
-    def _arm(self, controller: OtherHost, arguments: t.Mapping[str, t.Any]) -> Arm:
+    def _arm(
+        self,
+        controller: OtherHost,
+        arguments: t.Mapping[str, t.Any],
+        left: t.Callable[[], float] = lambda: ANSWERS_WITHIN,
+    ) -> Arm:
+        """The way to Azure Resource Manager.
+
+        :param left: the seconds after which nothing may be sent any more.
+        """
+
         def run(module: str, options: dict[str, t.Any]) -> dict[str, t.Any]:
-            return controller.run(module, options, within=ANSWERS_WITHIN)
+            return controller.run(module, options, within=max(1.0, min(ANSWERS_WITHIN, left())))
 
         return Arm(
             run,

@@ -27,6 +27,13 @@ PAUSE = 30.0  # seconds between two attempts, unless Azure asks for more
 PATIENCE = 60.0  # seconds for which one attempt repeats what Azure refuses for the moment
 
 
+class Moment(t.NamedTuple):
+    """A moment on the controller, by two clocks: one stops while the machine is suspended, and the other may be set."""
+
+    monotonic: float
+    wall: float
+
+
 class Settings(t.NamedTuple):
     """:param max_age: seconds for which the last document counts.
 
@@ -68,15 +75,15 @@ class Fallback:
         """Whether the host has to be asked which resource it is."""
         return not self._settings.resource_id and not self._known["resource_id"]
 
-    def learn(self, shown: t.Mapping[str, t.Any], asked_at: float) -> None:
-        """Take what a turn showed. What it read, it read after ``asked_at``, in monotonic seconds."""
+    def learn(self, shown: t.Mapping[str, t.Any], asked_at: Moment) -> None:
+        """Take what a turn showed. What it read, it read after ``asked_at``."""
         self._learn_resource(shown.get("compute") or {})
         if shown["sight"] is None:
             self.miss()
         else:
             own = [event for event in shown["sight"] if self._known["vm_name"].lower() in event["names"]]
             self._known["silent_since"] = None
-            self._known["last_read"] = {"at": asked_at, "events": {event["event_id"]: {} for event in own}}
+            self._known["last_read"] = {"at": asked_at._asdict(), "events": {event["event_id"]: {} for event in own}}
         last = self._known["last_read"]
         if last is not None:
             # Without a document the host may still have taken an outcome.
@@ -159,7 +166,8 @@ class Fallback:
         return self._rendezvous.obstacle(event_id) or self._missing_resource()
 
     def _age(self) -> float:
-        return float(self._monotonic() - self._known["last_read"]["at"])
+        at = Moment(**self._known["last_read"]["at"])
+        return float(max(self._monotonic() - at.monotonic, self._wall() - at.wall))
 
     def _missing_resource(self) -> str:
         given, vm_name = self._settings.resource_id, self._known["vm_name"]

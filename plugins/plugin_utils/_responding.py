@@ -15,7 +15,7 @@ from pathlib import Path
 
 from ._acknowledging import Answer
 from ._controller import is_dead
-from ._fallback import Fallback, Settings
+from ._fallback import Fallback, Moment, Settings
 from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, PREPARED, Rendezvous, Word
 
 PHASES = ("prepare", "started", "recover")
@@ -26,6 +26,11 @@ LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
 FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
 NOT_BEFORE_MARGIN = 10.0  # seconds between the last moment of a drain and NotBefore
+
+# Seconds that a turn may take in addition to its slice. A machine that is switched off leaves its connections open.
+# An acknowledgement that took longer is sent again, which does no harm.
+OVERHEAD = 120.0
+FIRST_OVERHEAD = 900.0  # since the first request enables the service
 
 
 class HostLost(Exception):
@@ -73,6 +78,8 @@ class Notes:
             "failures": [],
             "announced": {},
             "waiting": [],
+            "unreported": None,
+            "lost_since": None,
             "resource_id": "",
             "last_read": None,
             "silent_since": None,
@@ -104,7 +111,8 @@ class Notes:
 class Responding:
     """The turns of one host.
 
-    :param execute: run the module on the host with what the controller adds to its options; raises :class:`HostLost`.
+    :param execute: ``execute(controller, outcome, within)`` runs the module on the host with what the controller adds
+        to its options. It raises :class:`HostLost`, also if there is no answer within these seconds.
     :param say: show a line to people; ``warn``: one that they should look at.
     :param shares_fork: whether there are fewer forks than hosts, so a host that waits keeps another one from starting.
     :param lockstep: whether each host waits for the others at each task.
@@ -120,7 +128,7 @@ class Responding:
         options: t.Mapping[str, t.Any],
         notes: Notes,
         rendezvous: Rendezvous,
-        execute: t.Callable[[dict[str, t.Any], dict[str, t.Any] | None], dict[str, t.Any]],
+        execute: t.Callable[[dict[str, t.Any], dict[str, t.Any] | None, float], dict[str, t.Any]],
         say: t.Callable[[str], None],
         warn: t.Callable[[str], None],
         shares_fork: bool = False,
@@ -140,7 +148,7 @@ class Responding:
         self._abandoned = ""
         self._locked_out = False
         self._warned: set[str] = set()
-        self._lost_since: float | None = None
+        self._resumed = self._clock.monotonic()
         self._fallback = self._make_fallback(send) if send and options["acknowledge"] and not check_mode else None
 
     def _make_fallback(self, send: t.Callable[[str, str, float], Answer]) -> Fallback:
@@ -160,12 +168,12 @@ class Responding:
 
     def until_something_is_to_be_done(self) -> dict[str, t.Any]:
         """Go on until a phase is to be run, all is done, or other hosts need their turn."""
-        outcome = self._options["outcome"]
-        self._take_notes_of(outcome)
+        self._take_notes_of(self._options["outcome"])
+        outcome = self._options["outcome"] or self._notes["unreported"]
         while True:
             try:
                 shown = self._report(outcome)
-                outcome = None
+                outcome = self._notes["unreported"] = None
                 following = self._follow(shown)
             except HostLost as error:
                 following = self._after_loss(error, outcome)
@@ -221,14 +229,15 @@ class Responding:
             "state": notes["state"],
             "vm_name": notes["vm_name"],
         }
-        asked_at = self._clock.monotonic()
-        shown = self._execute(controller, outcome)
+        asked_at = Moment(self._clock.monotonic(), self._clock.wall())
+        overhead = OVERHEAD if notes["answered"] else FIRST_OVERHEAD
+        shown = self._execute(controller, outcome, controller["slice"] + overhead)
         if "next" in shown:
-            self._lost_since = None
+            notes["lost_since"] = None
             self._learn(shown, asked_at)
         return shown
 
-    def _learn(self, shown: dict[str, t.Any], asked_at: float) -> None:
+    def _learn(self, shown: dict[str, t.Any], asked_at: Moment) -> None:
         notes = self._notes
         notes["vm_name"] = shown["vm_name"]
         for line in shown["story"]:
@@ -319,6 +328,9 @@ class Responding:
     def _wait(self, why: str) -> dict[str, t.Any] | None:
         if self._waited() >= self._options["wait_timeout"]:
             return self._failure(why or self._still_held())
+        return self._let_others_go_on()
+
+    def _let_others_go_on(self) -> dict[str, t.Any] | None:
         lockstep = self._lockstep and self._rendezvous.others_need_a_turn(self._host)
         if not (self._shares_fork or lockstep) or self._check_mode:
             return None
@@ -355,8 +367,12 @@ class Responding:
         if open_events:
             longest = min(longest, TAKEOVER_SLICE)
         if self._shares_fork or self._lockstep:
-            return min(longest, max(SHORTEST_SLICE, self._waited() / 10))
+            return min(longest, self._stay())
         return longest
+
+    def _stay(self) -> float:
+        """How long to keep others from going on. Each time that they may, inclusions nest deeper."""
+        return max(SHORTEST_SLICE, self._waited() / 10)
 
     def _may_be_taken_over(self, event_id: str) -> bool:
         here = any(each["event_id"] == event_id and each["present"] for each in self._notes["waiting"])
@@ -428,11 +444,11 @@ class Responding:
             self._fallback.miss()
             self._fallback.act(_prepared_by(outcome))
         now = self._clock.monotonic()
-        if self._lost_since is None:
-            self._lost_since = now
+        if self._notes["lost_since"] is None:
+            self._notes["lost_since"] = now
             self._warn(f"{self._host}: lost ({error}); trying to reach it again")
         deleted = [each for each in self._notes["waiting"] if self._deletes(each)]
-        lost_for = now - self._lost_since
+        lost_for = now - self._notes["lost_since"]
         if deleted and lost_for >= min(FAREWELL, self._options["reconnect_timeout"]):
             for each in deleted:
                 line = {"event_id": each["event_id"], "event_type": each["event_type"], "text": "has deleted the VM"}
@@ -441,7 +457,10 @@ class Responding:
         if lost_for >= self._options["reconnect_timeout"]:
             raise error
         self._clock.sleep(RECONNECT_PAUSE)
-        return None
+        if self._clock.monotonic() - self._resumed < self._stay():
+            return None
+        self._notes["unreported"] = outcome
+        return self._let_others_go_on()
 
     def _deletes(self, event: t.Mapping[str, t.Any]) -> bool:
         if event["event_type"] not in DELETING:

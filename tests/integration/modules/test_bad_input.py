@@ -67,8 +67,9 @@ CASES = {
 FALLBACK = {"fallback": "azure_resource_manager"}
 TURN = [
     ({"fallback": "email"}, "value of fallback must be one of: none, azure_resource_manager, got: email"),
-    ({**FALLBACK, "fallback_max_age": 0}, f"fallback_max_age 0 {NO_TIME}"),
-    ({**FALLBACK, "fallback_max_age": "nan"}, f"fallback_max_age nan {NO_TIME}"),
+    ({**FALLBACK, "fallback_max_age": 30}, "fallback_max_age is 30, but the fallback acts after 30 seconds of silence"),
+    ({**FALLBACK, "fallback_max_age": "nan"}, "fallback_max_age is nan"),
+    ({**FALLBACK, "phase_timeout": "20"}, "phase_timeout is 20"),
     ({**FALLBACK, "fallback_resource_id": "web1"}, "fallback_resource_id is 'web1', expected /subscriptions/"),
     (FALLBACK, "the collection azure.azcollection is not installed on the controller. Install it with"),
 ]

@@ -239,6 +239,18 @@ def test_a_preempted_vm_that_is_gone_is_not_waited_for(hosts_of):
     assert ended(run, "vm1")["summary"].endswith("has deleted the VM")
 
 
+def test_a_host_that_is_silent_while_its_connection_stays_open_is_reached_again(hosts_of):
+    hosts = hosts_of("vm1")
+    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
+    run = hosts.run(
+        host_vars={"vm1": {"ansible_connection": "hangs_once"}},
+        env={"ANSIBLE_PIPELINING": "false", "HANGS_MARKER": str(hosts.directory / "hangs")},
+    )
+    assert run.rc == 0, run.output
+    assert "vm1: lost (no answer within" in run.output
+    assert hosts.recoveries("vm1") == [[event_id]]
+
+
 @pytest.mark.parametrize("content", [None, "- name: [", "- name: no module", "not: a list", "- no.such.module:"])
 def test_a_broken_tasks_file_fails_its_host_before_anything_is_prepared_and_no_other(hosts_of, tmp_path, content):
     hosts = hosts_of("vm1", "vm2", options=MANUAL)

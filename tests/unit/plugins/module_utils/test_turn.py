@@ -40,8 +40,10 @@ class Service:
         self.events, self.posts = [], []
         self.errors, self.refusals = [], []  # a call raises the first one
         self.compute, self.asked_compute = None, 0
+        self.timeouts = []  # of each poll, None where the client has its own
 
-    def poll(self):
+    def poll(self, request_timeout=None):
+        self.timeouts.append(request_timeout)
         for error in self.errors:
             raise error
         return parse(json.dumps({"DocumentIncarnation": 1, "Events": self.events}), api_version="2020-07-01")
@@ -208,6 +210,12 @@ def test_an_outage_in_a_later_turn_changes_nothing_and_keeps_the_outcome(host):
     assert (shown["next"], shown["sight"], shown["problems"]) == ("wait", None, ["no answer"])
     host.service.errors = []
     assert host.turn()["ready"] == [ID]
+
+
+def test_only_the_first_answer_of_a_run_may_take_as_long_as_enabling_the_service(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    assert host.service.timeouts == [None, 30.0]
 
 
 def test_the_first_contact_of_a_run_decides(host):

@@ -90,12 +90,13 @@ class Host:
         self.arm = ArmStandIn()
         self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
         self.script, self.sent_at = [], []
+        self.slept = 0.0  # seconds for which the controller was suspended
 
     @property
     def rendezvous(self):
         return Rendezvous(self.directory, play_hosts=self.hosts)
 
-    def execute(self, controller, outcome):
+    def execute(self, controller, outcome, _within):
         self.asked.append((controller, outcome))
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         self.now += 1.0
@@ -132,7 +133,7 @@ class Host:
             say=self.said.append,
             warn=self.warned.append,
             check_mode=check_mode,
-            clock=Clock(lambda: NOW + self.now - 1000, lambda: self.now, self.sleep),
+            clock=Clock(lambda: NOW + self.now + self.slept - 1000, lambda: self.now, self.sleep),
             send=self.send if fallback else None,
         )
         try:
@@ -286,6 +287,21 @@ def test_a_document_that_is_too_old_does_not_count(host, limit):
     assert "the last document that was read on the host is older than 100 s" in host.reason()
 
 
+def test_a_document_grows_old_while_the_controller_is_suspended(host):
+    host.responds(PREPARE)
+    host.slept = 400.0  # NotBefore is still ahead
+    host.responds(LOST, fresh=False, outcome=PREPARED)
+    assert "the last document that was read on the host is older than 300 s" in host.reason()
+
+
+def test_a_clock_that_is_set_back_makes_no_document_younger(host):
+    host.responds(PREPARE)
+    host.slept = -3600.0
+    host.now += 280.0
+    host.responds(LOST, fresh=False, outcome=PREPARED)
+    assert "the last document that was read on the host is older than 300 s" in host.reason()
+
+
 @pytest.mark.parametrize(("took", "acknowledged"), [(268.0, ["A1"]), (269.0, [])])
 def test_a_document_counts_from_the_moment_at_which_it_was_asked_for(host, took, acknowledged):
     host.is_lost_after_preparing(took=took)  # asked for at 0 s, answered at 1 s; the loss is noted a second after
@@ -429,9 +445,9 @@ def test_what_is_sent_was_open_and_prepared_in_a_document_that_is_young_enough(o
         answers = []  # (when it was asked for, answer)
         run_module = host.execute
 
-        def execute(controller, outcome):
+        def execute(controller, outcome, within):
             asked_at = host.now
-            answer = run_module(controller, outcome)
+            answer = run_module(controller, outcome, within)
             answers.append((asked_at, answer))
             host.now += pauses[len(answers)] if len(answers) < len(pauses) else 0
             return answer

@@ -62,10 +62,11 @@ class Host:
         self.directory = directory
         self.rendezvous = Rendezvous(directory, play_hosts=["web1", "web2"])
         self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
-        self.script = []
+        self.script, self.bounds = [], []
 
-    def execute(self, controller, outcome):
+    def execute(self, controller, outcome, within):
         self.asked.append((controller, outcome))
+        self.bounds.append(within)
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
         self.now += max(1.0, controller["slice"])
         if isinstance(answer, Exception):
@@ -78,6 +79,7 @@ class Host:
     def responds(self, *script, fresh=True, check_mode=False, shares_fork=False, lockstep=False, **options):
         self.script = list(script)
         self.asked.clear()
+        self.bounds.clear()
         responding = Responding(
             host="web1",
             run="run1",
@@ -272,6 +274,37 @@ def test_a_host_that_is_lost_is_tried_again_with_the_same_outcome(host):
     end = host.responds(HostLost("gone"), HostLost("gone"), shown("done"), fresh=False, outcome=outcome)
     assert end["next"] == "done"
     assert [asked for _controller, asked in host.asked] == [outcome] * 3
+
+
+@pytest.mark.parametrize("sharing", ["shares_fork", "lockstep"])
+def test_a_host_that_is_lost_lets_others_go_on_and_reports_its_outcome_once_it_is_back(host, sharing):
+    sharing = {sharing: True}
+    host.responds(shown("prepare"))
+    host.tell(busy=True)
+    assert host.responds(HostLost("gone"), fresh=False, outcome=prepared(), **sharing) == {"next": "wait"}
+    assert host.responds(HostLost("gone"), fresh=False, **sharing) == {"next": "wait"}
+    end = host.responds(HostLost("gone"), shown(), shown("done"), fresh=False, lockstep=False)
+    assert end["next"] == "done"
+    assert [outcome for _controller, outcome in host.asked] == [prepared(), prepared(), None]
+    assert len([text for text in host.warned if "lost" in text]) == 1
+
+
+def test_a_host_that_lets_others_go_on_while_it_is_lost_is_given_up_all_the_same(host):
+    host.responds(shown("prepare"))
+    host.responds(HostLost("gone"), fresh=False, shares_fork=True, outcome=prepared())
+    turns = 1
+    with pytest.raises(HostLost):  # noqa: PT012
+        while True:
+            assert host.responds(HostLost("gone"), fresh=False, shares_fork=True) == {"next": "wait"}
+            turns += 1
+    assert turns < 50  # inclusions that Ansible nests
+
+
+def test_each_turn_has_a_bound_since_a_machine_that_is_off_leaves_its_connections_open(host):
+    host.tell(A1="prepared")
+    host.responds(shown(ready=["A1"], prepared=["A1"]), shown(acknowledged=["A1"]), shown(), shown("done"))
+    slices = [asked["slice"] for asked, _outcome in host.asked]
+    assert [bound - seconds for bound, seconds in zip(host.bounds, slices)] == [900.0, 120.0, 120.0, 120.0]
 
 
 def test_a_host_that_does_not_come_back_is_given_up(host):
