@@ -85,7 +85,7 @@ def copy_checkout(destination: pathlib.Path) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, licences, types, changelog."""
+    """Style, licences, types, language, changelog."""
     install(session, "lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
@@ -95,6 +95,8 @@ def lint(session: nox.Session) -> None:
     session.run("reuse", "lint", "--quiet")
     session.run("python", "scripts/role_readmes.py", "--check")
     session.run("python", "scripts/guides.py", "--check")
+    session.run("python", "scripts/prose.py")
+    session.run("codespell")
     session.run("antsibull-changelog", "lint")
     for schema, pattern in GITHUB_SCHEMAS.items():
         files = sorted(str(path) for path in ROOT.glob(pattern))
