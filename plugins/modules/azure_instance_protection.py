@@ -9,8 +9,8 @@ short_description: Protect an instance of a scale set from scale-in
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - Autoscale may delete an instance in the middle of its maintenance. While an instance is protected, autoscale chooses
-    others.
+  - Sets or removes the protection of an instance from scale-in. Without this protection, autoscale can delete an
+    instance during its maintenance.
   - The module waits until Azure has carried out the change. It does not change the protection from scale set actions.
   - The protection stays until it is taken back. Restore what was there with RV(before), also when a task fails.
 extends_documentation_fragment:
@@ -18,8 +18,8 @@ extends_documentation_fragment:
 options:
   resource_id:
     description:
-      - Id of the instance, with the number or the name that it has in its scale set. The inventory plugin
-        P(azure.azcollection.azure_rm#inventory) gives it as C(id).
+      - Id of the instance, with its number or its name in the scale set. The inventory plugin
+        P(azure.azcollection.azure_rm#inventory) provides this id as C(id).
     type: str
     required: true
   from_scale_in:
@@ -35,7 +35,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Patch an instance that autoscale leaves alone meanwhile
+- name: Patch an instance while it is protected from scale-in
   block:
     - name: Protect the instance
       maintops.scheduled_events.azure_instance_protection:
@@ -43,10 +43,10 @@ EXAMPLES = r"""
         from_scale_in: true
       register: protection
 
-    - name: Patch it
+    - name: Patch the instance
       ansible.builtin.include_tasks: patch.yml
   always:
-    - name: Protect it as it was before
+    - name: Restore the previous protection
       maintops.scheduled_events.azure_instance_protection:
         resource_id: "{{ id }}"
         from_scale_in: "{{ protection.before }}"

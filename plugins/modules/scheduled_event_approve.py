@@ -53,7 +53,8 @@ seealso:
 """
 
 EXAMPLES = r"""
-# An acknowledgement counts for all VMs of an event. A host that fails to prepare must therefore end the play for all.
+# An acknowledgement counts for all VMs of an event.
+# A host that fails to prepare must therefore end the play for all hosts.
 - name: Drain, acknowledge, and come back
   hosts: web
   any_errors_fatal: true

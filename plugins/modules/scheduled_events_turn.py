@@ -110,25 +110,25 @@ options:
     default: none
   fallback_max_age:
     description:
-      - Seconds for which the last document counts, from the moment at which the run asked for it. At most
-        O(phase_timeout) seconds count, for which no other run takes the host.
+      - Seconds for which the last document is valid, from the time of the request for it, at most O(phase_timeout).
+        Within this time no other run takes over the host.
     type: float
     default: 300
   fallback_resource_id:
     description:
       - Id of the VM, of its availability set, or of its scale set in Azure. The inventory plugin
-        P(azure.azcollection.azure_rm#inventory) gives it as C(id).
-      - Empty takes what the metadata service of the host says when the host announces its event.
+        P(azure.azcollection.azure_rm#inventory) provides this id as C(id).
+      - Empty means the id that the metadata service of the host returns when the host first sees its event.
     type: str
     default: ''
   fallback_credentials:
     description:
-      - Options that the modules of C(azure.azcollection) have in common, such as C(auth_source). Without them those
-        modules look where they always look. They are not sent to the host.
+      - Common options of the modules of C(azure.azcollection), such as C(auth_source). Empty means the default sources
+        of these modules. The options are not sent to the host.
     type: dict
     default: {}
   fallback_controller:
-    description: The host that talks to Azure Resource Manager, as the inventory names it.
+    description: Inventory name of the host that sends requests to Azure Resource Manager.
     type: str
     default: localhost
   outcome:
