@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball publish bench clean
+.PHONY: help demo picture test matrix lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball publish bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -30,8 +30,11 @@ picture: $(VENV) ## draw docs/images/timeline.svg again, from a run
 test: $(VENV) ## run every check and every test
 	@.venv/bin/python scripts/stages.py
 
+matrix: $(VENV) ## every check that depends on ansible-core or Python, on each; writes the results into README.md
+	@.venv/bin/python scripts/matrix.py
+
 # TEST=path names tests. They run without a look at what is installed, and so begin at once.
-lint unit emulator integration eda sanity galaxy: $(VENV)
+lint unit emulator integration eda galaxy: $(VENV)
 	@$(NOX) $(if $(TEST),--no-install) --session $@ -- $(TEST)
 library: $(VENV)
 	@$(NOX) --session library library_requests
@@ -41,7 +44,8 @@ library: ## only the unit tests of what runs on a VM, on every Python found
 emulator: ## only the unit tests of the emulator, on the oldest Python that it serves
 integration: ## only the playbooks against the emulator, from the installed tarball; TEST=path
 eda: ## only the rulebooks, in a real ansible-rulebook
-sanity: ## only ansible-test sanity
+sanity: $(VENV) ## only ansible-test sanity; CORE=2.16 for one ansible-core
+	@$(NOX) --session $(if $(CORE),"sanity($(CORE))",sanity)
 galaxy: ## only the tarball: what is in it, and the checks of Galaxy
 docs: $(VENV) ## the documentation site, in .nox/site/html
 	@$(NOX) --session $@
