@@ -115,16 +115,22 @@ def copy_checkout(destination: pathlib.Path) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, licences, types, changelog."""
+    """Style, licences, types, language, changelog."""
     install(session, "lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
     session.run("mypy")
     session.run("yamllint", "--strict", ".")
-    session.run("ansible-lint", "--offline", env={"ANSIBLE_COLLECTIONS_PATH": installed_collection(session)})
+    collections = installed_collection(session)
+    session.run("ansible-lint", "--offline", env={"ANSIBLE_COLLECTIONS_PATH": collections})
+    installed = f"{collections}/ansible_collections/maintops/scheduled_events"
+    checks = ["--plugin-docs", "--validate-collection-refs=all"]  # those to azure.azcollection, too
+    session.run("antsibull-docs", "lint-collection-docs", *checks, installed)
     session.run("reuse", "lint", "--quiet")
     session.run("python", "scripts/role_readmes.py", "--check")
     session.run("python", "scripts/guides.py", "--check")
+    session.run("python", "scripts/prose.py")
+    session.run("codespell")
     session.run("antsibull-changelog", "lint")
     for schema, pattern in GITHUB_SCHEMAS.items():
         files = sorted(str(path) for path in ROOT.glob(pattern))
@@ -140,7 +146,6 @@ def docs(session: nox.Session) -> None:
     pages.mkdir(parents=True, mode=0o755)
     collections = pathlib.Path(installed_collection(session))
     installed = collections / "ansible_collections" / "maintops" / "scheduled_events"
-    session.run("antsibull-docs", "lint-collection-docs", str(installed))
     (installed / "docs" / "docsite" / "extra-docs.yml").unlink()  # docs/site/conf.py lists the guides
     session.run(
         "antsibull-docs",

@@ -12,7 +12,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.plugins.action.normal import ActionModule as NormalAction
 
-GUIDE = "the guide windows-vms.md of this collection says what is supported there"
+GUIDE = "the guide windows-vms.md of this collection shows what is supported there"
 
 
 def is_windows(connection: t.Any) -> bool:
@@ -28,7 +28,7 @@ def refuse_windows(action: ActionBase) -> None:
     if is_windows(action._connection):
         raise AnsibleActionFail(
             f"{action._task.action} does not support Windows hosts, and this host is one. "
-            f"Take it out of this play; {GUIDE}"
+            f"Take it out of this play. {GUIDE}"
         )
 
 

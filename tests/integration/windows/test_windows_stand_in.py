@@ -12,7 +12,7 @@ from windows import CONNECTION, windows, without_windows
 from playbooks import COLLECTION, LOCAL, module_task, play
 
 INFO, WAIT, APPROVE = "scheduled_events_info", "scheduled_events_wait", "scheduled_event_approve"
-GUIDE = "the guide windows-vms.md of this collection says what is supported there"
+GUIDE = "the guide windows-vms.md of this collection shows what is supported there"
 DELEGATED = {"api_version": "2019-08-01"}  # by which its requests are told from others
 WINDOWS = {**LOCAL, "ansible_connection": CONNECTION}
 # Module of the collection that does not run on Windows → arguments
@@ -185,7 +185,7 @@ def test_a_missing_collection_is_named_with_the_command_that_installs_it(bare, m
 @pytest.mark.parametrize("module", REFUSED)
 def test_a_module_that_does_not_run_on_windows_says_so(bare, module):
     assert bare.one(task=module)["msg"].endswith(
-        f"{COLLECTION}.{module} does not support Windows hosts, and this host is one. Take it out of this play; {GUIDE}"
+        f"{COLLECTION}.{module} does not support Windows hosts, and this host is one. Take it out of this play. {GUIDE}"
     )
 
 
