@@ -144,7 +144,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_ba
     notice_time,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import Record, RecordError
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import write_atomically
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 OPTIONS = {
     "state": {"type": "str", "choices": ["drained", "active"], "required": True},
@@ -216,7 +216,7 @@ def drain(module: AnsibleModule, host: Host) -> t.Dict[str, t.Any]:
 def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
     params = module.params
     check_settings(params)
-    record = Record(params["directory"], write_atomically, simulate=module.check_mode)
+    record = Record(Folder(params["directory"]), simulate=module.check_mode)
     notice = notice_time(params["interval"], params["count"])
     host = Host(
         Settings(params["flag"], params["url"], notice, params["ports"]),

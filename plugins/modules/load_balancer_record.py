@@ -128,7 +128,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_ba
     Record,
     RecordError,
 )
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import write_atomically
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 OPTIONS = {
     "state": {"type": "str", "choices": ["held", "returning", "released"], "required": True},
@@ -143,7 +143,7 @@ OPTIONS = {
 
 def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
     params, holder = module.params, module.params["holder"]
-    record = Record(params["directory"], write_atomically, simulate=module.check_mode)
+    record = Record(Folder(params["directory"]), simulate=module.check_mode)
     before = record.read()
     more: t.Dict[str, t.Any] = {"msg": ""}
     if params["state"] == "held":

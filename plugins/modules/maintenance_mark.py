@@ -77,6 +77,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._mainten
     Host,
     MaintenanceError,
 )
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 OPTIONS = {
     "state": {"type": "str", "choices": ["held", "done", "absent", "failed"], "required": True},
@@ -115,7 +116,7 @@ def main() -> None:
     options = module.params
     if not options["owner"]:
         module.fail_json(msg="owner is empty, expected the name that the action plugin gives it")
-    host = Host(options["directory"])
+    host = Host(Folder(options["directory"]))
     try:
         if module.check_mode:
             changed = True

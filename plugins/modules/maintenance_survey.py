@@ -167,6 +167,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
     ImdsError,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.endpoint import SettingError
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 OPTIONS = {
     "directory": {"type": "path", "default": "/var/lib/maintops"},
@@ -208,13 +209,12 @@ def read_events(module: AnsibleModule) -> t.Dict[str, t.Any]:
 
 def main() -> None:
     module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
-    directory = module.params["directory"]
-    host = Host(directory)
+    folder = Folder(module.params["directory"])
+    host = Host(folder)
     claimed = claim(module, host)  # before the look at the events
-    flags = [module.params["flag"], os.path.join(directory, "load-balancer.json")]
     module.exit_json(
         changed=claimed["marked"],
-        drained=any(os.path.lexists(flag) for flag in flags),
+        drained=os.path.lexists(module.params["flag"]) or folder.has("load-balancer.json"),
         records=host.records(),
         boot_id=moment().boot_id,
         **dict(claimed, **read_events(module)),

@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 FILE = "load-balancer.json"
 DIRECTORY_MODE = 0o755  # others keep files there, too
@@ -36,36 +36,38 @@ PUT_BACK, LEAVE_OUT, NOTHING_TO_DO = "put back", "leave out", "nothing to do"
 class Record:
     """The record of one host. Every step is done under a lock, so that two plays do not overwrite each other.
 
-    :param write: ``write(path, content, mode=…, durable=…)`` replaces a file as a whole.
+    :param folder: the state directory of the host; see ``Folder`` of the library.
     :param simulate: whether to change nothing.
     """
 
     def __init__(
         self,
-        directory: str,
-        write: Callable[..., None],
+        folder: Any,
         *,
         simulate: bool = False,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._directory = directory
-        self._path = os.path.join(directory, FILE)
-        self._write = write
+        self._folder = folder
         self._simulate = simulate
         self._clock = clock
         self._sleep = sleep
 
+    def locked(self) -> ContextManager[None]:
+        """Keep others out."""
+        guard: ContextManager[None] = self._folder.guarded(self._lock)
+        return guard
+
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Keep others out. The lock is on the directory, so that no file of its own stays behind."""
-        if not os.path.isdir(self._directory):
+    def _lock(self) -> Iterator[None]:
+        """The lock is on the directory, so that no file of its own stays behind."""
+        if not self._folder.is_there():
             if self._simulate:
                 yield
                 return
-            os.makedirs(self._directory, exist_ok=True)
-            os.chmod(self._directory, DIRECTORY_MODE)  # one that was there keeps its mode: it may be another's
-        descriptor = os.open(self._directory, os.O_RDONLY)
+            self._folder.make()
+            os.chmod(self._folder.path, DIRECTORY_MODE)  # one that was there keeps its mode: it may be another's
+        descriptor = os.open(self._folder.path, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -78,15 +80,14 @@ class Record:
         :raises RecordError: it cannot be read.
         """
         try:
-            with open(self._path, encoding="utf-8") as file:
-                raw = json.load(file)
+            raw = json.loads(self._folder.read(FILE).decode())
             kept = Kept(list(raw["holders"]), dict(raw["found"]), raw.get("returning"))
         except FileNotFoundError:
             return NOTHING
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RecordError(
-                f"{self._path} cannot be read ({error}). Put the host back in the load balancer by hand, remove the "
-                "file, and run it again"
+                f"{self._folder.path_of(FILE)} cannot be read ({error}). Put the host back in the load balancer by "
+                "hand, remove the file, and run it again"
             ) from None
         return kept
 
@@ -153,11 +154,11 @@ class Record:
             self._replace(before, Kept(others, before.found))
         elif not self._simulate:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._path)
+                self._folder.remove(FILE)
 
     def _replace(self, before: Kept, after: Kept) -> None:
         if after == before or self._simulate:
             return
         raw = {key: value for key, value in after._asdict().items() if value is not None}
         content = json.dumps(raw, indent=4, sort_keys=True) + "\n"
-        self._write(self._path, content.encode(), mode=0o600, durable=True)
+        self._folder.write(FILE, content.encode(), mode=0o600, durable=True)
