@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy changelog bench clean
+.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy changelog bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -22,6 +22,10 @@ help: ## list the targets
 demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
 	@$(RUN) python demo/run.py
+
+picture: $(VENV) ## draw docs/images/timeline.svg again, from a run
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
+	@$(RUN) python demo/timeline.py docs/images/timeline.svg
 
 test: $(VENV) ## run every check and every test
 	@.venv/bin/python scripts/stages.py

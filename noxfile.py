@@ -79,6 +79,7 @@ def lint(session: nox.Session) -> None:
     session.run("ansible-lint", "--offline", env={"ANSIBLE_COLLECTIONS_PATH": installed_collection(session)})
     session.run("reuse", "lint", "--quiet")
     session.run("python", "scripts/role_readmes.py", "--check")
+    session.run("python", "scripts/guides.py", "--check")
     session.run("antsibull-changelog", "lint")
 
 

@@ -34,13 +34,13 @@ LOG_LINES = 60  # of the playbook, shown when it fails
 
 
 @contextlib.contextmanager
-def emulator(directory: pathlib.Path) -> Iterator[str]:
-    """Run the emulator of the fleet; gives the URL of its control API."""
-    fleet = [{"name": name, "address": FLEET[name], "kind": "availability_set", "set": "web"} for name in FLEET]
-    (directory / "fleet.json").write_text(json.dumps({"vms": fleet}))
+def emulator(directory: pathlib.Path, fleet: dict[str, str], options: list[str]) -> Iterator[str]:
+    """Run the emulator of a fleet, given by name and address; gives the URL of its control API."""
+    vms = [{"name": name, "address": fleet[name], "kind": "availability_set", "set": "web"} for name in fleet]
+    (directory / "fleet.json").write_text(json.dumps({"vms": vms}))
     started = directory / "started"
     process = subprocess.Popen(
-        [EMULATOR, "serve", "--fleet", directory / "fleet.json", "--started-file", started, *SERVE],
+        [EMULATOR, "serve", "--fleet", directory / "fleet.json", "--started-file", started, *options],
         env={**os.environ, "PYTHON": sys.executable},
     )
     try:
@@ -60,8 +60,8 @@ def control(url: str, *arguments: str) -> Any:
     return json.loads(subprocess.check_output([EMULATOR, "--control", url, "--json", *arguments], env=environment))
 
 
-def write_inventory(directory: pathlib.Path, endpoints: dict[str, str]) -> pathlib.Path:
-    """The inventory of the fleet, as a user writes one."""
+def write_inventory(directory: pathlib.Path, endpoints: dict[str, str], tasks: pathlib.Path = HERE) -> pathlib.Path:
+    """The inventory of the fleet, as a user writes one, with prepare.yml and recover.yml of the directory ``tasks``."""
     hosts = {}
     for name, endpoint in endpoints.items():
         (directory / name).mkdir()
@@ -70,8 +70,8 @@ def write_inventory(directory: pathlib.Path, endpoints: dict[str, str]) -> pathl
         "ansible_connection": "local",
         "ansible_python_interpreter": sys.executable,
         "respond_become": False,
-        "respond_prepare_tasks": str(HERE / "prepare.yml"),
-        "respond_recover_tasks": str(HERE / "recover.yml"),
+        "respond_prepare_tasks": str(tasks / "prepare.yml"),
+        "respond_recover_tasks": str(tasks / "recover.yml"),
         "respond_state_directory": "{{ vm_directory }}/state",
     }
     inventory = directory / "inventory.json"
@@ -174,7 +174,7 @@ def moment(text: str) -> datetime.datetime:
 def main() -> int:
     with tempfile.TemporaryDirectory() as name:
         directory = pathlib.Path(name)
-        with emulator(directory) as url:
+        with emulator(directory, FLEET, SERVE) as url:
             endpoints = {vm["name"]: vm["endpoint"] for vm in control(url, "state")["vms"]}
             inventory = write_inventory(directory, endpoints)
             for scenario, names in EVENTS.items():

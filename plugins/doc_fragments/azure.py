@@ -11,27 +11,29 @@ class ModuleDocFragment:
 options:
   credentials:
     description:
-      - Options that the modules of C(azure.azcollection) have in common, such as C(auth_source), C(profile),
-        C(subscription_id), C(client_id), C(secret), C(tenant) or C(cloud_environment).
-      - Without them those modules look at the environment (C(AZURE_CLIENT_ID) and so on), at C(~/.azure/credentials)
-        and at the Azure CLI, as they always do. C(auth_source=msi) uses the managed identity of the controller.
+      - Common options of the modules of C(azure.azcollection), such as C(auth_source), C(profile), C(subscription_id),
+        C(client_id), C(secret), C(tenant) or C(cloud_environment).
+      - Without this option, these modules use their default sources. They are the environment (C(AZURE_CLIENT_ID) and
+        so on), C(~/.azure/credentials), and the Azure CLI. C(auth_source=msi) uses the managed identity of the
+        controller.
     type: dict
     default: {}
   controller:
-    description: The host that talks to Azure Resource Manager, as the inventory names it.
+    description: Inventory name of the host that sends requests to Azure Resource Manager.
     type: str
     default: localhost
   operation_timeout:
     description:
-      - Seconds for one change, until Azure has carried it out. A request that Azure refuses because there were too many
-        is repeated after the pause that Azure asks for, within the same time.
+      - Seconds in which Azure must carry out one change. If Azure refuses a request because there were too many, the
+        module repeats the request within this time, after the pause that Azure requests.
     type: float
     default: 900
 requirements:
   - The collection C(azure.azcollection) and its Python requirements, on O(controller)
 notes:
-  - It sends its requests with M(azure.azcollection.azure_rm_resource) and M(azure.azcollection.azure_rm_resource_info).
-  - It was tried against a stand-in that was written after the documentation of Azure, not against Azure itself.
+  - The module sends its requests with M(azure.azcollection.azure_rm_resource) and
+    M(azure.azcollection.azure_rm_resource_info).
+  - The module was tested against a simulation that follows the documentation of Azure, not against Azure itself.
 attributes:
   action:
     support: full
@@ -44,7 +46,8 @@ attributes:
     POOLS = r"""
 options:
   state:
-    description: V(drained) takes the host out of every pool. V(active) restores what was found.
+    description:
+      - V(drained) takes the host out of every pool. V(active) restores the state that the module found before.
     type: str
     choices: [drained, active]
     required: true
@@ -55,55 +58,57 @@ options:
     required: true
   network_interfaces:
     description:
-      - Ids of the network interfaces of the host, by which it is found in pools of network interfaces.
-      - The inventory plugin P(azure.azcollection.azure_rm#inventory) gives them as C(network_interface_id), for
-        instances of scale sets, too.
+      - Ids of the network interfaces of the host. They identify the host in pools of network interfaces.
+      - The inventory plugin P(azure.azcollection.azure_rm#inventory) provides these ids as C(network_interface_id),
+        also for instances of scale sets.
     type: list
     elements: str
     default: []
   addresses:
     description:
-      - Private IP addresses of the host, by which it is found in pools of addresses.
-      - The inventory plugin P(azure.azcollection.azure_rm#inventory) gives them as C(private_ipv4_addresses).
+      - Private IP addresses of the host. They identify the host in pools of IP addresses.
+      - The inventory plugin P(azure.azcollection.azure_rm#inventory) provides these addresses as
+        C(private_ipv4_addresses).
     type: list
     elements: str
     default: []
   holder:
     description:
-      - For whom the host is drained. V(active) takes back what was drained for the same holder, and the host returns
-        when no holder is left.
+      - Holder for whom the host is drained. V(active) removes this holder, and puts the host back when no other holder
+        remains.
     type: str
     default: operator
   drain_timeout:
     description:
-      - Seconds for the whole drain. Connections that got less time than O(drain_time) for it count as not ended.
+      - Seconds for the whole drain. If this leaves connections less time than O(drain_time), they count as not ended.
     type: float
     default: 300
   drain_time:
     description:
-      - Seconds that connections get to end once Azure has taken the host out. From outside nobody can count them.
-      - A negative number stands for what Azure gives. See the description of the module.
+      - Seconds that connections get to end after Azure has taken the host out. The module cannot count the connections
+        from outside the host.
+      - A negative number stands for the time that Azure gives. See the description of the module.
     type: float
     default: -1
   on_timeout:
     description:
-      - What to do when connections got less time than O(drain_time). With V(fail) the task fails. With V(continue) it
-        shows how much they got. The host gets no new ones in either case.
+      - What to do when connections got less time than O(drain_time). With V(fail) the task fails. With V(continue) the
+        task shows the time that they got. The host gets no new connections in either case.
     type: str
     choices: [fail, continue]
     default: fail
   wait_at_most:
     description:
-      - Seconds to wait at a stretch, so that other hosts get their turn where forks are few. Run it again with
-        RV(resume). V(0) waits to the end.
+      - Maximum number of seconds to wait in one run, so that other hosts can use the fork. Run the task again with
+        RV(resume). V(0) means no such limit.
     type: float
     default: 0
   resume:
-    description: The RV(resume) of the run before, of which this one is to be the continuation.
+    description: The RV(resume) of the previous run, which this run continues.
     type: dict
     default: {}
   directory:
-    description: Directory on the host for C(load-balancer.json). It must survive a reboot, and is made if need be.
+    description: Directory on the host for C(load-balancer.json). It must survive a reboot, and is created if missing.
     type: str
     default: /var/lib/maintops
 attributes:

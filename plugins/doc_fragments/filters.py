@@ -11,32 +11,33 @@ class ModuleDocFragment:
 options:
   event_id:
     description:
-      - Only events with one of these ids. Case does not matter, here as in the other filters.
-      - An empty list is no condition, here as in the other filters.
-      - A value that no event has (an id that is not a GUID, or a type, status or source that Azure is not known to use)
-        gives a warning, here as in the other filters.
+      - Select only events with one of these ids.
+      - All filters ignore case. An empty list does not filter.
+      - A value that no event can have causes a warning. Examples are an id that is not a GUID, and a type, status or
+        source that Azure is not known to use.
     type: list
     elements: str
   event_types:
     description:
-      - Only events of these types, for example V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate),
+      - Select only events of these types, for example V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate),
         V(SpotRebalanceRecommendation).
     type: list
     elements: str
   event_statuses:
     description:
-      - Only events in these states, V(Scheduled) or V(Started).
+      - Select only events in these states, V(Scheduled) or V(Started).
     type: list
     elements: str
   event_sources:
     description:
-      - Only events from these sources, V(Platform) or V(User). Before O(api_version=2019-08-01) no event has one.
+      - Select only events from these sources, V(Platform) or V(User). Before O(api_version=2019-08-01) events have no
+        source.
     type: list
     elements: str
   scope:
     description:
-      - V(this_vm) selects events that name this VM, whatever their other resources.
-      - V(all) selects every event that this VM can see, those of its neighbours too.
+      - V(this_vm) selects events that name this VM, even if they name other VMs as well.
+      - V(all) selects every event that this VM can see, including events that name only other VMs.
     type: str
     choices: [this_vm, all]
     default: this_vm

@@ -12,20 +12,21 @@ options:
   endpoint:
     description:
       - Base URL of the metadata service, without a path, or V(auto).
-      - It is asked directly, whatever proxy variables say, and no redirect is followed.
-      - V(auto) is for VMs outside a virtual network (classic, cloud service), where the service has another address. It
-        asks V(http://169.254.169.254) first. If there is no document, it asks the addresses in DHCP option 245 of the
-        leases of dhclient, systemd-networkd, NetworkManager, wicked and dhcpcd, the newest lease first, on the ports 80
-        and 8080. Leases that have expired do not count.
-      - V(auto) takes 10 seconds at most, and fails with what it looked at and what it found there. Each module run
-        searches again. A run where V(http://169.254.169.254) answers costs one request more.
-      - The leases of NetworkManager's dhclient and of dhcpcd can be read by root alone.
+      - Requests are sent directly. Proxy variables are ignored, and redirects are not followed.
+      - V(auto) is for VMs outside a virtual network (classic, cloud service), where the service has another address.
+        The module asks V(http://169.254.169.254) first. If this address does not return a document, the module asks the
+        addresses in DHCP option 245 of the leases of dhclient, systemd-networkd, NetworkManager, wicked and dhcpcd. It
+        starts with the newest lease, uses the ports 80 and 8080, and ignores expired leases.
+      - The search takes 10 seconds at most. If it fails, the message lists each place that was searched, and what was
+        found there. Each module run searches again, which costs one additional request if V(http://169.254.169.254)
+        answers.
+      - Only root can read the leases of NetworkManager's dhclient and of dhcpcd.
     type: str
     default: http://169.254.169.254
   endpoint_networks:
     description:
-      - Networks in which an address of a DHCP lease must lie to be asked with O(endpoint=auto). Any other address is
-        shown in the error, and is never asked.
+      - Networks that may contain the service, for O(endpoint=auto). An address of a DHCP lease outside these networks
+        is never asked. The error message shows such an address.
       - The default is Azure's wire server and the link-local addresses.
     version_added: 1.0.0
     type: list
@@ -35,37 +36,38 @@ options:
       - 169.254.0.0/16
   api_version:
     description:
-      - Version of Scheduled Events to ask for, from V(2017-03-01) to the one that the host knows as its newest.
-      - Older versions tell less about an event.
+      - Version of the Scheduled Events API, from V(2017-03-01) to the newest version that the Azure host knows.
+      - Events have fewer fields in older versions.
     type: str
     default: '2020-07-01'
   vm_name:
     description:
-      - Name of this VM in Azure, as events name it. It need not be the host name, which is never compared.
-      - Without it the service is asked. A name other than the one that the service gives is used, with a warning.
+      - Name of this VM in Azure, as events name it. It may differ from the host name, which is never compared.
+      - Without this option, the module asks the service. If the service returns another name than this option, the
+        module uses this option and shows a warning.
     type: str
   request_timeout:
     description:
-      - Seconds for one answer, from connecting to its last byte. The first request of a VM enables the service, which
-        can take two minutes.
+      - Seconds for one answer, from the start of the connection to the last byte. The first request of a VM enables the
+        service, which can take two minutes.
       - Connecting fails after 5 seconds at the latest.
     type: float
     default: 125
   retry_for:
     description:
-      - Seconds for which a request that got no answer, status 410, 429 or 5xx, or an empty body is repeated.
-      - Nothing else is repeated.
-      - If there never was a connection (refused, no route), the module gives up within 10 seconds, since the host is
+      - Seconds for which the module repeats a request that got no answer, status 410, 429 or 5xx, or an empty body. It
+        does not repeat other requests.
+      - If no connection could be established (refused, no route), the module fails within 10 seconds, since the host is
         most likely not an Azure VM.
     type: float
     default: 70
 requirements:
   - requests (Python library, on the host that runs the module)
 notes:
-  - An answer is at most 1 MiB long, and not compressed. Anything else is an error.
-  - Run it on the VM itself. The service answers only there.
-  - The first request enables Scheduled Events for the VM, after which events appear within five minutes. Azure
-    disables it again after a day without any request.
+  - Run the module on the VM itself. The service answers only there.
+  - An answer that is longer than 1 MiB, or compressed, is an error.
+  - The first request enables Scheduled Events for the VM. After that, events appear within five minutes. Azure disables
+    Scheduled Events again after a day without a request.
 """
 
     ATTRIBUTES = r"""
@@ -88,15 +90,15 @@ options: {}
 requirements:
   - ansible.windows (collection, on the controller), for Windows hosts only; they need neither Python nor requests
 notes:
-  - On a Windows host (C(winrm), C(psrp), or C(ssh) with PowerShell) the host sends each request with
-    C(ansible.windows.win_uri), without a proxy and without following a redirect. The controller reads the answers, with
-    the same code as on other hosts. Options, results and messages are the same, but for the words of Windows itself in
-    "got no answer".
-  - There, O(endpoint=auto) does not work. Each request starts PowerShell on the host. O(request_timeout) is in whole
-    seconds, and connecting has no shorter limit of its own. The size of an answer is checked on the controller. If the
-    host says nothing for two minutes beyond O(request_timeout), the controller gives up.
-  - For Windows this was tested with a stand-in of C(win_uri) that has its documented options and results, behind a
-    connection that claims to be one to Windows. It was not run on Windows.
+  - On a Windows host (C(winrm), C(psrp), or C(ssh) with PowerShell), the host sends each request with
+    C(ansible.windows.win_uri), without a proxy, and does not follow redirects. The controller evaluates the answers
+    with the same code as on other hosts. Options, results and messages are the same, except for the text of Windows
+    itself after "got no answer".
+  - On a Windows host, O(endpoint=auto) does not work. Each request starts PowerShell on the host. O(request_timeout) is
+    rounded to whole seconds and also limits the connection, which has no shorter limit. The controller checks the size
+    of an answer. The controller stops waiting two minutes after O(request_timeout) if the host does not answer.
+  - The support for Windows was tested with a replacement for C(win_uri) that has its documented options and results,
+    over a connection that is marked as a Windows connection. It was not tested on Windows.
 attributes:
   action:
     description: Has a part that runs on the controller.
@@ -105,9 +107,9 @@ attributes:
     description: Supports being run with C(async).
     support: partial
     details:
-      - Not for Windows hosts.
+      - C(async) does not work for Windows hosts.
   platform:
-    description: The operating systems of hosts that it can be run on.
+    description: Operating systems of the hosts on which the module can run.
     support: full
     platforms: posix, windows
 """
@@ -117,7 +119,7 @@ attributes:
 options: {}
 attributes:
   platform:
-    description: The operating systems of hosts that it can be run on. On a Windows host it fails and says so.
+    description: Operating systems of the hosts on which the module can run. It fails on a Windows host.
     support: full
     platforms: posix
 """

@@ -6,19 +6,19 @@ from __future__ import annotations
 
 DOCUMENTATION = r"""
 name: inventory_hosts
-short_description: The hosts of the inventory that are the VMs an event names
+short_description: Return the inventory hosts of the VMs that an event names
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - An event names VMs as Azure does, such as C(web1), C(pool_13) for an instance of a uniform scale set, or
-    C(pool_1a2b3c4d) for one of a flexible scale set. The inventory, the guest and tools in the guest may call the same
-    VM C(pool_13_8fe2), or C(pool00000D), its computer name, which ends in the instance number with base 36.
-  - A name is looked for without regard to case, and always as a whole. First among the names that Azure gives, which
-    the inventory plugin P(azure.azcollection.azure_rm#inventory) has in C(name) and C(id), then among computer names
-    (C(computer_name)), then among the names of the inventory itself.
-  - If none of them is the name, C(pool_13) is also looked for as the computer name C(pool00000D) of hosts of which the
-    inventory does not know what Azure calls them, and the other way round. That finds instances whose computer names
-    begin with the name of the scale set, as they do for AKS.
+  - An event contains the names of VMs in Azure, such as C(web1), C(pool_13) for an instance of a uniform scale set, or
+    C(pool_1a2b3c4d) for an instance of a flexible scale set. In the inventory and in the guest, the same VM can have
+    the name C(pool_13_8fe2), or its computer name C(pool00000D), which ends in the instance number with base 36.
+  - The filter compares whole names and ignores case. It searches the names in Azure first, which the inventory plugin
+    P(azure.azcollection.azure_rm#inventory) provides in C(name) and C(id). It then searches the computer names
+    (C(computer_name)), and then the inventory names.
+  - If a name is not found, the filter also searches for C(pool_13) as the computer name C(pool00000D), and the other
+    way round, among hosts whose name in Azure the inventory does not contain. This finds instances whose computer names
+    begin with the name of the scale set, as in AKS.
 positional: _input, hostvars
 options:
   _input:
@@ -31,12 +31,12 @@ options:
     type: dict
     required: true
   unknown:
-    description: What to do with a name that no host of the inventory has. With V(skip) it is left out.
+    description: What to do with a name that belongs to no host of the inventory. With V(skip) the name is left out.
     type: str
     choices: [fail, skip]
     default: fail
 notes:
-  - Do not decide with it whether an event is about a host. The modules ask the service for the name of the VM.
+  - Do not use this filter to decide whether an event names a host. The modules ask the service for the name of the VM.
 seealso:
   - plugin: azure.azcollection.azure_rm
     plugin_type: inventory
@@ -48,14 +48,14 @@ EXAMPLES = r"""
     scope: all
   register: maintenance
 
-- name: Show which hosts of the inventory the first event is about
+- name: Show the inventory hosts that the first event names
   ansible.builtin.debug:
     msg: "{{ maintenance.events[0].resources | maintops.scheduled_events.inventory_hosts(hostvars, unknown='skip') }}"
 """
 
 RETURN = r"""
 _value:
-  description: The hosts in the order of the names, each once.
+  description: The inventory names of the hosts, in the order of the given names, without duplicates.
   type: list
   elements: str
 """

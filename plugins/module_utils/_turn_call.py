@@ -18,7 +18,8 @@ def take_turn(run: ImdsModule, folder: Optional[Folder] = None, pace: Pace = PAC
     run.require_positive("wait_timeout", "reconnect_timeout", "phase_timeout")
     if not run.params["controller"]:
         raise SettingError(
-            "controller is missing: the action plugin of this module must run it; call the module by its full name"
+            "controller is missing, expected the values of the action plugin of this module. Call the module by its "
+            "full name"
         )
     controller = dict(run.params["controller"])
     vm_name = controller.pop("vm_name", "") or run.vm_name()

@@ -9,23 +9,26 @@ short_description: Read, drain and restore the servers of a host on one HAProxy
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - Speaks to the runtime socket of HAProxy itself. It runs on the balancer and needs nothing but Python.
-  - V(drained) gives the servers state C(drain), so that they get no new sessions, waits until their sessions have
-    ended, gives them state C(maint), and looks whether they stay there.
-  - V(active) restores what was found, and waits until the servers are up.
-  - Weights are not touched.
-  - The role P(maintops.scheduled_events.load_balancer#role) is built on it. It asks several balancers, and remembers on
-    the host what was found.
+  - Uses the runtime socket of HAProxy. The module runs on the balancer and requires only Python.
+  - V(drained) sets the servers to state C(drain), so that they get no new sessions, and waits until their sessions have
+    ended. It then sets the servers to state C(maint), and checks that they stay in this state.
+  - V(active) restores the states in O(found), and waits until the servers are up.
+  - The module does not change weights.
+  - The role P(maintops.scheduled_events.load_balancer#role) uses this module for several balancers, and records
+    RV(found) on the host.
 options:
   state:
     description:
-      - V(read) changes nothing.
+      - V(read) returns the servers and changes nothing.
+      - V(drained) takes the servers out of service.
+      - V(active) puts the servers back into service.
     type: str
     choices: [read, drained, active]
     default: read
   server:
     description:
-      - Name of the host in C(haproxy.cfg). Required unless O(state=read), which then reads all servers.
+      - Name of the host in C(haproxy.cfg).
+      - Required for O(state=drained) and O(state=active). Without it, O(state=read) returns all servers.
     type: str
   backends:
     description: Only these backends. Empty means every backend that the host is in.
@@ -34,23 +37,24 @@ options:
     default: []
   socket:
     description:
-      - Runtime socket of HAProxy, an absolute path or C(HOST:PORT). It needs C(level admin), but for O(state=read).
+      - Runtime socket of HAProxy, an absolute path or C(HOST:PORT).
+      - The socket must have C(level admin), except for O(state=read).
     type: path
     default: /run/haproxy/admin.sock
   found:
     description:
-      - For O(state=active), the RV(found) of each backend before the servers were drained. A backend that is not named
-        here is to get traffic.
+      - The RV(found) from before the servers were drained, for O(state=active). In a backend that is not listed, the
+        server gets traffic.
     type: dict
     default: {}
   timeout:
     description:
-      - Seconds to wait until the sessions have ended, or until the servers are up. It is no failure if they have not,
-        or are not; see RV(left).
+      - Seconds to wait until the sessions have ended, or until the servers are up.
+      - The module does not fail when this time has passed; see RV(left).
     type: float
     default: 300
   force:
-    description: For O(state=drained), whether to set state C(maint) after O(timeout) although sessions are left.
+    description: Whether to set state C(maint) after O(timeout) although sessions remain, for O(state=drained).
     type: bool
     default: false
 extends_documentation_fragment:
@@ -79,7 +83,7 @@ EXAMPLES = r"""
 
 RETURN = r"""
 servers:
-  description: The servers, as they were seen last.
+  description: The servers, as last read.
   returned: success
   type: list
   elements: dict
@@ -100,35 +104,35 @@ servers:
       type: str
       sample: UP
     sessions:
-      description: Number of sessions that it has or that wait for it.
+      description: Number of current sessions, plus those in the queue of the server.
       returned: success
       type: int
       sample: 3
     gets_nothing:
-      description: Whether it gets no new sessions, for whatever reason.
+      description: Whether the server gets no new sessions, for any reason.
       returned: success
       type: bool
       sample: false
     check:
-      description: What the last health check gave; empty if there is none.
+      description: Result of the last health check; empty if there is none.
       returned: success
       type: str
       sample: L7OK HTTP status check returned code 200
 found:
   description:
-    - By backend, what was ordered for the server before this run. V(ready), V(DRAIN), V(MAINT), or what HAProxy shows
-      of a server that is out without an order of its own.
+    - State that was set for the server in each backend before this run. V(ready), V(DRAIN), V(MAINT), or the state that
+      HAProxy shows for a server that is out of service for another reason.
   returned: success, unless O(server) is left out
   type: dict
   sample: {www: ready, api: MAINT}
 sent:
-  description: The orders that were sent, or would be in check mode.
+  description: The state changes that were sent, or would be in check mode.
   returned: success
   type: list
   elements: str
   sample: ['www/web1: drain', 'www/web1: maint']
 left:
-  description: Those of the RV(servers) that have sessions, or are not up, after O(timeout).
+  description: Servers that still have sessions, or are not up, after O(timeout).
   returned: success
   type: list
   elements: dict

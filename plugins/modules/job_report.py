@@ -5,49 +5,54 @@
 
 DOCUMENTATION = r"""
 module: job_report
-short_description: Leave what became of a host in the artifacts of the job
+short_description: Add the result of a host to the artifacts of the job
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - Adds what became of a host to the artifacts of a job, as M(ansible.builtin.set_stats) does. AWX and Automation
-    Platform show them on the page of the job, and give them to the next jobs of a workflow as the variable
+  - Adds the result of a host to the artifacts of a job, like M(ansible.builtin.set_stats). AWX and Automation Platform
+    show the artifacts on the page of the job, and pass them to the next jobs of a workflow as the variable
     C(scheduled_events_report).
-  - When all hosts of the play have done so, the summary is shown. Without O(kind) it is shown if it has not been, since
-    hosts that are unreachable report nothing.
-  - The roles and playbooks of this collection use it. Put it under C(always), so that hosts that failed are reported,
-    too.
-  - It returns the keys of O(result) besides its own, so that the registered result can stand for it.
+  - The module shows a summary when all hosts of the play have reported. Unreachable hosts report nothing. Without
+    O(kind), the module shows the summary if it has not been shown yet.
+  - Put the task under C(always), so that hosts that failed are reported, too. The roles and playbooks of this
+    collection use this module.
+  - The module also returns the keys of O(result), so that the registered result can replace the original one.
 options:
   kind:
-    description: What O(result) is. Leave it out to show the summary of the plays before.
+    description:
+      - Kind of O(result). Leave the option out to show the summary of the previous plays.
+      - V(events) is the result of M(maintops.scheduled_events.scheduled_events_info).
+      - V(maintenance) is the fact C(maintenance_result) of the role
+        P(maintops.scheduled_events.rolling_maintenance#role).
+      - V(respond) is the fact C(respond_result) of the role P(maintops.scheduled_events.respond#role).
     type: str
     choices:
-      events: The result of M(maintops.scheduled_events.scheduled_events_info).
-      maintenance: The fact C(maintenance_result) of the role P(maintops.scheduled_events.rolling_maintenance#role).
-      respond: The fact C(respond_result) of the role P(maintops.scheduled_events.respond#role).
+      - events
+      - maintenance
+      - respond
   result:
-    description: What became of the host. Leave it out for a host that failed before it had a result.
+    description: The result of the host. Leave the option out for a host that failed before it had a result.
     type: dict
   more_follows:
-    description: Whether another task of the play reports more of this host.
+    description: Whether a later task of the play reports on this host again.
     type: bool
     default: false
 extends_documentation_fragment:
   - maintops.scheduled_events.imds.attributes
 attributes:
   action:
-    description: It runs on the controller alone.
+    description: The module runs only on the controller.
     support: full
   check_mode:
     support: full
   diff_mode:
     support: N/A
     details:
-      - It changes nothing.
+      - The module changes nothing.
   idempotent:
     support: full
     details:
-      - It changes nothing.
+      - The module changes nothing.
 seealso:
   - module: ansible.builtin.set_stats
 """
@@ -69,18 +74,18 @@ EXAMPLES = r"""
             result: "{{ read }}"
           become: false
 
-- name: Sum up
+- name: Show the summary
   hosts: web
   gather_facts: false
   tasks:
-    - name: Show the summary if hosts were lost
+    - name: Show the summary if hosts became unreachable
       maintops.scheduled_events.job_report:
       run_once: true
 """
 
 RETURN = r"""
 summary:
-  description: The lines of the summary; empty unless it is shown now.
+  description: The lines of the summary; empty unless this task shows the summary.
   returned: success
   type: list
   elements: str

@@ -9,17 +9,17 @@ short_description: Take a host out of backend pools of Application Gateway, and 
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - V(drained) removes the host from each pool, V(active) adds again what was found.
-  - IP addresses and names are removed from the gateway, in one write for all hosts of a batch. Where the member is a
-    network interface or an instance of a scale set, that one is written, so there is one write for each.
-  - It waits until Azure has carried out the change, and then as long as O(drain_time) gives requests to end. A negative
-    number stands for the longest drain timeout of the backend settings that are used with the pool; Azure gives 30
-    seconds where connection draining is not enabled.
-  - All hosts of a batch that want something of the same resource are carried out in one write. What is read is shared
-    by the hosts of a run.
-  - What was found and for whom the host is drained is remembered as M(maintops.scheduled_events.load_balancer_record)
-    does it.
-  - The role P(maintops.scheduled_events.load_balancer#role) is built on it.
+  - V(drained) removes the host from each pool. V(active) restores the membership that the module found before.
+  - IP addresses and names are removed from the gateway, in one write for all hosts of a batch. If the member is a
+    network interface or an instance of a scale set, the module writes that resource, once for each member.
+  - The module waits until Azure has carried out the change, and then for O(drain_time), so that requests can end. A
+    negative O(drain_time) stands for the longest drain timeout of the backend settings that are used with the pool. If
+    connection draining is not enabled there, Azure uses 30 seconds.
+  - Changes of several hosts of a batch to the same resource are made in one write. The hosts of a run share the
+    resources that were read.
+  - The state before the change, and the holders for whom the host is drained, are recorded with
+    M(maintops.scheduled_events.load_balancer_record).
+  - The role P(maintops.scheduled_events.load_balancer#role) uses this module.
 extends_documentation_fragment:
   - maintops.scheduled_events.azure
   - maintops.scheduled_events.azure.pools
@@ -49,12 +49,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 msg:
-  description: What there is to say; empty if there is nothing.
+  description: Message about the result; empty if there is none.
   returned: success
   type: str
   sample: stays drained for respond
 resume:
-  description: Empty if there is nothing left to wait for; otherwise what the next run needs as O(resume).
+  description: Value of O(resume) for the next run; empty if the module need not run again.
   returned: success
   type: dict
   sample: {}

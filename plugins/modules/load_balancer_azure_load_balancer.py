@@ -9,18 +9,19 @@ short_description: Take a host out of backend pools of Azure Load Balancer, and 
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - V(drained) sets the admin state of the host in each pool to V(Down). It gets no new connections, and established TCP
-    connections go on. V(active) restores the admin state that was found. Membership is never changed, so it is the same
-    for pools of network interfaces, of IP addresses, and of scale sets.
-  - It waits until Azure has carried out the change, and then as long as O(drain_time) gives connections to end. A
-    negative number stands for the drain period of the pool, or 60 seconds where it has none.
-  - Azure honours the admin state only in rules with a health probe, so a pool with another rule is refused. Inbound NAT
-    rules do not honour it either.
-  - All hosts of a batch that want something of the same resource are carried out in one write. What is read is shared
-    by the hosts of a run.
-  - What was found and for whom the host is drained is remembered as M(maintops.scheduled_events.load_balancer_record)
-    does it.
-  - The role P(maintops.scheduled_events.load_balancer#role) is built on it.
+  - V(drained) sets the admin state of the host in each pool to V(Down). The host then gets no new connections, and
+    established TCP connections continue. V(active) restores the admin state that the module found before. The module
+    never changes the membership of a pool, so it works in the same way for pools of network interfaces, of IP
+    addresses, and of scale sets.
+  - The module waits until Azure has carried out the change, and then for O(drain_time), so that connections can end. A
+    negative O(drain_time) stands for the drain period of the pool, or for 60 seconds if the pool has none.
+  - Azure honours the admin state only in rules with a health probe. The module fails for a pool with a rule that has
+    no health probe. Inbound NAT rules do not honour the admin state.
+  - Changes of several hosts of a batch to the same resource are made in one write. The hosts of a run share the
+    resources that were read.
+  - The state before the change, and the holders for whom the host is drained, are recorded with
+    M(maintops.scheduled_events.load_balancer_record).
+  - The role P(maintops.scheduled_events.load_balancer#role) uses this module.
 extends_documentation_fragment:
   - maintops.scheduled_events.azure
   - maintops.scheduled_events.azure.pools
@@ -50,12 +51,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 msg:
-  description: What there is to say; empty if there is nothing.
+  description: Message about the result; empty if there is none.
   returned: success
   type: str
   sample: stays drained for respond
 resume:
-  description: Empty if there is nothing left to wait for; otherwise what the next run needs as O(resume).
+  description: Value of O(resume) for the next run; empty if the module need not run again.
   returned: success
   type: dict
   sample: {}

@@ -5,33 +5,33 @@
 
 DOCUMENTATION = r"""
 module: load_balancer_haproxy
-short_description: Take a host out of all its HAProxies until its sessions have ended, and put it back
+short_description: Drain a host on all its HAProxy balancers, and put it back
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - It runs on the controller for the host of the play, and runs M(maintops.scheduled_events.haproxy_servers) on each
-    balancer. The connections to the balancers are made of the balancers' own variables, so addresses, ports, users and
-    keys may be made from names.
-  - A balancer that cannot be reached fails the task and is named. The host of the play never counts as unreachable for
-    it.
-  - What was found and for whom the host is drained is remembered as M(maintops.scheduled_events.load_balancer_record)
-    does it.
-  - The role P(maintops.scheduled_events.load_balancer#role) is built on it.
+  - The module runs on the controller for the host of the play, and runs M(maintops.scheduled_events.haproxy_servers) on
+    each balancer. The connection to a balancer uses the variables of that balancer, so these may contain templates for
+    addresses, ports, users and keys.
+  - The task fails if a balancer cannot be reached, and its message names the balancer. The host of the play does not
+    count as unreachable then.
+  - The state before the change, and the holders for whom the host is drained, are recorded with
+    M(maintops.scheduled_events.load_balancer_record).
+  - The role P(maintops.scheduled_events.load_balancer#role) uses this module.
 options:
   state:
     description:
-      - V(drained) takes the host out of every balancer. V(active) restores what was found.
-      - V(survey) tells which servers some balancer gives no traffic.
+      - V(drained) takes the host out of every balancer. V(active) restores the state that the module found before.
+      - V(survey) returns the servers that get no traffic from at least one balancer.
     type: str
     choices: [drained, active, survey]
     required: true
   balancers:
-    description: The balancers, as the inventory names them.
+    description: Inventory names of the balancers.
     type: list
     elements: str
     required: true
   server:
-    description: Name of the host in C(haproxy.cfg). Without it, its name in the inventory.
+    description: Name of the host in C(haproxy.cfg). The default is its name in the inventory.
     type: str
   backends:
     description:
@@ -42,18 +42,20 @@ options:
     default: []
   socket:
     description:
-      - Runtime socket of HAProxy, an absolute path or C(HOST:PORT), with C(level admin). A balancer that has the
-        variable C(load_balancer_haproxy_socket) uses that one.
+      - Runtime socket of HAProxy, an absolute path or C(HOST:PORT), with C(level admin).
+      - If a balancer has the variable C(load_balancer_haproxy_socket), its value is used for that balancer.
     type: str
     default: /run/haproxy/admin.sock
   become:
-    description: Whether to become root on the balancers. A balancer that has C(ansible_become) uses that.
+    description:
+      - Whether to become root on the balancers.
+      - If a balancer has the variable C(ansible_become), its value is used for that balancer.
     type: bool
     default: true
   holder:
     description:
-      - For whom the host is drained. V(active) takes back what was drained for the same holder, and the host returns
-        when no holder is left.
+      - Holder for whom the host is drained. V(active) removes this holder, and puts the host back when no other holder
+        remains.
     type: str
     default: operator
   drain_timeout:
@@ -62,8 +64,8 @@ options:
     default: 300
   on_timeout:
     description:
-      - What to do when sessions are left after O(drain_timeout). With V(fail) the task fails and names them. With
-        V(continue) it names them and takes the host out. The host gets no new ones in either case.
+      - What to do when sessions remain after O(drain_timeout). With V(fail) the task fails and names the sessions. With
+        V(continue) the task names the sessions and takes the host out. The host gets no new sessions in either case.
     type: str
     choices: [fail, continue]
     default: fail
@@ -73,16 +75,16 @@ options:
     default: 120
   wait_at_most:
     description:
-      - Seconds after which the task ends although sessions are left and O(drain_timeout) is not over, so that other
-        hosts get their turn where forks are few. Run it again with RV(resume). V(0) waits to the end.
+      - Seconds after which the task ends although sessions remain and O(drain_timeout) has not passed, so that other
+        hosts can use the fork. Run the task again with RV(resume). V(0) means no such limit.
     type: float
     default: 0
   resume:
-    description: The RV(resume) of the run before, of which this one is to be the continuation.
+    description: The RV(resume) of the previous run, which this run continues.
     type: dict
     default: {}
   directory:
-    description: Directory on the host for C(load-balancer.json). It must survive a reboot, and is made if need be.
+    description: Directory on the host for C(load-balancer.json). It must survive a reboot, and is created if missing.
     type: str
     default: /var/lib/maintops
 attributes:
@@ -91,7 +93,7 @@ attributes:
     description: The task runs on the controller.
   platform:
     support: full
-    description: The operating systems of hosts that it can be run on. On a Windows host it fails and says so.
+    description: Operating systems of the hosts that the module can run for. It fails for a Windows host.
     platforms: posix
   check_mode:
     support: full
@@ -120,17 +122,17 @@ EXAMPLES = r"""
 
 RETURN = r"""
 msg:
-  description: What there is to say; empty if there is nothing.
+  description: Message about the result; empty if there is none.
   returned: O(state=drained) or O(state=active)
   type: str
   sample: stays drained for respond
 resume:
-  description: Empty if there is nothing left to wait for; otherwise what the next run needs as O(resume).
+  description: Value of O(resume) for the next run; empty if the module need not run again.
   returned: O(state=drained) or O(state=active)
   type: dict
   sample: {}
 out:
-  description: The names of the servers that some balancer gives no traffic.
+  description: Names of the servers that get no traffic from at least one balancer.
   returned: O(state=survey)
   type: list
   elements: str

@@ -5,36 +5,38 @@
 
 DOCUMENTATION = r"""
 module: load_balancer_health_probe
-short_description: Let a host fail the health probe of its load balancer until its connections have ended
+short_description: Make a host fail the health probe of its load balancer, and drain it
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - V(drained) raises a flag that the health endpoint of the service honours, looks whether it does, waits until the
-    balancer has noticed, and then until the connections that there were have ended.
-  - V(active) takes the flag away, waits until the health endpoint answers 200, and until the balancer has noticed.
-  - What was found and for whom the host is drained is remembered as M(maintops.scheduled_events.load_balancer_record)
-    does it.
-  - The role P(maintops.scheduled_events.load_balancer#role) is built on it.
+  - V(drained) creates a flag file and checks that the health endpoint of the service fails. It then waits until the
+    balancer has noticed, and until the existing connections have ended.
+  - V(active) removes the flag file, waits until the health endpoint answers 200, and until the balancer has noticed.
+  - The state before the change, and the holders for whom the host is drained, are recorded with
+    M(maintops.scheduled_events.load_balancer_record).
+  - The role P(maintops.scheduled_events.load_balancer#role) uses this module.
 options:
   state:
-    description: V(drained) or V(active).
+    description: V(drained) takes the host out of service. V(active) puts it back.
     type: str
     choices: [drained, active]
     required: true
   holder:
     description:
-      - For whom the host is drained. V(active) takes back what was drained for the same holder, and the host returns
-        when no holder is left.
+      - Holder for whom the host is drained. V(active) removes this holder, and puts the host back when no other holder
+        remains.
     type: str
     required: true
   flag:
     description:
-      - File on the host. As long as it is there, the health endpoint must fail the probe. It is empty, and readable for
-        all.
+      - Flag file on the host. While the file exists, the health endpoint must fail the probe. The file is empty, and
+        readable by all users.
     type: path
     default: /etc/scheduled-events/drained
   url:
-    description: The health endpoint, as the host itself reaches it. It must answer 200 when the host is to get traffic.
+    description:
+      - URL of the health endpoint, as seen from the host itself. The endpoint must answer 200 when the host may get
+        traffic.
     type: str
     default: http://127.0.0.1/healthz
   interval:
@@ -42,11 +44,11 @@ options:
     type: float
     default: 5
   count:
-    description: How many probes it takes until the balancer has noticed, in either direction.
+    description: Number of equal probe results after which the balancer changes the state of the host.
     type: int
     default: 2
   ports:
-    description: TCP ports of the service, whose connections have to end. Their listeners are on the host.
+    description: TCP ports on which the service listens on the host. Connections to these ports must end.
     type: list
     elements: int
     default: [80, 443]
@@ -56,8 +58,9 @@ options:
     default: 300
   on_timeout:
     description:
-      - What to do when connections are left after O(drain_timeout). With V(fail) the module fails and names them. With
-        V(continue) it names them and succeeds. The host gets no new ones in either case.
+      - What to do when connections remain after O(drain_timeout). With V(fail) the module fails and names the
+        connections. With V(continue) the module names the connections and succeeds. The host gets no new connections in
+        either case.
     type: str
     choices: [fail, continue]
     default: fail
@@ -67,16 +70,16 @@ options:
     default: 120
   wait_at_most:
     description:
-      - Seconds after which the module returns although connections are left and O(drain_timeout) is not over, so that
-        other hosts get their turn. Call it again with RV(resume). V(0) waits to the end.
+      - Seconds after which the module returns although connections remain and O(drain_timeout) has not passed, so that
+        other hosts can use the fork. Run the module again with RV(resume). V(0) means no such limit.
     type: float
     default: 0
   resume:
-    description: The RV(resume) of the call before, of which this one is to be the continuation.
+    description: The RV(resume) of the previous run, which this run continues.
     type: dict
     default: {}
   directory:
-    description: Directory on the host for C(load-balancer.json). It must survive a reboot, and is made if need be.
+    description: Directory on the host for C(load-balancer.json). It must survive a reboot, and is created if missing.
     type: path
     default: /var/lib/maintops
 requirements:
@@ -112,12 +115,12 @@ EXAMPLES = r"""
 
 RETURN = r"""
 msg:
-  description: What there is to say; empty if there is nothing.
+  description: Message about the result; empty if there is none.
   returned: always
   type: str
   sample: stays drained for respond
 resume:
-  description: Empty if there is nothing left to wait for; otherwise what the next call needs as O(resume).
+  description: Value of O(resume) for the next run; empty if the module need not run again.
   returned: success
   type: dict
   sample: {}
@@ -178,7 +181,7 @@ def probe(url: str) -> Answer:
 def list_peers(module: AnsibleModule) -> t.List[str]:
     ss = module.get_bin_path("ss", required=False)
     if ss is None:
-        raise ProbeError("ss is not installed, which lists connections. Install iproute2")
+        raise ProbeError("ss, which lists connections, is not installed. Install iproute2")
     ports = " or ".join(f"sport = :{port}" for port in module.params["ports"])
     states = ["state", "established", "state", "syn-recv", "state", "close-wait"]
     _rc, lines, _errors = module.run_command(
@@ -196,7 +199,7 @@ def drain(module: AnsibleModule, host: Host) -> t.Dict[str, t.Any]:
         if module.check_mode:
             return {"changed": raised, "msg": f"would create {params['flag']}" if raised else "", "resume": {}}
         peers, until = host.wait_until_noticed(), time.time() + params["drain_timeout"]
-    # No longer than the whole, whoever sets the clock meanwhile
+    # The clock may be set meanwhile; the rest never exceeds the whole
     rest = min(max(until - time.time(), 0), params["drain_timeout"])
     stretch = min(rest, params["wait_at_most"] or rest)
     left = host.wait_for_the_end(peers, timeout=stretch)

@@ -5,49 +5,49 @@
 
 DOCUMENTATION = r"""
 module: load_balancer_record
-short_description: Remember for whom a host is drained, and what was found before
+short_description: Record for whom a host is drained, and its state before that
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - Keeps C(load-balancer.json) on the host, readable for root alone. What an operator had taken out stays out, a run
-    that was interrupted is finished by the next one, and a host that is drained for two reasons comes back when both
-    are gone.
-  - The role P(maintops.scheduled_events.load_balancer#role) is built on it. A provider calls it before it takes a host
-    out, and before and after it puts one back.
+  - Maintains the file C(load-balancer.json) on the host. Only root can read the file.
+  - With this record, a host that an operator had taken out stays out, the next run finishes an interrupted run, and a
+    host that is drained for two reasons is put back only when both reasons have ended.
+  - The role P(maintops.scheduled_events.load_balancer#role) uses this module. A provider calls the module before it
+    takes a host out, and before and after it puts a host back.
 options:
   state:
     description:
-      - V(held) notes O(holder) and O(found). Call it before anything is changed.
-      - V(returning) takes O(holder) back, unless it is the last one. See RV(todo).
-      - V(released) takes the last holder back. Call it when the host is in service again.
+      - V(held) records O(holder) and O(found). Use it before anything is changed.
+      - V(returning) removes O(holder), unless it is the last holder. See RV(todo).
+      - V(released) removes the last holder. Use it when the host is in service again.
     type: str
     choices: [held, returning, released]
     required: true
   holder:
-    description: For whom the host is drained.
+    description: Holder for whom the host is drained.
     type: str
     required: true
   found:
     description:
-      - For O(state=held), how things are, of any content. What was noted first counts; later it would be the caller's
-        own doing.
+      - The state of the host before it is taken out, for O(state=held). The content is free.
+      - Only the first value is recorded, since later the state is a result of the caller's own changes.
     type: dict
     default: {}
   replace:
-    description: For O(state=held), whether O(found) replaces what was noted.
+    description: Whether O(found) replaces the recorded value, for O(state=held).
     type: bool
     default: false
   wait:
     description:
-      - For O(state=held), seconds to wait at most while another holder puts the host back.
+      - Maximum number of seconds to wait while another holder puts the host back, for O(state=held).
     type: float
     default: 60
   lease:
-    description: For O(state=returning), seconds for which others wait until the host is back.
+    description: Seconds for which other holders wait until the host is back, for O(state=returning).
     type: float
     default: 300
   directory:
-    description: Directory on the host for the file. It must survive a reboot, and is made if need be.
+    description: Directory on the host for the file. It must survive a reboot, and is created if missing.
     type: path
     default: /var/lib/maintops
 extends_documentation_fragment:
@@ -63,26 +63,26 @@ attributes:
 """
 
 EXAMPLES = r"""
-- name: Remember what was found before the host is taken out
+- name: Record the weight before the host is taken out
   maintops.scheduled_events.load_balancer_record:
     state: held
     holder: operator
     found:
       weight: "{{ weight }}"
 
-- name: Learn whether the host is to be put back
+- name: Read whether to put the host back
   maintops.scheduled_events.load_balancer_record:
     state: returning
     holder: operator
   register: record
 
-- name: Put it back
+- name: Put the host back
   ansible.builtin.include_tasks: put-back.yml
   when: record.todo == 'put back'
   vars:
     weight: '{{ record.found.weight }}'
 
-- name: Forget that it was drained
+- name: Record that the host is back
   maintops.scheduled_events.load_balancer_record:
     state: released
     holder: operator
@@ -91,30 +91,30 @@ EXAMPLES = r"""
 
 RETURN = r"""
 holders:
-  description: For whom the host is drained now.
+  description: Holders for whom the host is drained now.
   returned: success
   type: list
   elements: str
   sample: [respond]
 found:
-  description: What was found first.
+  description: The recorded O(found).
   returned: success
   type: dict
   sample: {flag: false}
 first:
-  description: Whether nothing was noted before.
+  description: Whether there was no record before.
   returned: O(state=held)
   type: bool
   sample: true
 todo:
   description:
-    - V(put back), V(leave out) if the host is drained for others as well, or V(nothing to do) if it is not drained for
-      O(holder).
+    - V(put back) if the caller must put the host back, V(leave out) if the host is drained for other holders as well,
+      V(nothing to do) if the host is not drained for O(holder).
   returned: O(state=returning)
   type: str
   sample: put back
 msg:
-  description: Why the host stays out; empty if it does not.
+  description: Why the host stays out; empty if it does not stay out.
   returned: success
   type: str
   sample: stays drained for respond

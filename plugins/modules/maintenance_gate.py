@@ -9,16 +9,15 @@ short_description: Wait until a batch of a rolling maintenance may begin
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - Asks all hosts of the fleet at the same time, as far as the number of forks allows, each with one run of
-    M(maintops.scheduled_events.maintenance_survey). Each host is reached over a connection of its own, with its own
-    variables.
-  - The hosts of the batch are marked as under maintenance before the look. While the gate stays shut, they are not.
-  - The role P(maintops.scheduled_events.rolling_maintenance#role) is built on it.
-  - Where the endpoint, the state directory, and the tasks files are, it takes from the variables of the role on each
-    host.
+  - Runs M(maintops.scheduled_events.maintenance_survey) once on each host of the fleet, on as many hosts at the same
+    time as the number of forks allows. Each host is reached over its own connection, with its own variables.
+  - The hosts of the batch are marked as under maintenance before the fleet is examined. While the gate stays shut, the
+    marks are removed.
+  - The endpoint, the state directory, and the tasks files are taken from the variables of the role on each host.
+  - The role P(maintops.scheduled_events.rolling_maintenance#role) uses this module.
 options:
   fleet:
-    description: The hosts that share the budget. Empty means all hosts of the play.
+    description: The hosts that share O(max_unavailable). Empty means all hosts of the play.
     type: list
     elements: str
     default: []
@@ -27,7 +26,7 @@ options:
     type: str
     default: '1'
   on_event:
-    description: What to do with a host of the batch that has an event itself.
+    description: Handling of a host of the batch that an event names.
     type: str
     choices: [wait, skip, respond, fail]
     default: wait
@@ -36,7 +35,7 @@ options:
     type: float
     default: 3600
   settle:
-    description: Seconds that the gate stays shut after an event has left.
+    description: Seconds for which the gate stays shut after an event has ended.
     type: float
     default: 60
   name:
@@ -44,21 +43,24 @@ options:
     type: str
     default: ''
   resume_within:
-    description: Seconds for which a host that was done, in a run that stopped, is not done again.
+    description:
+      - If a run stops before all hosts are maintained, the next run leaves out the hosts that had finished. This option
+        is the number of seconds for which it does so.
     type: float
     default: 86400
   out:
     description:
-      - Hosts that a load balancer gives no traffic. When it is set, the gate returns now and then with RV(open=false),
-        so that the caller can read it again.
+      - Hosts that receive no traffic from a load balancer.
+      - When this option is set, the gate returns at intervals with RV(open=false), so that the caller can read the list
+        again.
     type: list
     elements: str
   state:
     description:
-      - V(passed) waits at the gate. It is for a task with C(run_once), so that it decides for the whole batch.
-      - V(decided) does not wait, and returns what the gate decided for this host. It is for the task that follows,
-        without C(run_once). With C(run_once) Ansible registers each result for all hosts, so under a strategy that
-        runs the gate for each host, such as C(free), the registered result may be that of another host.
+      - V(passed) waits at the gate. Use it in a task with C(run_once), so that the decision covers the whole batch.
+      - V(decided) does not wait, and returns the decision for this host. Use it in the next task, without C(run_once).
+        With C(run_once) Ansible registers each result for all hosts. Under a strategy that runs the gate for each host,
+        such as C(free), the registered result may belong to another host.
     type: str
     choices: [passed, decided]
     default: passed
@@ -69,15 +71,15 @@ attributes:
   check_mode:
     support: full
     details:
-      - It looks once and does not wait.
+      - The module examines the fleet once and does not wait.
   diff_mode:
     support: N/A
     details:
-      - It changes nothing that lasts.
+      - The module makes no lasting change.
   idempotent:
     support: full
     details:
-      - It changes nothing that lasts.
+      - The module makes no lasting change.
 seealso:
   - module: maintops.scheduled_events.maintenance_survey
   - module: maintops.scheduled_events.maintenance_mark
@@ -90,7 +92,7 @@ EXAMPLES = r"""
     max_unavailable: 25%
   run_once: true
 
-- name: Read what it decided for this host
+- name: Read the decision for this host
   maintops.scheduled_events.maintenance_gate:
     state: decided
   register: gate
@@ -109,31 +111,31 @@ batch:
   elements: str
   sample: [web1]
 done:
-  description: The hosts of the batch that were done before, in a run that stopped.
+  description: The hosts of the batch that an earlier, interrupted run has maintained.
   returned: success
   type: list
   elements: str
   sample: []
 left_out:
-  description: The hosts of the batch that are left out for an event.
+  description: The hosts of the batch that are left out because of an event.
   returned: success
   type: list
   elements: str
   sample: []
 respond:
-  description: The hosts of the batch that are to respond to events first.
+  description: The hosts of the batch that must respond to events before they are maintained.
   returned: success
   type: list
   elements: str
   sample: []
 waits_for:
-  description: What keeps the gate shut.
+  description: The reasons that keep the gate shut.
   returned: success
   type: list
   elements: str
   sample: ['web2 (Reboot Scheduled, NotBefore 2026-11-21T09:00:00Z)']
 msg:
-  description: The same as a sentence.
+  description: The decision as a sentence.
   returned: success
   type: str
   sample: 'web1: goes ahead'

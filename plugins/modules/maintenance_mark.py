@@ -9,18 +9,19 @@ short_description: Mark a host as under maintenance
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - The mark tells other runs, and the role P(maintops.scheduled_events.respond#role), that somebody maintains the host.
-  - It belongs to the run of Ansible that makes it. A mark of another run is never taken away, unless its lease has run
-    out.
-  - The role P(maintops.scheduled_events.rolling_maintenance#role) is built on it.
+  - The mark shows other runs, and the role P(maintops.scheduled_events.respond#role), that the host is under
+    maintenance.
+  - The mark belongs to the run of Ansible that sets it. The mark of another run is only replaced after its lease has
+    expired.
+  - The role P(maintops.scheduled_events.rolling_maintenance#role) uses this module.
 options:
   state:
     description:
-      - V(held) makes or renews the mark. It fails if another run has marked the host.
-      - V(done) remembers that the host is done, and takes the mark away.
-      - V(absent) takes the mark away.
-      - V(failed) takes the mark away and remembers on the controller that the maintenance failed, so that the gate
-        opens for no further host.
+      - V(held) sets or renews the mark. The module fails if another run has marked the host.
+      - V(done) records that the maintenance of the host has finished, and removes the mark.
+      - V(absent) removes the mark.
+      - V(failed) removes the mark and records on the controller that the maintenance failed. The gate then opens for no
+        further host.
     type: str
     choices: [held, done, absent, failed]
     required: true
@@ -29,18 +30,20 @@ options:
     type: path
     default: /var/lib/maintops
   lease:
-    description: Seconds after which the mark no longer counts unless it is renewed.
+    description: Seconds after which the mark expires unless it is renewed.
     type: float
     default: 1800
   round:
-    description: For O(state=done), what was done. It is set on the controller; leave it out.
+    description:
+      - The maintenance that has finished, for O(state=done). The action plugin sets this option. Do not set it.
     type: dict
     default: {}
   owner:
-    description: Whose mark it is. It is set on the controller; leave it out.
+    description: Owner of the mark. The action plugin sets this option. Do not set it.
     type: str
   by:
-    description: What others are to know of the owner. It is set on the controller; leave it out.
+    description:
+      - Information about the owner that other runs can read. The action plugin sets this option. Do not set it.
     type: dict
     default: {}
 extends_documentation_fragment:
@@ -94,8 +97,8 @@ def hold(module: AnsibleModule, host: Host) -> bool:
     other = host.take(options["owner"], by=options["by"], stage=HELD, lease=options["lease"])
     if other is not None:
         raise MaintenanceError(
-            f"{other.owner or 'Somebody else'} has marked this host as under maintenance. Let that run end, and run "
-            "this one again"
+            f"{other.owner or 'Another run'} has marked this host as under maintenance. Wait until that run has ended, "
+            "and run this one again"
         )
     return True
 

@@ -5,38 +5,39 @@
 
 DOCUMENTATION = r"""
 module: maintenance_survey
-short_description: Show whether a host can be spared for a rolling maintenance
+short_description: Read whether a host can be taken out of service for maintenance
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - Reads in one run all that the gate of the role P(maintops.scheduled_events.rolling_maintenance#role) has to know of
-    a host. These are the events that it sees, whether it is drained, whether it is under maintenance, and what was
-    done.
-  - With O(owner) it marks the host as under maintenance first, unless somebody else has. So of two gates, and of the
-    gate and the role P(maintops.scheduled_events.respond#role), one always sees the other.
-  - An event source that cannot be read is no failure; see RV(problem).
+  - Reads in one run everything that the gate of the role P(maintops.scheduled_events.rolling_maintenance#role) needs
+    to know about a host. This is the events that the host sees, whether the host is drained, whether it is under
+    maintenance, and which maintenance has finished.
+  - With O(owner) the module first marks the host as under maintenance, unless another owner has marked it. When two
+    gates run at the same time, or a gate and the role P(maintops.scheduled_events.respond#role), at least one of them
+    sees the mark of the other.
+  - The module does not fail when the events cannot be read; see RV(problem).
 options:
   directory:
     description: State directory of the roles.
     type: path
     default: /var/lib/maintops
   flag:
-    description: File that takes the host out of a load balancer that probes it.
+    description: File that makes the host fail the health probe of its load balancer.
     type: path
     default: /etc/scheduled-events/drained
   owner:
-    description: For whom to mark the host. Without it the host is not marked.
+    description: Owner of the mark. Without this option the host is not marked.
     type: str
   by:
-    description: What others are to know of the owner.
+    description: Information about the owner that other runs can read.
     type: dict
     default: {}
   lease:
-    description: Seconds after which the mark no longer counts unless it is renewed.
+    description: Seconds after which the mark expires unless it is renewed.
     type: float
     default: 180
   dead:
-    description: Owners that are known to be dead. Their marks no longer count.
+    description: Owners whose runs have ended without removing their marks. These marks are ignored.
     type: list
     elements: str
     default: []
@@ -61,43 +62,45 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Read whether somebody maintains this host
+- name: Read whether this host is under maintenance
   maintops.scheduled_events.maintenance_survey:
   register: survey
 
-- name: Say who
+- name: Show the owner of the mark
   ansible.builtin.debug:
-    msg: "{{ survey.mark.owner if survey.mark else 'nobody' }}"
+    msg: "{{ survey.mark.owner if survey.mark else 'none' }}"
 """
 
 RETURN = r"""
 marked:
-  description: Whether the host is marked for O(owner) now.
+  description: Whether this run marked the host for O(owner).
   returned: success
   type: bool
   sample: true
 unmarked_because:
-  description: Why the host could not be marked; empty if it could, or if another's mark is there.
+  description: Why the host could not be marked. Empty if it was marked, or if another owner has marked it.
   returned: success
   type: str
   sample: ''
 mark:
-  description: The mark of somebody else, or of this owner if the host was not to be marked; V(null) if there is none.
+  description:
+    - The mark of another owner. Without O(owner) and in check mode, the mark of any owner.
+    - V(null) if the host has no such mark.
   returned: success
   type: dict
   contains:
     owner:
-      description: Who marked it; empty if that is not known.
+      description: Owner of the mark; empty if the owner is not known.
       returned: success
       type: str
       sample: controller1/ansible-local-4711x2y/web1
     by:
-      description: What is known of the owner.
+      description: Information about the owner.
       returned: success
       type: dict
       sample: {node: controller1, pid: 4711}
     stage:
-      description: V(asking) at the gate, V(held) once it is through.
+      description: V(asking) while the owner waits at the gate, V(held) after it has passed the gate.
       returned: success
       type: str
       sample: held
@@ -107,29 +110,29 @@ mark:
       type: float
       sample: 12.5
     lease:
-      description: Seconds for which it counts.
+      description: Seconds for which the mark is valid.
       returned: success
       type: float
       sample: 1800
     live:
-      description: Whether it still counts.
+      description: Whether the mark is still valid.
       returned: success
       type: bool
       sample: true
 drained:
-  description: Whether the host is out of its load balancer, by one of the roles or by the flag.
+  description: Whether one of the roles, or the flag, has taken the host out of its load balancer.
   returned: success
   type: bool
   sample: false
 records:
-  description: What was done on the host, by the name of the maintenance.
+  description: Maintenance that has finished on the host, by name.
   returned: success
   type: dict
   sample: {patch-june: {round: 7d0f, hosts: [web1, web2], since_begin: 61.2, age: 30.1}}
 events:
   description:
-    - All events that the host sees, each as RV(maintops.scheduled_events.scheduled_events_info#module:events). V(null)
-      if they cannot be read.
+    - All events that the host sees, in the format of RV(maintops.scheduled_events.scheduled_events_info#module:events).
+    - V(null) if the events cannot be read.
   returned: success
   type: list
   elements: dict
@@ -145,7 +148,7 @@ problem:
   type: str
   sample: ''
 boot_id:
-  description: What tells this boot of this machine from all others; empty if the system does not tell.
+  description: Identity of the current boot of this machine; empty if the system does not provide it.
   returned: success
   type: str
   sample: 1e2b2f0e-6a0d-4b43-a4a5-5f0f5d4f4d0b
@@ -180,7 +183,7 @@ OPTIONS = {
 
 
 def claim(module: AnsibleModule, host: Host) -> t.Dict[str, t.Any]:
-    """Mark the host if that is wanted, and say whose mark is there."""
+    """Mark the host if an owner is given, and return the mark that it has."""
     options = module.params
     try:
         if options["owner"] is None or module.check_mode:

@@ -9,13 +9,13 @@ short_description: Acknowledge Scheduled Events of an Azure VM
 version_added: 0.1.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - Tells Azure that the VMs that an event names are prepared, so that Azure need not wait until NotBefore.
-  - An acknowledgement counts for B(every) VM that the event names, whoever sends it. Acknowledge only when all of
-    them are prepared.
-  - The module reads the events right before, and sends one request for all that are still V(Scheduled). Before it
-    repeats a request that failed for a moment, it reads them again.
-  - The events are those of O(event_id) and no others, also such as do not name this VM, since any VM in scope may
-    acknowledge for a neighbour that cannot. O(leader_only=true) restricts it to events that this VM leads.
+  - Informs Azure that the VMs that an event names are prepared, so that Azure need not wait until NotBefore.
+  - An acknowledgement counts for B(every) VM that the event names, from whichever VM it is sent. Acknowledge only when
+    all of them are prepared.
+  - The module first reads the events, and then sends one request for all events that are still V(Scheduled). It reads
+    the events again before it repeats a request that failed temporarily.
+  - The module acknowledges only the events in O(event_id). They need not name this VM, since any VM that sees an event
+    may acknowledge it for a VM that cannot. O(leader_only=true) restricts the module to events that this VM leads.
 extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.imds.attributes
@@ -23,34 +23,36 @@ extends_documentation_fragment:
 options:
   event_id:
     description:
-      - Ids of the events to acknowledge, in any case. One that is not a GUID gives a warning, since no event has it.
+      - Ids of the events to acknowledge, in upper or lower case.
+      - An id that is not a GUID causes a warning, since no event has such an id.
     type: list
     elements: str
     required: true
   leader_only:
     description:
-      - Acknowledge an event only if this VM is the first that it names, so that one of many hosts does it.
+      - Acknowledge an event only if this VM is the first VM that the event names, so that only one of many hosts
+        acknowledges it.
     type: bool
     default: false
 attributes:
   check_mode:
     support: full
     details:
-      - Reads and reports what would be acknowledged, and sends nothing.
+      - The module reads the events and returns those that it would acknowledge. It sends nothing.
   diff_mode:
     support: none
   idempotent:
     support: partial
     details:
-      - Azure does not tell whether an event is already acknowledged. While it stays V(Scheduled), because Azure still
-        waits for others, the module acknowledges it again and reports a change. That does no harm.
+      - Azure does not report whether an event is already acknowledged. While an event stays V(Scheduled), because Azure
+        waits for other events or VMs, the module acknowledges it again and reports a change. This does no harm.
 seealso:
   - module: maintops.scheduled_events.scheduled_events_info
   - module: maintops.scheduled_events.scheduled_events_wait
 """
 
 EXAMPLES = r"""
-# An acknowledgement counts for all VMs of an event. So a host that fails to prepare must end the play for all of them.
+# An acknowledgement counts for all VMs of an event. A host that fails to prepare must therefore end the play for all.
 - name: Drain, acknowledge, and come back
   hosts: web
   any_errors_fatal: true
@@ -64,7 +66,7 @@ EXAMPLES = r"""
       ansible.builtin.include_tasks: drain.yml
       when: maintenance.events | length > 0
 
-    - name: Acknowledge the events for which this VM speaks
+    - name: Acknowledge the events that this VM leads
       maintops.scheduled_events.scheduled_event_approve:
         event_id: "{{ maintenance.events | map(attribute='event_id') }}"
         leader_only: true
@@ -74,26 +76,26 @@ EXAMPLES = r"""
         timeout: 3600
       when: maintenance.events | length > 0
 
-    - name: Bring this VM back
-      ansible.builtin.include_tasks: return.yml
+    - name: Recover this VM
+      ansible.builtin.include_tasks: recover.yml
       when: maintenance.events | length > 0
 """
 
 RETURN = r"""
 approved:
-  description: Ids of the events that were acknowledged; in check mode, that would be.
+  description: Ids of the events that were acknowledged, or would be in check mode.
   returned: success and on a refused request
   type: list
   elements: str
   sample: [C7061BAC-AFDC-4513-B24B-AA5F13A16123]
 already_started:
-  description: Ids of the events that have started, which nobody needs to acknowledge any more.
+  description: Ids of the events that have started and need no acknowledgement any more.
   returned: success and on a refused request
   type: list
   elements: str
   sample: []
 absent:
-  description: Ids, as given, of the events that the document does not hold.
+  description: Ids in O(event_id) that the document does not contain, as they were given.
   returned: success and on a refused request
   type: list
   elements: str
@@ -114,8 +116,8 @@ left:
   sample: [C7061BAC-AFDC-4513-B24B-AA5F13A16123]
 status:
   description:
-    - HTTP status of the answer, V(null) if there was none.
-    - V(200) if the answer was not one of the metadata service, such as a page of HTML.
+    - HTTP status of the answer; V(null) if there was no answer.
+    - V(200) if the answer did not come from the metadata service, for example if it was an HTML page.
   returned: on a refused request
   type: int
   sample: 500
@@ -127,9 +129,9 @@ endpoint:
   sample: http://169.254.169.254
 endpoint_source:
   description:
-    - How the endpoint was found. V(given) for one that O(endpoint) names.
-    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
-      that wrote it.
+    - How the endpoint was found. V(given) if O(endpoint) names it.
+    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the DHCP
+      client that wrote it.
   version_added: 1.0.0
   returned: success and on a refused request
   type: str

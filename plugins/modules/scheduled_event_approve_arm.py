@@ -9,11 +9,12 @@ short_description: Acknowledge Scheduled Events through Azure Resource Manager, 
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - For a VM that no longer answers, such as one on degraded hardware that has been drained. It runs on the controller,
-    and nothing runs on the host of the play.
-  - An acknowledgement counts for B(every) VM that the event names, whoever sends it. Acknowledge only when all of them
-    are prepared. From outside the events cannot be read first, so exactly O(event_id) is acknowledged.
-  - One request for all ids.
+  - Use this module for a VM that no longer answers, such as a drained VM on degraded hardware. The module runs on the
+    controller, and nothing runs on the host of the play.
+  - An acknowledgement counts for B(every) VM that the event names, from wherever it is sent. Acknowledge only when all
+    of them are prepared.
+  - The events cannot be read from outside the VM, so the module acknowledges exactly the events in O(event_id).
+  - The module sends one request for all ids.
 extends_documentation_fragment:
   - maintops.scheduled_events.azure
 options:
@@ -24,12 +25,12 @@ options:
     required: true
   resource_id:
     description:
-      - Id of the VM, of its availability set, or of its scale set. For an instance of a uniform scale set, the scale
-        set is taken. The inventory plugin P(azure.azcollection.azure_rm#inventory) gives it as C(id).
-      - Either it or O(metadata) is required.
+      - Id of the VM, of its availability set, or of its scale set. For an instance of a uniform scale set, the module
+        uses the scale set. The inventory plugin P(azure.azcollection.azure_rm#inventory) provides the id as C(id).
+      - Either O(resource_id) or O(metadata) is required.
     type: str
   metadata:
-    description: The answer of C(/metadata/instance), as read when the VM still answered.
+    description: The answer of C(/metadata/instance), read while the VM still answered.
     type: dict
 attributes:
   check_mode:
@@ -42,14 +43,14 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Acknowledge for a VM of the inventory azure_rm that no longer answers
+- name: Acknowledge for a VM of an azure_rm inventory that no longer answers
   maintops.scheduled_events.scheduled_event_approve_arm:
     event_id: "{{ known_events }}"
     resource_id: "{{ id }}"
     credentials:
       auth_source: msi
 
-- name: Acknowledge with what the VM said about itself
+- name: Acknowledge with instance metadata that was read earlier
   maintops.scheduled_events.scheduled_event_approve_arm:
     event_id: C7061BAC-AFDC-4513-B24B-AA5F13A16123
     metadata: "{{ instance.json }}"
@@ -57,19 +58,19 @@ EXAMPLES = r"""
 
 RETURN = r"""
 approved:
-  description: Ids of the events that were acknowledged; in check mode, that would be.
+  description: Ids of the events that were acknowledged, or would be in check mode.
   returned: success, and when some were refused
   type: list
   elements: str
   sample: [C7061BAC-AFDC-4513-B24B-AA5F13A16123]
 absent:
-  description: Ids of events that Azure does not know, maybe because they are over.
+  description: Ids of events that Azure does not know, for example because they are over.
   returned: success, and when some were refused
   type: list
   elements: str
   sample: []
 refused:
-  description: The other events that were not acknowledged, and why. The task fails if there are some.
+  description: Other events that were not acknowledged, with the reason. The task fails if the list is not empty.
   returned: success, and when some were refused
   type: list
   elements: dict
@@ -78,11 +79,11 @@ refused:
       description: Id of the event.
       type: str
     code:
-      description: What Azure calls the reason.
+      description: Azure's code for the reason.
       type: str
       sample: Conflict
     message:
-      description: What Azure says of it.
+      description: Azure's message.
       type: str
   sample: []
 resource_id:

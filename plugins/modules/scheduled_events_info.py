@@ -11,8 +11,8 @@ author: The maintops.scheduled_events authors (@maintops)
 description:
   - Reads the maintenance that Azure has announced to this VM (freeze, reboot, redeploy, Spot eviction, deletion)
     from the Scheduled Events endpoint inside the VM.
-  - Most events that a VM reads can be those of another VM, since all VMs of an availability set or of a placement
-    group see the same document. By default only events that name this VM are returned.
+  - All VMs of an availability set or of a placement group read the same document, so most of its events can name other
+    VMs. By default the module returns only events that name this VM.
 extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.filters
@@ -44,7 +44,7 @@ EXAMPLES = r"""
   maintops.scheduled_events.scheduled_events_info:
   register: maintenance
 
-- name: Say what is coming
+- name: Show the announced events
   ansible.builtin.debug:
     msg: "{{ item.event_type }} not before {{ item.not_before }}"
   loop: "{{ maintenance.events }}"
@@ -65,22 +65,23 @@ RETURN = r"""
 events:
   description:
     - The events that the filters select, in the order of the document.
-    - A field that the event lacks is V(null), and so is one whose value cannot be read; the latter gives a warning.
-    - Texts come without control characters, which are replaced, and cut where they are much longer than any of Azure.
+    - A field that the event lacks is V(null). A field whose value cannot be read is V(null) as well, and causes a
+      warning.
+    - In texts, control characters are replaced. Texts that are much longer than those of Azure are cut.
   returned: success
   type: list
   elements: dict
   contains:
     event_id:
       description:
-        - Identity of the event in Azure, the same through all its states.
-        - V(null) also for one that cannot be sent back as it is. Such an event cannot be acknowledged.
+        - Identity of the event in Azure. It is the same in all states of the event.
+        - V(null) also for an id that cannot be sent back unchanged. Such an event cannot be acknowledged.
       returned: success
       type: str
       sample: C7061BAC-AFDC-4513-B24B-AA5F13A16123
     event_type:
       description:
-        - V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate), or a type that Azure added since.
+        - V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate), or a type that Azure added later.
       returned: success
       type: str
       sample: Redeploy
@@ -126,7 +127,8 @@ events:
       sample: Host server is undergoing maintenance.
     duration_in_seconds:
       description:
-        - How long the interruption is expected to last. V(0) is no interruption, V(-1) unknown or not applicable.
+        - Expected duration of the interruption in seconds. V(0) means no interruption, V(-1) means that the duration is
+          unknown or does not apply.
       returned: success
       type: int
       sample: 9
@@ -136,26 +138,26 @@ events:
       type: bool
       sample: true
     is_leader:
-      description: Whether this VM is the first one that the event names.
+      description: Whether this VM is the first VM that the event names.
       returned: success
       type: bool
       sample: true
     additional:
       description:
-        - Fields that Azure added since, under Azure's names.
-        - A text says so where one of them is longer than 16 KiB, or nested deeper than 32 levels.
+        - Fields that Azure added later, under Azure's names.
+        - A field that is longer than 16 KiB, or nested deeper than 32 levels, is replaced with a text that says so.
       returned: success
       type: dict
       sample: {}
 incarnation:
   description:
     - Incarnation of the document. It changes whenever the events change, and can go back.
-    - A number; a string only if the service sent one that is not a number.
+    - A number. A string only if the service sent a value that is not a number.
   returned: success
   type: raw
   sample: 7
 vm_name:
-  description: Name of this VM in Azure, by which its events are told.
+  description: Name of this VM in Azure, as events name it.
   returned: success
   type: str
   sample: web_0
@@ -172,9 +174,9 @@ endpoint:
   sample: http://169.254.169.254
 endpoint_source:
   description:
-    - How the endpoint was found. V(given) for one that O(endpoint) names.
-    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
-      that wrote it.
+    - How the endpoint was found. V(given) if O(endpoint) names it.
+    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the DHCP
+      client that wrote it.
   version_added: 1.0.0
   returned: success
   type: str

@@ -9,48 +9,49 @@ short_description: Decide what a host does next about its Scheduled Events
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - This is the heart of the role P(maintops.scheduled_events.respond#role). Use the role, unless you want to build a
-    role of your own.
-  - Each call takes the result of what the call before asked for, and returns the one thing that is to be done next.
-    Between the calls a file on the host remembers what is prepared, so that a run that was interrupted is finished
-    by the next one.
-  - When all hosts of the play that an event names are prepared, one of them acknowledges it, through its own
+  - The role P(maintops.scheduled_events.respond#role) uses this module. Use the role, unless you write your own role
+    for the same purpose.
+  - Each call takes the result of the previous step, and returns the next step. Between the calls a file on the host
+    records what is prepared, so that the next run finishes an interrupted one.
+  - When all hosts of the play that an event names are prepared, one of them acknowledges the event, through its own
     connection.
-  - While there is nothing to do, the module waits on the host, and returns as soon as something changes.
-  - Only one run at a time has a host. Another run waits until it has ended or, if it died, until its lease runs out.
+  - While there is nothing to do, the module waits on the host. It returns as soon as something changes.
+  - Only one run at a time handles a host. Another run waits until the first has ended or, if the first was
+    interrupted, until its lease has expired.
 extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.imds.attributes
   - maintops.scheduled_events.imds.posix
 options:
   event_types:
-    description: Only events of these types. Empty means all.
+    description: Handle only events of these types. Empty means all types.
     type: list
     elements: str
     default: []
   event_sources:
-    description: Only events from these sources. Empty means all.
+    description: Handle only events from these sources. Empty means all sources.
     type: list
     elements: str
     default: []
   acknowledge:
-    description: Whether to acknowledge. Otherwise events start at their NotBefore.
+    description: Whether to acknowledge events. An event that is not acknowledged starts at its NotBefore.
     type: bool
     default: true
   speak_for_others:
     description:
-      - Whether to acknowledge events that also name a VM that is not a host of the play. The acknowledgement counts
-        for that VM, too. Otherwise such an event is held.
+      - Whether to acknowledge an event that also names a VM that is not a host of the play. The acknowledgement counts
+        for that VM, too. With V(false) such an event is not acknowledged.
     type: bool
     default: false
   state_directory:
-    description: Directory on the host for the file that remembers. It must survive a reboot, and is made if need be.
+    description: Directory on the host for the state file. It must survive a reboot, and is created if missing.
     type: path
     default: /var/lib/maintops
   maintenance_margin:
     description:
-      - A host that is under maintenance by the role P(maintops.scheduled_events.rolling_maintenance#role) is prepared
-        when its maintenance has ended, or this many seconds before NotBefore.
+      - If a host is under maintenance by the role P(maintops.scheduled_events.rolling_maintenance#role), the module
+        waits until the maintenance has ended before the host is prepared. It waits until this many seconds before
+        NotBefore at most.
     type: float
     default: 60
   wait_timeout:
@@ -58,15 +59,15 @@ options:
     type: float
     default: 3600
   reconnect_timeout:
-    description: Seconds to wait for a host to come back that is lost while its event goes on.
+    description: Seconds to wait for a host that becomes unreachable during its event.
     type: float
     default: 900
   phase_timeout:
-    description: Seconds that the tasks of one phase may take before another run takes this one for dead.
+    description: Seconds that the tasks of one phase may take. After this time another run may take over the host.
     type: float
     default: 900
   prepare_tasks:
-    description: Tasks file that the caller runs to prepare. Empty means that there is nothing to do.
+    description: Tasks file that the caller runs to prepare the host. Empty means that there is nothing to do.
     type: str
     default: ''
   started_tasks:
@@ -74,63 +75,66 @@ options:
     type: str
     default: ''
   recover_tasks:
-    description: Tasks file that the caller runs to recover. Empty means that there is nothing to do.
+    description: Tasks file that the caller runs to recover the host. Empty means that there is nothing to do.
     type: str
     default: ''
   load_balancer:
-    description: Whether the caller takes the host out of its load balancer before it prepares.
+    description: Whether the caller takes the host out of its load balancer before it prepares the host.
     type: bool
     default: false
   drain_timeout:
-    description: Seconds that the load balancer may take at most. NotBefore may leave less.
+    description:
+      - Maximum number of seconds that the load balancer may take. Close to NotBefore the module returns a smaller
+        number.
     type: float
     default: 300
   drain_on_timeout:
-    description: What the load balancer is to do when these have passed.
+    description: What to do when O(drain_timeout) has passed.
     type: str
     default: fail
   outcome:
     description:
-      - What became of the phase that the call before returned. Its C(request_ids) say which phase it was, C(ok) is
-        whether it succeeded, and C(reason) says why it did not. In place of C(ok) it may have C(phase_id), and
-        C(failure) with C(phase_id) and C(reason) of the last phase that failed.
-      - The first call of a run has none.
+      - The result of the phase that the previous call returned. C(request_ids) identifies the phase, C(ok) is whether
+        the phase succeeded, and C(reason) is why it failed.
+      - Instead of C(ok), the result may contain C(phase_id), and C(failure) with C(phase_id) and C(reason) of the last
+        phase that failed.
+      - Leave this option out in the first call of a run.
     type: dict
   again:
-    description: Whether the call before returned V(wait). The first call of a run has neither this nor O(outcome).
+    description: Whether the previous call returned RV(next=wait). Leave this option out in the first call of a run.
     type: bool
     default: false
   controller:
-    description: What the action plugin tells the module. Leave it out.
+    description: Values of the action plugin. The action plugin sets this option. Do not set it.
     type: dict
 attributes:
   action:
-    description: The hosts of a play meet on the controller.
+    description: The hosts of a play are coordinated on the controller.
     support: full
   check_mode:
     support: full
     details:
-      - Returns the phases as they would follow, and neither acknowledges nor remembers anything.
+      - The module returns the phases that would follow. It neither acknowledges nor records anything.
   diff_mode:
     support: none
   idempotent:
     support: none
 seealso:
   - module: maintops.scheduled_events.scheduled_event_approve
-    description: Acknowledge without the other hosts.
+    description: Acknowledge without regard to the other hosts of the play.
 """
 
 EXAMPLES = r"""
-- name: Find out what is to be done first
+- name: Read the first step
   maintops.scheduled_events.scheduled_events_turn:
     prepare_tasks: "{{ playbook_dir }}/drain.yml"
   register: turn
 
-- name: Do it
+- name: Prepare the host
   ansible.builtin.include_tasks: "{{ playbook_dir }}/drain.yml"
   when: turn.next == 'prepare'
 
-- name: Say that it is done, and find out what follows
+- name: Report the result, and read the next step
   maintops.scheduled_events.scheduled_events_turn:
     prepare_tasks: "{{ playbook_dir }}/drain.yml"
     outcome:
@@ -141,8 +145,9 @@ EXAMPLES = r"""
 RETURN = r"""
 next:
   description:
-    - What is to be done next. V(prepare), V(started) and V(recover) are phases; their outcome goes into the next call.
-    - V(wait) asks for another call with O(again=true), and V(done) for none.
+    - The next step. V(prepare), V(started) and V(recover) are phases. Pass the result of a phase to the next call as
+      O(outcome).
+    - V(wait) means that another call with O(again=true) is required. V(done) means that no call is required.
   returned: success
   type: str
   sample: prepare
@@ -152,18 +157,19 @@ events:
   type: list
   elements: dict
 request_ids:
-  description: Identity of the phase, for O(outcome).
+  description: Ids of the events of the phase, for O(outcome).
   returned: success
   type: list
   elements: str
 phase_id:
-  description: Differs from phase to phase, also where one is repeated.
+  description: Identity of the phase. It is different each time, also when a phase is repeated.
   returned: success
   type: str
 steps:
   description:
-    - The tasks files of the phase, in order. V(load_balancer.yml) and V(handlers.yml) stand for files of the caller.
-      The first brings the host into the state RV(load_balancer), the second runs the handlers that were notified.
+    - The tasks files of the phase, in order.
+    - V(load_balancer.yml) and V(handlers.yml) stand for files of the caller. V(load_balancer.yml) brings the host into
+      the state RV(load_balancer). V(handlers.yml) runs the handlers that were notified.
   returned: success
   type: list
   elements: dict
@@ -173,7 +179,7 @@ steps:
       type: str
       sample: /srv/playbooks/drain.yml
     number:
-      description: Its place among them.
+      description: Position of the file in RV(steps[].of), from 1.
       type: int
       sample: 1
     of:
@@ -181,7 +187,7 @@ steps:
       type: list
       elements: str
 load_balancer:
-  description: V(drained) or V(active) if the host is to be brought into that state in this phase. Otherwise empty.
+  description: The state into which the phase brings the host, V(drained) or V(active). Empty if it stays unchanged.
   returned: success
   type: str
 drain_timeout:
@@ -189,17 +195,17 @@ drain_timeout:
   returned: success
   type: int
 drain_on_timeout:
-  description: What it is to do when these have passed.
+  description: What to do when RV(drain_timeout) has passed.
   returned: success
   type: str
 summary:
-  description: What happened, in one line.
+  description: Summary of the run, in one line.
   returned: when RV(next=done)
   type: str
 respond_result:
   description:
-    - What happened, as the role P(maintops.scheduled_events.respond#role) leaves it in a fact of the same name.
-    - If it has C(failures), the module fails.
+    - Result of the run. The role P(maintops.scheduled_events.respond#role) stores it in a fact of the same name.
+    - The module fails if the result contains C(failures).
   returned: when RV(next=done)
   type: dict
 """

@@ -5,17 +5,17 @@
 
 DOCUMENTATION = r"""
 module: scheduled_events_wait
-short_description: Wait until Scheduled Events are there, or gone
+short_description: Wait until Scheduled Events are present or absent
 version_added: 0.1.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - Polls the Scheduled Events endpoint on the host itself, inside one module call, until there is an event that the
+  - Polls the Scheduled Events endpoint on the host itself, within one module run, until there is an event that the
     filters select, or until there is none.
-  - An error of the service, a timeout or an empty answer is never taken for "no events". Such polls are tolerated
-    until O(timeout). Only a request that the service refuses from the start (a wrong O(api_version), for example)
-    fails at once, and a host where nothing ever answers within 10 seconds.
-  - Use it as a gate before work that must not meet an event, and after an acknowledgement to learn when the event is
-    over. Recover when the event is gone, not when its duration has passed.
+  - An error of the service, a timeout or an empty answer never counts as "no events". The module tolerates such polls
+    until O(timeout). It fails at once only if the service refuses the request from the start, for example because of a
+    wrong O(api_version). It fails within 10 seconds if nothing ever answers.
+  - Use this module as a gate before work that must not be interrupted by an event. Use it after an acknowledgement to
+    find out when the event is over. Recover when the event is absent, not when its duration has passed.
 extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.filters
@@ -24,37 +24,37 @@ extends_documentation_fragment:
 options:
   state:
     description:
-      - V(absent) waits until no event is left that the filters select.
+      - V(absent) waits until there is no event that the filters select.
       - V(present) waits until there is at least one.
     type: str
     choices: [absent, present]
     default: absent
   timeout:
     description:
-      - Seconds after which the module gives up and fails. The message names the request that failed last, if any.
+      - Seconds after which the module fails. The message names the last request that failed, if any.
     type: float
     default: 900
   sleep:
     description:
-      - Seconds between two polls. After failing polls the module waits longer, up to 5 seconds.
+      - Seconds between two polls. After failed polls the module waits longer, up to 5 seconds.
     type: float
     default: 1
   stable_for:
     description:
-      - Seconds for which the state must hold, from one successful poll to another. Events can follow one another
-        closely; this way the second one is not missed.
+      - Seconds for which the state must last, from one successful poll to another. Use it when one event can follow
+        closely after another, so that the second event is not missed.
     type: float
     default: 0
   retry_for:
     description:
-      - Here it is without effect, as failing polls are tolerated until O(timeout) anyway.
+      - This option has no effect in this module, which tolerates failed polls until O(timeout).
 notes:
-  - For a Windows host the controller polls. The wait takes a fork of the controller the whole time, and each poll takes
-    the seconds and the CPU time that PowerShell needs to start on the host. O(sleep=10) is often enough there.
-    If such a host is lost after the first poll, because it reboots for example, that counts as a failed poll, and the
-    wait goes on.
-  - While a task runs, the controller looks every millisecond whether it has ended, for as long as the wait lasts. Where
-    many plays wait on one controller, C(internal_poll_interval = 0.1) in C(ansible.cfg) spares most of that CPU time.
+  - For a Windows host the controller polls. The wait uses a fork of the controller the whole time. Each poll starts
+    PowerShell on the host, which takes seconds and CPU time. O(sleep=10) is often sufficient there. If the host becomes
+    unreachable after the first poll, for example because it reboots, this counts as a failed poll, and the wait
+    continues.
+  - While a task runs, the controller checks every millisecond whether the task has ended. If many plays wait on one
+    controller, set C(internal_poll_interval = 0.1) in C(ansible.cfg) to save most of this CPU time.
 attributes:
   check_mode:
     support: full
@@ -74,7 +74,7 @@ seealso:
 """
 
 EXAMPLES = r"""
-- name: Go on only while nothing is coming for this VM, nor has been for a minute
+- name: Wait until no event has named this VM for a minute
   maintops.scheduled_events.scheduled_events_wait:
     stable_for: 60
     timeout: 3600
@@ -96,8 +96,8 @@ EXAMPLES = r"""
 RETURN = r"""
 events:
   description:
-    - The events that the filters select at the end of the wait, empty for O(state=absent).
-    - On a timeout of O(state=absent), the events that stood in the way.
+    - The events that the filters select at the end of the wait. Empty for O(state=absent).
+    - On a timeout with O(state=absent), the events that are still present.
     - See M(maintops.scheduled_events.scheduled_events_info) for what an event contains.
   returned: success and on a timeout
   type: list
@@ -109,8 +109,8 @@ elapsed:
   sample: 312.4
 incarnation:
   description:
-    - Incarnation of the last document that could be read.
-    - A number; a string only if the service sent one that is not a number. V(null) if no document could be read.
+    - Incarnation of the last document that was read.
+    - A number. A string only if the service sent a value that is not a number. V(null) if no document was read.
   returned: success and on a timeout
   type: raw
   sample: 8
@@ -122,9 +122,9 @@ endpoint:
   sample: http://169.254.169.254
 endpoint_source:
   description:
-    - How the endpoint was found. V(given) for one that O(endpoint) names.
-    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the client
-      that wrote it.
+    - How the endpoint was found. V(given) if O(endpoint) names it.
+    - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the DHCP
+      client that wrote it.
   version_added: 1.0.0
   returned: success and on a timeout
   type: str

@@ -27,7 +27,7 @@ def load(path):
 
 @pytest.fixture(scope="module")
 def blocks():
-    guide = (COLLECTION / "docs" / "guides" / "from-awx-and-aap.md").read_text()
+    guide = (COLLECTION / "docs" / "from-awx-and-aap.md").read_text()
     return [yaml.load(text, Loader) for text in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)]  # noqa: S506
 
 
@@ -43,7 +43,9 @@ def test_the_variables_of_the_guide_are_those_of_the_role(blocks):
 def test_the_variables_of_infra_aap_configuration_say_the_same_as_the_role(blocks):
     names = load(ROLE / "vars" / "main.yml")
     [infra] = [block for block in blocks if isinstance(block, dict) and "controller_templates" in block]
-    [role] = [task for task in load(ROLE / "tasks" / "templates.yml") if task["name"] == "Make the job templates"]
+    [role] = [
+        task for task in load(ROLE / "tasks" / "templates.yml") if task["name"] == "Ensure the job templates exist"
+    ]
     [respond, install] = infra["controller_templates"]
     always = {name: value for name, value in role["args"].items() if isinstance(value, bool | int)}
     assert {name: respond[name] for name in always if name != "survey_enabled"} == {

@@ -15,7 +15,7 @@ from ansible_rulebook.validators import Validate
 
 ROOT = pathlib.Path(__file__).parents[2]
 EDA = ROOT / "extensions" / "eda"
-GUIDE = (ROOT / "docs" / "guides" / "from-event-driven-ansible.md").read_text()
+GUIDE = (ROOT / "docs" / "from-event-driven-ansible.md").read_text()
 NAME = "maintops.scheduled_events.scheduled_events"
 SOURCE = runpy.run_path(str(EDA / "plugins" / "event_source" / "scheduled_events.py"))
 

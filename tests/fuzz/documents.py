@@ -26,7 +26,7 @@ FIELDS = (
     "EventSource",
     "DurationInSeconds",
 )
-# Of each kind in the contract, and such as change their length or their letters between cases.
+# Of each kind in docs/contract.md, section 10, and such as change their length or their letters between cases.
 NAMES = (
     "vm1",
     "vm10",

@@ -85,8 +85,8 @@ class _Attempts:
         """
         while True:
             outcome = _sort(self._client.poll(), self._event_ids, self._may_approve)
-            # An id that is gone is answered with 400 or 404, for all ids of the request (contract: unknown EventId).
-            # So a refusal counts only if none of them is gone.
+            # An id that is gone is answered with 400 or 404, for all ids of the request
+            # (docs/contract.md, section 5). So a refusal counts only if none of them is gone.
             if self.sorted and isinstance(self.failure, Refused) and not _fewer(outcome, self.sorted):
                 raise self.failure
             if not outcome.approved:

@@ -24,8 +24,8 @@ EVENTS_PATH = "/metadata/scheduledevents"
 NAME_PATH = "/metadata/instance/compute/name"
 NAME_API_VERSION = "2017-08-01"
 
-REQUEST_TIMEOUT = 125.0  # the first request enables the service, which may take two minutes (contract: Enabling)
-RETRY_FOR = 70.0  # "410: retry for at most 70 s" (contract: status codes)
+REQUEST_TIMEOUT = 125.0  # the first request can take two minutes (docs/contract.md, section 6)
+RETRY_FOR = 70.0  # after status 410 (docs/contract.md, section 5)
 
 # Seconds for which to look for a service that nothing was ever heard of; the last attempt may take 5 seconds more.
 FIRST_CONTACT = 4.0
@@ -40,7 +40,8 @@ Result = TypeVar("Result")
 class ImdsError(Exception):
     """The service gave no usable answer. The message says what was asked, on which URL, and what came back.
 
-    ``transient`` tells whether the contract says to ask again; ``status`` is the HTTP status, if there was one.
+    ``transient`` is true if asking again can help (docs/contract.md, section 5). ``status`` is the HTTP status, if
+    there was one.
     """
 
     transient = False
@@ -168,7 +169,7 @@ class ImdsClient:
     def approve(self, event_ids: Sequence[str]) -> None:
         """Acknowledge events, all in one request, which is sent once.
 
-        :param event_ids: the ids verbatim as the document has them (contract: EventId).
+        :param event_ids: the ids verbatim as the document has them (docs/contract.md, section 4).
         :raises ImdsError: the service did not accept the request.
         """
         body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in event_ids]})
@@ -186,7 +187,8 @@ class ImdsClient:
         :raises ImdsError: as ``attempt``. A transient failure after ``retry_for`` seconds, or after a few seconds if
             there never was a connection.
         """
-        # urllib3's Retry counts attempts and sees no bodies; the contract gives seconds, and an empty body to retry.
+        # urllib3's Retry counts attempts and sees no bodies. Here seconds count, and an empty body is repeated
+        # (docs/contract.md, section 5).
         started = self._clock()
         pause = FIRST_PAUSE
         while True:

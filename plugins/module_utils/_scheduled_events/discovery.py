@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the metadata service of a VM that may lie outside a virtual network (contract: Finding the endpoint)."""
+"""Find the metadata service of a VM that may lie outside a virtual network (docs/contract.md, section 12)."""
 
 import ipaddress
 import time
@@ -14,7 +14,7 @@ from .leases import Searched, search
 
 DISCOVERY_TIMEOUT = 10.0  # seconds for all of it
 PROBE_TIMEOUT = 2.5  # seconds for one answer; a service that is enabled answers at once
-PORTS = (80, 8080)  # Microsoft's samples differ (contract)
+PORTS = (80, 8080)  # Microsoft's samples differ (docs/contract.md, section 12)
 MOST_ADDRESSES = 4  # that leases name and are asked
 MOST_LINES = 40  # of a message on what was found in the leases
 
@@ -48,7 +48,7 @@ def find(
 
     Without a document anywhere the first that seems to be the service counts: one that answers 200 without a body or
     asks to come back, or that takes the request and is silent. The first request enables the service, which may take
-    two minutes (contract: Enabling), and a wire server next to such a service must not pass for it.
+    two minutes (docs/contract.md, section 6), and a wire server next to such a service must not pass for it.
 
     :param networks: where an address that a lease names must lie to be asked.
     :param patience: seconds for which to look again if nothing was found; 0 looks once.

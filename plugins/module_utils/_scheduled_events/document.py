@@ -16,11 +16,11 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 from .text import clean, excerpt, parse_number, shown, tame_fields, tame_or_say
 
 EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
-ADVISORY_TYPES = ("SpotRebalanceRecommendation",)  # of a newer preview (contract: table of api-versions)
+ADVISORY_TYPES = ("SpotRebalanceRecommendation",)  # of a newer preview (docs/contract.md, section 3)
 EVENT_STATUSES = ("Scheduled", "Started")
 EVENT_SOURCES = ("Platform", "User")
 
-# The preview put "_" before each name in Resources; no later version does (contract: table of api-versions).
+# The preview put "_" before each name in Resources; no later version does (docs/contract.md, section 3).
 UNDERSCORE_VERSION = "2017-03-01"
 
 Incarnation = Union[int, str, None]
@@ -55,9 +55,9 @@ class DocumentError(ValueError):
 class ScheduledEvent(NamedTuple):
     """One event as the service described it, with its texts cleaned.
 
-    A field that the event lacks, or whose value has another type than the contract gives, is ``None`` (``resources``:
-    empty). ``unreadable`` keeps such values under Azure's name of the field, ``additional`` the fields not known here;
-    of a value that is too long or nested too deep, both keep a text that says so.
+    A field that the event lacks, or whose value has another type than it should (docs/contract.md, section 4), is
+    ``None`` (``resources``: empty). ``unreadable`` keeps such values under Azure's name of the field, ``additional``
+    the fields not known here; of a value that is too long or nested too deep, both keep a text that says so.
     """
 
     event_id: Optional[str]
@@ -321,6 +321,6 @@ def _integer(value: Any) -> Optional[int]:
 
 
 def _known(value: Optional[str], known: Tuple[str, ...]) -> Optional[str]:
-    """The contract's spelling of a known word that came in another case; an unknown word passes through."""
+    """A known word in its usual spelling (docs/contract.md, section 4), whatever its case; an unknown word as it is."""
     lowered = (value or "").lower()
     return next((word for word in known if word.lower() == lowered), value)

@@ -71,7 +71,7 @@ def check_networks(networks: Iterable[str]) -> Tuple[ipaddress.IPv4Network, ...]
 def check_api_version(api_version: str) -> str:
     """Return the version as it is.
 
-    :raises SettingError: the text is not a date; the service refuses "latest" too (contract: table of api-versions).
+    :raises SettingError: the text is not a date; the service refuses "latest" too (docs/contract.md, section 3).
     """
     if not re.match(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z", api_version):
         raise SettingError(

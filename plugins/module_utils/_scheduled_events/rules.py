@@ -52,7 +52,7 @@ class Rule(NamedTuple):
     def _matches_duration(self, duration: Optional[int]) -> bool:
         if self.min_duration is None and self.max_duration is None:
             return True
-        # -1 and a missing duration are unknown: neither short nor long (contract: "-1 is never short").
+        # -1 and a missing duration are unknown: neither short nor long (docs/contract.md, section 4).
         if duration is None or duration < 0:
             return False
         return (self.min_duration is None or self.min_duration <= duration) and (

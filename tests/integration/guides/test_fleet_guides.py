@@ -14,7 +14,7 @@ from haproxies import Backend, HAProxy
 from playbooks import LOCAL
 
 pytestmark = pytest.mark.timeout(900)  # two hosts, one after the other
-GUIDES = pathlib.Path(__file__).parents[3] / "docs" / "guides"
+GUIDES = pathlib.Path(__file__).parents[3] / "docs"
 PROBE = "maintops.scheduled_events.load_balancer_health_probe"
 HAPROXY = "maintops.scheduled_events.load_balancer_haproxy"
 TASK = '- name: Leave a trace\n  ansible.builtin.file: {path: "{{ vm_directory }}/%s", state: touch, mode: "0644"}\n'

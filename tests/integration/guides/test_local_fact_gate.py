@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 ROOT = pathlib.Path(__file__).parents[3]
-GUIDE = ROOT / "docs" / "guides" / "polling-unit.md"
+GUIDE = ROOT / "docs" / "polling-unit.md"
 README = ROOT / "roles" / "poller" / "README.md"
 KNOWN = {"vm_name": "web1", "maintenance_pending": False, "events": []}
 

@@ -16,7 +16,7 @@ import threading
 import pytest
 import yaml
 
-GUIDE = (pathlib.Path(__file__).parents[3] / "docs" / "guides" / "polling-unit.md").read_text()
+GUIDE = (pathlib.Path(__file__).parents[3] / "docs" / "polling-unit.md").read_text()
 EVENT = {"event_id": "C7061BAC", "event_type": "Reboot", "not_before": "2026-04-11T22:26:58Z"}
 
 

@@ -9,7 +9,7 @@ import socket
 import pytest
 from emulation import ask, until
 
-PROBE = "Let the host fail the probe of its balancer or pass it again"
+PROBE = "Make the host fail the probe of its balancer or pass it again"
 pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
 
 

@@ -86,7 +86,11 @@ def ended(run, host):
 
 
 # Of the tasks files of the tests, and of the role where one of them failed.
-LAST_TASKS = ("Note that preparing is done", "Note that the tasks for a started event ran", "Note why the phase failed")
+LAST_TASKS = (
+    "Note that preparing is done",
+    "Note that the tasks for a started event ran",
+    "Store the reason of the failure",
+)
 
 
 def cancel_once_waited_for(emulator, event_id, run, *names):

@@ -12,7 +12,7 @@ import yaml
 from emulation import until
 from windows import CONNECTION, windows
 
-GUIDE = pathlib.Path(__file__).parents[3] / "docs" / "guides" / "windows-vms.md"
+GUIDE = pathlib.Path(__file__).parents[3] / "docs" / "windows-vms.md"
 HOSTS = ("web1", "web2", "web3")
 
 

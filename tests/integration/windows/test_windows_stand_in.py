@@ -197,7 +197,7 @@ def test_another_host_that_is_a_windows_host_is_named(bare):
 
 @pytest.mark.parametrize("kind", POLLER)
 def test_the_role_poller_refuses_what_is_set_up_as_a_windows_host(bare, kind):
-    assert bare.one(host=kind, task="Expect a host that is not a Windows host")["msg"].startswith(
+    assert bare.one(host=kind, task="Verify that the host is not a Windows host")["msg"].startswith(
         "the polling unit does not support Windows hosts, and this host is one"
     )
 

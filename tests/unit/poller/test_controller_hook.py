@@ -5,6 +5,7 @@
 """The hook that has a controller run a job, against a stand-in: answers that a real controller seldom gives, and times
 that no test waits for. What a real AWX shows is in tests/controllers."""
 
+import functools
 import io
 import json
 import os
@@ -319,7 +320,7 @@ def test_a_label_that_cannot_be_made_fails_the_hook(controller, make_vm):
 def test_what_the_polling_unit_knows_of_the_event_ends_the_hook(controller, make_vm, known, expected):
     controller.status = "running"
     vm = make_vm()
-    vm.clock.at = [(5, lambda: vm.knows(**known))]
+    vm.clock.at = [(5, functools.partial(vm.knows, **known))]
     assert vm.run() == expected
     assert controller.jobs[1]["status"] == "running"
 

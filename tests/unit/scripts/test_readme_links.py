@@ -11,9 +11,9 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[3]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+RAW = "https://raw.githubusercontent.com/maintops/scheduled_events"
 FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 TARGET = re.compile(r"\]\(([^)\s]+)\)|\b(?:src|srcset|href)=\"([^\"]+)\"")
-PLACES = ("/blob/main/", "/raw/main/", "/tree/main/")
 
 
 def targets(text):
@@ -35,9 +35,9 @@ def problem_of(target):
     """What is wrong with a link, or None."""
     if not target.startswith("https://"):
         return "is relative"
-    for place in PLACES:
-        if target.startswith(repository() + place):
-            path, _hash, anchor = target[len(repository() + place) :].partition("#")
+    for place in (f"{repository()}/blob/main/", f"{repository()}/tree/main/", f"{RAW}/main/"):
+        if target.startswith(place):
+            path, _hash, anchor = target[len(place) :].partition("#")
             if not (ROOT / path).exists():
                 return "names a file that does not exist"
             if anchor and anchor not in anchors((ROOT / path).read_text(encoding="utf-8")):

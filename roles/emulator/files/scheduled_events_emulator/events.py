@@ -18,7 +18,7 @@ from scheduled_events_emulator.fleet import Unit
 SCHEDULED, STARTED = "Scheduled", "Started"
 COMPLETED, CANCELED, CLEARED = "Completed", "Canceled", "Cleared"
 
-# Contract, notice: seconds between the announcement and NotBefore.
+# Seconds between the announcement and NotBefore (docs/contract.md, section 7).
 DEFAULT_NOTICE = {"Freeze": 900, "Reboot": 900, "Redeploy": 600, "Preempt": 30, "Terminate": 300}
 DEFAULT_DURATION = {"Freeze": 5}
 DEFAULT_STARTED_FOR = 300

@@ -85,7 +85,7 @@ class Fleet:
         siblings = [
             other for other in self.machines if (other.kind, other.set_name) == (machine.kind, machine.set_name)
         ]
-        # Contract, scope: GPU VMs in a one-fault-domain set see only their own events.
+        # GPU VMs in a set with one fault domain see only their own events (docs/contract.md, section 9).
         if machine.gpu and len({other.fault_domain for other in siblings}) == 1:
             return (family, machine.set_name, machine.name)
         return (family, machine.set_name, machine.placement_group)

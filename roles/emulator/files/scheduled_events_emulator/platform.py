@@ -325,7 +325,7 @@ class Platform:
     def _group(self, event: Event) -> tuple[Any, ...] | None:
         if event.spec.group is not None:
             return ("named", event.spec.group)
-        # Contract, behaviour 19: Terminates of one unit at the same time wait for one another.
+        # Terminates of one unit at the same time wait for one another (docs/contract.md, section 13.19).
         if event.spec.event_type == "Terminate":
             return ("terminate", event.not_before)
         return None

@@ -189,7 +189,7 @@ class Imds:
         """Check headers and query and return the api-version. Raises Refused."""
         query = request.query
         version = query.get("api-version", "")
-        # Contract: in the preview a POST without the header passed.
+        # In the preview a POST without the header is accepted (docs/contract.md, section 3).
         exempt = version == PREVIEW and request.method == "POST"
         if request.headers.get("Metadata", "").lower() != "true" and not exempt:
             raise _bad_request("Required metadata header not specified")

@@ -26,7 +26,7 @@ from _scheduled_events.text import shown as one_line
 
 from . import config, control, poller, runner, spool, status, webhook_status, whereabouts, wording
 
-COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (contract: Enabling)
+COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
 LOOK_TIMEOUT = 5.0  # seconds for a look that may be in vain
 SAMPLE_NOTICE = 900.0  # seconds
 

@@ -210,7 +210,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "endpoint_networks": _networks,
     "api_version": _api_version,
     "vm_name": _vm_name,
-    # The service throttles at about 5 requests a second, shared by all agents of the VM (contract: 429).
+    # The service throttles at about 5 requests a second, shared by all agents of the VM (docs/contract.md, section 5).
     "interval": _seconds(0.25, 5),
     "rules": _rules,
     "hooks": _hooks,

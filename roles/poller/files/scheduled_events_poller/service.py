@@ -22,7 +22,7 @@ from .whereabouts import Whereabouts
 SHORT_TIMEOUT = 2.5
 
 # Seconds between the ends of two attempts to acknowledge. Each takes two requests, and the service throttles at about
-# five requests a second, polls included (contract: status codes, 429).
+# five requests a second, polls included (docs/contract.md, section 5).
 ACKNOWLEDGE_GAP = 0.5
 
 
@@ -165,8 +165,8 @@ def _results(
 class Polling:
     """Polls, and asks a second time with patience while there is no document.
 
-    The first request to the service may take two minutes (contract: Enabling). It must not make a poller blind that
-    was only restarted, so short requests go on beside it.
+    The first request can take two minutes (docs/contract.md, section 6). It must not make a poller blind that was only
+    restarted, so short requests go on beside it.
 
     :param deliver: called in the thread of a worker with what :class:`PollEnded` describes.
     """

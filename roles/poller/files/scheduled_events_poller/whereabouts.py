@@ -27,7 +27,7 @@ from _scheduled_events.text import shown
 from . import status
 from .config import Settings
 
-SEARCH_AGAIN_AFTER = 150.0  # seconds without a document; the first one may take two minutes (contract: Enabling)
+SEARCH_AGAIN_AFTER = 150.0  # seconds without a document; the first can take two minutes (docs/contract.md, section 6)
 MOST_KEPT = 100  # leases, and lines on them, that are taken from the file which root left
 
 

@@ -37,11 +37,12 @@ class Service:
     """What the client of the library does, with the events that the test gives."""
 
     def __init__(self):
-        self.events, self.error, self.refusal, self.posts = [], None, None, []
+        self.events, self.posts = [], []
+        self.errors, self.refusals = [], []  # a call raises the first one
 
     def poll(self):
-        if self.error:
-            raise self.error
+        for error in self.errors:
+            raise error
         return parse(json.dumps({"DocumentIncarnation": 1, "Events": self.events}), api_version="2020-07-01")
 
     fetch = poll
@@ -51,8 +52,8 @@ class Service:
 
     def approve(self, event_ids):
         self.posts.append(list(event_ids))
-        if self.refusal:
-            raise self.refusal
+        for refusal in self.refusals:
+            raise refusal
 
 
 class Host:
@@ -195,15 +196,15 @@ def test_a_wait_ends_with_its_slice(host):
 def test_an_outage_in_a_later_turn_changes_nothing_and_keeps_the_outcome(host):
     host.service.events = [event()]
     shown = host.turn()
-    host.service.error = NoAnswer("no answer")
+    host.service.errors = [NoAnswer("no answer")]
     shown = host.phase(shown, slice=3.0)
     assert (shown["next"], shown["sight"], shown["problems"]) == ("wait", None, ["no answer"])
-    host.service.error = None
+    host.service.errors = []
     assert host.turn()["ready"] == [ID]
 
 
 def test_the_first_contact_of_a_run_decides(host):
-    host.service.error = NoAnswer("no answer")
+    host.service.errors = [NoAnswer("no answer")]
     with pytest.raises(NoAnswer):
         host.turn(slice=60.0)
 
@@ -211,11 +212,11 @@ def test_the_first_contact_of_a_run_decides(host):
 def test_a_refused_acknowledgement_is_ready_again_after_a_pause(host):
     host.service.events = [event()]
     host.phase(host.turn())
-    host.service.refusal = Refused("answered 400", status=400)
+    host.service.refusals = [Refused("answered 400", status=400)]
     shown = host.turn(acknowledge=[ID])
     assert (shown["ready"], shown["acknowledged"]) == ([], [])
     assert "answered 400" in shown["problems"][0]
-    host.service.refusal = None
+    host.service.refusals = []
     shown = host.turn(slice=60.0)
     assert shown["ready"] == [ID]
     assert host.turn(acknowledge=[ID])["acknowledged"] == [ID]
