@@ -114,6 +114,22 @@ attributes:
     platforms: posix, windows
 """
 
+    # A module that keeps files on the host; for a Windows host, it runs on the controller
+    FILES = r"""
+options: {}
+notes:
+  - On a Windows host, the default directory is C(C:\Program Files\maintops), where only administrators can write. The
+    files are kept together in one file there, which the controller reads and writes with C(ansible.windows.win_stat),
+    C(win_find), C(slurp), C(win_copy), C(win_command) and C(win_file). Connect as an administrator, without C(become).
+  - Controllers that manage the same Windows host need clocks that agree, since Windows hosts have no lock that lasts
+    from task to task.
+attributes:
+  platform:
+    description: Operating systems of the hosts on which the module can run.
+    support: full
+    platforms: posix, windows
+"""
+
     # A module that runs on the host alone
     POSIX = r"""
 options: {}

@@ -21,7 +21,8 @@ description:
 extends_documentation_fragment:
   - maintops.scheduled_events.imds
   - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.posix
+  - maintops.scheduled_events.imds.anywhere
+  - maintops.scheduled_events.imds.files
 options:
   event_types:
     description: Handle only events of these types. Empty means all types.

@@ -40,8 +40,11 @@ class Broken(OSError):
 class Files(t.Protocol):
     """One directory of the host. Each method raises OSError with a reason if the host answers and cannot do it."""
 
+    def is_there(self) -> bool:
+        """Whether there is the directory."""
+
     def digests(self) -> dict[str, str]:
-        """The SHA-256 of each file, by name; empty if there is no directory."""
+        """The SHA-256 of each file, by name; of a directory that is there."""
 
     def make(self) -> None:
         """Make the directory unless it is there."""
@@ -81,7 +84,7 @@ class WindowsFolder(Folder):
         self._changes: dict[str, str | None] | None = None
         self._seen: dict[str, str | None] = {}
         self._others: list[str] = []
-        self._is_empty = False
+        self._is_made = False
 
     # What Folder does
 
@@ -161,6 +164,7 @@ class WindowsFolder(Folder):
         return self._newest
 
     def _commit(self, changes: t.Mapping[str, str | None]) -> None:
+        first = self._current().number
         for attempt in range(ATTEMPTS):
             if attempt:
                 self._sleep(PAUSE)
@@ -172,18 +176,24 @@ class WindowsFolder(Folder):
             self._newest = None  # whatever breaks now, what is there has to be read again
             if self._publish(after):
                 return
+        if self._current().number == first:
+            raise OSError(
+                f"a file cannot be renamed in {self.path}. Connect as an administrator, or look which program keeps it "
+                "open"
+            )
         raise Changed(f"another run has changed the files in {self.path} at the same time. Run it again")
 
     def _publish(self, after: Generation) -> bool:
         """Write a generation; False if somebody else was first."""
         content, name = encode(after), f"state-{after.number:09d}.json"
-        if self._is_empty:
+        if not self._is_made:
             self._files.make()
+            self._is_made = True
         temporary = f"new-{os.urandom(6).hex()}.tmp"
         self._files.write(temporary, content)
         if not self._files.rename(temporary, name) and not self._is_ours(name, content, temporary):
             return False
-        self._newest, self._is_empty = after, False
+        self._newest = after
         self._remember(content)
         self._tidy(after.number)
         return True
@@ -212,8 +222,8 @@ class WindowsFolder(Folder):
         :raises Broken: it is not what was written, and this run does not know what was.
         """
         for _attempt in range(ATTEMPTS):
-            digests = self._files.digests()
-            self._is_empty = not digests
+            self._is_made = self._files.is_there()
+            digests = self._files.digests() if self._is_made else {}
             numbers = sorted(_number(name) for name in digests if GENERATION.fullmatch(name))
             newest = numbers[-1] if numbers else 0
             self._others = [name for name in digests if GENERATION.fullmatch(name) or TEMPORARY.fullmatch(name)]

@@ -241,6 +241,10 @@ class RemoteFiles:
         self._host = host
         self._directory = directory
 
+    def is_there(self) -> bool:
+        options = {"path": self._directory, "get_checksum": False}
+        return bool(self._run("win_stat", options, self._directory, "cannot be looked at")["stat"]["exists"])
+
     def digests(self) -> dict[str, str]:
         options = {"paths": [self._directory], "checksum_algorithm": "sha256"}
         result = self._run("win_find", options, self._directory, "cannot be listed")
