@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy changelog bench clean
+.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball publish bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -30,18 +30,21 @@ picture: $(VENV) ## draw docs/images/timeline.svg again, from a run
 test: $(VENV) ## run every check and every test
 	@.venv/bin/python scripts/stages.py
 
-lint unit emulator integration eda sanity galaxy changelog: $(VENV)
-	@$(NOX) --session $@
+# TEST=path names tests. They run without a look at what is installed, and so begin at once.
+lint unit emulator integration eda sanity galaxy: $(VENV)
+	@$(NOX) $(if $(TEST),--no-install) --session $@ -- $(TEST)
 library: $(VENV)
 	@$(NOX) --session library library_requests
 lint: ## only the linters and the types
-unit: ## only the unit tests, on the newest Python
+unit: ## only the unit tests, on the newest Python; TEST=path for one file or directory
 library: ## only the unit tests of what runs on a VM, on every Python found
 emulator: ## only the unit tests of the emulator, on the oldest Python that it serves
-integration: ## only the playbooks against the emulator, from the installed tarball
+integration: ## only the playbooks against the emulator, from the installed tarball; TEST=path
 eda: ## only the rulebooks, in a real ansible-rulebook
 sanity: ## only ansible-test sanity
-galaxy: ## only the checks of Galaxy on the tarball
+galaxy: ## only the tarball: what is in it, and the checks of Galaxy
+docs: $(VENV) ## the documentation site, in .nox/site/html
+	@$(NOX) --session $@
 
 property-long: $(VENV) ## the properties of the polling unit's engine, at length: a million steps
 	@ENGINE_PROPERTY_EXAMPLES=20000 $(NOX) --session unit -- -k test_engine_properties --timeout=0
@@ -59,7 +62,14 @@ molecule: $(VENV) ## the scenarios on test hosts with systemd, as root; SCENARIO
 fleet: $(VENV) ## the fleet scenario in its long form, as root: hours
 	@FLEET_FORM=long $(NOX) --session molecule -- test --scenario-name fleet
 
-changelog: ## write CHANGELOG.md again from its fragments
+release: $(VENV) ## show what a release would be; VERSION=x.y.z CONFIRM=yes makes it
+	@$(NOX) --session release -- $(if $(VERSION),--version $(VERSION)) $(if $(filter yes,$(CONFIRM)),--confirm)
+
+tarball: $(VENV) ## build the tarball, with the same bytes from the same commit
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" python scripts/build_collection.py .
+
+publish: $(VENV) ## publish the tarball of a release to Galaxy; VERSION=x.y.z
+	@.venv/bin/ansible-galaxy collection publish maintops-scheduled_events-$(VERSION).tar.gz
 
 bench: $(VENV) ## measure against alternatives
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null

@@ -4,7 +4,6 @@
 
 """The checks and tests. `make test` runs them all, by scripts/stages.py; `nox --session NAME` runs one."""
 
-import glob
 import os
 import pathlib
 import shutil
@@ -16,13 +15,20 @@ import nox
 ROOT = pathlib.Path(__file__).parent
 REPORTS = ROOT / ".nox" / "reports"
 TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/plugins/module_utils", "tests/unit/poller"]
+GITHUB_SCHEMAS = {
+    "vendor.github-workflows": ".github/workflows/*.yml",
+    "custom.github-workflows-require-timeout": ".github/workflows/*.yml",
+    "vendor.github-issue-forms": ".github/ISSUE_TEMPLATE/[!c]*.yml",
+    "vendor.github-issue-config": ".github/ISSUE_TEMPLATE/config.yml",
+    "vendor.dependabot": ".github/dependabot.yml",
+}
 TWO_AT_A_TIME = ["--numprocesses=2", "--dist=loadfile"]  # most of these tests wait for something
 
 nox.needs_version = ">=2025.2.9"
 nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
 nox.options.download_python = "never"
 nox.options.reuse_venv = "yes"
-nox.options.error_on_missing_interpreters = False  # what is missing is skipped, and nox says so
+nox.options.error_on_missing_interpreters = False  # nox skips a missing interpreter, and reports this
 nox.options.sessions = []  # scripts/stages.py names those of `make test`
 
 
@@ -44,8 +50,10 @@ def install(session: nox.Session, group: str) -> None:
 
 
 def run_pytest(session: nox.Session, *args: str, **env: str) -> None:
-    """Run pytest, and leave its counts for the closing report."""
+    """Run pytest on the tests of a session, or on those that the user names; leave its counts for the report."""
     report = REPORTS / f"{session.name}.xml"
+    if any(argument.startswith("tests/") for argument in session.posargs):
+        args = tuple(argument for argument in args if not argument.startswith("tests/"))
     session.run("pytest", f"--junitxml={report}", *args, *session.posargs, env=env)
 
 
@@ -81,13 +89,46 @@ def lint(session: nox.Session) -> None:
     session.run("python", "scripts/role_readmes.py", "--check")
     session.run("python", "scripts/guides.py", "--check")
     session.run("antsibull-changelog", "lint")
+    for schema, pattern in GITHUB_SCHEMAS.items():
+        files = sorted(str(path) for path in ROOT.glob(pattern))
+        session.run("check-jsonschema", "--builtin-schema", schema, *files, silent=True)
 
 
 @nox.session
-def changelog(session: nox.Session) -> None:
-    """Write CHANGELOG.md again for the version in galaxy.yml, from the fragments and the plugins' documentation."""
-    install(session, "changelog")
-    session.run("antsibull-changelog", "release", "--refresh", "--reload-plugins", "--update-existing")
+def docs(session: nox.Session) -> None:
+    """The documentation site; a warning is an error. Nothing is asked of the network."""
+    install(session, "docs")
+    pages = ROOT / ".nox" / "site" / "pages"
+    shutil.rmtree(pages.parent, ignore_errors=True)
+    pages.mkdir(parents=True, mode=0o755)
+    collections = pathlib.Path(installed_collection(session))
+    installed = collections / "ansible_collections" / "maintops" / "scheduled_events"
+    session.run("antsibull-docs", "lint-collection-docs", str(installed))
+    (installed / "docs" / "docsite" / "extra-docs.yml").unlink()  # docs/site/conf.py lists the guides
+    session.run(
+        "antsibull-docs",
+        "--config-file=docs/site/antsibull-docs.cfg",
+        "collection",
+        "--use-current",
+        "--squash-hierarchy",
+        "--fail-on-error",
+        f"--dest-dir={pages}",
+        "maintops.scheduled_events",
+        env={"ANSIBLE_COLLECTIONS_PATH": str(collections)},
+    )
+    (pages / "index.rst").rename(pages / "reference.rst")
+    shutil.copy2(ROOT / "docs" / "site" / "index.rst", pages)
+    shutil.copytree(ROOT / "docs" / "images", pages / "images")
+    html = pages.parent / "html"
+    session.run("sphinx-build", "-W", "--keep-going", "--quiet", "-c", "docs/site", str(pages), str(html))
+    session.log(f"Open {html / 'index.html'}")
+
+
+@nox.session
+def release(session: nox.Session) -> None:
+    """Show what the release of the prepared version would be; with --confirm, make it."""
+    install(session, "release")
+    session.run("python", "scripts/release.py", *session.posargs)
 
 
 @nox.session
@@ -217,9 +258,6 @@ def sanity(session: nox.Session) -> None:
 
 @nox.session
 def galaxy(session: nox.Session) -> None:
-    """What Galaxy checks when a collection is published."""
+    """The tarball: what is in it, and what Galaxy and Automation Hub check when it is published."""
     install(session, "galaxy")
-    build = session.create_tmp()
-    session.run("ansible-galaxy", "collection", "build", "--force", "--output-path", build, silent=True)
-    with session.chdir(build):  # where it leaves its result
-        session.run("python", "-m", "galaxy_importer.main", *glob.glob("*.tar.gz"))
+    run_pytest(session, "tests/galaxy")

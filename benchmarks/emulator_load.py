@@ -10,7 +10,7 @@ from the moment at which the request was due, so a generator that falls behind d
 of a server is the median of its rounds, so that a burst of other work on the machine does not decide.
 
 Prints a line for people and a line of JSON. Exit status 1: a request failed or p99 missed the target; 2: even the
-fixed bytes missed it, so the machine is too busy to tell.
+fixed bytes missed it, so the machine is too busy for this measurement.
 """
 
 import argparse
@@ -256,7 +256,7 @@ def report(options, emulator, static):
     fit = static["p99_ms"] < TARGET_P99_MS
     print(f"p99 of the emulator: {ratio:.2f} times the static handler's; target under {TARGET_P99_MS} ms")
     if not met and not fit:
-        print("the static handler missed the target too: this machine is too busy to tell")
+        print("the static handler missed the target too: this machine is too busy for this measurement")
     result = {"vms": options.vms, "emulator": emulator, "static": static, "p99_ratio": round(ratio, 3), "met": met}
     print(json.dumps({"emulator_load": result}))
     return 0 if met else 1 if fit else 2

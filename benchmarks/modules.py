@@ -13,11 +13,12 @@ Waiting: scheduled_events_wait and a uri task with `until` and `delay: 1` wait s
 is the CPU time of the controller: ansible-playbook with its forks and, where they are used, clients of ssh, without
 what runs on the host. That is this machine too, so a shell in its way notes what the commands took, to be subtracted.
 By default there is no ssh, which favours the loop: every one of its rounds is several commands. To measure with it,
-name an sshd on this machine: --host-var ansible_connection=ssh --host-var ansible_port=2222. Two more plays tell what
-is no cost of either way: one without tasks, and one whose task only sleeps as long, since ansible-playbook itself
-works while any task is under way.
+name an sshd on this machine: --host-var ansible_connection=ssh --host-var ansible_port=2222. Two more plays show the
+cost that is common to both: a play without tasks, and a play whose task only sleeps as long, since ansible-playbook
+itself works while any task is under way.
 
-Failing: on a machine without the service, where nobody listens at the endpoint, each module on its defaults, and uri.
+Failing: on a machine without the service, where no program listens at the endpoint, each module with its defaults, and
+uri.
 
 Prints lines for people and a line of JSON. A missed target is said, and does not change the exit status.
 """
@@ -89,7 +90,7 @@ def measure_reading(ansible, emulator, rounds):
 
 
 def measure_failing(ansible):
-    """Name of the task → the seconds after which it failed where nobody listens."""
+    """Name of the task → the seconds after which it failed where no program listens."""
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
         endpoint = f"http://127.0.0.1:{holder.getsockname()[1]}"
@@ -116,7 +117,7 @@ def cpu_of_commands(log):
 
 
 class Controller:
-    """A run of ansible-playbook whose CPU is counted: in a process of its own, for the usage of its children."""
+    """A run of ansible-playbook whose CPU is counted: in a separate process, for the usage of its children."""
 
     def __init__(self, directory, name, task, host_vars):
         self._directory, self._log = directory / name, directory / f"{name}.times"
@@ -213,7 +214,7 @@ def report_failing(seconds):
     longest = max(seconds.values())
     met = "met" if longest <= FAIL_TARGET else "missed"
     shown = ", ".join(f"{name} {value:.1f} s" for name, value in seconds.items())
-    print(f"failing where nobody listens: {shown} (target at most {FAIL_TARGET:g} s: {met})")
+    print(f"failing where no program listens: {shown} (target at most {FAIL_TARGET:g} s: {met})")
     ratios = {name: round(value / seconds["uri"], 2) for name, value in seconds.items() if name != "uri"}
     return {"fail_s": {name: round(value, 2) for name, value in seconds.items()}, "fail_ratio_to_uri": ratios}
 

@@ -54,7 +54,7 @@ echo "$SCHEDULED_EVENT_ID end $(date +%s.%N)" >> {log}
 """
 
 
-# Processes of their own, so that nothing but what is measured is in them
+# Separate processes, which do nothing but the measured work
 
 
 def be_unit(endpoint, directory, interval):

@@ -4,7 +4,7 @@
 
 """What the role respond costs up to the acknowledgements, beside a playbook that is written by hand.
 
-Each host has an event of its own, and both drain with the same command. The playbook by hand reads the events, drains,
+Each host has its own event, and both drain with the same command. The playbook by hand reads the events, drains,
 and acknowledges: it remembers nothing, waits for nothing, and brings nothing back. Both use as many forks as hosts. All
 hosts are this machine, so the CPU time holds what runs on the hosts, on both sides.
 

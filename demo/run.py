@@ -115,7 +115,7 @@ def watch(directory: pathlib.Path, url: str, process: subprocess.Popen[bytes]) -
 
 
 class Story:
-    """What happened, collected from the emulator's log and from what each host told."""
+    """What happened, collected from the emulator's log and from the records of each host."""
 
     def __init__(self, directory: pathlib.Path, log: list[dict[str, Any]]) -> None:
         self.began = min(entry["at_real"] for entry in log)

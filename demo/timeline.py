@@ -188,8 +188,10 @@ def heading(timeline: list[Event]) -> list[str]:
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
         ' role="img" aria-labelledby="title desc">',
+        # REUSE-IgnoreStart
         "<!-- Copyright (c) 2026 The maintops.scheduled_events authors -->",
         "<!-- SPDX-License-Identifier: GPL-3.0-or-later -->",
+        # REUSE-IgnoreEnd
         "<!-- Written by demo/timeline.py from a run; do not edit. -->",
         '<title id="title">A Redeploy of two VMs, from the announcement to the return</title>',
         '<desc id="desc">Azure announces a Redeploy of web1 and web2, 15 minutes ahead. Both prepare. When both are'

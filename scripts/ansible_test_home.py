@@ -7,7 +7,7 @@
     python scripts/ansible_test_home.py DIRECTORY
 
 Run it with the Python that has ansible-core. ansible-test keeps the script with which it installs pip, and its virtual
-environments, below ~/.ansible, and no setting changes that. In a HOME of its own it finds bootstrap_pip.py under the
+environments, below ~/.ansible, and no setting changes that. In a separate HOME it finds bootstrap_pip.py under the
 names of the script's versions that it knows, and leaves the user's ~/.ansible as it is. Everything else that tools read
 in the user's home directory, such as the configuration of pip, is linked.
 """

@@ -228,7 +228,7 @@ class Writer:
             return self._reference(node, title, target)
         if node["role"] != "ansplugin":
             return code(re.sub(r"^[\w.]+#\w+:(?:\w+:)?", "", target))
-        name, _, kind = target.partition("#")
+        name, _mark, kind = target.partition("#")
         address = source_of(name, kind)
         shown = escape(title) or code(name)
         return link(shown, address) if address else shown

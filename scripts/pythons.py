@@ -31,7 +31,7 @@ def candidates(version):
 
 
 def is_cpython(path, version):
-    """Tell whether ``path`` really runs as CPython ``version``: pyenv leaves commands that only say they cannot."""
+    """Return whether ``path`` really runs as CPython ``version``: pyenv installs commands that only fail."""
     if not os.access(path, os.X_OK):
         return False
     run = subprocess.run([path, "-c", IDENTIFY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)

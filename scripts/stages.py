@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run the stages of `make test`, two at a time, and show what runs, what is left, and how long each took.
+"""Run the stages of `make test`, two at a time, and show the running and the remaining stages, and the time of each.
 
 A stage is a session of nox. Its output goes to a log, and to the screen if it fails. Most stages wait for something, so
 two of them share two cores well. The exit status is 1 if a stage failed.
@@ -31,6 +31,7 @@ STAGES = [
     "eda",
     "library_requests",
     "emulator",
+    "docs",
     "galaxy",
 ]
 LANES = 2
@@ -106,7 +107,7 @@ def run_all(names: list[str]) -> list[str]:
                 if not stage.succeeded():
                     failed.append(stage.name)
     finally:
-        for stage in running:  # the user has had enough
+        for stage in running:  # the user has interrupted the run
             stage.stop()
     return failed
 

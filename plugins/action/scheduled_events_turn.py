@@ -6,22 +6,31 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import math
 import os
 import time
 import typing as t
 from pathlib import Path
 
 from ansible import constants
-from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import OPTIONS, Pace
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._acknowledging import (
+    Answer,
+    acknowledge,
+    check_ids,
+    scope_of,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._anywhere import refuse_async
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._arm import INSTALL, WRITE, ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._controller import owner_of, run_id_of
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_slice import refuse_slices
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHost, OtherHostError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._rendezvous import Rendezvous
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._responding import (
     PHASES,
@@ -42,10 +51,8 @@ FREE_STRATEGIES = ("free", "host_pinned")
 display = Display()
 
 
-class ActionModule(ActionBase):
+class ActionModule(ArmAction):
     """Take turns on the host until a phase has to run in the play, or all is done."""
-
-    TRANSFERS_FILES = False
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
@@ -59,6 +66,7 @@ class ActionModule(ActionBase):
         options.update({name: self._tasks_file(options[name]) for name in (f"{phase}_tasks" for phase in PHASES)})
         options["outcome"] = _outcome(options["outcome"])
         self._options = options
+        self._check_fallback()
         try:
             following = self._responding().until_something_is_to_be_done()
         except HostLost as error:
@@ -90,7 +98,36 @@ class ActionModule(ActionBase):
             shares_fork=int(self._variables.get("ansible_forks") or 1) < len(hosts),
             lockstep=str(play.strategy).rpartition(".")[2] not in FREE_STRATEGIES,
             check_mode=bool(self._task.check_mode),
+            send=self._acknowledge_from_here if self._options["fallback"] != "none" else None,
         )
+
+    def _check_fallback(self) -> None:
+        """Refuse what could not work later, before anything has been prepared."""
+        if self._options["fallback"] == "none":
+            return
+        max_age = self._options["fallback_max_age"]
+        if not (math.isfinite(max_age) and max_age > 0):
+            raise AnsibleActionFail(f"fallback_max_age {max_age:g} is not a time: expected seconds, more than 0")
+        try:
+            if self._options["fallback_resource_id"]:
+                scope_of(self._options["fallback_resource_id"])
+        except ArmError as error:
+            raise AnsibleActionFail(f"fallback_{error}") from error
+        if not self._shared_loader_obj.module_loader.find_plugin(WRITE):
+            raise AnsibleActionFail(INSTALL)
+
+    def _acknowledge_from_here(self, scope: str, event_id: str, patience: float) -> Answer:
+        controller = None
+        try:
+            controller = OtherHost(self, self._options["fallback_controller"], self._variables, become=False)
+            credentials = self._options["fallback_credentials"]
+            arm = self._arm(controller, {"credentials": credentials, "operation_timeout": patience})
+            return acknowledge(arm, scope, check_ids([event_id]))
+        except OtherHostError as error:
+            raise ArmError(str(error)) from error
+        finally:
+            if controller is not None:
+                controller.close()
 
     def _tasks_file(self, name: str) -> str:
         """Find a tasks file and read it, before anything has been prepared for which another one is needed later."""
@@ -103,7 +140,9 @@ class ActionModule(ActionBase):
     def _execute_turn(self, controller: dict[str, t.Any], outcome: dict[str, t.Any] | None) -> dict[str, t.Any]:
         if os.getppid() != self._controller_pid:
             raise AnsibleError("the process of Ansible that began this task has ended; run the role again")
-        arguments = {**self._options, "outcome": outcome, "controller": controller}
+        # The host has no use for credentials of Azure.
+        own = {name: value for name, value in self._options.items() if not name.startswith("fallback")}
+        arguments = {**own, "outcome": outcome, "controller": controller}
         if self._windows:
             return self._execute_here(self._windows, arguments)
         try:

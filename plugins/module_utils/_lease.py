@@ -5,7 +5,7 @@
 """Who may take steps on a host. Private to the collection: it may change in any release.
 
 A lease in a file says which run has the host, and until when. A lock of the kernel guards the file and the state while
-they change; it is never held while anybody waits.
+they change; it is never held during a wait.
 """
 
 import contextlib
@@ -47,7 +47,7 @@ class Lease:
         """Hold the lock while the state changes.
 
         :param abandoned: a run that does not exist any more; its lease does not count.
-        :param make: make the directory if need be. Without one no run has left anything here.
+        :param make: create the directory if it is missing. Without it, no run has a lease.
         :raises Locked: another run has the lease, and it has not run out.
         :raises OSError: the directory cannot be used.
         """

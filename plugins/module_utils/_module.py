@@ -100,7 +100,7 @@ class ImdsModule:
         self._warn_of_filters()
 
     def _drop_blanks(self) -> None:
-        """Take the words of the filters as people type them: a survey that is left empty gives one empty word."""
+        """Normalise the words of the filters: an empty survey gives one empty word."""
         for option in KNOWN_WORDS:
             if self.params.get(option):
                 self.params[option] = [word.strip() for word in self.params[option] if word.strip()]

@@ -35,6 +35,8 @@ CHANGED_AT_MOST = 5  # times that a step is taken again since others have writte
 LONGEST_PHASE = 7 * 24 * 3600.0
 
 ACKNOWLEDGE_LEASE = 600.0  # seconds, more than a request and its repetitions take
+COMPUTE_TIMEOUT = 2.5  # seconds for an answer that nothing waits for
+IDENTITY = ("subscriptionId", "resourceGroupName", "vmScaleSetName", "name")  # what the resource id is made of
 
 OPTIONS: Dict[str, Dict[str, Any]] = {
     "event_types": {"type": "list", "elements": "str", "default": []},
@@ -52,6 +54,11 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "load_balancer": {"type": "bool", "default": False},
     "drain_timeout": {"type": "float", "default": 300},
     "drain_on_timeout": {"type": "str", "default": "fail"},
+    "fallback": {"type": "str", "choices": ["none", "azure_resource_manager"], "default": "none"},
+    "fallback_max_age": {"type": "float", "default": 300},
+    "fallback_resource_id": {"type": "str", "default": ""},
+    "fallback_credentials": {"type": "dict", "default": {}},
+    "fallback_controller": {"type": "str", "default": "localhost"},
     "outcome": {"type": "dict"},
     "again": {"type": "bool", "default": False},
 }
@@ -80,6 +87,7 @@ class Wish(NamedTuple):
     :param slice: how long to poll on the host while there is nothing to do.
     :param known: ``marker`` of the turn before; the turn ends as soon as it changes.
     :param acknowledge: keys of events that are to be acknowledged now, once the outcome is taken.
+    :param compute: whether to show what the service says about this VM, if an event concerns it.
     :param assume_over: for a plan: take the events for gone instead of reading the document.
     :param state: for a plan: the state, which is not kept on the host.
     """
@@ -93,6 +101,7 @@ class Wish(NamedTuple):
     slice: float = 0.0
     known: str = ""
     acknowledge: Sequence[str] = ()
+    compute: bool = False
     assume_over: bool = False
     state: str = ""
 
@@ -168,6 +177,8 @@ class Turn:
                 results, first = [], False
                 self._wish = self._wish._replace(acknowledge=())
             if self._is_over() or self._is_news(shown):
+                if self._wish.compute and shown.get("waiting"):
+                    shown["compute"] = self._compute()
                 return shown
             self._clock.sleep(min(self._pace.poll_gap, max(0.0, self._left())))
 
@@ -198,6 +209,14 @@ class Turn:
                 raise
             self._problems = [str(error)]
             return None
+
+    def _compute(self) -> Dict[str, str]:
+        """What the resource id of this VM is made of; empty where the service does not answer soon."""
+        try:
+            found = self._client.poll_compute(request_timeout=COMPUTE_TIMEOUT)
+        except ImdsError:
+            return {}
+        return {name: str(found.get(name) or "") for name in IDENTITY}
 
     # One step of the engine
 

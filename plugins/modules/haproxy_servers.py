@@ -57,8 +57,10 @@ options:
     description: Whether to set state C(maint) after O(timeout) although sessions remain, for O(state=drained).
     type: bool
     default: false
+requirements:
+  - python >= 3.6 (on the balancer)
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events._imds.attributes
 attributes:
   check_mode:
     support: full

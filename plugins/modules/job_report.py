@@ -37,8 +37,10 @@ options:
     description: Whether a later task of the play reports on this host again.
     type: bool
     default: false
+requirements:
+  - python >= 3.10 (on the controller)
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds.attributes
+  - maintops.scheduled_events._imds.attributes
 attributes:
   action:
     description: The module runs only on the controller.

@@ -23,8 +23,9 @@ description:
     M(maintops.scheduled_events.load_balancer_record).
   - The role P(maintops.scheduled_events.load_balancer#role) uses this module.
 extends_documentation_fragment:
-  - maintops.scheduled_events.azure
-  - maintops.scheduled_events.azure.pools
+  - maintops.scheduled_events._azure
+  - maintops.scheduled_events._azure.pools
+  - maintops.scheduled_events._balancing
 """
 
 EXAMPLES = r"""

@@ -53,10 +53,6 @@ options:
     type: bool
     default: true
   holder:
-    description:
-      - Holder for whom the host is drained. V(active) removes this holder, and puts the host back when no other holder
-        remains.
-    type: str
     default: operator
   drain_timeout:
     description: Seconds to wait until the sessions have ended, on all balancers together.
@@ -73,20 +69,13 @@ options:
     description: Seconds to wait until the host is up, on all balancers together.
     type: float
     default: 120
-  wait_at_most:
-    description:
-      - Seconds after which the task ends although sessions remain and O(drain_timeout) has not passed, so that other
-        hosts can use the fork. Run the task again with RV(resume). V(0) means no such limit.
-    type: float
-    default: 0
-  resume:
-    description: The RV(resume) of the previous run, which this run continues.
-    type: dict
-    default: {}
   directory:
-    description: Directory on the host for C(load-balancer.json). It must survive a reboot, and is created if missing.
     type: str
-    default: /var/lib/maintops
+requirements:
+  - python >= 3.10 (on the controller)
+  - python >= 3.6 (on the balancers and on the host)
+extends_documentation_fragment:
+  - maintops.scheduled_events._balancing
 attributes:
   action:
     support: full
@@ -103,7 +92,6 @@ attributes:
     description: Will return details on what has changed, when in diff mode.
 seealso:
   - module: maintops.scheduled_events.haproxy_servers
-  - module: maintops.scheduled_events.load_balancer_record
 """
 
 EXAMPLES = r"""

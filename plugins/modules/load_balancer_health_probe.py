@@ -22,10 +22,6 @@ options:
     choices: [drained, active]
     required: true
   holder:
-    description:
-      - Holder for whom the host is drained. V(active) removes this holder, and puts the host back when no other holder
-        remains.
-    type: str
     required: true
   flag:
     description:
@@ -68,25 +64,14 @@ options:
     description: Seconds to wait until the health endpoint answers 200.
     type: float
     default: 120
-  wait_at_most:
-    description:
-      - Seconds after which the module returns although connections remain and O(drain_timeout) has not passed, so that
-        other hosts can use the fork. Run the module again with RV(resume). V(0) means no such limit.
-    type: float
-    default: 0
-  resume:
-    description: The RV(resume) of the previous run, which this run continues.
-    type: dict
-    default: {}
   directory:
-    description: Directory on the host for C(load-balancer.json). It must survive a reboot, and is created if missing.
     type: path
-    default: /var/lib/maintops
 requirements:
-  - ss (from iproute2, on the host)
+  - ss from iproute2 (on the host)
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.posix
+  - maintops.scheduled_events._balancing
+  - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.posix
 attributes:
   check_mode:
     support: full
@@ -94,8 +79,6 @@ attributes:
     support: none
   idempotent:
     support: full
-seealso:
-  - module: maintops.scheduled_events.load_balancer_record
 """
 
 EXAMPLES = r"""

@@ -51,8 +51,8 @@ options:
     type: path
     default: /var/lib/maintops
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.posix
+  - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.posix
 attributes:
   check_mode:
     support: full

@@ -65,8 +65,8 @@ options:
     choices: [passed, decided]
     default: passed
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.posix
+  - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.posix
 attributes:
   check_mode:
     support: full

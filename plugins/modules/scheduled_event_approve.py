@@ -17,9 +17,10 @@ description:
   - The module acknowledges only the events in O(event_id). They need not name this VM, since any VM that sees an event
     may acknowledge it for a VM that cannot. O(leader_only=true) restricts the module to events that this VM leads.
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds
-  - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.anywhere
+  - maintops.scheduled_events._imds
+  - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.group
+  - maintops.scheduled_events._imds.anywhere
 options:
   event_id:
     description:
@@ -52,7 +53,8 @@ seealso:
 """
 
 EXAMPLES = r"""
-# An acknowledgement counts for all VMs of an event. A host that fails to prepare must therefore end the play for all.
+# An acknowledgement counts for all VMs of an event.
+# A host that fails to prepare must therefore end the play for all hosts.
 - name: Drain, acknowledge, and come back
   hosts: web
   any_errors_fatal: true
@@ -63,7 +65,7 @@ EXAMPLES = r"""
       register: maintenance
 
     - name: Prepare this VM
-      ansible.builtin.include_tasks: drain.yml
+      ansible.builtin.include_tasks: "{{ playbook_dir }}/drain.yml"
       when: maintenance.events | length > 0
 
     - name: Acknowledge the events that this VM leads
@@ -77,7 +79,7 @@ EXAMPLES = r"""
       when: maintenance.events | length > 0
 
     - name: Recover this VM
-      ansible.builtin.include_tasks: recover.yml
+      ansible.builtin.include_tasks: "{{ playbook_dir }}/recover.yml"
       when: maintenance.events | length > 0
 """
 

@@ -16,7 +16,7 @@ description:
   - The events cannot be read from outside the VM, so the module acknowledges exactly the events in O(event_id).
   - The module sends one request for all ids.
 extends_documentation_fragment:
-  - maintops.scheduled_events.azure
+  - maintops.scheduled_events._azure
 options:
   event_id:
     description: Ids of the events to acknowledge.

@@ -14,10 +14,11 @@ description:
   - All VMs of an availability set or of a placement group read the same document, so most of its events can name other
     VMs. By default the module returns only events that name this VM.
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds
-  - maintops.scheduled_events.filters
-  - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.anywhere
+  - maintops.scheduled_events._imds
+  - maintops.scheduled_events._filters
+  - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.group
+  - maintops.scheduled_events._imds.anywhere
 attributes:
   check_mode:
     support: full

@@ -19,10 +19,11 @@ description:
   - Only one run at a time handles a host. Another run waits until the first has ended or, if the first was
     interrupted, until its lease has expired.
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds
-  - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.anywhere
-  - maintops.scheduled_events.imds.files
+  - maintops.scheduled_events._imds
+  - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.group
+  - maintops.scheduled_events._imds.anywhere
+  - maintops.scheduled_events._imds.files
 options:
   event_types:
     description: Handle only events of these types. Empty means all types.
@@ -93,6 +94,44 @@ options:
     description: What to do when O(drain_timeout) has passed.
     type: str
     default: fail
+  fallback:
+    description:
+      - How to acknowledge for a host that has prepared and then no longer answers, or whose metadata service no longer
+        does. With V(none) the event of such a host starts at its NotBefore.
+      - With V(azure_resource_manager) the controller acknowledges through Azure Resource Manager when the host has been
+        silent for 30 seconds, every VM that the event names is prepared, and the last document that this run has read
+        on the host showed the event as Scheduled. That document is at most O(fallback_max_age) seconds old, and its
+        NotBefore has not passed.
+      - What Azure has changed in the event since that document is not known. Azure never uses the id of an event again,
+        and refuses one that is not pending. So an event that is over or has started does no harm, but a VM that Azure
+        has added to the event since is acknowledged, too.
+      - It needs the collection C(azure.azcollection) on O(fallback_controller).
+    type: str
+    choices: [none, azure_resource_manager]
+    default: none
+  fallback_max_age:
+    description:
+      - Seconds for which the last document is valid, from the time of the request for it, at most O(phase_timeout).
+        Within this time no other run takes over the host.
+    type: float
+    default: 300
+  fallback_resource_id:
+    description:
+      - Id of the VM, of its availability set, or of its scale set in Azure. The inventory plugin
+        P(azure.azcollection.azure_rm#inventory) provides this id as C(id).
+      - Empty means the id that the metadata service of the host returns when the host first sees its event.
+    type: str
+    default: ''
+  fallback_credentials:
+    description:
+      - Common options of the modules of C(azure.azcollection), such as C(auth_source). Empty means the default sources
+        of these modules. The options are not sent to the host.
+    type: dict
+    default: {}
+  fallback_controller:
+    description: Inventory name of the host that sends requests to Azure Resource Manager.
+    type: str
+    default: localhost
   outcome:
     description:
       - The result of the phase that the previous call returned. C(request_ids) identifies the phase, C(ok) is whether
@@ -123,6 +162,8 @@ attributes:
 seealso:
   - module: maintops.scheduled_events.scheduled_event_approve
     description: Acknowledge without regard to the other hosts of the play.
+  - module: maintops.scheduled_events.scheduled_event_approve_arm
+    description: Acknowledge from outside by hand.
 """
 
 EXAMPLES = r"""

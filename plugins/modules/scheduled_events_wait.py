@@ -17,10 +17,11 @@ description:
   - Use this module as a gate before work that must not be interrupted by an event. Use it after an acknowledgement to
     find out when the event is over. Recover when the event is absent, not when its duration has passed.
 extends_documentation_fragment:
-  - maintops.scheduled_events.imds
-  - maintops.scheduled_events.filters
-  - maintops.scheduled_events.imds.attributes
-  - maintops.scheduled_events.imds.anywhere
+  - maintops.scheduled_events._imds
+  - maintops.scheduled_events._filters
+  - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.group
+  - maintops.scheduled_events._imds.anywhere
 options:
   state:
     description:

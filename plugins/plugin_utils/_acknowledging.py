@@ -64,6 +64,21 @@ def resource_id_of(metadata: t.Mapping[str, t.Any]) -> str:
     return scope_of(f"{group}/providers/Microsoft.Compute/{kind}/{name}")
 
 
+def is_of(resource_id: str, vm_name: str) -> bool:
+    """Whether a resource id can be that of the VM with this name, or of its set, as far as names show it.
+
+    :raises ArmError: it is not an id that :func:`scope_of` takes.
+    """
+    scope = scope_of(resource_id)
+    kind, name = scope.lower().rsplit("/", 2)[1:]
+    vm_name, instance = vm_name.lower(), resource_id[len(scope) :].rpartition("/")[2].lower()
+    if kind == "availabilitysets":
+        return True
+    if kind == "virtualmachines":
+        return name == vm_name
+    return vm_name == f"{name}_{instance}" if instance else vm_name.startswith(f"{name}_")
+
+
 def check_ids(event_ids: t.Sequence[str]) -> list[str]:
     """The ids, each once.
 

@@ -13,7 +13,9 @@ import typing as t
 import uuid
 from pathlib import Path
 
+from ._acknowledging import Answer
 from ._controller import is_dead
+from ._fallback import Fallback, Settings
 from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, PREPARED, Rendezvous, Word
 
 PHASES = ("prepare", "started", "recover")
@@ -71,6 +73,10 @@ class Notes:
             "failures": [],
             "announced": {},
             "waiting": [],
+            "resource_id": "",
+            "last_read": None,
+            "silent_since": None,
+            "fallback": {},
             "story": {},
             "told": [],
         }
@@ -102,6 +108,7 @@ class Responding:
     :param say: show a line to people; ``warn``: one that they should look at.
     :param shares_fork: whether there are fewer forks than hosts, so a host that waits keeps another one from starting.
     :param lockstep: whether each host waits for the others at each task.
+    :param send: acknowledge in the place of a host that no longer answers, as :class:`Fallback` has it.
     """
 
     def __init__(
@@ -120,6 +127,7 @@ class Responding:
         lockstep: bool = False,
         check_mode: bool = False,
         clock: Clock | None = None,
+        send: t.Callable[[str, str, float], Answer] | None = None,
     ) -> None:
         self._host, self._run, self._owner = host, run, owner
         self._options = options
@@ -133,6 +141,22 @@ class Responding:
         self._locked_out = False
         self._warned: set[str] = set()
         self._lost_since: float | None = None
+        self._fallback = self._make_fallback(send) if send and options["acknowledge"] and not check_mode else None
+
+    def _make_fallback(self, send: t.Callable[[str, str, float], Answer]) -> Fallback:
+        # Where the tasks ran longer, another run may have the host.
+        max_age = min(self._options["fallback_max_age"], self._options["phase_timeout"])
+        return Fallback(
+            Settings(max_age, self._options["fallback_resource_id"]),
+            host=self._host,
+            known=self._notes.known,
+            rendezvous=self._rendezvous,
+            send=send,
+            tell=self._tell_of_acknowledgement,
+            warn=self._warn_once,
+            wall=self._clock.wall,
+            monotonic=self._clock.monotonic,
+        )
 
     def until_something_is_to_be_done(self) -> dict[str, t.Any]:
         """Go on until a phase is to be run, all is done, or other hosts need their turn."""
@@ -144,7 +168,7 @@ class Responding:
                 outcome = None
                 following = self._follow(shown)
             except HostLost as error:
-                following = self._after_loss(error)
+                following = self._after_loss(error, outcome)
             if following is None:
                 continue
             if following.get("next") not in PHASES or self._has_work(following["next"]):
@@ -160,8 +184,7 @@ class Responding:
 
     def _report(self, outcome: dict[str, t.Any] | None) -> dict[str, t.Any]:
         """Take a turn with the outcome. If only this host was waited for, it acknowledges in the same turn."""
-        prepared = outcome and outcome.get("phase") == "prepare" and outcome["ok"] and self._options["acknowledge"]
-        ids = [event["event_id"] for event in outcome.get("events", [])] if outcome and prepared else []
+        ids = _prepared_by(outcome) if self._options["acknowledge"] else []
         claimed = [event_id for event_id in ids if self._rendezvous.claim(event_id, assuming=self._host)]
         return self._ask_while_claimed(claimed, outcome) if claimed else self._ask(outcome)
 
@@ -193,17 +216,19 @@ class Responding:
             "slice": 0.0 if acknowledge or self._check_mode else self._slice(),
             "known": notes["marker"],
             "acknowledge": list(acknowledge),
+            "compute": self._fallback is not None and self._fallback.wants_compute,
             "assume_over": notes["over"],
             "state": notes["state"],
             "vm_name": notes["vm_name"],
         }
+        asked_at = self._clock.monotonic()
         shown = self._execute(controller, outcome)
         if "next" in shown:
             self._lost_since = None
-            self._learn(shown)
+            self._learn(shown, asked_at)
         return shown
 
-    def _learn(self, shown: dict[str, t.Any]) -> None:
+    def _learn(self, shown: dict[str, t.Any], asked_at: float) -> None:
         notes = self._notes
         notes["vm_name"] = shown["vm_name"]
         for line in shown["story"]:
@@ -211,12 +236,16 @@ class Responding:
         for problem in shown["problems"]:
             self._warn_once(problem)
         if shown["next"] == "locked":
+            if self._fallback:
+                self._fallback.forget()
             return
         notes["answered"] = True
         notes["marker"], notes["state"] = shown["marker"], shown["state"]
         notes["waiting"] = shown["waiting"]
         notes.add("prepared", shown["prepared"])
         notes.add("acknowledged", shown["acknowledged"])
+        if self._fallback:
+            self._fallback.learn(shown, asked_at)
         for event in shown["sight"] or []:
             if notes["vm_name"].lower() in event["names"]:
                 notes["announced"].setdefault(event["event_id"], "")
@@ -227,6 +256,10 @@ class Responding:
         self._notes["told"].append({**line, "at": at})
         self._notes["story"].setdefault(event, []).append(line["text"])
         self._say(f"{self._host}: {event} {line['text']}")
+
+    def _tell_of_acknowledgement(self, event_id: str, event_type: str, text: str) -> None:
+        self._notes.add("acknowledged", [event_id])
+        self._tell_people({"event_id": event_id, "event_type": event_type, "text": text})
 
     def _warn_once(self, text: str) -> None:
         if text not in self._warned:
@@ -251,6 +284,8 @@ class Responding:
             return self._phase(shown)
         if shown["next"] == "done":
             return self.done()
+        if self._fallback:
+            self._fallback.act([])
         return self._wait("")
 
     def _leave_it_to(self, twin: str) -> dict[str, t.Any]:
@@ -385,9 +420,12 @@ class Responding:
 
     # The end
 
-    def _after_loss(self, error: HostLost) -> dict[str, t.Any] | None:
+    def _after_loss(self, error: HostLost, outcome: t.Mapping[str, t.Any] | None) -> dict[str, t.Any] | None:
         if not self._notes["answered"]:
             raise error
+        if self._fallback:
+            self._fallback.miss()
+            self._fallback.act(_prepared_by(outcome))
         now = self._clock.monotonic()
         if self._lost_since is None:
             self._lost_since = now
@@ -467,3 +505,10 @@ class Responding:
             return "respond_acknowledge is false"
         details = [each["detail"] for each in self._notes["waiting"] if each["event_id"] == event_id]
         return next(filter(None, details), "") or "it was over before a host could acknowledge it"
+
+
+def _prepared_by(outcome: t.Mapping[str, t.Any] | None) -> list[str]:
+    """The events for which a preparation has ended well, by its outcome."""
+    if not outcome or outcome.get("phase") != "prepare" or not outcome["ok"]:
+        return []
+    return [event["event_id"] for event in outcome.get("events", [])]

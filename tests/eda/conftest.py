@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 
 TESTS = pathlib.Path(__file__).parents[1]
-sys.path[:0] = [str(TESTS / "guard"), str(TESTS / "integration" / "support")]
+sys.path[:0] = [str(TESTS / "guard"), str(TESTS / "support"), str(TESTS / "integration" / "support")]
 import metadata_guard  # noqa: E402 - found only through the path set above, as are the next
 from emulation import Emulator  # noqa: E402
 from rulebooks import Rulebook  # noqa: E402

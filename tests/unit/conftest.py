@@ -10,7 +10,7 @@ import sys
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-for _place in ("tests/guard", "plugins/module_utils", "roles/poller/files", "roles/emulator/files"):
+for _place in ("tests/guard", "tests/support", "plugins/module_utils", "roles/poller/files", "roles/emulator/files"):
     sys.path.insert(0, os.path.join(ROOT, _place))
 
 import metadata_guard  # noqa: E402 - found only through the path set above

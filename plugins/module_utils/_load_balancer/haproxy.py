@@ -44,7 +44,7 @@ class Server(NamedTuple):
 
     @property
     def found(self) -> str:
-        """What to remember of it. Other kinds of MAINT end by themselves; only the forced one is somebody's order."""
+        """The state to record. Only the forced MAINT was ordered; other kinds of MAINT end by themselves."""
         if self.admin & FORCED_MAINT:
             return MAINT
         if self.admin & FORCED_DRAIN:
@@ -139,7 +139,7 @@ class Member:
         A server that has sessions after the timeout stays in state drain.
 
         :param force: then take it out nevertheless.
-        :raises HAProxyError: somebody else put a server back, or removed it.
+        :raises HAProxyError: another program put a server back, or removed it.
         """
         give_up_at = self._clock() + timeout
         process = self._process()
@@ -253,7 +253,7 @@ def _needs(server: Server, found: str) -> str:
 
 def _put_back_by_others(servers: Sequence[Server]) -> str:
     names = ", ".join(server.full_name for server in servers)
-    return f"Somebody else put {names} back while it was taken out. Settle who may do that, and run it again"
+    return f"Another program put {names} back while it was taken out. Prevent that, and run this task again"
 
 
 def _is_back(server: Server, found: str) -> bool:

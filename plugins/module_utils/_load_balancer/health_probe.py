@@ -87,7 +87,7 @@ class Host:
         answer = self._wait_for(200, wanted=False, within=HONOURED_WITHIN)
         if answer is not None:
             raise ProbeError(
-                f"{self._settings.url} answers 200 although {self._settings.flag} is there; waited "
+                f"{self._settings.url} answers 200 although {self._settings.flag} exists; waited "
                 f"{HONOURED_WITHIN:g} s. Let the health endpoint of your service honour the flag"
             )
         # Not only after the flag was raised: an earlier run may have been interrupted before this.
@@ -110,7 +110,7 @@ class Host:
         return left
 
     def put_back(self, holder: str, *, timeout: float) -> Tuple[bool, str]:
-        """Take the flag away if nobody else needs it, and wait until the balancer has noticed.
+        """Remove the flag if no other holder needs it, and wait until the balancer has noticed.
 
         :returns: whether anything changed, and what is to be said about it.
         :raises ProbeError: the health endpoint does not answer as it should.
@@ -124,7 +124,7 @@ class Host:
                 return True, "stays drained for " + ", ".join(each for each in kept.holders if each != holder)
             if kept.found.get("flag"):
                 self._record.forget(holder)
-                return True, f"stays out, for {self._settings.flag} was there before"
+                return True, f"stays out, for {self._settings.flag} existed before"
             if not self._simulate:
                 with contextlib.suppress(FileNotFoundError):
                     os.unlink(self._settings.flag)
@@ -135,7 +135,7 @@ class Host:
             others = [each for each in self._record.read().holders if each != holder]
             if not others:
                 raise ProbeError(
-                    f"{self._settings.url} does not answer 200 although {self._settings.flag} is away; waited "
+                    f"{self._settings.url} does not answer 200 although {self._settings.flag} does not exist; waited "
                     f"{timeout:g} s, last answer {answer.status or 'none'} {answer.problem}".rstrip()
                     + ". Check your service, and run it again"
                 )

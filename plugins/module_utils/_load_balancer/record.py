@@ -54,19 +54,20 @@ class Record:
         self._sleep = sleep
 
     def locked(self) -> ContextManager[None]:
-        """Keep others out."""
+        """Exclude other processes."""
         guard: ContextManager[None] = self._folder.guarded(self._lock)
         return guard
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        """The lock is on the directory, so that no file of its own stays behind."""
+        """The lock is on the directory, so that no lock file remains."""
         if not self._folder.is_there():
             if self._simulate:
                 yield
                 return
             self._folder.make()
-            os.chmod(self._folder.path, DIRECTORY_MODE)  # one that was there keeps its mode: it may be another's
+            # An existing directory keeps its mode, which another program may have set.
+            os.chmod(self._folder.path, DIRECTORY_MODE)
         descriptor = os.open(self._folder.path, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -130,8 +131,8 @@ class Record:
 
         To be called under the lock.
 
-        :param lease: seconds for which nobody else drains the host while this holder puts it back; 0 for a holder that
-            does not let go of the lock meanwhile.
+        :param lease: seconds for which no other holder drains the host while this holder puts it back; 0 for a holder
+            that keeps the lock meanwhile.
         :returns: what to do now.
         """
         before = self.read()

@@ -24,7 +24,7 @@ class Fleeting(SocketError):
 
 
 class RuntimeSocket:
-    """Commands for one HAProxy, each over a connection of its own.
+    """Commands for one HAProxy, each over a separate connection.
 
     :param address: path of a Unix socket, or HOST:PORT.
     :param timeout: seconds for each step of a command.
@@ -121,7 +121,7 @@ class RuntimeSocket:
         kind = Fleeting if error.errno in FLEETING else SocketError
         advice = {
             errno.ENOENT: 'Check that HAProxy runs, and that this is the path in its "stats socket"',
-            errno.ECONNREFUSED: "Nobody listens there: check that HAProxy runs",
+            errno.ECONNREFUSED: "No program listens there. Check that HAProxy runs",
             errno.EACCES: "Become root, or change the mode of the socket",
             errno.EPERM: "Become root, or change the mode of the socket",
         }.get(error.errno or 0, "Check that HAProxy runs, and that this is its runtime socket")

@@ -85,8 +85,8 @@ class _Attempts:
         """
         while True:
             outcome = _sort(self._client.poll(), self._event_ids, self._may_approve)
-            # An id that is gone is answered with 400 or 404, for all ids of the request
-            # (docs/contract.md, section 5). So a refusal counts only if none of them is gone.
+            # The service answers an absent id with 400 or 404, for all ids of the request
+            # (docs/contract.md, section 5). So a refusal counts only if all of them are present.
             if self.sorted and isinstance(self.failure, Refused) and not _fewer(outcome, self.sorted):
                 raise self.failure
             if not outcome.approved:

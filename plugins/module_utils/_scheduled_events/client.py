@@ -23,6 +23,8 @@ CHECK_ENDPOINT = "check that the endpoint is the metadata service of this VM"
 EVENTS_PATH = "/metadata/scheduledevents"
 NAME_PATH = "/metadata/instance/compute/name"
 NAME_API_VERSION = "2017-08-01"
+COMPUTE_PATH = "/metadata/instance/compute"
+COMPUTE_API_VERSION = "2017-12-01"  # the first that names the scale set
 
 REQUEST_TIMEOUT = 125.0  # the first request can take two minutes (docs/contract.md, section 6)
 RETRY_FOR = 70.0  # after status 410 (docs/contract.md, section 5)
@@ -166,6 +168,24 @@ class ImdsClient:
         """
         return self.retry(self.poll_name)
 
+    def poll_compute(self, *, request_timeout: Optional[float] = None) -> Dict[str, Any]:
+        """Ask once for what the service says about this VM, such as its ``resourceGroupName``.
+
+        :param request_timeout: seconds for this answer, if not those of the client.
+        :raises ImdsError: there is no usable answer.
+        """
+        answer = self._request(
+            "GET", COMPUTE_PATH, {"api-version": COMPUTE_API_VERSION}, request_timeout=request_timeout
+        )
+        found = _decode_json(answer.body)
+        if not isinstance(found, dict):
+            raise BadAnswer(
+                f"GET {answer.url} answered 200 OK, but not with a JSON object: {excerpt(answer.body)}; "
+                f"{CHECK_ENDPOINT}",
+                status=200,
+            )
+        return found
+
     def approve(self, event_ids: Sequence[str]) -> None:
         """Acknowledge events, all in one request, which is sent once.
 
@@ -250,7 +270,7 @@ class ImdsClient:
 
 
 def without_service(error: ImdsError) -> Unreachable:
-    """The error for somebody whose machine most likely has no such service."""
+    """The error for a machine that most likely has no such service."""
     return Unreachable(
         f"{error}. Is this an Azure VM? The metadata service answers only inside one: "
         "run this on the VM itself, or set endpoint to where the service is"
@@ -265,7 +285,7 @@ def _status_error(method: str, answer: Answer, api_version: str) -> ImdsError:
     if 300 <= status < 400:
         location = shown(answer.headers.get("location") or "nowhere")
         reason = f"a redirect to {location}, which the metadata service never sends and is not followed"
-        return Refused(f"{answered}: {reason}; check the endpoint and what stands before it", status=status)
+        return Refused(f"{answered}: {reason}; check the endpoint and any proxy in front of it", status=status)
     return Refused(f"{answered}: {_version_detail(answer, api_version) or _detail(answer)}", status=status)
 
 

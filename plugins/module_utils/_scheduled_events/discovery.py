@@ -78,7 +78,7 @@ def _ask(
     for candidate in candidates:
         left = ends - clock()
         if left <= 0:
-            asked.append(f"{candidate.endpoint}: not asked, since the time was up")
+            asked.append(f"{candidate.endpoint}: not asked, since the time limit was reached")
             continue
         verdict, what = _probe(candidate.endpoint, api_version, min(PROBE_TIMEOUT, left))
         if verdict == _DOCUMENT:
@@ -122,7 +122,7 @@ def _candidates(
         if not any(ipaddress.IPv4Address(lease.address) in network for network in networks):
             allowed = ", ".join(str(network) for network in networks) or "none"
             lines.append(
-                f"{lease.address} of {lease.path} was not asked, since it is in no allowed network ({allowed}): "
+                f"{lease.address} of {lease.path} was not asked, since it is not in an allowed network ({allowed}): "
                 "if it is the metadata service, add its network to endpoint_networks"
             )
         elif len(candidates) > MOST_ADDRESSES * len(ports):

@@ -112,7 +112,7 @@ class Document(NamedTuple):
 
 
 class Filter(NamedTuple):
-    """Which events somebody asks for. A condition that is empty holds for every event.
+    """The selected events. An empty condition holds for every event.
 
     ``vm_name`` set: only events that name this VM.
     """
@@ -293,7 +293,7 @@ def _not_before(value: Any) -> Union[datetime.datetime, str, None]:
 def _resources(value: Any) -> Optional[Tuple[str, ...]]:
     if not isinstance(value, list):
         return None
-    # An element that is not a name stays as its JSON text: it names nobody, yet the event still names somebody else.
+    # An element that is not a name stays as its JSON text: it names no VM, but the event still names another VM.
     return tuple(clean(item, MAX_WORD) if isinstance(item, str) else _odd_resource(item) for item in value)
 
 

@@ -120,7 +120,7 @@ class Retry(NamedTuple):
 
 
 class Clear(NamedTuple):
-    """The operator has recovered the VM by hand: an event that is gone is to be forgotten."""
+    """The operator has recovered the VM by hand: an event that is over is removed from the state."""
 
     key: str
 
@@ -241,7 +241,7 @@ def policy_allows(event: ScheduledEvent, config: Config) -> bool:
     if config.approve == LEADER:
         return event.is_led_by(config.vm_name)
     if config.approve == CONTROLLER:
-        # What is acknowledged without a preparation starts no job: nobody else would acknowledge it.
+        # An event that is acknowledged without a preparation starts no job, which could acknowledge it.
         return takes_over_at(event, config) is not None or (
             not left_to_controller(event, config) and event.affects_only(config.vm_name)
         )
@@ -337,7 +337,7 @@ def is_ready(entry: EventState, config: Config, *, recovered: int) -> bool:
         return False
     run = entry.runs.get("prepare")
     if run is None:
-        return True  # no hook is configured, so nobody has to wait for NotBefore
+        return True  # no hook is configured, so there is no reason to wait for NotBefore
     if run.outcome == OK:
         return True
     # Hooks that failed may have left a job of the controller running, which acknowledges when it is prepared.

@@ -83,7 +83,7 @@ def announced_length(headers: Mapping[str, str]) -> Optional[int]:
     """
     coding = headers.get("content-encoding", "")
     if coding.strip().lower() not in ("", "identity"):
-        raise Malformed(f"it is compressed, which was not asked for: Content-Encoding {excerpt(coding)}")
+        raise Malformed(f"it is compressed, which was not requested: Content-Encoding {excerpt(coding)}")
     transfer, length = headers.get("transfer-encoding"), headers.get("content-length")
     if transfer is not None:
         if transfer.strip().lower() != "chunked" or length is not None:

@@ -35,7 +35,7 @@ _SECONDS = {"y": 31557600, "month": 2629800, "w": 604800, "d": 86400, "h": 3600,
 class Lease(NamedTuple):
     """A lease that is in force. ``modified``: when its file was written, in seconds since the epoch, as ``expires``.
 
-    ``expires`` ``None``: never, or nobody knows.
+    ``expires`` ``None``: never, or not known.
     """
 
     address: str
@@ -267,7 +267,7 @@ def _span(text: str) -> Optional[float]:
     return None if not all(parts) or not parts or seconds >= INFINITE else float(seconds)
 
 
-# wicked: XML whose prefixes nobody declared. No XML parser reads that, and none is needed.
+# wicked: XML with undeclared prefixes. No XML parser reads that, and none is needed.
 
 
 def _read_wicked(content: bytes, _modified: float) -> List[_Found]:
@@ -318,6 +318,7 @@ _PLACES = (
     _Place("NetworkManager", "/var/lib/NetworkManager", re.compile(r"internal-.*\.lease\Z"), _read_assignments),
     _Place("NetworkManager", "/var/lib/NetworkManager", re.compile(r"dhclient-.*\.lease\Z"), _read_dhclient),
     _Place("wicked", "/var/lib/wicked", re.compile(r"lease-.*-dhcp-ipv4\.xml\Z"), _read_wicked),
+    _Place("wicked", "/run/wicked", re.compile(r"lease-.*-dhcp-ipv4\.xml\Z"), _read_wicked),  # / is read-only
     _Place("dhcpcd", "/var/lib/dhcpcd", re.compile(r".*\.lease\Z"), _read_packet),
     _Place("dhcpcd", "/var/db/dhcpcd", re.compile(r".*\.lease\Z"), _read_packet),
 )

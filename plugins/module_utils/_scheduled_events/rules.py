@@ -14,7 +14,7 @@ PREPARE, APPROVE, IGNORE, HOLD = "prepare", "approve", "ignore", "hold"
 ACTIONS = (PREPARE, APPROVE, IGNORE, HOLD)
 
 # A word that no event has is most likely a slip of the pen, and the rule would silently never match. A type that Azure
-# adds later can still be told by a rule without event_types after the rules for these.
+# adds later can still be selected by a rule without event_types after the rules for these.
 _WORDS = {
     "event_types": (*EVENT_TYPES, *ADVISORY_TYPES),
     "event_sources": EVENT_SOURCES,

@@ -240,7 +240,7 @@ def _parse_event(value: Any, place: str) -> ScheduledEvent:
 
 
 def _parse_tuple(kind: Any, value: Any, place: str) -> Any:
-    """Read a NamedTuple all of whose fields have defaults, which tell their types (``None``: a number or null)."""
+    """Read a NamedTuple whose fields all have defaults, which show their types (``None``: a number or null)."""
     raw = _object(value, place)
     if set(raw) != set(kind._fields):
         raise StateError(f"{place}: the fields are not {', '.join(kind._fields)}")

@@ -48,7 +48,7 @@ def excerpt(text: Union[bytes, str]) -> str:
 
 
 def tame(value: Any, room: int) -> Tuple[Any, int]:
-    """Copy a decoded JSON value with clean text, and tell how long it is as JSON.
+    """Copy a decoded JSON value with clean text, and return its length as JSON.
 
     Works without recursion, since the value may be nested deeper than Python can follow.
 

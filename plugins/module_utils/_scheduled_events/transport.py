@@ -52,7 +52,7 @@ class _TooMuch(Exception):
 
 
 class _Limits:
-    """What is left for the present exchange. ``serial`` counts exchanges, so that a socket tells an older one."""
+    """The limits of the present exchange. ``serial`` counts exchanges, so that a socket recognises an older one."""
 
     def __init__(self) -> None:
         self.serial = 0

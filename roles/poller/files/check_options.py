@@ -37,7 +37,7 @@ CONTROLLER_NUMBERS = ("request_timeout", "interval")
 CONTROLLER_FLAGS = ("cancel_on_cancelled",)
 
 # First in its phase, before that of a controller, so that the message waits for no other hook. Whatever happens to it,
-# it ends well and soon: a message that cannot be kept is no reason to leave an event unacknowledged.
+# it succeeds soon: a message that cannot be stored must not prevent an acknowledgement.
 WEBHOOK_HOOK = "0-webhooks"
 WEBHOOK_HOOK_CONTENT = """\
 #!/bin/sh
@@ -161,7 +161,7 @@ def _read_hook(place: str, hook: Any, sources: Dict[str, str]) -> Tuple[str, str
 
 def _of_content(place: str, text: Any, _sources: Dict[str, str]) -> bytes:
     if not isinstance(text, str) or not text.startswith("#!"):
-        raise WrongOption(f"{place}: content is no script, expected a first line such as #!/bin/sh: add it")
+        raise WrongOption(f"{place}: content is not a script, expected a first line such as #!/bin/sh: add it")
     try:
         return _check_script(place, text.encode("utf-8"))
     except UnicodeEncodeError:

@@ -189,7 +189,7 @@ def _make_directory(path: str) -> None:
 
 
 def _write(path: str, content: bytes, mode: int) -> None:
-    # Nobody else reads it at any moment: contents may hold a secret.
+    # No other user can read it at any moment: contents may be secret.
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "wb") as file:
         file.write(content)

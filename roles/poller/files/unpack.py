@@ -4,9 +4,9 @@
 
 """Put the files of a release into its directory, in one go: python3 -c … DIRECTORY [--check] <FILES
 
-FILES is an object of texts by path, as JSON in base64. Modules are compiled for this Python, since nobody else writes
-there later, and each start would compile them again. Prints the paths of the files that were not as they should be;
-with --check it changes nothing.
+FILES is an object of texts by path, as JSON in base64. Modules are compiled for this Python, since no other user can
+write there later, and each start would compile them again. Prints the paths of the files that differed; with --check it
+changes nothing.
 """
 
 import base64
@@ -73,7 +73,7 @@ def compile_module(path: str) -> None:
 
 
 def unpack(directory: str, files: List[Tuple[str, str]], *, check: bool) -> List[str]:
-    """Compare, and correct unless told only to check; returns what was not as it should be."""
+    """Compare, and correct unless only a check is requested; returns the paths that differed."""
     wrong = []
     for name, text in files:
         path, content = os.path.join(directory, name), text.encode()

@@ -78,7 +78,7 @@ def test_the_service_is_found_through_a_lease_on_port_8080_if_its_network_is_all
     serve(host, installed_collection, tmp_path)
     host.ask_for_a_lease("dhclient")
     refused = host.search(library, FIND.format(networks=["168.63.129.16", "169.254.0.0/16"]))
-    assert f"{SERVER} of /var/lib/dhcp/dhclient.leases was not asked, since it is in no allowed network" in refused
+    assert f"{SERVER} of /var/lib/dhcp/dhclient.leases was not asked, since it is not in an allowed network" in refused
     assert host.search(library, FIND.format(networks=[NETWORK])) == [
         f"http://{SERVER}:8080",
         "DHCP option 245 in /var/lib/dhcp/dhclient.leases (dhclient)",

@@ -25,7 +25,7 @@ def gate_of(page):
     blocks = re.findall(r"^```yaml\n(.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE)
     plays = [play for block in blocks for play in yaml.safe_load(block) if isinstance(play, dict)]
     tasks = [task for play in plays for task in play.get("tasks", []) + play.get("pre_tasks", [])]
-    (gate,) = [task for task in tasks if task["name"] == "Expect no maintenance"]
+    (gate,) = [task for task in tasks if task["name"] == "Verify that no maintenance is pending"]
     return gate
 
 

@@ -17,6 +17,8 @@ from playbooks import LOCAL
 
 HOSTS = ["web1", "web2", "web3"]
 COLLECTIONS = pathlib.Path(__file__).parents[2] / "support" / "collections"
+PROTECT = "maintops.scheduled_events.azure_instance_protection"
+INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
 ROLE, APPROVE = "maintops.scheduled_events.load_balancer", "maintops.scheduled_events.scheduled_event_approve_arm"
 ONE, TWO = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "602D9444-D2CD-49C7-8624-8643E7171297"
 
@@ -27,12 +29,14 @@ def arm():
     stand_in = ArmStandIn(updating_for=0)
     stand_in.add_balancer({name: {"ipAddress": f"10.0.0.{number}"} for number, name in enumerate(HOSTS, 4)})
     stand_in.add_gateway(["10.0.0.4", "10.0.0.7"])
+    stand_in.put(INSTANCE)
     stand_in.story = []
     put = stand_in._put
 
     def write(path, body):
         answer = put(path, body)
-        stand_in.story.append(stand_in.addresses() if "gateway" in path.lower() else stand_in.states())
+        if path != INSTANCE:
+            stand_in.story.append(stand_in.addresses() if "gateway" in path.lower() else stand_in.states())
         return answer
 
     stand_in._put = write
@@ -53,6 +57,12 @@ def approve(name, *event_ids, **options):
     """A task that acknowledges; the name of the VM is that of the inventory."""
     arguments = {"event_id": list(event_ids), "resource_id": "{{ id }}", "credentials": "{{ azure }}", **options}
     return {"name": name, APPROVE: arguments, "ignore_errors": True}
+
+
+def protect(name, **keywords):
+    """A task that protects an instance of a scale set from scale-in."""
+    arguments = {"resource_id": INSTANCE, "from_scale_in": True, "credentials": "{{ azure }}"}
+    return {"name": name, PROTECT: arguments, **keywords}
 
 
 def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, tmp_path):
@@ -79,6 +89,8 @@ def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, 
                 approve("One", ONE),
                 approve("Two", ONE, TWO),
                 approve("Without credentials", ONE, credentials={}),
+                protect("Protect in check mode", check_mode=True),
+                protect("Protect"),
             ],
         },
     ]
@@ -117,4 +129,7 @@ def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, 
     assert run.one(task="One")["approved"] == arm.acknowledged == [ONE]
     two = run.one(task="Two")
     assert (two["approved"], [each["event_id"] for each in two["refused"]], two.failed) == ([ONE], [TWO], True)
+    simulated, protected = run.one(task="Protect in check mode"), run.one(task="Protect")
+    assert [(task["changed"], task["before"]) for task in (simulated, protected)] == [(True, False)] * 2
+    assert arm.resources[INSTANCE.lower()]["properties"] == {"protectionPolicy": {"protectFromScaleIn": True}}
     assert "the credentials of the test did not arrive" in run.one(task="Without credentials")["msg"]

@@ -179,7 +179,7 @@ def test_somebody_who_puts_the_host_back_during_the_drain_is_noticed(haproxy_fle
     until(lambda: haproxy_fleet.lb1.status()["api/web1"] == "DRAIN")
     haproxy_fleet.lb1.command("set server api/web1 state ready")
     assert run.result().rc == 2
-    assert "lb1: Somebody else put api/web1 back while it was taken out" in " ".join(run.result().output.split())
+    assert "lb1: Another program put api/web1 back while it was taken out" in " ".join(run.result().output.split())
     backend.release()
     request.join()
 

@@ -95,7 +95,7 @@ def test_a_host_that_waits_leaves_its_fork_to_others_and_goes_on_later(probed_ho
 def test_an_endpoint_that_does_not_honour_the_flag_is_named(probed_host, tmp_path):
     elsewhere = str(tmp_path / "elsewhere" / "drained")
     run = probed_host.run("drained", rc=2, load_balancer_probe_flag=elsewhere)
-    assert f"/healthz answers 200 although {elsewhere} is there" in " ".join(run.output.split())
+    assert f"/healthz answers 200 although {elsewhere} exists" in " ".join(run.output.split())
 
 
 def test_a_host_that_does_not_answer_is_not_back(probed_host, closed_port):

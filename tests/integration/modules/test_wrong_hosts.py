@@ -67,7 +67,7 @@ def test_the_failure_names_url_and_cause(run, endpoints, elsewhere, module, kind
         "404": f"GET {url} answered 404 Not Found: this host does not know the path, or not the api-version "
         '2020-07-01: "no such page"',
         "redirect": f"GET {url} answered 302 Found: a redirect to {elsewhere.endpoint}{EVENTS}, which the metadata "
-        "service never sends and is not followed; check the endpoint and what stands before it",
+        "service never sends and is not followed; check the endpoint and any proxy in front of it",
         "HTML": f"GET {url} answered 200 OK, but not with a Scheduled Events document: it is not JSON: ",
     }
     assert result.failed

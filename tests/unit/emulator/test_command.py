@@ -123,7 +123,7 @@ def test_the_verbs_play_an_event_through(serve, run):
         (["polls"], "vm1  0  0  0  0  -  -"),
         (["fault", "status", "--vm", "vm1", "--status", "410", "--count", "3", "--method", "GET"], "fault-1"),
         (["faults"], "no faults"),
-        (["clear-faults"], "lifted 0 faults"),
+        (["clear-faults"], "removed 0 faults"),
         (["deallocate", "vm1"], "vm1: cleared nothing"),
         (["restart", "vm1"], "vm1: cleared nothing"),
         (["log"], "nothing logged"),

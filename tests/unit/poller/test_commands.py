@@ -14,7 +14,7 @@ from scheduled_events_poller import status
 
 def test_status_shows_what_it_does_with_an_exit_code(unit, imds):
     code, output, _errors = unit.command("status")
-    assert (code, output) == (2, "CRITICAL: the polling unit does not run, or has not since this boot\n")
+    assert (code, output) == (2, "CRITICAL: the polling unit does not run, or has not run since the last boot\n")
     unit.add_hook("prepare", "exit 1")
     unit.start()
     until(lambda: unit.command("status")[0] == 0, "the status OK")
@@ -33,7 +33,7 @@ def test_status_shows_what_a_hook_says_while_it_runs_and_not_after_that(unit, im
     unit.add_hook("prepare", f"echo 'there is no job yet' >{said}\nuntil [ -e {path}/go-on ]; do sleep 0.1; done")
     unit.start()
     imds.announce()
-    until(lambda: "\n    its hook says: there is no job yet\n" in unit.command("status")[1], "what the hook says")
+    until(lambda: "\n    output of the hook: there is no job yet\n" in unit.command("status")[1], "what the hook says")
     assert json.loads(unit.command("status", "--json")[1])["events"][0]["said"] == "there is no job yet"
     open(os.path.join(path, "go-on"), "w").close()
     until(lambda: "prepare running" not in unit.command("status")[1], "the end of the hook")
@@ -55,7 +55,7 @@ def test_list_shows_the_events_of_this_vm(unit, imds):
     ("resources", "options", "code", "message"),
     [
         (["vm1"], [], 0, "acknowledged"),
-        (["vm1", "vm2"], [], 1, "it names other VMs than vm1 too"),
+        (["vm1", "vm2"], [], 1, "it also names other VMs than vm1"),
         (["vm1", "vm2"], ["--force"], 0, "acknowledged"),
         (["vm2"], ["--force"], 1, "it does not name this VM, vm1"),
     ],
@@ -225,8 +225,8 @@ KNOWN = {
         (1001.0, {}, status.OK, "0 events of vm1, incarnation 3"),
         (1001.0, {"events": [{"trouble": False}]}, status.OK, "1 event of vm1, incarnation 3"),
         (1001.0, {"dry_run": True}, status.OK, "dry run, 0 events of vm1, incarnation 3"),
-        (1031.0, {}, status.CRITICAL, "the polling unit gave no sign for 31 seconds"),
-        (400.0, {}, status.CRITICAL, "the status is from 600 seconds in the future: check the clock of this VM"),
+        (1031.0, {}, status.CRITICAL, "the polling unit has not written its status for 31 seconds"),
+        (400.0, {}, status.CRITICAL, "the status is from 600 seconds in the future. Check the clock of this VM"),
         (1001.0, {"last_successful_poll": 2000.0}, status.CRITICAL, None),
         (1001.0, {"last_successful_poll": None, "failed_polls": 0}, status.WARNING, None),
         (1001.0, {"last_successful_poll": None, "failed_polls": 2, "error": "x"}, status.CRITICAL, None),
@@ -235,7 +235,7 @@ KNOWN = {
             1001.0,
             {"missing_hooks": {"prepare": ["10-a", "20-b"]}},
             status.WARNING,
-            "the prepare hooks 10-a, 20-b are configured and cannot be found: run the role poller again",
+            "the prepare hooks 10-a, 20-b are configured but missing. Run the role poller again",
         ),
         (1001.0, {"acknowledging_for": 31.0}, status.WARNING, "an acknowledgement has been under way for 31 seconds"),
         (1001.0, {"unnamed_events": 1}, status.WARNING, None),

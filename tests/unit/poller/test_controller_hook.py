@@ -108,12 +108,15 @@ def test_a_job_is_launched_for_the_event_and_followed(controller, make_vm):
     ("answer", "expected"),
     [
         ((401, {}, {"detail": f"no {TOKEN}"}), "answered 401 Unauthorized: no …: its token is not valid, since it was"),
-        ((403, {}, {"detail": "no"}), "answered 403 Forbidden: no: the user of its token may not do this: give it"),
+        (
+            (403, {}, {"detail": "no"}),
+            "answered 403 Forbidden: no: the user of its token has no permission: give the user",
+        ),
         ((404, {}, {}), "answered 404 Not Found: {}: expected a controller there"),
         ((302, {"Location": "https://sso.example.com/"}, b""), "it leads to https://sso.example.com/, which is not"),
         ((200, {}, b"<html>"), 'expected JSON, not "<html>": correct poller_controller.url'),
-        ((200, {}, {"apis": {"gateway": "/api/gateway/"}}), "it names no API of a controller: correct"),
-        ((200, {}, {"current_version": "https://evil.example.com/api/"}), "it names no API of a controller: correct"),
+        ((200, {}, {"apis": {"gateway": "/api/gateway/"}}), "it is not the URL of a controller: correct"),
+        ((200, {}, {"current_version": "https://evil.example.com/api/"}), "it is not the URL of a controller: correct"),
         ((409, {}, b"twice"), "answered 409 Conflict: twice"),
     ],
 )
@@ -175,7 +178,11 @@ def test_an_answer_without_end_is_not_read_to_its_end(controller, make_vm):
         ),
         ({}, {"organization": None}, "its project has no organization, which a label needs"),
         ({}, {"job_slice_count": 2}, "it has 2 slices, which split the VMs of an event: set job_slice_count to 1"),
-        ({}, {"name": "other"}, 'expected one of job_templates named "respond" that the user of the token may see'),
+        (
+            {},
+            {"name": "other"},
+            'expected exactly one of job_templates with the name "respond" that the user of the token may see',
+        ),
     ],
 )
 def test_a_job_template_that_does_not_fit_is_refused_before_there_is_a_label(
@@ -313,7 +320,7 @@ def test_a_label_that_cannot_be_made_fails_the_hook(controller, make_vm):
     [
         ({"status": "Started"}, (DONE, "the event has started; job 1 is running")),
         ({"status": "Started", "present": False}, (DONE, "the event has started; job 1 is running")),
-        ({"present": False}, (DONE, "the event is cancelled; job 1 is running, and is left alone")),
+        ({"present": False}, (DONE, "the event is cancelled; job 1 is running, and stays unchanged")),
         ({"status": "Started", "time": NOW - 1}, (TRY_AGAIN, "job 1 is running")),
     ],
 )
@@ -350,7 +357,7 @@ def test_a_controller_that_cannot_be_reached_is_given_up_that_long_before_not_be
     vm = make_vm(grace=120)
     status, reason = vm.run(not_before=IN_300, deadline=IN_900)
     assert (status, vm.clock.passed // 15) == (DONE, 180 // 15)
-    assert reason.endswith("; so this VM goes on by itself")
+    assert reason.endswith("; this VM continues without the job")
 
 
 def test_a_not_before_that_moves_moves_the_takeover(controller, make_vm):
@@ -363,7 +370,7 @@ def test_a_not_before_that_moves_moves_the_takeover(controller, make_vm):
 
 def test_a_job_that_ended_badly_lets_the_vm_go_on_if_it_may_take_over(controller, make_vm):
     controller.status = "failed"
-    assert make_vm(grace=120).run() == (DONE, "job 1 has ended: failed; so this VM goes on by itself")
+    assert make_vm(grace=120).run() == (DONE, "job 1 has ended: failed; this VM continues without the job")
     status, _reason = make_vm(grace=120).run(not_before=None)
     assert status == FAILED
 

@@ -119,7 +119,7 @@ def test_a_link_is_not_followed(file, tmp_path):
 def test_another_name_of_a_file_is_not_read(file, tmp_path):
     write(tmp_path / "secret", {"secret": "x"})
     os.link(str(tmp_path / "secret"), str(file))
-    assert gather(file) == nothing_known("the status file belongs to somebody else")
+    assert gather(file) == nothing_known("the status file belongs to another user")
 
 
 def test_a_huge_file_is_not_read(file):

@@ -153,7 +153,7 @@ def test_back_to_back_an_event_is_not_acknowledged_while_the_recovery_of_another
     until(lambda: "recover hooks run" in unit.log(), "recovery")
     imds.announce(OTHER_ID)
     until(lambda: f"prepare {OTHER_ID}" in unit.ran(), "the preparation beside it")
-    until(lambda: "because a recovery of this VM runs" in unit.log(), "the reason")
+    until(lambda: "because a recovery of this VM is running" in unit.log(), "the reason")
     seen = imds.polls
     until(lambda: imds.polls > seen + 2, "further polls")
     assert imds.acknowledged() == [[ID]]
@@ -248,7 +248,7 @@ def test_hooks_that_are_configured_and_missing_hold_the_event_until_they_are_fou
     unit.configure(hooks={"prepare": ["10-hook"]})
     unit.start()
     imds.announce()
-    until(lambda: "the prepare hooks 10-hook are configured and cannot be found" in unit.log(), "the reason")
+    until(lambda: "the prepare hooks 10-hook are configured but missing" in unit.log(), "the reason")
     until(lambda: unit.command("status")[0] == 1, "the status WARNING")
     assert imds.posts == []
     unit.add_hook("prepare", f"echo prepare >> {unit.path('ran')}")
@@ -269,7 +269,10 @@ def test_a_failed_recovery_stays_visible_until_a_retry_succeeds(unit, imds):
     assert "recovery failed: 10-hook: exit status 1; this VM may still be drained" in unit.command("status")[1]
     unit.add_hook("recover", "")
     code, output, _errors = unit.command("retry", ID.lower())
-    assert (code, output) == (0, f"{ID.lower()}: the polling unit does so now; see 'scheduled-events status'\n")
+    assert (code, output) == (
+        0,
+        f"{ID.lower()}: the polling unit has accepted the request. See 'scheduled-events status'\n",
+    )
     until(lambda: ": over\n" in unit.log(), "the end")
     until(lambda: unit.command("status")[0] == 0, "the status OK")
 
@@ -284,12 +287,12 @@ def test_the_operator_can_clear_a_failed_recovery_and_nothing_else(unit, imds):
     code, _output, errors = unit.command("clear", ID)
     assert (code, errors) == (
         1,
-        f"scheduled-events: {ID}: it is still announced; see 'scheduled-events status'\n",
+        f"scheduled-events: {ID}: it is still announced. See 'scheduled-events status'\n",
     )
     imds.events = []
     until(lambda: "recovery failed" in unit.log(), "the failure")
     assert unit.command("clear", ID)[0] == 0
-    until(lambda: "forgotten, as the operator wants" in unit.log(), "the end")
+    until(lambda: "removed from the state on request of the operator" in unit.log(), "the end")
     until(lambda: unit.command("status")[0] == 0, "the status OK")
     assert "the polling unit does not know this event" in unit.command("clear", ID)[2]
 
@@ -299,7 +302,7 @@ def test_a_wish_without_a_unit_says_what_to_do(unit):
     code, _output, errors = unit.command("retry", ID)
     assert (code, errors) == (
         1,
-        "scheduled-events: the polling unit does not run: start scheduled-events-poller.service first\n",
+        "scheduled-events: the polling unit does not run. Start scheduled-events-poller.service\n",
     )
 
 

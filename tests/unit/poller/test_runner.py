@@ -154,7 +154,7 @@ def test_a_killed_runner_leaves_a_failure_through_the_end_of_its_unit(root_side,
     arguments = [*dispatcher.root_command(root_side.directories), "ended", root_side.run_id]
     with Process(arguments, environment={**os.environb, **how}) as process:
         assert process.wait(300) == 0
-    assert root_side.result()[1:3] == ("failed", "its unit ended before its hooks had ended: signal killed KILL")
+    assert root_side.result()[1:3] == ("failed", "its unit ended before its hooks: signal killed KILL")
     assert root_side.jobs() == []
 
 
@@ -172,7 +172,7 @@ def test_the_end_of_a_unit_wakes_the_poller(root_side):
         listener.settimeout(60)
         runner.ended(root_side.run_id, root_side.directories, {})
         assert listener.recv(100) == b"ended"
-    assert root_side.result().reason.endswith("systemd does not say how")
+    assert root_side.result().reason.endswith("systemd gives no reason")
 
 
 def test_the_end_of_a_unit_leaves_a_result_alone(root_side):
@@ -380,7 +380,7 @@ def test_a_configured_hook_that_is_not_there_fails_the_run_before_any_hook_runs(
     result = root_side.run_phase(hooks=("10-a", "20-b"))
     directory = os.path.join(root_side.directories.hooks, "prepare.d")
     assert (result.outcome, names_run(root_side)) == ("failed", ["20-b"])
-    assert result.reason == f"20-b: configured, but not in {directory}; run the role again"
+    assert result.reason == f"20-b: configured, but not in {directory}. Run the role again"
 
 
 def test_a_configured_hook_is_missing_where_there_is_no_directory(root_side):
@@ -434,15 +434,15 @@ def test_ten_megabytes_of_output_pass_through(root_side):
 @pytest.mark.parametrize(
     ("script", "mode", "reason"),
     [
-        ("#!/bin/sh\n", 0o644, "refused: it is not executable; chmod +x"),
-        ("#!/bin/sh\n", 0o757, "refused: others than its owner can write it; chmod go-w"),
-        ("#!/bin/sh\n", 0o775, "refused: others than its owner can write it; chmod go-w"),
+        ("#!/bin/sh\n", 0o644, "refused: it is not executable. Run chmod +x"),
+        ("#!/bin/sh\n", 0o757, "refused: other users than its owner can write it. Run chmod go-w"),
+        ("#!/bin/sh\n", 0o775, "refused: other users than its owner can write it. Run chmod go-w"),
         (
             "#!/no/such/interpreter -x\n",
             0o755,
-            "its interpreter is missing, says its first line: #!/no/such/interpreter",
+            "the interpreter in its first line is missing: #!/no/such/interpreter",
         ),
-        ("echo no first line\n", 0o755, "it is not a program, and has no first line such as #!/bin/sh"),
+        ("echo no first line\n", 0o755, "it is not a program, expected a first line such as #!/bin/sh"),
     ],
 )
 def test_a_wrong_hook_is_a_clear_failure(root_side, script, mode, reason):
@@ -465,14 +465,14 @@ def test_a_directory_is_not_a_hook(root_side):
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_hook_of_another_user_is_refused(root_side):
     os.chown(root_side.add_hook(), 12345, -1)
-    assert "refused: it belongs to user 12345, not to root" in root_side.run_phase().reason
+    assert "refused: it belongs to user 12345, expected root" in root_side.run_phase().reason
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o777])
 def test_a_hook_in_a_directory_that_others_can_write_is_refused(root_side, mode):
     root_side.add_hook()
     os.chmod(root_side.directories.hooks, mode)
-    expected = f"refused: others than root can write the directory {root_side.directories.hooks}"
+    expected = f"refused: other users than root can write the directory {root_side.directories.hooks}"
     assert expected in root_side.run_phase().reason
 
 
@@ -483,7 +483,7 @@ def test_a_link_to_the_hooks_in_a_directory_that_others_can_write_is_refused(roo
     os.symlink(root_side.directories.hooks, link)
     (tmp_path / "open").chmod(0o777)
     root_side.directories = root_side.directories._replace(hooks=link)
-    assert f"refused: others than root can write the directory {tmp_path / 'open'}" in root_side.run_phase().reason
+    assert f"refused: other users than root can write the directory {tmp_path / 'open'}" in root_side.run_phase().reason
 
 
 # What a hook gets

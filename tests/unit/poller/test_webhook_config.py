@@ -67,7 +67,7 @@ def test_keys_that_are_null_have_their_defaults():
         ({"template": "text"}, "(ops): template is a text, expected a dictionary"),
         ({"template": {"a": ["${evnt}"]}}, "(ops): template: ${evnt} is not a field, expected id, time, phase"),
         ({"template": {"a": "5 $ each"}}, "(ops): template: '5 $ each' has a lone $, expected ${FIELD}, or $$"),
-        ({"template": {"a": "b"}, "format": "slack"}, "(ops): template is a body of its own, expected the format json"),
+        ({"template": {"a": "b"}, "format": "slack"}, "(ops): template replaces the body, expected the format json"),
         ({"urls": "x"}, 'poller_webhooks[0]: "urls" is not a key, expected name, url, phases'),
     ],
 )

@@ -185,7 +185,7 @@ def test_a_message_that_is_refused_three_times_makes_room_for_the_next_and_is_co
     delivery.run()
     assert service.ids() == ids(1, 1, 1, 2, 3)
     assert delivery.spool.losses()["ops"]["refused"] == 1
-    assert "a message is given up: prepare of C7061BAC" in capsys.readouterr().err
+    assert "a message is dropped: prepare of C7061BAC" in capsys.readouterr().err
 
 
 def test_a_message_that_cannot_be_read_makes_room_for_the_next_and_is_counted(delivery, service):

@@ -250,13 +250,13 @@ DOWN = {"trouble": "[Errno 111] Connection refused", "trouble_since": 1000.0, "n
         (
             {"waiting": 2},
             1061.0,
-            ["messages of webhooks are not delivered: see systemctl status scheduled-events-webhooks"],
+            ["messages of webhooks are not delivered. See systemctl status scheduled-events-webhooks"],
             None,
         ),
         (
             {"spooled": 1010.0},
             1071.0,
-            ["messages of webhooks are not delivered: see systemctl status scheduled-events-webhooks"],
+            ["messages of webhooks are not delivered. See systemctl status scheduled-events-webhooks"],
             None,
         ),
         ({"spooled": 1010.0}, 1069.0, [], None),
@@ -265,7 +265,7 @@ DOWN = {"trouble": "[Errno 111] Connection refused", "trouble_since": 1000.0, "n
             {"dropped": 5, "refused": 1, "last_loss": 900.0},
             1000.0,
             ["webhook ops has lost messages"],
-            "  webhook ops: nothing waits; 5 dropped, as the spool was full; 1 given up, as the receiver refused them; "
+            "  webhook ops: nothing waits; 5 dropped, as the spool was full; 1 dropped, as the receiver refused them; "
             "the last loss was at 1970-01-01T00:15:00Z",
         ),
         ({"dropped": 5, "last_loss": 900.0}, 900.0 + 86401, [], None),

@@ -32,50 +32,53 @@ version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Polls the metadata service of one or several VMs. Sends an event to the rulebook when Azure announces a maintenance
-    (C(change) is V(new)), when it is no longer as it was announced (V(changed)), and when it is over or withdrawn
+    (C(change) is V(new)), when the announcement changes (V(changed)), and when the maintenance is over or cancelled
     (V(gone)).
   - Each event has the fields that M(maintops.scheduled_events.scheduled_events_info) returns, and C(change), C(id),
     C(repeated), C(vm_name) and C(endpoint).
-  - C(id) is the same for the same content of an event, from whatever endpoint it comes, after a lost connection, and
-    after a restart. Use it in C(throttle) to act once.
-  - Delivery is at least once. After a restart all events that Azure announces at that time are V(new). An event that is
-    still V(Scheduled) is sent again every O(repeat) seconds, with C(repeated) counting, since an action can fail.
-  - While actions keep the rulebook from taking events, only the newest news of each event waits.
-  - A failed poll (no connection, an error, an empty or broken answer) changes nothing. The source never ends by itself.
-  - A metadata service answers inside its VM only. So ansible-rulebook runs on a VM, or the endpoints are forwarded to
-    where it runs.
+  - C(id) is the same for the same content of an event, from all endpoints, after a lost connection, and after a
+    restart. Use it in C(throttle) to act once.
+  - Each event is delivered at least once. After a restart all events that Azure announces at that time are V(new).
+    Since an action can fail, an event that is still V(Scheduled) is sent again every O(repeat) seconds. C(repeated) is
+    the number of repetitions.
+  - While the rulebook accepts no events because of running actions, only the latest change of each event waits.
+  - A failed poll (no connection, an error, an empty or broken answer) changes nothing. The source runs until
+    ansible-rulebook stops it.
+  - A metadata service answers only inside its VM. Run ansible-rulebook on a VM, or forward the endpoints to the host of
+    ansible-rulebook.
 options:
   endpoints:
     description:
       - Base URLs of the metadata services to poll.
       - An element is a URL, or a dictionary of C(endpoint) and C(vm_name), the name of the VM in Azure. Without a name,
-        the service is asked for it.
+        the source asks the service for it.
     type: list
     elements: raw
     default: [http://169.254.169.254]
   scope:
     description:
-      - V(this_vm) sends the events that name the VM of the endpoint, V(all) those of its neighbours too. All VMs of an
-        availability set or of a placement group see the same events, so one endpoint is enough for them.
+      - V(this_vm) sends the events that name the VM of the endpoint. V(all) also sends events that name only other VMs.
+        All VMs of an availability set or of a placement group see the same events, so one endpoint is sufficient for
+        them.
     type: str
     choices: [this_vm, all]
     default: this_vm
   limit_to_resources:
     description:
-      - Whether the VMs that the event names become C(meta.hosts), to which ansible-rulebook limits C(run_playbook) and
-        C(run_job_template).
-      - An event without any VM that can be a host of the inventory is not sent then, and gives a warning.
+      - Whether to set C(meta.hosts) to the VMs that the event names. ansible-rulebook limits C(run_playbook) and
+        C(run_job_template) to these hosts.
+      - With V(true), an event without a VM that can be a host of the inventory is not sent, and causes a warning.
     type: bool
     default: false
   host_names:
     description:
-      - Name of a VM in Azure, in any case, to its name in the inventory, for O(limit_to_resources). A VM that is not
-        here has the same name in both.
+      - Inventory names by the names of VMs in Azure, for O(limit_to_resources). Upper and lower case of the names in
+        Azure do not matter. A VM that is not listed has the same name in both.
     type: dict
     default: {}
   interval:
     description:
-      - Seconds from one poll of an endpoint to the next, from 0.25 to 5. After failed polls the pauses grow, up to 5
+      - Seconds between two polls of an endpoint, from 0.25 to 5. After failed polls the source waits longer, up to 5
         seconds.
     type: float
     default: 1
@@ -91,12 +94,13 @@ options:
     default: 125
   api_version:
     description:
-      - Version of Scheduled Events to ask for.
+      - Version of the Scheduled Events API.
     type: str
     default: '2020-07-01'
 notes:
-  - Proxy variables are ignored and redirects are not followed. An answer of more than 1 MiB is a failed poll.
-  - Texts of an event in which a template of Ansible begins get a space there, so that no play evaluates them.
+  - Proxy variables are ignored, and redirects are not followed. An answer of more than 1 MiB is a failed poll.
+  - If a text of an event contains the start of an Ansible template, the source inserts a space there, so that no play
+    evaluates the template.
 """
 
 EXAMPLES = r"""
@@ -111,7 +115,7 @@ EXAMPLES = r"""
           web_0: web0.example.org
           web_1: web1.example.org
   rules:
-    - name: An event is announced, differs, or is over
+    - name: An event is announced, has changed, or is over
       condition: event.change is defined
       throttle:
         once_within: 1 minutes
@@ -472,7 +476,7 @@ class Outbox:
         earlier = self._waiting.get(key)
         if earlier:
             if (earlier["change"], message["change"]) == ("new", "changed"):
-                message["change"] = "new"  # nobody has heard of it yet
+                message["change"] = "new"  # no consumer has received it yet
             message["repeated"] = min(earlier["repeated"], message["repeated"])
         self._waiting[key] = message
         self._filled.set()
@@ -588,7 +592,7 @@ class Watch:
             for header, plain in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
                 if answer.headers.get(header, plain).lower() != plain:
                     raise BadAnswer(
-                        f"GET {path} answered with {header} {answer.headers[header]}, which nobody asked for"
+                        f"GET {path} answered with {header} {answer.headers[header]}, which was not requested"
                     )
             body = bytearray()
             async for part in answer.content.iter_chunked(65536):

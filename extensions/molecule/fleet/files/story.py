@@ -217,7 +217,7 @@ class Story:
             self._hosts.run(vm, "systemctl", verb, "--now", "--quiet", "scheduled-events-poller.service")
 
     def platform_alone(self) -> dict[str, Any]:
-        """The same, and nobody responds."""
+        """The same, without a response to the event."""
         platform = Platform(self._hosts)
         platform.start()
         with self.load() as result:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The command ``scheduled-events-emulator``: serve, and one verb for everything that the control API does."""
+"""The command ``scheduled-events-emulator``: serve, and one verb for each function of the control API."""
 
 from __future__ import annotations
 
@@ -51,23 +51,48 @@ def _add_serve(verbs: Any) -> None:
     add = parser.add_argument
     add("--fleet", required=True, metavar="FILE", help="the VMs, as JSON")
     add("--port", type=port, default=8169, help="port of the IMDS on every VM's address (0: choose one)")
-    add("--listen", action="append", type=ip, default=[], metavar="ADDRESS", help="serve here too (VMs told by 'from')")
+    add(
+        "--listen",
+        action="append",
+        type=ip,
+        default=[],
+        metavar="ADDRESS",
+        help="also serve on this address, for VMs with 'from'",
+    )
     add("--control", dest="serve_control", type=host_and_port, default=("127.0.0.1", 8170), metavar="ADDRESS:PORT")
-    add("--speed", type=number(0.001, FASTEST), default=1.0, help="how many times faster than real time")
-    add("--manual-clock", action="store_true", help="time stands still until 'advance'")
+    add("--speed", type=number(0.001, FASTEST), default=1.0, help="speed relative to real time")
+    add("--manual-clock", action="store_true", help="stop the clock until 'advance'")
     add("--start-time", metavar="ISO", help="emulator time at the start (default: now)")
-    add("--first-answer-delay", type=seconds, default=0.0, metavar="SECONDS", help="of the enabling call, real")
-    add("--empty-first", action="store_true", help="the first GET answers 200 with an empty body")
-    add("--events-within", type=seconds, default=0.0, metavar="SECONDS", help="from enabling until events flow")
-    add("--cotenant-delay", type=seconds, default=0.0, metavar="SECONDS", help="from approval to Started")
-    add("--auto-approve", action="store_true", help="events start at once, without a phase Scheduled")
+    add(
+        "--first-answer-delay",
+        type=seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="duration of the first answer, in real time",
+    )
+    add("--empty-first", action="store_true", help="answer the first GET with 200 and an empty body")
+    add(
+        "--events-within",
+        type=seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="from the first request until events appear",
+    )
+    add("--cotenant-delay", type=seconds, default=0.0, metavar="SECONDS", help="time from approval to Started")
+    add("--auto-approve", action="store_true", help="start events at once, without the state Scheduled")
     add("--etag", action="store_true", help="send an ETag and answer If-None-Match with 304")
-    add("--unknown-event-status", type=int, choices=(200, 400, 404), default=400, help="of a POST with an unknown id")
-    add("--unknown-version-status", type=int, choices=(400, 404), default=400, help="for what this host lacks")
+    add(
+        "--unknown-event-status",
+        type=int,
+        choices=(200, 400, 404),
+        default=400,
+        help="answer to a POST with an unknown id",
+    )
+    add("--unknown-version-status", type=int, choices=(400, 404), default=400, help="answer to an unknown api-version")
     add("--newest-version", choices=VERSIONS, default=VERSIONS[-1], help="newest api-version that this host knows")
     add("--rate-limit", type=count, default=5, metavar="N", help="requests per real second and VM before 429 (0: none)")
-    add("--exit-after", type=seconds, default=3600.0, metavar="SECONDS", help="real; 0: never")
-    add("--started-file", metavar="FILE", help="written with the control URL once the emulator listens")
+    add("--exit-after", type=seconds, default=3600.0, metavar="SECONDS", help="end after this real time (0: never)")
+    add("--started-file", metavar="FILE", help="write the control URL to this file when the emulator listens")
 
 
 def _add_check_fleet(verbs: Any) -> None:
@@ -102,7 +127,7 @@ def _serve(arguments: argparse.Namespace) -> int:
         if (error.name or "").split(".", maxsplit=1)[0] != "aiohttp":
             raise
         raise InputError(
-            f"serve needs the library aiohttp, which {sys.executable} does not find: install the package"
+            f"serve needs the library aiohttp, which {sys.executable} does not find. Install the package"
             " python3-aiohttp, or run pip install aiohttp"
         ) from None
     from scheduled_events_emulator.platform import Policy
@@ -147,7 +172,7 @@ def _scenario(arguments: argparse.Namespace) -> tuple[str, str, Any]:
 
 
 def _event_fields(arguments: argparse.Namespace, body: dict[str, Any]) -> dict[str, Any]:
-    """Add the options that were given; what was not is the emulator's to default."""
+    """Add the options that were given; the emulator has the defaults of the others."""
     for name in _EVENT_OPTIONS:
         value = getattr(arguments, name)
         if value is not None and value is not False:
@@ -195,18 +220,24 @@ _EVENT_OPTIONS = (
 def _add_event_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("vms", nargs="+", metavar="VM")
-    add("--notice", type=seconds, metavar="SECONDS", help="from now to NotBefore")
-    add("--duration", type=duration, metavar="SECONDS", help="of the impact; -1: unknown")
+    add("--notice", type=seconds, metavar="SECONDS", help="time from now to NotBefore")
+    add("--duration", type=duration, metavar="SECONDS", help="duration of the impact (-1: unknown)")
     add("--source", choices=("Platform", "User"))
     add("--description")
-    add("--started-for", type=seconds, metavar="SECONDS", help="from Started to removal")
-    add("--cancel-after", type=seconds, metavar="SECONDS", help="remove it without impact")
-    add("--late-by", type=seconds, metavar="SECONDS", help="from NotBefore to Started when nobody approves")
-    add("--cotenant-delay", type=seconds, metavar="SECONDS", help="from approval to Started")
-    add("--auto-approve", action="store_true", help="approved by a policy: starts at once")
-    add("--direct-started", action="store_true", help="no phase Scheduled, as after a hardware failure")
-    add("--group", help="events of one group wait for each other's approval")
-    add("--override", type=override, action="append", metavar="FIELD=JSON", help="raw field; null drops it")
+    add("--started-for", type=seconds, metavar="SECONDS", help="time from Started to removal")
+    add("--cancel-after", type=seconds, metavar="SECONDS", help="remove the event without impact after this time")
+    add("--late-by", type=seconds, metavar="SECONDS", help="time from NotBefore to Started without an approval")
+    add("--cotenant-delay", type=seconds, metavar="SECONDS", help="time from approval to Started")
+    add("--auto-approve", action="store_true", help="start the event at once, as if approved by a policy")
+    add("--direct-started", action="store_true", help="omit the state Scheduled, as after a hardware failure")
+    add("--group", help="events of the same group wait for each other's approval")
+    add(
+        "--override",
+        type=override,
+        action="append",
+        metavar="FIELD=JSON",
+        help="replace a field of the event; null removes it",
+    )
 
 
 def _add_control_verbs(verbs: Any) -> None:
@@ -230,29 +261,37 @@ def _add_control_verbs(verbs: Any) -> None:
     ):
         verb(name, _steer, _show_id, text).add_argument("event_id")
     parser = verb("advance", _advance, lambda answer: answer["now"], "move the clock forward; prints the time")
-    parser.add_argument("seconds", type=step, metavar="SECONDS|next", help="such as 90 or 5m; next: to the next change")
+    parser.add_argument(
+        "seconds", type=step, metavar="SECONDS|next", help="seconds such as 90 or 5m, or next for the next change"
+    )
     parser = verb("log", _log, _show_log, "show approvals and transitions in order")
-    parser.add_argument("--since", type=count, default=0, metavar="SEQ", help="only what came after this entry")
-    verb("polls", lambda _: ("GET", "/control/polls", None), _show_polls, "show who polled, and how often")
-    _add_fault(verb("fault", _fault, lambda answer: answer["fault_id"], "let requests fail; prints the fault's id"))
-    verb("faults", lambda _: ("GET", "/control/faults", None), _show_faults, "show the faults in force")
-    verb("clear-faults", lambda _: ("DELETE", "/control/faults", None), _show_cleared, "lift all faults")
+    parser.add_argument("--since", type=count, default=0, metavar="SEQ", help="show only entries after this one")
+    verb("polls", lambda _: ("GET", "/control/polls", None), _show_polls, "show how often each VM has polled")
+    _add_fault(verb("fault", _fault, lambda answer: answer["fault_id"], "make requests fail; prints the fault's id"))
+    verb("faults", lambda _: ("GET", "/control/faults", None), _show_faults, "show the active faults")
+    verb("clear-faults", lambda _: ("DELETE", "/control/faults", None), _show_cleared, "remove all faults")
     parser = verb("scenario", _scenario, lambda answer: "\n".join(answer["event_ids"]), "start a named timeline")
     parser.add_argument("name", choices=scenarios.NAMES)
     _add_event_options(parser)
     parser.set_defaults(event_id=None)
-    verb("deallocate", _vm, _show_vm, "deallocate a VM: clears its events").add_argument("name", metavar="VM")
-    verb("restart", _vm, _show_vm, "restart a VM by hand: clears nothing").add_argument("name", metavar="VM")
+    verb("deallocate", _vm, _show_vm, "deallocate a VM, which removes its events").add_argument("name", metavar="VM")
+    verb("restart", _vm, _show_vm, "restart a VM by hand, which removes no events").add_argument("name", metavar="VM")
     verb("shutdown", lambda _: ("POST", "/control/shutdown", {}), lambda _: "shutting down", "end the emulator")
 
 
 def _add_common(parser: argparse.ArgumentParser, *, after_verb: bool = False) -> None:
     """Add what may stand before or after the verb; after it, only what is given there replaces what stood before."""
     control, as_json, wait = (argparse.SUPPRESS,) * 3 if after_verb else (DEFAULT_CONTROL, False, WAIT)
-    parser.add_argument("--control", default=control, metavar="URL", help=f"of the control API ({DEFAULT_CONTROL})")
+    parser.add_argument(
+        "--control", default=control, metavar="URL", help=f"URL of the control API (default: {DEFAULT_CONTROL})"
+    )
     parser.add_argument("--json", action="store_true", default=as_json, help="print the answer as JSON")
     parser.add_argument(
-        "--wait", type=seconds, default=wait, metavar="SECONDS", help=f"for an emulator that starts ({WAIT:g})"
+        "--wait",
+        type=seconds,
+        default=wait,
+        metavar="SECONDS",
+        help=f"wait for the start of the emulator (default: {WAIT:g})",
     )
 
 
@@ -261,13 +300,13 @@ def _add_fault(parser: argparse.ArgumentParser) -> None:
     add("kind", choices=KINDS)
     add("--vm", dest="vms", action="append", metavar="VM", help="only this VM (repeatable; default: all)")
     add("--status", type=status)
-    add("--count", type=count, metavar="N", help="the next N requests of each VM")
-    add("--seconds", type=seconds, metavar="SECONDS", help="for so long, real")
-    add("--delay", type=seconds, metavar="SECONDS", help="before the answer, real")
+    add("--count", type=count, metavar="N", help="only the next N requests of each VM")
+    add("--seconds", type=seconds, metavar="SECONDS", help="only for this real time")
+    add("--delay", type=seconds, metavar="SECONDS", help="real time before the answer")
     add("--method", dest="methods", action="append", choices=("GET", "POST"))
     add("--path", dest="paths", action="append", choices=("events", "name"))
-    add("--body", help="of the failing answer")
-    add("--location", metavar="URL", help="where a redirect points")
+    add("--body", help="body of the failing answer")
+    add("--location", metavar="URL", help="target of a redirect")
 
 
 def _log(arguments: argparse.Namespace) -> tuple[str, str, Any]:
@@ -298,7 +337,7 @@ def _show_vm(answer: Answer) -> str:
 
 
 def _show_cleared(answer: Answer) -> str:
-    return f"lifted {answer['cleared']} faults"
+    return f"removed {answer['cleared']} faults"
 
 
 def _show_faults(answer: Answer) -> str:
@@ -356,7 +395,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; returns its exit status: 0 done, 1 refused or not reached, 2 wrong usage."""
-    # A terminal that cannot show a character is no reason to fail.
+    # The command must not fail because a terminal cannot show a character.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
@@ -375,8 +414,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _cannot_write(error: OSError) -> int:
-    """Report that standard output takes nothing more; of a reader that has gone, such as ``head``, say nothing."""
-    # What is still in the buffer would fail once more when Python ends.
+    """Report that standard output cannot be written, unless the reader has ended, such as ``head``."""
+    # The rest of the buffer would fail again when Python ends.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if not isinstance(error, BrokenPipeError):
         print(f"{PROGRAM}: {error}", file=sys.stderr)

@@ -44,7 +44,7 @@ def _host_and_port(control: str) -> tuple[str, int]:
 class ControlClient:
     """Talks to the control API at ``control``: a URL, or HOST:PORT.
 
-    While nobody listens there, it tries again for ``wait`` seconds: an emulator may be about to start.
+    While no program listens there, it tries again for ``wait`` seconds: an emulator may be about to start.
     """
 
     def __init__(

@@ -52,7 +52,7 @@ class EventSpec:
     """What to schedule. All times in seconds of emulator time.
 
     ``started_for`` counts from Started to removal; ``cotenant_delay`` from the approval to Started; ``late_by`` from
-    NotBefore to Started when nobody approved; ``cancel_after`` from the announcement. None: the platform's default.
+    NotBefore to Started without an approval; ``cancel_after`` from the announcement. None: the platform's default.
     ``direct_started`` skips the phase Scheduled, as ``auto_approve`` does for a VM whose policy approves beforehand.
     Events of one ``group`` wait for each other's approval. ``overrides`` replaces raw fields of the document (None
     drops one).

@@ -119,7 +119,7 @@ class Faults:
         return next((fault for fault in self._faults if fault.takes(vm, method, path, now)), None)
 
     def clear(self) -> int:
-        """Lift all faults, let hanging requests go, and return how many faults there were."""
+        """Remove all faults, end hanging requests, and return the number of faults."""
         faults, self._faults = self._faults, []
         for fault in faults:
             fault.cleared.set()

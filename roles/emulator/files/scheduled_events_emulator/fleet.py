@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The fleet: which VMs there are, what unit each belongs to, and by which addresses each is told."""
+"""The fleet: its VMs, the unit of each VM, and the addresses that identify each VM."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Fleet:
     def _claim(table: dict[str, Machine], key: str, machine: Machine, path: str) -> None:
         if key in table:
             raise InputError(
-                f"{path}: {shown(key)} is taken by VM {table[key].name}, expected one that no other VM has"
+                f"{path}: {shown(key)} is taken by VM {table[key].name}, expected a value that no other VM has"
             )
         table[key] = machine
 
@@ -103,7 +103,7 @@ class Fleet:
         return machine
 
     def caller(self, called: str, calling: str) -> Machine | None:
-        """Return the VM told by the address called to or, failing that, by the address called from."""
+        """Return the VM with the address called to or, if there is none, with the address called from."""
         return self._by_address.get(called) or self._by_source.get(calling)
 
     @property
@@ -174,7 +174,7 @@ def _machine(value: Any, path: str) -> Machine:
     if placement_group is not None and not kind.startswith("scale_set"):
         raise fields.fail("placement_group", "for this kind: only scale sets have placement groups")
     if address is None and not sources:
-        raise InputError(f"{path}: VM {name} has neither address nor from, expected at least one to tell it by")
+        raise InputError(f"{path}: VM {name} has neither address nor from, expected at least one of them")
     return Machine(
         name=name,
         resource_name=resource_name,

@@ -198,7 +198,7 @@ class Platform:
 
     def start(self, event_id: str) -> None:
         """Start a Scheduled event now, whatever its NotBefore. Raises NoSuchEvent, WrongPhase."""
-        self._start(self._expect(event_id, SCHEDULED, "it has started already"), self.now, "forced")
+        self._start(self._expect(event_id, SCHEDULED, "it has already started"), self.now, "forced")
 
     def complete(self, event_id: str) -> None:
         """Remove a Started event now. Raises NoSuchEvent, WrongPhase."""

@@ -106,7 +106,7 @@ def start_scenario(name: str, value: Any, platform: Platform) -> list[str]:
     names = Fields(value, "", KEYS).texts("vms")
     for key in ("type", "event_id"):
         if key in value:
-            raise InputError(f"{key}: given by the scenario {name}, expected it to be left out")
+            raise InputError(f"{key}: given by the scenario {name}, expected no value. Leave it out")
     machines = [platform.fleet.find(vm) for vm in names]
     fields = {**template, **value}
     specs = [parse_spec({**fields, "vms": [machine.name for machine in group]}) for group in cut(machines)]

@@ -132,7 +132,7 @@ class Emulator:
         self._options = options
         self._hosts = list(dict.fromkeys([*fleet.addresses, *options.listen]))
         if not self._hosts:
-            raise CannotListen("no VM of the fleet has an address, expected --listen ADDRESS to say where to listen")
+            raise CannotListen("no VM of the fleet has an address, expected at least one address. Add --listen ADDRESS")
         self.platform = Platform(fleet, clock, Journal(clock.real_at), policy)
         self.faults = Faults(fleet, monotonic=monotonic)
         self.imds = Imds(self.platform, self.faults, settings, monotonic=monotonic)
@@ -182,10 +182,10 @@ class Emulator:
         await runner.setup()
         back = runner.server
         if back is None:
-            raise RuntimeError("aiohttp set up no server for the control API")
+            raise RuntimeError("aiohttp created no server for the control API")
         front = web.Server(self.imds.handle, access_log=None)
         loop = asyncio.get_running_loop()
-        # The control API listens last: whoever reaches it reaches every VM's endpoint.
+        # The control API listens last, so that a client that reaches it reaches every VM's endpoint.
         servers = [await loop.create_server(front, sock=listener, backlog=BACKLOG) for listener in listeners]
         servers.append(await loop.create_server(back, sock=control_listener, backlog=BACKLOG))
         try:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The command line ``scheduled-events``: what the unit runs, and what its owner asks."""
+"""The command line ``scheduled-events``, which the unit and the operator run."""
 
 import argparse
 import os
@@ -24,7 +24,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
     which ``run`` cannot begin; ``status`` has those of monitoring plugins."""
     chosen = _parser().parse_args(arguments)
     if REQUESTS_IMPORT_ERROR and chosen.needs_requests:
-        return _fail("the Python library requests is missing; install your distribution's python3-requests")
+        return _fail(
+            "the Python library requests is missing. Install the package python3-requests of your distribution"
+        )
     try:
         return int(chosen.function(chosen))
     except config.ConfigError as error:
@@ -40,7 +42,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
 
 def _with_advice(error: Exception) -> str:
     denied = isinstance(error, PermissionError) or isinstance(error.__cause__, PermissionError)
-    return f"{error}; run the command as root, with sudo" if denied and os.geteuid() != 0 else str(error)
+    return f"{error}. Run the command as root, for example with sudo" if denied and os.geteuid() != 0 else str(error)
 
 
 def _fail(message: str) -> int:
@@ -51,7 +53,7 @@ def _fail(message: str) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="scheduled-events",
-        description="Azure Scheduled Events of this VM: what is announced, and what is done about it.",
+        description="Show and handle the Azure Scheduled Events of this VM.",
     )
     parser.add_argument("--version", action="version", version=f"scheduled-events {__version__}")
     _add_places(parser)
@@ -59,54 +61,56 @@ def _parser() -> argparse.ArgumentParser:
     groups.required = True
 
     command = _command(groups, "list", commands.list_events, "show the events that the service announces")
-    command.add_argument("--all", action="store_true", help="those of other VMs too")
-    command.add_argument("--json", action="store_true", help="as JSON, each event as a hook reads it")
+    command.add_argument("--all", action="store_true", help="include events that name only other VMs")
+    command.add_argument(
+        "--json", action="store_true", help="print JSON, with each event in the format that hooks read"
+    )
 
-    command = _command(groups, "status", commands.show_status, "show what the polling unit knows, does and waits for")
-    command.add_argument("--json", action="store_true", help="as JSON")
+    command = _command(groups, "status", commands.show_status, "show the state of the polling unit and of its events")
+    command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(needs_requests=False)
 
-    command = _command(groups, "leases", commands.show_leases, "show what DHCP leases say about where the service is")
-    command.add_argument("--keep", action="store_true", help="leave it for the polling unit, which cannot read all")
+    command = _command(groups, "leases", commands.show_leases, "show the addresses of the service in DHCP leases")
+    command.add_argument(
+        "--keep", action="store_true", help="store the result for the polling unit, which cannot read all leases"
+    )
     command.set_defaults(needs_requests=False)
 
     command = _command(groups, "approve", commands.approve_events, "acknowledge events, which lets them start at once")
-    command.add_argument("event_id", nargs="+", metavar="ID", help="EventId, in any case")
+    command.add_argument("event_id", nargs="+", metavar="ID", help="EventId, in upper or lower case")
     command.add_argument(
-        "--force", action="store_true", help="even if its hooks have not ended well, or it names other VMs too"
+        "--force", action="store_true", help="also if the hooks have not succeeded, or if the event names other VMs"
     )
 
     for verb, meaning in (
         ("retry", "run the failed preparation or recovery of an event again"),
-        ("clear", "forget an event that is gone, after you have recovered this VM by hand"),
+        ("clear", "remove an event that is over from the state, after you have recovered this VM by hand"),
     ):
         command = _command(groups, verb, commands.send_wish, meaning)
-        command.add_argument("event_id", metavar="ID", help="EventId, in any case")
+        command.add_argument("event_id", metavar="ID", help="EventId, in upper or lower case")
         command.set_defaults(verb=verb, needs_requests=False)
 
-    command = _command(groups, "poll", commands.poll, "show what the polling unit would do now; nothing is done")
-    command.add_argument("--once", action="store_true", help="the default, and the only way")
-    command.add_argument("--dry-run", action="store_true", help="the default, and the only way")
+    command = _command(groups, "poll", commands.poll, "show what the polling unit would do now, without doing it")
+    command.add_argument("--once", action="store_true", help="the default; there is no other mode")
+    command.add_argument("--dry-run", action="store_true", help="the default; there is no other mode")
 
-    tests = _group(groups, "hooks", "try hooks")
-    command = _command(tests, "test", commands.test_hooks, "run the hooks of a phase now, as root would for an event")
+    tests = _group(groups, "hooks", "test hooks")
+    command = _command(tests, "test", commands.test_hooks, "run the hooks of a phase now, as for an event")
     command.add_argument("phase", choices=PHASES, metavar="PHASE", help=", ".join(PHASES))
     command.add_argument(
         "--event",
         metavar="FILE",
-        help="an event, as list --json or as Azure writes it; default: one that is announced now, else a sample",
+        help="an event in the format of list --json or of Azure; default: an announced event, otherwise a sample",
     )
     command.set_defaults(needs_requests=False)
 
-    checks = _group(groups, "config", "look after the configuration")
+    checks = _group(groups, "config", "check the configuration")
     command = _command(checks, "check", commands.check_config, "check a configuration file")
-    command.add_argument("file", nargs="?", metavar="FILE", help="default: the one in use")
+    command.add_argument("file", nargs="?", metavar="FILE", help="default: the configuration in use")
     command.set_defaults(needs_requests=False)
 
-    command = _command(groups, "run", commands.run, "poll, as the unit does")
-    command.add_argument(
-        "--spawn-hooks", action="store_true", help="run hooks as processes of our own, without systemd"
-    )
+    command = _command(groups, "run", commands.run, "poll in the foreground, as the unit does")
+    command.add_argument("--spawn-hooks", action="store_true", help="run hooks as child processes, without systemd")
     return parser
 
 

@@ -27,12 +27,12 @@ from _scheduled_events.text import shown as one_line
 from . import config, control, poller, runner, spool, status, webhook_status, whereabouts, wording
 
 COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
-LOOK_TIMEOUT = 5.0  # seconds for a look that may be in vain
+LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
 SAMPLE_NOTICE = 900.0  # seconds
 
 
 class CommandError(Exception):
-    """The command cannot do what was asked; the message says why and what to do."""
+    """The command cannot be carried out. The message contains the reason and an instruction."""
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -86,7 +86,7 @@ def _print_table(events: List[Dict[str, Any]]) -> None:
 
 
 def show_status(chosen: argparse.Namespace) -> int:
-    """Show and judge what the unit wrote about itself; the exit status is that of a monitoring plugin."""
+    """Show the state of the unit and rate it; the exit status is that of a monitoring plugin."""
     path = _places(chosen).status_file
     known: Dict[str, Any] = {}
     try:
@@ -99,7 +99,7 @@ def show_status(chosen: argparse.Namespace) -> int:
             lines.insert(0, f"  asks {read['endpoint']} ({read['endpoint_source']})")
         known = read
     except FileNotFoundError:
-        code, summary, lines = status.CRITICAL, "the polling unit does not run, or has not since this boot", []
+        code, summary, lines = status.CRITICAL, "the polling unit does not run, or has not run since the last boot", []
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         code, summary, lines = status.UNKNOWN, f"{path} cannot be read: {error}", []
     webhooks, judged = _webhooks(chosen.webhooks_runtime_directory)
@@ -130,12 +130,12 @@ def _event_lines(event: Dict[str, Any]) -> List[str]:
         phases = ", ".join(f"{phase} {outcome}" for phase, outcome in event["hooks"].items())
         lines.append(f"    hooks: {phases}")
     if event["said"]:
-        lines.append(f"    its hook says: {event['said']}")
+        lines.append(f"    output of the hook: {event['said']}")
     return lines
 
 
 def _said(event: Dict[str, Any], directories: spool.Directories) -> str:
-    """What a hook that runs has said last; what a hook has said that was killed is of no interest."""
+    """The last output of a running hook. The output of a hook that was killed is not shown."""
     if RUNNING in event["hooks"].values():
         with contextlib.suppress(OSError), open(directories.said(str(event["event_id"])), "rb") as file:
             return one_line(file.read(8 * spool.LONGEST_REASON), spool.LONGEST_REASON)
@@ -143,7 +143,7 @@ def _said(event: Dict[str, Any], directories: spool.Directories) -> str:
 
 
 def show_leases(chosen: argparse.Namespace) -> int:
-    """Show what the DHCP leases of this host say about the service, and leave it for the unit if asked to."""
+    """Show the addresses of the service in the DHCP leases of this host, and store them for the unit if requested."""
     searched = search(now=time.time())
     if chosen.keep:
         whereabouts.keep(searched, chosen.runtime_directory)
@@ -156,8 +156,8 @@ def send_wish(chosen: argparse.Namespace) -> int:
     """Have the unit retry or clear an event."""
     objection = control.send(_places(chosen).directories.socket, chosen.verb, chosen.event_id)
     if objection:
-        raise CommandError(f"{chosen.event_id}: {objection}; see 'scheduled-events status'")
-    _print(f"{chosen.event_id}: the polling unit does so now; see 'scheduled-events status'")
+        raise CommandError(f"{chosen.event_id}: {objection}. See 'scheduled-events status'")
+    _print(f"{chosen.event_id}: the polling unit has accepted the request. See 'scheduled-events status'")
     return 0
 
 
@@ -180,7 +180,7 @@ def approve_events(chosen: argparse.Namespace) -> int:
     for event_id in outcome.approved:
         _print(f"{event_id}: acknowledged")
     for event_id in outcome.already_started:
-        _print(f"{event_id}: has started already")
+        _print(f"{event_id}: has already started")
     for event_id in outcome.absent:
         _print(f"{event_id}: the service announces no such event")
     for event_id in outcome.skipped:
@@ -199,9 +199,12 @@ def _objection(event: ScheduledEvent, state: State, decided: engine.Config, *, f
     if force:
         return ""
     if not event.affects_only(decided.vm_name):
-        return f"it names other VMs than {decided.vm_name} too, and an acknowledgement speaks for all; --force does it"
+        return (
+            f"it also names other VMs than {decided.vm_name}, and an acknowledgement counts for all of them. Use "
+            "--force to acknowledge it"
+        )
     if engine.recovery_runs(state):
-        return "a recovery of this VM runs; --force does it"
+        return "a recovery of this VM is running. Use --force to acknowledge it"
     if decisions.decide(event, decided.rules) == decisions.APPROVE:
         return ""
     entry = state.events.get(event.key)
@@ -284,7 +287,7 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
         _print(f"with the event {found[0]['event_id']}, which is announced now")
         return found
     vm_name = settings.vm_name or "this-vm"
-    _print("with a sample event, since none of this VM is announced now; --event FILE takes another")
+    _print("with a sample event, since no event of this VM is announced now. Use --event FILE for another event")
     not_before = datetime.datetime.fromtimestamp(time.time() + SAMPLE_NOTICE, datetime.timezone.utc)
     sample = {
         "EventId": "00000000-0000-0000-0000-000000000000",
@@ -331,7 +334,7 @@ def _read_event(path: str, settings: config.Settings, vm_name: str) -> Dict[str,
     except (OSError, ValueError, RecursionError, DocumentError) as error:
         raise CommandError(f"{path}: {error}") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("event_id"), str):
-        raise CommandError(f"{path}: an event with an event_id (or EventId) was expected")
+        raise CommandError(f"{path}: the content is not an event, expected an object with event_id or EventId")
     return raw
 
 
@@ -341,7 +344,7 @@ def _parse_event(text: str, settings: config.Settings, vm_name: str) -> Dict[str
 
 
 def complain(message: str) -> None:
-    """Write to standard error, whatever the text holds."""
+    """Write to standard error, also if the text contains unprintable characters."""
     sys.stderr.buffer.write(_printable(message))
     sys.stderr.flush()
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The operator's wishes, which the command sends to the unit: a datagram there, and one back."""
+"""The operator's requests, which the command sends to the unit as a datagram, and the answer."""
 
 import json
 import socket
@@ -17,11 +17,11 @@ ANSWER_TIMEOUT = 10.0  # seconds
 
 
 class NoUnit(Exception):
-    """No polling unit takes the wish; the message says why."""
+    """No polling unit accepts the request. The message contains the reason."""
 
 
 def parse(message: bytes) -> Optional[Wish]:
-    """The wish in a datagram; ``None`` for anything else, such as the sign that hooks have ended."""
+    """The request in a datagram; ``None`` for other content, such as the sign that hooks have ended."""
     try:
         raw = json.loads(message.decode("utf-8"))
         return VERBS[raw["verb"]](str(raw["event_id"]).lower())
@@ -30,20 +30,20 @@ def parse(message: bytes) -> Optional[Wish]:
 
 
 def send(path: str, verb: str, event_id: str) -> str:
-    """Send a wish to the unit; returns why it cannot be fulfilled, or an empty text.
+    """Send a request to the unit; returns why it cannot be fulfilled, or an empty text.
 
     :param path: the socket of the unit, which only root and the unit's own user can reach.
-    :raises NoUnit: nothing takes it, or gives an answer.
+    :raises NoUnit: the unit does not accept the request, or does not answer.
     """
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
-        sender.bind("")  # the kernel names it, so that there is a way back
+        sender.bind("")  # the kernel chooses a name, so that the unit can answer
         sender.settimeout(ANSWER_TIMEOUT)
         try:
             sender.sendto(json.dumps({"verb": verb, "event_id": event_id}).encode(), path)
             return sender.recv(65536).decode("utf-8", "replace")
         except PermissionError as error:
-            raise NoUnit("only root may do this: run the command with sudo") from error
+            raise NoUnit("only root can do this. Run the command with sudo") from error
         except (FileNotFoundError, ConnectionRefusedError) as error:
-            raise NoUnit("the polling unit does not run: start scheduled-events-poller.service first") from error
+            raise NoUnit("the polling unit does not run. Start scheduled-events-poller.service") from error
         except OSError as error:
-            raise NoUnit(f"the polling unit gave no answer: {error}; see its journal") from error
+            raise NoUnit(f"the polling unit does not answer: {error}. See its journal") from error

@@ -20,8 +20,8 @@ Query = Dict[str, Union[str, int]]
 
 ADVICE = {
     401: "its token is not valid, since it was revoked or has expired: give poller_controller a new one",
-    403: "the user of its token may not do this: give it the role Execute of the job template, and make it a member "
-    "of the organization; the token needs the scope write",
+    403: "the user of its token has no permission: give the user the role Execute of the job template and make the "
+    "user a member of the organization, with a token of the scope write",
     404: "expected a controller there, and an object that the user of its token may see: correct poller_controller",
 }
 
@@ -37,7 +37,7 @@ class Rejected(Refused):
 class Unavailable(Exception):
     """There is no answer, or none that says anything; asked again, there may be.
 
-    :param sent: the request may have been carried out all the same.
+    :param sent: the request may have been carried out nevertheless.
     :param pause: seconds after which the controller wants to be asked again.
     """
 
@@ -110,8 +110,8 @@ class Controller:
         if len(found) != 1 or not isinstance(found[0].get("id"), int):
             how = "several" if found else "none"
             raise Refused(
-                f"{self._url}: expected one of {kind} named {excerpt(wanted)} that the user of the token may see, "
-                f"found {how}: correct its name, add ++ORGANIZATION, or give the user the role Execute"
+                f"{self._url}: expected exactly one of {kind} with the name {excerpt(wanted)} that the user of the "
+                f"token may see, found {how}: correct its name, add ++ORGANIZATION, or give the user the role Execute"
             )
         return Found(found[0]["id"], found[0])
 
@@ -123,7 +123,7 @@ class Controller:
             place = apis.get("controller") if isinstance(apis, dict) else None
             place = f"{place}v2/" if isinstance(place, str) else about.get("current_version")
             if not isinstance(place, str) or not place.startswith("/api/") or urlsplit(place).path != place:
-                raise Refused(f"GET {self._url}/api/: it names no API of a controller: correct poller_controller.url")
+                raise Refused(f"GET {self._url}/api/: it is not the URL of a controller: correct poller_controller.url")
             self._prefix = place
         return self._prefix
 

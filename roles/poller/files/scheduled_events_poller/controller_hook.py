@@ -157,7 +157,7 @@ class Hook:
             )
         if notice.present or self._settings.cancel_on_cancelled:
             return None
-        return Ending(DONE, f"the event is cancelled; {self._known()}, and is left alone")
+        return Ending(DONE, f"the event is cancelled; {self._known()}, and stays unchanged")
 
     def _out_of_time(self) -> Optional[Ending]:
         now = self._clock.wall()
@@ -188,7 +188,7 @@ class Hook:
         return ""
 
     def _refused(self, reason: str) -> Ending:
-        if self._mark.is_set:  # nobody knows what the job does: the VM must not go on without it
+        if self._mark.is_set:  # the state of the job is not known: the VM must not continue without it
             return Ending(FAILED, f"{self._known()}, and cannot be followed: {reason}")
         if self._takes_over():
             return Ending(DONE, self._taken_over(reason))
@@ -198,7 +198,7 @@ class Hook:
         return self._settings.grace > 0 and self._not_before is not None
 
     def _taken_over(self, reason: str) -> str:
-        return f"{reason}; so this VM goes on by itself"
+        return f"{reason}; this VM continues without the job"
 
     def _known(self) -> str:
         if self._job is not None:

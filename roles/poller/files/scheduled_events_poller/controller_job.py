@@ -7,7 +7,7 @@
 Nothing but a label can be the lock: a launch is not idempotent, and the name of a label is unique in its organization.
 An event has the labels ``PREFIX.EVENT.1``, ``.2`` …, one for each attempt. The VM that made the label of an attempt
 may launch for LAUNCH_WITHIN seconds, with that label. The others look for the job by the labels. A VM that sees a label
-without a job for LEASE seconds takes its launcher for dead, and makes the next label. LEASE is longer than
+without a job for LEASE seconds assumes that its launcher has ended, and creates the next label. LEASE is longer than
 LAUNCH_WITHIN and the answer to a launch together. Each VM counts on its own clock, from when it saw the label first.
 
 A launch that was refused leaves the label of its attempt with REFUSED at its end, so that no VM waits for the lease.
@@ -190,7 +190,7 @@ class Jobs:
             if attempt in self._seen:
                 raise Refused(f"the launch of attempt {attempt} was refused to another VM: see its status")
             return True
-        # A launch that is lost counts from here, too, since nobody knows whether it was carried out.
+        # A lost launch counts from here, too, since it may have been carried out.
         seen = self._seen.setdefault(attempt, self._clock.monotonic())
         return self._clock.monotonic() - seen > LEASE
 
@@ -218,7 +218,7 @@ class Jobs:
         fields = {"name": self._wanted.prefix + ending, "organization": template.fields["organization"]}
         label = self._controller.post("labels/", fields).get("id")
         if not isinstance(label, int):
-            raise Unavailable("the controller made a label and did not say which", sent=True)
+            raise Unavailable("the controller created a label, expected its id in the answer", sent=True)
         return label
 
     def _launch(self, attempt: _Attempt, template: Found) -> None:
@@ -239,7 +239,7 @@ class Jobs:
             raise
         except Unavailable as error:
             if error.sent:
-                self._mine = None  # nobody knows whether it was carried out: its job shows, or the lease runs out
+                self._mine = None  # it may have been carried out: its job shows this, or the lease expires
             else:
                 self._note(False)
             raise

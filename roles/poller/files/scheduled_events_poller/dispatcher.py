@@ -32,7 +32,7 @@ KEEP_TEMPORARY = 60.0  # seconds
 PAUSE = 0.05  # seconds between two looks, at least
 REST = 4  # times as long as a look took is the pause after it, at least
 LINGER = 0.3  # seconds to wait for the next request, which costs less than to start again
-LONGEST = 20.0  # seconds until it ends all the same; systemd starts it again if something is left
+LONGEST = 20.0  # seconds until it ends in any case; systemd starts it again if requests remain
 PATIENCE = 15.0  # seconds for systemctl
 
 # Begins the name of a request that is being handled. Not hidden: for systemd the spool would be empty.
@@ -71,7 +71,7 @@ class Dispatcher:
         self._removed = 0
 
     def serve(self, *, linger: float = LINGER, clock: Clock = CLOCK) -> None:
-        """Take all that is there and that comes within ``linger`` seconds.
+        """Take all requests that exist or arrive within ``linger`` seconds.
 
         :raises OSError: the directories of root cannot be used.
         """

@@ -27,8 +27,8 @@ class Phases(NamedTuple):
 def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phases:
     """Which phases have hooks.
 
-    A phase has some if the configuration requires one, or one is there. If we may not read its directory, it counts:
-    root can tell.
+    A phase has hooks if the configuration requires a hook, or if there is a hook. A directory that this process cannot
+    read counts as well, since root reads it later.
 
     :param required: names of the hooks that the configuration requires, by phase.
     """

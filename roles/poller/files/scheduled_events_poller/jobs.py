@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What root keeps of the runs: accepted requests, revisions of their times, and results.
+"""The files of root about runs: accepted requests, revisions of their times, and results.
 
 The file of a job is the lock of its run, so it is made once and never replaced.
 """
@@ -25,9 +25,9 @@ class JobRuns(Exception):
 
 
 def prepare(directories: Directories) -> None:
-    """Make the directories.
+    """Create the directories.
 
-    :raises OSError: they cannot be made.
+    :raises OSError: they cannot be created.
     """
     for directory, mode in ((directories.jobs, 0o700), (directories.results, 0o755)):
         os.makedirs(directory, exist_ok=True)
@@ -50,9 +50,9 @@ def has_ended(directories: Directories, request_id: str) -> bool:
 
 
 def accept(directories: Directories, text: bytes, job: Job) -> bool:
-    """Keep a checked request, given as text and read; ``False`` if it was there, and got its newest times at most.
+    """Store a checked request, given as text and parsed; ``False`` if it existed, and only its times may have changed.
 
-    :raises OSError: it cannot be kept.
+    :raises OSError: it cannot be stored.
     """
     if write_once(_job(directories, job.request_id), text, mode=0o600):
         return True
@@ -70,7 +70,7 @@ def revision(directories: Directories, request_id: str) -> Optional[Job]:
 
 
 def revision_mark(directories: Directories, request_id: str) -> Optional[Tuple[int, int]]:
-    """Something that differs when the revision does; ``None`` without one."""
+    """A value that changes with the revision; ``None`` without a revision."""
     try:
         status = os.stat(_job(directories, request_id) + REVISION)
     except OSError:
@@ -92,10 +92,10 @@ def _read(path: str, request_id: str) -> Optional[Job]:
 
 @contextlib.contextmanager
 def locked(directories: Directories, request_id: str) -> Iterator[IO[bytes]]:
-    """The file of a job, which nobody else runs meanwhile.
+    """The file of a job, which no other process runs meanwhile.
 
     :raises FileNotFoundError: there is no such job.
-    :raises JobRuns: somebody else runs it.
+    :raises JobRuns: another process runs it.
     """
     with open(_job(directories, request_id), "rb") as file:
         try:
@@ -106,9 +106,9 @@ def locked(directories: Directories, request_id: str) -> Iterator[IO[bytes]]:
 
 
 def end(directories: Directories, result: RunResult) -> bool:
-    """Leave a result, unless there is one, forget the job, and tell the poller; whether it is the result now.
+    """Store a result, unless there is one, remove the job, and notify the poller; returns whether it is the result now.
 
-    :raises OSError: it cannot be left.
+    :raises OSError: it cannot be stored.
     """
     path = os.path.join(directories.results, result.request_id)
     ended = write_once(path, format_result(result), mode=0o644)
@@ -125,9 +125,9 @@ def forget(directories: Directories, request_id: str) -> None:
 
 
 def give_up(directories: Directories, request_id: str, reason: str) -> bool:
-    """Leave a failure for a job that nobody runs; whether it is the result now.
+    """Store a failure for a job that no process runs; returns whether it is the result now.
 
-    :raises OSError: it cannot be left.
+    :raises OSError: it cannot be stored.
     """
     with contextlib.ExitStack() as stack:
         try:
@@ -138,7 +138,7 @@ def give_up(directories: Directories, request_id: str, reason: str) -> bool:
 
 
 def wake(directories: Directories) -> None:
-    """Tell the poller, if it runs, that there is a result."""
+    """Notify the poller, if it runs, that there is a result."""
     import socket  # here, since the start of a hook would wait for it
 
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:

@@ -12,7 +12,7 @@ from _scheduled_events.document import Document
 from _scheduled_events.files import write_atomically
 
 FILE_NAME = "scheduled_events.prom"
-LARGEST = 2.0**63  # of an incarnation; what is larger counts nothing
+LARGEST = 2.0**63  # of an incarnation; a larger value counts nothing
 
 Labels = Tuple[Tuple[str, str], ...]
 

@@ -38,7 +38,7 @@ REPEAT_COMPLAINT = 60.0  # seconds after which a lasting trouble is reported aga
 DISK_PAUSE = 2.0  # seconds until the state is written again after that failed
 PATIENT_AFTER = 60.0  # seconds without a document after which the service may have to be enabled again
 
-# Seconds after which a request that has not ended hangs: each has a deadline of its own, and a poll is two of them.
+# Seconds after which a request that has not ended hangs: each has its own deadline, and a poll is two of them.
 HANGING_POLL, HANGING_ATTEMPT = 2 * SHORT_TIMEOUT + 10, 120.0
 
 
@@ -154,8 +154,10 @@ class Poller:
             return engine.resume(self._state_file.load() or fresh)
         except StateError as error:
             kept = StateFile(self._places.state_file).put_aside(time.time())
-            systemd.log(systemd.ERROR, f"{error}; kept as {kept}; the poller begins without a memory: an event that")
-            systemd.log(systemd.ERROR, "is announced now is prepared again, one that is gone by now is not recovered")
+            systemd.log(systemd.ERROR, f"{error}; kept as {kept}; the poller begins without a state: an event that")
+            systemd.log(
+                systemd.ERROR, "is announced now is prepared again, an event that is over by now is not recovered"
+            )
             return fresh
 
     @contextlib.contextmanager
@@ -259,7 +261,7 @@ class Poller:
 
     def _take_attempt(self, ended: Acknowledged) -> None:
         if ended.by is not self._acknowledger:
-            return  # dry run has begun or ended since: what was pretended was not done
+            return  # dry run has begun or ended since: pretended runs were not carried out
         self._acknowledger.end()
         self._results.extend(ended.results)
         for result in ended.results:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Dry run: the same faces as hooks, acknowledger and state file, behind which nothing happens."""
+"""Dry run: the same interfaces as hooks, acknowledger and state file, without effect."""
 
 import collections
 from typing import Any, Callable, Deque, Optional, Sequence
@@ -17,7 +17,7 @@ from .spool import Job, RunResult
 
 
 class PretendedHooks:
-    """Reports what would run, and takes it for done well."""
+    """Reports the hooks that would run, and treats them as successful."""
 
     def __init__(self) -> None:
         self._asked: Deque[str] = collections.deque(maxlen=1000)
@@ -32,12 +32,12 @@ class PretendedHooks:
         return ""
 
     def result(self, request_id: str) -> Optional[RunResult]:
-        """A run that was asked for has ended well."""
+        """A requested run has succeeded."""
         return RunResult(request_id, OK, "", 0.0) if request_id in self._asked else None
 
 
 class PretendedAcknowledger:
-    """Reports what would be acknowledged, and takes it for accepted."""
+    """Reports the acknowledgements that would be sent, and treats them as accepted."""
 
     next_attempt: Optional[float] = None
 
@@ -66,7 +66,7 @@ class PretendedAcknowledger:
 
 
 class PretendedStateFile:
-    """Remembers nothing: what is only pretended must never be taken for done."""
+    """Stores nothing, since a dry run must never count as done."""
 
     def load(self) -> Optional[State]:
         """There is no state."""

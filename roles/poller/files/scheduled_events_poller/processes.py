@@ -18,7 +18,7 @@ Text = Union[str, bytes]
 
 
 class Process:
-    """A program in a session of its own. Use it as a context manager; one thread at a time.
+    """A program in its own session. Use it as a context manager; one thread at a time.
 
     :param stdin: ``None`` is /dev/null.
     :param output: where its standard output and error go; ``None`` is where ours go.

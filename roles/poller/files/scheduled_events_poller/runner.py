@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Runs the hooks of one accepted request, as root, in a unit of its own."""
+"""Runs the hooks of one accepted request, as root, in a separate unit."""
 
 import contextlib
 import errno
@@ -31,11 +31,11 @@ _NO_PROGRAM = errno.ENOENT, errno.ENOTDIR
 
 
 class HookRefused(Exception):
-    """A hook that is not run; the message says why and what to do."""
+    """A hook that is not run. The message contains the reason and an instruction."""
 
 
 class Vanished(Exception):
-    """A hook that was listed is not there any more."""
+    """A hook that was listed no longer exists."""
 
 
 class HookEnd(NamedTuple):
@@ -71,9 +71,9 @@ class Deadline:
         self._began = clock.monotonic()
 
     def left(self) -> float:
-        """Seconds that are left; none or negative once it has passed."""
+        """Remaining seconds; 0 or negative after it has passed."""
         job = self._job = self._revised() or self._job
-        # Whatever was asked for, hooks get no more time than the timeout from here on.
+        # Hooks never get more time than the timeout from here on.
         left = min(job.ends_at, self._began + job.timeout) - self._clock.monotonic()
         if job.not_later_than is not None:
             left = min(left, job.not_later_than - self._clock.wall())
@@ -102,10 +102,10 @@ class HookSet:
         return os.path.join(os.fsencode(self.directory), name.encode("utf-8", "surrogateescape"))
 
     def check(self, name: str) -> None:
-        """Make sure that only root decides what would be run (or the user that we are, where that is not root).
+        """Make sure that only root can change the hook (or the user of this process, if that is not root).
 
-        :raises HookRefused: somebody else could change it, or it is not a program.
-        :raises Vanished: it is not there any more.
+        :raises HookRefused: another user could change it, or it is not a program.
+        :raises Vanished: it no longer exists.
         """
         check_hook(self.path(name))
         _check_directories(self._place)  # where the link is
@@ -115,7 +115,7 @@ class HookSet:
 
 
 def run(request_id: str, directories: Directories) -> int:
-    """Carry out an accepted job once, and leave its result for the poller; returns an exit status."""
+    """Carry out an accepted job once, and store its result for the poller; returns an exit status."""
     if parse_run_id(request_id) is None:
         _say(f"{request_id!r} is not an id of a run")
         return 2
@@ -158,12 +158,12 @@ def _revisions(directories: Directories, request_id: str) -> Callable[[], Option
 
 
 def ended(request_id: str, directories: Directories, environment: Mapping[str, str]) -> int:
-    """Leave a failure for a run whose process ended without a result; for ExecStopPost=. Returns an exit status."""
+    """Store a failure for a run whose process ended without a result; for ExecStopPost=. Returns an exit status."""
     if parse_run_id(request_id) is None:
         _say(f"{request_id!r} is not an id of a run")
         return 2
     how = " ".join(environment.get(name, "") for name in ("SERVICE_RESULT", "EXIT_CODE", "EXIT_STATUS")).strip()
-    reason = f"its unit ended before its hooks had ended: {how or 'systemd does not say how'}"
+    reason = f"its unit ended before its hooks: {how or 'systemd gives no reason'}"
     if jobs.give_up(directories, request_id, reason):
         _say(f"{request_id}: {reason}")
     return 0
@@ -182,8 +182,8 @@ def run_phase(
 ) -> RunResult:
     """Run the hooks of the job's phase one after the other.
 
-    Preparation stops at the first failure, since nothing may be acknowledged any more. The other phases go on: what
-    brings a VM back must not depend on what stands before it.
+    Preparation stops at the first failure, since the event may not be acknowledged any more. The other phases continue,
+    since the hooks that recover a VM must not depend on earlier hooks.
     """
     began = clock.monotonic()
     ends: List[HookEnd] = []
@@ -212,7 +212,7 @@ def _ends(
         return
     missing = [name for name in job.hooks if name not in hooks.names]
     if missing:
-        reason = f"configured, but not in {hooks.directory}; run the role again"
+        reason = f"configured, but not in {hooks.directory}. Run the role again"
         yield HookEnd(", ".join(missing), FAILED, 0.0, reason)
         return
     deadline = Deadline(job, clock, revised)
@@ -226,17 +226,17 @@ def _ends(
             if name not in job.hooks:
                 _log(output, f"{job.phase} hook {name}: skipped, since it was removed meanwhile")
                 continue
-            outcome, reason = FAILED, f"configured, but removed from {hooks.directory} meanwhile; run the role again"
+            outcome, reason = FAILED, f"configured, but removed from {hooks.directory} meanwhile. Run the role again"
         yield HookEnd(name, outcome, clock.monotonic() - began, reason)
 
 
 def _run_hook(
     name: str, hooks: HookSet, job: Job, deadline: Deadline, output: IO[bytes], clock: Clock
 ) -> Tuple[str, str]:
-    """Run one hook until it is done, has failed, or its deadline has passed; returns the outcome and the reason.
+    """Run one hook until it has succeeded, has failed, or its deadline has passed; returns the outcome and the reason.
 
     :raises HookRefused: it is not run.
-    :raises Vanished: it is not there any more.
+    :raises Vanished: it no longer exists.
     """
     said = ""
     while deadline.left() > 0:
@@ -267,10 +267,10 @@ def _pause(seconds: float, deadline: Deadline, clock: Clock) -> None:
 
 
 def check_hook(path: bytes) -> None:
-    """Make sure that only root decides what would be run (or the user that we are, where that is not root).
+    """Make sure that only root can change the hook (or the user of this process, if that is not root).
 
-    :raises HookRefused: somebody else could change it, or it is not a program.
-    :raises Vanished: it is not there any more.
+    :raises HookRefused: another user could change it, or it is not a program.
+    :raises Vanished: it no longer exists.
     """
     try:
         status = os.lstat(path)
@@ -279,13 +279,13 @@ def check_hook(path: bytes) -> None:
             raise Vanished from error
         raise HookRefused(f"refused: {error.strerror}") from error
     if not stat.S_ISREG(status.st_mode):
-        raise HookRefused("refused: it is not a regular file (nor may it be a link to one)")
+        raise HookRefused("refused: it is not a regular file. A link to a regular file is refused, too")
     if status.st_uid not in _trusted():
-        raise HookRefused(f"refused: it belongs to user {status.st_uid}, not to root; chown it")
+        raise HookRefused(f"refused: it belongs to user {status.st_uid}, expected root. Run chown root")
     if status.st_mode & 0o022:
-        raise HookRefused("refused: others than its owner can write it; chmod go-w")
+        raise HookRefused("refused: other users than its owner can write it. Run chmod go-w")
     if not status.st_mode & 0o100:
-        raise HookRefused("refused: it is not executable; chmod +x")
+        raise HookRefused("refused: it is not executable. Run chmod +x")
     _check_directories(os.fsdecode(os.path.dirname(path)))
 
 
@@ -296,9 +296,11 @@ def _check_directories(path: str) -> None:
             status = os.lstat(directory)
         except OSError as error:
             raise HookRefused(f"refused: {directory}: {error.strerror}") from error
-        # In a sticky directory nobody can replace what belongs to another.
+        # In a sticky directory a user cannot replace the files of another user.
         if status.st_uid not in _trusted() or (status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX):
-            raise HookRefused(f"refused: others than root can write the directory {directory}; chown and chmod it")
+            raise HookRefused(
+                f"refused: other users than root can write the directory {directory}. Run chown and chmod"
+            )
         if directory == os.path.dirname(directory):
             return
         directory = os.path.dirname(directory)
@@ -309,11 +311,11 @@ def _trusted() -> Tuple[int, int]:
 
 
 def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Tuple[Optional[int], str]:
-    """Run a program once; returns its exit status, ``None`` if it had to be ended at the deadline, and what it left
-    as the reason.
+    """Run a program once; returns its exit status, ``None`` if it had to be ended at the deadline, and the reason that
+    it wrote.
 
     :raises HookRefused: it cannot be started.
-    :raises Vanished: it is not there any more.
+    :raises Vanished: it no longer exists.
     """
     with contextlib.ExitStack() as stack:
         standard_input = stack.enter_context(_memory_file())
@@ -321,7 +323,7 @@ def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Tu
         standard_input.seek(0)
         reason = stack.enter_context(_memory_file())
         variables = environment(job, deadline.moment)
-        # By this process, since a hook inherits no descriptor: nothing is left behind, and nobody else can open it.
+        # Opened by this process, since a hook inherits no descriptor. No file remains, and no other user can open it.
         variables[b"SCHEDULED_EVENT_REASON_FILE"] = f"/proc/{os.getpid()}/fd/{reason.fileno()}".encode()
         try:
             process = Process([path], environment=variables, stdin=standard_input.fileno(), output=output.fileno())
@@ -349,9 +351,9 @@ def _memory_file() -> IO[bytes]:
 
 
 def _start_error(error: OSError, path: bytes) -> str:
-    """What to say about a program that cannot be started.
+    """The message for a program that cannot be started.
 
-    :raises Vanished: it is not there any more.
+    :raises Vanished: it no longer exists.
     """
     if error.errno == errno.ENOENT:
         try:
@@ -359,13 +361,13 @@ def _start_error(error: OSError, path: bytes) -> str:
                 first = file.readline(200).decode("utf-8", "replace").strip()
         except FileNotFoundError as gone:
             raise Vanished from gone
-        return f"its interpreter is missing, says its first line: {first}"
+        return f"the interpreter in its first line is missing: {first}"
     if error.errno == errno.ENOEXEC:
-        return "it is not a program, and has no first line such as #!/bin/sh"
+        return "it is not a program, expected a first line such as #!/bin/sh"
     return str(error.strerror)
 
 
-# What a hook is given
+# The input of a hook
 
 
 def environment(job: Job, deadline: float) -> Dict[bytes, bytes]:
@@ -411,8 +413,8 @@ def _value(value: Any) -> bytes:
 
 @contextlib.contextmanager
 def _journal(job: Job) -> Iterator[IO[bytes]]:
-    """A stream into the journal under the event's id, or our own standard output where there is no journal."""
-    # A unit has JOURNAL_STREAM; elsewhere the output belongs to our parent.
+    """A stream into the journal under the event's id, or the standard output of this process without a journal."""
+    # A unit has JOURNAL_STREAM; otherwise the output belongs to the parent process.
     connection = _connect_to_journal(job) if "JOURNAL_STREAM" in os.environ else None
     if connection is None:
         yield sys.stdout.buffer

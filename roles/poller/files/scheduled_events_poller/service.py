@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Requests to the service, each in a thread of its own kind, so that one that hangs delays nothing else."""
+"""Requests to the service, each kind in a separate thread, so that a hanging request delays nothing else."""
 
 import functools
 import queue
@@ -43,7 +43,7 @@ class Worker:
         self._jobs: queue.Queue[Callable[[], Any]] = queue.Queue()
         self._deliver = deliver
         self._busy_since: Optional[float] = None
-        # A daemon: a request that hangs must not keep the process from ending.
+        # A daemon, since a hanging request must not prevent the process from ending.
         threading.Thread(target=self._work, name=name, daemon=True).start()
 
     def submit(self, job: Callable[[], Any]) -> None:
@@ -146,9 +146,9 @@ def _results(
     accepted = {event_id.lower() for event_id in outcome.approved}
     reasons = dict(failed)
     for ids, reason in (
-        (outcome.already_started, "it has started already"),
-        (outcome.absent, "it is gone already"),
-        (outcome.skipped, "the document read right before no longer agrees"),
+        (outcome.already_started, "it has already started"),
+        (outcome.absent, "it is already over"),
+        (outcome.skipped, "the latest document no longer matches the decision"),
     ):
         reasons.update((event_id.lower(), reason) for event_id in ids)
     return [
@@ -233,7 +233,7 @@ def _poll(service: Service) -> PollEnded:
     began = time.monotonic()
     try:
         return PollEnded(service, began, service.poll())
-    except Exception as error:  # of the library's kinds; any other one is reported and polling goes on all the same
+    except Exception as error:  # of the library's kinds; any other error is reported, and polling continues
         return PollEnded(service, began, error)
 
 

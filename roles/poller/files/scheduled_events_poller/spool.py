@@ -118,7 +118,7 @@ def format_request(job: Job) -> bytes:
 
     A request that is too long loses the event's additional fields first, then its description.
 
-    :raises RequestError: it is longer than ``MAX_REQUEST`` bytes all the same, or cannot be written as JSON.
+    :raises RequestError: it is still longer than ``MAX_REQUEST`` bytes, or cannot be written as JSON.
     """
     job = job._replace(failure=job.failure[:LONGEST_REASON])
     text = _dump(job)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the unit shows of itself: the status file, and the judgement of it that monitoring reads."""
+"""The status file of the unit, and its rating for monitoring."""
 
 import os
 import stat
@@ -117,12 +117,12 @@ def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
     """
     silence = now - known["time"]
     if silence < -CLOCK_TOLERANCE:
-        return CRITICAL, f"the status is from {-silence:.0f} seconds in the future: check the clock of this VM"
+        return CRITICAL, f"the status is from {-silence:.0f} seconds in the future. Check the clock of this VM"
     if silence > STALE:
-        return CRITICAL, f"the polling unit gave no sign for {silence:.0f} seconds"
+        return CRITICAL, f"the polling unit has not written its status for {silence:.0f} seconds"
     last = known["last_successful_poll"]
     if last is not None and now - last < -CLOCK_TOLERANCE:
-        return CRITICAL, f"the last document is from {last - now:.0f} seconds in the future: check the clock of this VM"
+        return CRITICAL, f"the last document is from {last - now:.0f} seconds in the future. Check the clock of this VM"
     if last is None or now - last > STALE:
         since = "since it was started" if last is None else f"for {now - last:.0f} seconds"
         reason = known["error"] or "the service has not answered yet"
@@ -141,9 +141,9 @@ def _problems(known: Dict[str, Any]) -> List[str]:
         problems.append(f"{troubled} of {count(known['events'])} of {known['vm_name']} in trouble")
     for phase, names in known["missing_hooks"].items():
         missing = ", ".join(names)
-        problems.append(f"the {phase} hooks {missing} are configured and cannot be found: run the role poller again")
+        problems.append(f"the {phase} hooks {missing} are configured but missing. Run the role poller again")
     if known["unnamed_events"]:
-        problems.append("an event of this VM has no EventId: it can be neither prepared nor acknowledged")
+        problems.append("an event of this VM has no EventId, so it can be neither prepared nor acknowledged")
     if known["acknowledging_for"] > LONG_ATTEMPT:
         problems.append(f"an acknowledgement has been under way for {known['acknowledging_for']:.0f} seconds")
     if known["error"]:

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the service is, for systemd: the protocol of sd_notify, and of priorities in the journal.
+"""The state of the service for systemd: the protocol of sd_notify, and priorities in the journal.
 
-Nothing here raises or waits: a report must not end the poller, nor hold it up.
+No function raises or waits, since a report must neither end nor delay the poller.
 """
 
 import contextlib
@@ -44,12 +44,12 @@ def notify(message: str) -> bool:
 
 
 def notify_reloading() -> None:
-    """Say that a reload begins; ``READY=1`` ends it."""
+    """Report that a reload begins; ``READY=1`` ends it."""
     notify(f"RELOADING=1\nMONOTONIC_USEC={int(time.monotonic() * 1e6)}")
 
 
 def watchdog_interval() -> Optional[float]:
-    """Seconds between two signs of life, a third of what systemd allows; ``None`` if it asks for none."""
+    """Seconds between two signs of life, a third of what systemd allows; ``None`` if it requires none."""
     with contextlib.suppress(ValueError):
         allowed = int(os.environ.get("WATCHDOG_USEC", ""))
         return allowed / 3e6 if allowed > 0 else None
@@ -59,12 +59,12 @@ def watchdog_interval() -> Optional[float]:
 def log(priority: int, message: str) -> None:
     """Write to standard error, each line with its priority where the journal reads it.
 
-    Lines are dropped where nobody reads them.
+    Lines are dropped if no process reads them.
     """
     prefix = f"<{priority}>" if "JOURNAL_STREAM" in os.environ else ""
     for line in message.splitlines():
         text = f"{prefix}{line}".encode("utf-8", "backslashreplace")[:LONGEST_LINE].decode("utf-8", "ignore")
-        # A reader that is gone, or a stream that is closed or missing.
+        # The reader has ended, or the stream is closed or missing.
         with contextlib.suppress(OSError, ValueError, AttributeError):
             if _is_writable():
                 sys.stderr.write(text + "\n")

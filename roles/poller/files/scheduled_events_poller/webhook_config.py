@@ -132,7 +132,7 @@ def _receiver(place: str, raw: Any) -> Receiver:
     if (receiver.format == PAGERDUTY) != (receiver.routing_key is not None):
         raise WebhookError(f"{place}: expected routing_key with the format pagerduty, and only there: correct one")
     if receiver.template is not None and receiver.format not in (JSON, EDA):
-        raise WebhookError(f"{place}: template is a body of its own, expected the format json or eda: remove one")
+        raise WebhookError(f"{place}: template replaces the body, expected the format json or eda: remove one")
     return receiver
 
 

@@ -19,7 +19,7 @@ from .webhook_config import Receiver
 from .webhook_spool import REFUSED, UNREADABLE, Entry, Spool, SpoolError
 
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 300.0  # seconds until the next attempt while a receiver is down
-FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 60.0, 900.0  # where somebody has to correct something first
+FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE = 60.0, 900.0  # where an operator must correct something first
 LONGEST_RETRY_AFTER = 3600.0
 MOST_REFUSALS = 3  # of one message, after which it is given up
 IDLE = 0.5  # seconds after which a receiver without messages looks again
@@ -188,7 +188,7 @@ class Courier:
 
     def _give_up(self, entry: Entry, reason: str, text: str) -> None:
         self._refusals = 0
-        self._log(systemd.WARNING, f"a message is given up: {text}")
+        self._log(systemd.WARNING, f"a message is dropped: {text}")
         self._spool.give_up(entry, reason)
 
     def _better(self) -> None:

@@ -83,7 +83,7 @@ class Service:
     def _start(self) -> str:
         """Start a thread for each receiver; returns why that cannot be done, or an empty text.
 
-        Then the unit stays, so that systemd does not start it in vain again and again, until something is corrected.
+        Then the unit stays active, so that systemd does not start it again and again, until something is corrected.
         """
         try:
             if REQUESTS_IMPORT_ERROR:

@@ -160,7 +160,7 @@ class Spool:
         self.remove(entry)
 
     def tidy(self) -> None:
-        """Remove what is no message: what a crash left half written, and files of others.
+        """Remove all files that are not messages: incomplete files after a crash, and files of others.
 
         :raises OSError: that cannot be done.
         """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What is shown of webhooks: a file that everybody may read, without a URL or anything else that may be secret."""
+"""The status of webhooks: a file that all users can read, without URLs or other secrets."""
 
 import contextlib
 import datetime
@@ -61,7 +61,7 @@ def describe(couriers: Sequence["Courier"], spool: Spool, *, error: str) -> Dict
 
 
 def read(runtime: str) -> Dict[str, Any]:
-    """What the delivery wrote, with the time of the last message as ``spooled``; empty without webhooks.
+    """The status that the delivery wrote, with the time of the last message as ``spooled``; empty without webhooks.
 
     :raises OSError: a file cannot be read.
     :raises ValueError: it is not what the delivery writes.
@@ -87,7 +87,7 @@ def judge(known: Dict[str, Any], now: float) -> Judgement:
         return Judgement(problems, lines)
     told, spooled = known.get("time", 0.0), known.get("spooled", 0.0)
     if (known.get("waiting") and now - told > SILENCE) or (spooled > told and now - spooled > SILENCE):
-        problems.append("messages of webhooks are not delivered: see systemctl status scheduled-events-webhooks")
+        problems.append("messages of webhooks are not delivered. See systemctl status scheduled-events-webhooks")
     if known.get("error"):
         problems.append(f"no webhook is delivered: {known['error']}")
     for receiver in known.get("receivers", []):
@@ -108,8 +108,8 @@ def _words(receiver: Dict[str, Any]) -> str:
         parts.append(f"{receiver['trouble']}, next attempt at {_time(receiver['next_attempt'])}")
     reasons = {
         "dropped": "dropped, as the spool was full",
-        "refused": "given up, as the receiver refused them",
-        "unreadable": "given up, as their files could not be read",
+        "refused": "dropped, as the receiver refused them",
+        "unreadable": "dropped, as their files could not be read",
     }
     parts += [f"{receiver[reason]} {words}" for reason, words in reasons.items() if receiver[reason]]
     if receiver["last_loss"] is not None:

@@ -2,10 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which service the unit asks: the one that the owner names, or one that is found, and searched again if it is silent.
+"""The service that the unit asks: the configured endpoint, or one that is found, and searched again if it is silent.
 
-Some DHCP clients let only root read their leases. Root reads them when the unit is started or reloaded, and leaves what
-it found in the runtime directory.
+Some DHCP clients let only root read their leases. Root reads them when the unit is started or reloaded, and stores them
+in the runtime directory.
 """
 
 import functools
@@ -28,7 +28,7 @@ from . import status
 from .config import Settings
 
 SEARCH_AGAIN_AFTER = 150.0  # seconds without a document; the first can take two minutes (docs/contract.md, section 6)
-MOST_KEPT = 100  # leases, and lines on them, that are taken from the file which root left
+MOST_KEPT = 100  # leases, and lines on them, that are read from the file of root
 
 
 class Whereabouts:
@@ -50,7 +50,7 @@ class Whereabouts:
 
     @property
     def longest_search(self) -> float:
-        """Seconds that :meth:`endpoint` can take at most: a search of its own after one that it waited for."""
+        """Seconds that :meth:`endpoint` can take at most: its own search after another search that it waited for."""
         return 2 * DISCOVERY_TIMEOUT if self._named == AUTO else 0.0
 
     def endpoint(self) -> str:
@@ -86,9 +86,9 @@ class Whereabouts:
 
 
 def find(settings: Settings, runtime_directory: str, *, patience: float = FIRST_CONTACT) -> Found:
-    """The endpoint that the owner names, or that is found.
+    """The configured endpoint, or the endpoint that is found.
 
-    :param patience: seconds for which to look again if nothing was found.
+    :param patience: seconds for which to repeat the search if nothing was found.
     :raises ImdsError: none is found.
     """
     if settings.endpoint != AUTO:
@@ -111,7 +111,7 @@ def search_all(runtime_directory: str, *, now: float) -> Searched:
 
 
 def keep(searched: Searched, runtime_directory: str) -> None:
-    """Leave the leases for the unit.
+    """Store the leases for the unit.
 
     :raises OSError: they could not be written.
     """
@@ -124,7 +124,7 @@ def _path(runtime_directory: str) -> str:
 
 
 def _load(path: str) -> Searched:
-    """What root left; nothing, if it left nothing that can be read."""
+    """The leases that root stored; empty if there are none that can be read."""
     try:
         decoded = json.loads(status.read(path).decode("utf-8"))
         leases = [_lease(raw) for raw in decoded["leases"][:MOST_KEPT]]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Words for people: what the engine reports, and the condition of an event."""
+"""Sentences for the reports of the engine, and for the condition of an event."""
 
 import datetime
 from typing import Optional, Tuple
@@ -32,11 +32,11 @@ def of_report(report: engine.Report, event: Optional[ScheduledEvent]) -> Tuple[i
     if report.kind == engine.ACKNOWLEDGED:
         return systemd.INFO, f"acknowledged {report.seconds:.1f} s after it was seen"
     if report.kind == engine.NOT_ASKED:
-        return systemd.WARNING, f"{report.phase} hooks cannot be asked for: {report.text}; the poller asks again"
+        return systemd.WARNING, f"{report.phase} hooks cannot be started: {report.text}; the poller tries again"
     words = {
-        engine.UNNAMED: "an event of this VM has no EventId: it can be neither prepared nor acknowledged",
-        engine.RETRIED: "tried again, as the operator wants",
-        engine.CLEARED: "forgotten, as the operator wants",
+        engine.UNNAMED: "an event of this VM has no EventId, so it can be neither prepared nor acknowledged",
+        engine.RETRIED: "tried again on request of the operator",
+        engine.CLEARED: "removed from the state on request of the operator",
         engine.OVER: "over",
     }
     level = systemd.WARNING if report.kind in (engine.UNNAMED, engine.PROBLEM) else systemd.INFO
@@ -44,41 +44,41 @@ def of_report(report: engine.Report, event: Optional[ScheduledEvent]) -> Tuple[i
 
 
 _CONDITIONS = {
-    conditions.CANNOT_ASK: "{phases} hooks cannot be asked for: {detail}; the poller asks again",
+    conditions.CANNOT_ASK: "{phases} hooks cannot be started: {detail}; the poller tries again",
     conditions.RUNS: "{phases} hooks run, until {until} at the latest",
     conditions.RECOVERY_FAILED: (
         "recovery failed: {detail}; this VM may still be drained. "
         "Run 'scheduled-events retry {event_id}', or recover it by hand and run 'scheduled-events clear {event_id}'"
     ),
     conditions.RECOVERY_MISSING: (
-        "gone, but not recovered: the recover hooks {detail} are configured and cannot be found; run the role again"
+        "over, but not recovered: the recover hooks {detail} are configured but missing. Run the role poller again"
     ),
     conditions.RECOVERY_UNCONFIGURED: (
-        "gone, but not recovered: recover hooks were configured when its hooks ran, and are no longer. "
+        "over, but not recovered: recover hooks were configured when its hooks ran, but are not configured now. "
         "Configure them, or recover it by hand and run 'scheduled-events clear {event_id}'"
     ),
-    conditions.RECOVERY_WAITS: "gone; recovery waits for another event to leave this VM",
-    conditions.RECOVERY_NEXT: "gone; recovery comes next",
-    conditions.UNDER_WAY: "it has started; recovery comes when it is gone",
-    conditions.ACKNOWLEDGED: "acknowledged; waiting for it to start",
-    conditions.NOT_ACCEPTED: "still to be acknowledged: {detail}",
+    conditions.RECOVERY_WAITS: "over; recovery waits until another event of this VM is over",
+    conditions.RECOVERY_NEXT: "over; recovery is next",
+    conditions.UNDER_WAY: "started; recovery runs when the event is over",
+    conditions.ACKNOWLEDGED: "acknowledged; waiting for its start",
+    conditions.NOT_ACCEPTED: "not acknowledged yet: {detail}",
     conditions.PREPARE_FAILED: (
         "not acknowledged, because its prepare hooks did not succeed: {detail}. "
         "Fix the cause and run 'scheduled-events retry {event_id}'"
     ),
     conditions.PREPARE_MISSING: (
-        "not acknowledged, because the prepare hooks {detail} are configured and cannot be found; run the role again"
+        "not acknowledged, because the prepare hooks {detail} are configured but missing. Run the role poller again"
     ),
     conditions.PREPARE_UNCONFIGURED: (
-        "not acknowledged, because its preparation has to run again, and prepare hooks are no longer configured"
+        "not acknowledged, because its preparation must run again, and no prepare hooks are configured now"
     ),
-    conditions.HELD_BY_RULE: "not acknowledged, because a rule says hold; waiting for NotBefore",
+    conditions.HELD_BY_RULE: "not acknowledged, because the action of a rule is hold; waiting for NotBefore",
     conditions.HELD_BY_POLICY: "not acknowledged, because approve is {detail}; waiting for NotBefore",
-    conditions.LEFT_TO_CONTROLLER: "the job of the controller acknowledges it, this VM does not: {detail}",
-    conditions.TAKES_OVER: "the job of the controller acknowledges it, or else this VM at {until}: {detail}",
+    conditions.LEFT_TO_CONTROLLER: "acknowledged by the job of the controller, not by this VM: {detail}",
+    conditions.TAKES_OVER: "acknowledged by the job of the controller, or at {until} by this VM: {detail}",
     conditions.TOOK_OVER: "acknowledged by this VM, which took over from the controller: {detail}",
     conditions.STATUS_UNKNOWN: "not acknowledged, because its status is {detail}",
-    conditions.WAITS_FOR_RECOVERY: "not acknowledged yet, because a recovery of this VM runs",
+    conditions.WAITS_FOR_RECOVERY: "not acknowledged yet, because a recovery of this VM is running",
     conditions.TO_BE_ACKNOWLEDGED: "to be acknowledged now",
 }
 

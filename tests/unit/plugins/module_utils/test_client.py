@@ -45,6 +45,21 @@ def test_the_name_of_the_vm_is_asked_for_as_text(service, client):
     assert path == "/metadata/instance/compute/name?api-version=2017-08-01&format=text"
 
 
+def test_what_the_vm_is_is_asked_for_as_json(service, client):
+    service.answers('{"name": "vm1", "vmScaleSetName": ""}')
+    assert client.poll_compute() == {"name": "vm1", "vmScaleSetName": ""}
+    [(method, path, headers, _body)] = service.asked
+    assert (method, headers["Metadata"]) == ("GET", "true")
+    assert path == "/metadata/instance/compute?api-version=2017-12-01"
+
+
+@pytest.mark.parametrize("body", ["", "vm1", "[]", "<html></html>"])
+def test_an_answer_that_does_not_say_what_the_vm_is_is_refused(service, client, body):
+    service.answers(body)
+    with pytest.raises(BadAnswer, match="not with a JSON object"):
+        client.poll_compute()
+
+
 def test_events_are_acknowledged_in_one_request_with_their_ids_verbatim(service, client):
     service.answers("")
     client.approve(["A1", "b2"])
@@ -78,7 +93,7 @@ def test_a_redirect_is_refused_and_not_followed(service, client):
     assert len(service.asked) == 1
     assert str(caught.value) == (
         f"GET {service.endpoint}{PATH} answered 302 Found: a redirect to {service.endpoint}/elsewhere, "
-        "which the metadata service never sends and is not followed; check the endpoint and what stands before it"
+        "which the metadata service never sends and is not followed; check the endpoint and any proxy in front of it"
     )
 
 

@@ -133,7 +133,7 @@ def test_an_address_outside_the_allowed_networks_is_never_asked_and_is_named(loo
         look(service.endpoint, Searched((lease(address),), ()), networks=check_networks(DEFAULT_NETWORKS))
     assert asked == [service.endpoint]
     assert (
-        f"{address} of /run/systemd/netif/leases/2 was not asked, since it is in no allowed network "
+        f"{address} of /run/systemd/netif/leases/2 was not asked, since it is not in an allowed network "
         "(168.63.129.16/32, 169.254.0.0/16): if it is the metadata service, add its network to endpoint_networks"
     ) in str(caught.value)
 
@@ -184,7 +184,7 @@ def test_one_deadline_holds_for_the_whole_search(look, clock, monkeypatch):
         look(leases=leases, ports=(80, 8080), patience=60)
     assert clock.now - started == DISCOVERY_TIMEOUT
     assert sum(seconds) == DISCOVERY_TIMEOUT
-    assert "http://127.0.0.4:8080: not asked, since the time was up" in str(caught.value)
+    assert "http://127.0.0.4:8080: not asked, since the time limit was reached" in str(caught.value)
 
 
 def test_a_host_whose_network_comes_up_is_looked_at_again(look, service, clock, monkeypatch):

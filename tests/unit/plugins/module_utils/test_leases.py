@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Those of dhclient, systemd-networkd and dhcpcd in tests/leases are real ones; the others follow their sources."""
+"""The leases in tests/leases are real ones, but that of wicked, which follows its source, and networkd-spans."""
 
 import errno
 import os
@@ -58,8 +58,11 @@ KINDS = [
     ("networkd", "/run/systemd/netif/leases/2", "systemd-networkd", WRITTEN + 3600),
     ("networkd-spans", "/run/systemd/netif/leases/2", "systemd-networkd", WRITTEN + 3630),
     ("networkd", "/var/lib/NetworkManager/internal-0b7b-eth0.lease", "NetworkManager", WRITTEN + 3600),
-    ("networkmanager-device", "/run/NetworkManager/devices/2", "NetworkManager", 1795311000.0),
+    ("networkmanager-device", "/run/NetworkManager/devices/2", "NetworkManager", 1795324486.0),
+    ("networkmanager-device-dhclient", "/run/NetworkManager/devices/2", "NetworkManager", 1795324510.0),
+    ("networkmanager-device-infinite", "/run/NetworkManager/devices/2", "NetworkManager", None),
     ("wicked.xml", "/var/lib/wicked/lease-eth0-dhcp-ipv4.xml", "wicked", 1795309600.0),
+    ("wicked.xml", "/run/wicked/lease-eth0-dhcp-ipv4.xml", "wicked", 1795309600.0),
     ("dhcpcd.lease", "/var/lib/dhcpcd/eth0.lease", "dhcpcd", WRITTEN + 3600),
     ("dhcpcd.lease", "/var/db/dhcpcd/eth0.lease", "dhcpcd", WRITTEN + 3600),
 ]
@@ -147,7 +150,7 @@ def test_other_files_of_a_directory_are_not_read(host):
 def test_a_host_without_any_dhcp_client_says_where_it_was_looked(host):
     (line,) = host.search().lines
     assert line == (
-        "no such directory: /run/NetworkManager/devices, /run/systemd/netif/leases, /var/db/dhcpcd, "
+        "no such directory: /run/NetworkManager/devices, /run/systemd/netif/leases, /run/wicked, /var/db/dhcpcd, "
         "/var/lib/NetworkManager, /var/lib/dhclient, /var/lib/dhcp, /var/lib/dhcpcd, /var/lib/wicked"
     )
 

@@ -39,6 +39,7 @@ class Service:
     def __init__(self):
         self.events, self.posts = [], []
         self.errors, self.refusals = [], []  # a call raises the first one
+        self.compute, self.asked_compute = None, 0
 
     def poll(self):
         for error in self.errors:
@@ -49,6 +50,12 @@ class Service:
 
     def retry(self, attempt):
         return attempt()
+
+    def poll_compute(self, *, request_timeout):
+        self.asked_compute += request_timeout > 0
+        if self.compute is None:
+            raise NoAnswer("no answer")
+        return self.compute
 
     def approve(self, event_ids):
         self.posts.append(list(event_ids))
@@ -389,3 +396,19 @@ def test_a_memory_that_cannot_be_read_stops_the_run_and_stays_as_it_is(host, tex
     with pytest.raises(StateError, match=r"respond\.json"):
         host.turn()
     assert (host.directory / "respond.json").read_text() == text
+
+
+def test_a_turn_shows_which_resource_the_vm_is_if_it_is_asked_to_and_an_event_concerns_it(host):
+    compute = {"subscriptionId": "s", "resourceGroupName": "shop", "name": "vm1", "vmScaleSetName": ""}
+    host.service.compute = {**compute, "customData": "secret"}
+    assert "compute" not in host.turn(compute=True)
+    host.service.events = [event()]
+    assert "compute" not in host.turn()
+    assert host.service.asked_compute == 0
+    assert host.turn(compute=True)["compute"] == compute
+
+
+def test_a_service_that_does_not_say_which_resource_the_vm_is_holds_nothing_up(host):
+    host.service.events = [event()]
+    shown = host.turn(compute=True)
+    assert (shown["next"], shown["compute"]) == ("prepare", {})

@@ -77,7 +77,7 @@ def test_an_address_of_a_lease_is_used_only_if_the_owner_allows_its_network(sear
         "endpoint": f"http://127.0.0.1:{port}",
         "endpoint_source": "DHCP option 245 in /run/systemd/netif/leases/2 (systemd-networkd)",
     }
-    with pytest.raises(NotFound, match="is in no allowed network"):
+    with pytest.raises(NotFound, match="is not in an allowed network"):
         ImdsModule(Module(endpoint="auto"))
 
 

@@ -203,7 +203,7 @@ def test_a_haproxy_that_is_away_at_the_start_is_given_up_at_once(haproxy, member
 def test_somebody_who_puts_a_server_back_is_not_overruled(haproxy, member, clock):
     haproxy.servers["api/web1"]["scur"] = 1
     clock.at = [(1010, lambda: haproxy.servers["www/web1"].update(admin=0, status="UP"))]
-    with pytest.raises(HAProxyError, match="Somebody else put www/web1 back while it was taken out"):
+    with pytest.raises(HAProxyError, match="Another program put www/web1 back while it was taken out"):
         member().take_out(timeout=300)
     assert haproxy.orders() == DRAIN_BOTH
 
@@ -211,7 +211,7 @@ def test_somebody_who_puts_a_server_back_is_not_overruled(haproxy, member, clock
 def test_somebody_who_keeps_a_server_in_drain_is_named_at_the_timeout(haproxy, member):
     original = haproxy.answer
     haproxy.answer = lambda command: original(command.replace("state maint", "state drain"))
-    with pytest.raises(HAProxyError, match="Somebody else put www/web1, api/web1 back"):
+    with pytest.raises(HAProxyError, match="Another program put www/web1, api/web1 back"):
         member().take_out(timeout=10)
 
 

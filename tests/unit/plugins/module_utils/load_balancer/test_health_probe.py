@@ -74,7 +74,7 @@ def test_a_service_that_honours_the_flag_late_is_waited_for(host, service, clock
 def test_a_service_that_does_not_honour_the_flag_is_named(host, service):
     host.raise_flag("first")
     service.answers = [Answer(200)]
-    with pytest.raises(ProbeError, match=rf"{URL} answers 200 although .*/drained is there; waited 5 s"):
+    with pytest.raises(ProbeError, match=rf"{URL} answers 200 although .*/drained exists; waited 5 s"):
         host.wait_until_noticed()
 
 
@@ -109,7 +109,7 @@ def test_a_host_that_does_not_answer_is_named_and_stays_held_so_that_a_second_ru
     host.raise_flag("first")
     service.answers = [Answer(0, "Connection refused")]
     with pytest.raises(
-        ProbeError, match=r"does not answer 200 although .* is away; waited 60 s, last answer none Conn"
+        ProbeError, match=r"does not answer 200 although .* does not exist; waited 60 s, last answer none Conn"
     ):
         host.put_back("first", timeout=60)
     service.answers = []

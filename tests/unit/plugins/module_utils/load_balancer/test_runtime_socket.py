@@ -80,7 +80,7 @@ def test_a_socket_that_nobody_listens_on_is_named(tmp_path, clock):
     path = str(tmp_path / "s")
     with socket.socket(socket.AF_UNIX) as holder:
         holder.bind(path)
-    with pytest.raises(SocketError, match=r"Connection refused\. Nobody listens there"):
+    with pytest.raises(SocketError, match=r"Connection refused\. No program listens there"):
         RuntimeSocket(path, clock=clock, sleep=clock.sleep).ask("show stat")
 
 

@@ -29,7 +29,8 @@ options:
     type: float
     default: 900
 requirements:
-  - The collection C(azure.azcollection) and its Python requirements, on O(controller)
+  - python >= 3.10 (on the controller)
+  - azure.azcollection (collection with its Python requirements, on O(controller))
 notes:
   - The module sends its requests with M(azure.azcollection.azure_rm_resource) and
     M(azure.azcollection.azure_rm_resource_info).
@@ -73,10 +74,6 @@ options:
     elements: str
     default: []
   holder:
-    description:
-      - Holder for whom the host is drained. V(active) removes this holder, and puts the host back when no other holder
-        remains.
-    type: str
     default: operator
   drain_timeout:
     description:
@@ -97,25 +94,12 @@ options:
     type: str
     choices: [fail, continue]
     default: fail
-  wait_at_most:
-    description:
-      - Maximum number of seconds to wait in one run, so that other hosts can use the fork. Run the task again with
-        RV(resume). V(0) means no such limit.
-    type: float
-    default: 0
-  resume:
-    description: The RV(resume) of the previous run, which this run continues.
-    type: dict
-    default: {}
   directory:
-    description: Directory on the host for C(load-balancer.json). It must survive a reboot, and is created if missing.
     type: str
-    default: /var/lib/maintops
 attributes:
   check_mode:
     support: full
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.
 seealso:
-  - module: maintops.scheduled_events.load_balancer_record
   - module: azure.azcollection.azure_rm_resource
 """

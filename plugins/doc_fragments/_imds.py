@@ -62,7 +62,7 @@ options:
     type: float
     default: 70
 requirements:
-  - requests (Python library, on the host that runs the module)
+  - requests >= 2.20 (on the host)
 notes:
   - Run the module on the VM itself. The service answers only there.
   - An answer that is longer than 1 MiB, or compressed, is an error.
@@ -84,11 +84,23 @@ attributes:
       - This assumes that the system controlled by the module has not changed in a relevant way.
 """
 
+    # A module of the action group
+    GROUP = r"""
+options: {}
+attributes:
+  action_group:
+    description: Use C(group/maintops.scheduled_events.imds) in C(module_defaults) to set defaults for this module.
+    support: full
+    membership:
+      - maintops.scheduled_events.imds
+"""
+
     # A module that runs on the host or, for a Windows host, on the controller
     ANYWHERE = r"""
 options: {}
 requirements:
-  - ansible.windows (collection, on the controller), for Windows hosts only; they need neither Python nor requests
+  - python >= 3.6 (on the host)
+  - ansible.windows (collection on the controller, only for Windows hosts, which need neither Python nor requests)
 notes:
   - On a Windows host (C(winrm), C(psrp), or C(ssh) with PowerShell), the host sends each request with
     C(ansible.windows.win_uri), without a proxy, and does not follow redirects. The controller evaluates the answers
@@ -133,6 +145,8 @@ attributes:
     # A module that runs on the host alone
     POSIX = r"""
 options: {}
+requirements:
+  - python >= 3.6 (on the host)
 attributes:
   platform:
     description: Operating systems of the hosts on which the module can run. It fails on a Windows host.

@@ -1,0 +1,48 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._arm import ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import ARM_ARGUMENTS, ArmAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._instance_protection import (
+    check_instance,
+    protect,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHost, OtherHostError
+
+ARGUMENTS = {
+    **ARM_ARGUMENTS,
+    "resource_id": {"type": "str", "required": True},
+    "from_scale_in": {"type": "bool", "required": True},
+}
+
+
+class ActionModule(ArmAction):
+    """Protect an instance from the controller; nothing runs on the host of the play, which may be gone."""
+
+    _requires_connection = False
+
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        controller = None
+        try:
+            instance = check_instance(arguments["resource_id"])
+            controller = OtherHost(self, arguments["controller"], task_vars or {}, become=False)
+            before, changed = protect(
+                self._arm(controller, arguments),
+                instance,
+                wanted=arguments["from_scale_in"],
+                simulate=bool(self._task.check_mode),
+                timeout=max(0.0, arguments["operation_timeout"]),
+            )
+        except (ArmError, OtherHostError) as error:
+            raise AnsibleActionFail(str(error)) from error
+        finally:
+            if controller is not None:
+                controller.close()
+        return {**result, "changed": changed, "before": before, "resource_id": instance}

@@ -1,0 +1,32 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    # Options of every module that drains a host on its load balancers
+    DOCUMENTATION = r"""
+options:
+  holder:
+    description:
+      - Holder for whom the host is drained. V(active) removes this holder, and puts the host back when no other holder
+        remains.
+    type: str
+  wait_at_most:
+    description:
+      - Seconds after which the module returns although the drain has not ended and O(drain_timeout) has not passed, so
+        that other hosts can use the fork. Run the module again with RV(resume). V(0) means no such limit.
+    type: float
+    default: 0
+  resume:
+    description: The RV(resume) of the previous run, which this run continues.
+    type: dict
+    default: {}
+  directory:
+    description: Directory on the host for C(load-balancer.json). It must survive a reboot, and is created if missing.
+    default: /var/lib/maintops
+seealso:
+  - module: maintops.scheduled_events.load_balancer_record
+"""

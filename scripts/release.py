@@ -1,0 +1,153 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Release a version: set it, write the changelog from its fragments, remove them, commit, tag, and build the tarball.
+
+All of it happens in a clone. Without --confirm the clone is shown and removed. With --confirm the commit, the tag and
+the tarball are taken from it. Nothing is pushed.
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+from typing import Optional
+
+import yaml
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+# Each file that states the version, and its line that does.
+STATED_IN = {
+    "galaxy.yml": "version: {}",
+    "roles/poller/files/scheduled_events_poller/__init__.py": '__version__ = "{}"',
+}
+VERSION = r"[0-9]+\.[0-9]+\.[0-9]+"
+# The tools are those beside this Python, and none of their output is in colour or in another language.
+ENVIRONMENT = {
+    **os.environ,
+    "ANSIBLE_NOCOLOR": "1",
+    "LC_ALL": "C.UTF-8",
+    "PATH": os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]),
+}
+
+
+class Refused(Exception):
+    """The release cannot be made. The message says what to do."""
+
+
+def run(directory: pathlib.Path, *command: str) -> str:
+    """Run a program in a directory; what it wrote."""
+    done = subprocess.run(command, cwd=directory, env=ENVIRONMENT, capture_output=True, check=False)
+    if done.returncode:
+        output = (done.stdout + done.stderr).decode(errors="replace").strip()
+        raise Refused(f"{' '.join(command)} ended with status {done.returncode}:\n{output}")
+    return done.stdout.decode().strip()
+
+
+def number(version: str) -> tuple:
+    return tuple(int(part) for part in version.split("."))
+
+
+def check(root: pathlib.Path, version: str) -> None:
+    """Refuse a version that cannot be released from the checkout as it is."""
+    if not re.fullmatch(VERSION, version):
+        raise Refused(f'The version is "{version}"; expected three numbers, such as 1.2.3. Give another VERSION.')
+    changelog = yaml.safe_load((root / "changelogs" / "changelog.yaml").read_text())
+    latest = max(changelog["releases"], key=number, default="0.0.0")
+    if number(version) <= number(latest):
+        raise Refused(f"Version {version} is not higher than {latest}, the latest release. Give a higher VERSION.")
+    if run(root, "git", "tag", "--list", version):
+        raise Refused(f"The tag {version} exists. Give a higher VERSION, or delete the tag if it was never pushed.")
+    changed = run(root, "git", "status", "--porcelain")
+    if changed:
+        raise Refused(f"The checkout has changes that are not committed. Commit or remove them:\n{changed}")
+    if not list((root / "changelogs" / "fragments").glob("*.y*ml")):
+        raise Refused("changelogs/fragments has no fragment, so users see no change. Add a fragment for each change.")
+
+
+def clone(root: pathlib.Path, destination: pathlib.Path) -> None:
+    """Clone the commit that is checked out, with the author that commits there."""
+    run(root, "git", "clone", "--quiet", "--no-hardlinks", str(root), str(destination))
+    run(destination, "git", "checkout", "--quiet", "--detach", run(root, "git", "rev-parse", "HEAD"))
+    for key in ("user.name", "user.email"):
+        value = run(root, "git", "config", "--default", "", key)
+        if value:
+            run(destination, "git", "config", key, value)
+
+
+def set_version(checkout: pathlib.Path, version: str) -> None:
+    for name, line in STATED_IN.items():
+        path = checkout / name
+        pattern = "^" + re.escape(line).replace(re.escape("{}"), VERSION) + "$"
+        text, count = re.subn(pattern, line.format(version), path.read_text(), flags=re.MULTILINE)
+        if count != 1:
+            raise Refused(f"{name} has {count} lines like {line.format('1.2.3')}; expected one. Fix the file.")
+        path.write_text(text)
+
+
+def make(checkout: pathlib.Path, version: str) -> pathlib.Path:
+    """Make the release in a clean checkout: its tarball."""
+    set_version(checkout, version)
+    run(checkout, "antsibull-changelog", "lint")
+    run(checkout, "antsibull-changelog", "release", "--reload-plugins")
+    run(checkout, "git", "add", "--all")
+    run(checkout, "git", "commit", "--quiet", "--message", f"Release {version}")
+    run(checkout, "git", "tag", "--annotate", "--message", f"Release {version}", version)
+    build = ROOT / "scripts" / "build_collection.py"
+    run(checkout, sys.executable, str(build), "--checkout", str(checkout), str(checkout.parent))
+    (tarball,) = checkout.parent.glob("*.tar.gz")
+    return tarball
+
+
+def notes(checkout: pathlib.Path, version: str) -> str:
+    """What CHANGELOG.md has about the version."""
+    anchor = '<a id="v{}"></a>'.format(version.replace(".", "-"))
+    text = (checkout / "CHANGELOG.md").read_text().partition(anchor)[2]
+    return re.split(r'^<a id="v[0-9-]+"></a>$', text, maxsplit=1, flags=re.MULTILINE)[0].strip()
+
+
+def take(root: pathlib.Path, checkout: pathlib.Path, version: str, tarball: pathlib.Path) -> None:
+    """Take commit, tag and tarball from the clone."""
+    run(root, "git", "fetch", "--quiet", "--no-tags", str(checkout), f"refs/tags/{version}:refs/tags/{version}")
+    run(root, "git", "merge", "--quiet", "--ff-only", f"{version}^{{commit}}")
+    (root / tarball.name).write_bytes(tarball.read_bytes())
+
+
+def release(root: pathlib.Path, version: str, confirmed: bool) -> None:
+    check(root, version)
+    with tempfile.TemporaryDirectory(prefix="release-") as scratch:
+        # antsibull-changelog copies a collection that lies elsewhere, with all that is in it.
+        checkout = pathlib.Path(scratch) / "ansible_collections" / "maintops" / "scheduled_events"
+        checkout.parent.mkdir(parents=True)
+        clone(root, checkout)
+        tarball = make(checkout, version)
+        print(notes(checkout, version))
+        print(run(checkout, "git", "show", "--stat", "--format=%n%h %s", "HEAD"))
+        print(f"tarball: {tarball.name}, {tarball.stat().st_size} bytes")
+        if not confirmed:
+            print(f"\nThis was a dry run. To release it: make release VERSION={version} CONFIRM=yes")
+            return
+        take(root, checkout, version, tarball)
+        print(f"\nReleased {version}. To publish it: git push origin HEAD {version}")
+
+
+def main(arguments: Optional[list] = None, root: pathlib.Path = ROOT) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    prepared = yaml.safe_load((root / "galaxy.yml").read_text())["version"]
+    parser.add_argument("--version", default=prepared, help="the version (default: that of galaxy.yml)")
+    parser.add_argument("--confirm", action="store_true", help="make the release, do not only show it")
+    options = parser.parse_args(arguments)
+    try:
+        release(root, options.version, options.confirm)
+    except Refused as refusal:
+        print(refusal, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

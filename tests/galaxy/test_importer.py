@@ -1,0 +1,62 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What Galaxy does with the tarball when it is published, with the checks of Automation Hub."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+AUTOMATION_HUB = {"GALAXY_IMPORTER_CHECK_REQUIRED_TAGS": "true", "GALAXY_IMPORTER_REQUIRE_V1_OR_GREATER": "true"}
+
+
+@pytest.fixture(scope="module")
+def imported(tarball, tmp_path_factory):
+    """The exit status, the lines of the output, and the result, of which Galaxy makes its pages."""
+    directory = tmp_path_factory.mktemp("importer")
+    done = subprocess.run(
+        [sys.executable, "-m", "galaxy_importer.main", tarball],
+        cwd=directory,
+        env={**os.environ, **AUTOMATION_HUB},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        check=False,
+    )
+    result = directory / "importer_result.json"
+    return done.returncode, done.stdout.splitlines(), json.loads(result.read_text()) if result.exists() else {}
+
+
+def test_the_importer_has_nothing_to_say_against_the_tarball(imported):
+    status, lines, _result = imported
+    assert "...ansible-lint run complete" in lines
+    assert [line for line in lines if line.startswith(("WARNING", "ERROR", "CRITICAL"))] == []
+    assert (status, lines[-1]) == (0, "Importer processing completed successfully")
+
+
+def test_the_guides_and_the_readmes_of_the_roles_are_pages_on_galaxy(imported, unpacked):
+    _status, _lines, result = imported
+    pages = {page["name"] for page in result["docs_blob"]["documentation_files"]}
+    assert pages == {path.name for path in unpacked.glob("docs/*.md")}
+    assert "polling-unit.md" in pages
+    roles = [item for item in result["docs_blob"]["contents"] if item["content_type"] == "role"]
+    assert {role["content_name"] for role in roles if role["readme_html"]} == {
+        path.name for path in unpacked.glob("roles/*")
+    }
+
+
+def test_each_module_filter_and_event_source_has_its_documentation_on_galaxy(imported, unpacked):
+    _status, _lines, result = imported
+    documented = {
+        item["content_name"] for item in result["docs_blob"]["contents"] if (item["doc_strings"] or {}).get("doc")
+    }
+    files = [
+        *unpacked.glob("plugins/modules/*.py"),
+        *unpacked.glob("plugins/filter/*.py"),
+        *unpacked.glob("extensions/eda/plugins/event_source/*.py"),
+    ]
+    assert documented == {path.stem for path in files}

@@ -1,0 +1,51 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The first steps of a new user, as the README and the guide show them."""
+
+import pytest
+import yaml
+from pages import Reader, blocks
+
+GUIDE = "docs/start-in-five-minutes.md"
+
+
+@pytest.fixture
+def reader(tmp_path, installed_collection):
+    new = Reader(tmp_path, installed_collection)
+    yield new
+    new.stop()
+
+
+def test_the_readme_shows_an_event_without_azure(reader):
+    block = blocks("README.md", "sh")[0]
+    assert '"event_type": "Reboot"' in reader.paste(block)
+    place = next(line for line in block.splitlines() if line.startswith("PATH=")).partition(":~/")[2]
+    assert (reader.home / place / "scheduled-events-emulator").exists()
+
+
+def test_the_guide_leads_to_an_acknowledged_event(reader):
+    _install, announce, respond, look = blocks(GUIDE, "sh")
+    assert '"event_type": "Redeploy"' in reader.paste(announce)
+    summary = reader.paste(respond).partition("PLAY RECAP")[0]
+    for word in ("seen as Scheduled", "prepared", "acknowledged", "gone", "recovered"):
+        assert word in summary
+    assert not (reader.home / "first" / "draining").exists()
+    assert "approved" in reader.paste(look)
+
+
+def test_the_playbook_of_modules_alone_drains_acknowledges_waits_and_returns(ansible, fleet, tmp_path):
+    emulator = fleet("web1", "web2", options=("--rate-limit", "0"))
+    event_id = emulator.schedule("Redeploy", "web1", "web2", notice=900, started_for=1)
+    for name in emulator.endpoints:
+        (tmp_path / name).mkdir()
+    (text,) = blocks(GUIDE, "yaml")
+    (steps,) = yaml.safe_load(text.replace("/usr/local/bin/", "touch {{ vm_directory }}/"))
+    steps["module_defaults"] = {"group/maintops.scheduled_events.imds": {"endpoint": "{{ imds_endpoint }}"}}
+    hosts = emulator.inventory(vm_directory=lambda name: str(tmp_path / name))["all"]["hosts"]
+    run = ansible.run_playbook([steps], inventory={"all": {"children": {"web": {"hosts": hosts}}}})
+    assert run.rc == 0, run.output
+    assert [(vm, ids) for vm, ids, _status in emulator.posts()] == [("web1", [event_id])]
+    traces = {name: sorted(path.name for path in (tmp_path / name).iterdir()) for name in emulator.endpoints}
+    assert traces == {"web1": ["drain", "return"], "web2": ["drain", "return"]}

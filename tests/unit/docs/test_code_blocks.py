@@ -1,0 +1,147 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Each code block of the pages is checked, or has a reason here why it is not.
+
+Playbooks and tasks: tests/integration/guides/test_playbooks.py. Rulebooks: tests/eda/test_schemas.py. The words of
+commands: test_commands.py. Variables, JSON and Python: here. A block with anything else names a test here, or a reason.
+"""
+
+import json
+
+import pytest
+import yaml
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+from code_blocks import ROOT, blocks, is_play, lines, words
+from page_commands import CHECKS, program
+
+FIRST_STEPS = "tests/integration/guides/test_first_steps.py"
+RULEBOOKS = "tests/eda/test_rulebooks.py"
+INSTALL = "tests/controllers/test_controller_setup.py::test_a_second_run_changes_nothing"
+ON_SOURCE = f"{RULEBOOKS}::test_an_event_of_two_vms_that_both_report_it_is_acknowledged_once"
+ON_WEBHOOK = f"{RULEBOOKS}::test_an_event_that_two_polling_units_report_is_acknowledged_once"
+LAUNCH = "tests/controllers/test_event_driven.py::test_an_event_that_two_endpoints_report_launches_one_job_on_its_hosts"
+IMAGE = "tests/controllers/test_execution_environment.py"
+COMMANDS = "tests/unit/poller/test_commands.py"
+
+# Page and first line of a block: the test that runs it, or what it shows.
+TESTED = {
+    "README.md: sudo apt-get update && sudo apt-get install --yes python3-venv": (
+        f"{FIRST_STEPS}::test_the_readme_shows_an_event_without_azure"
+    ),
+    "docs/start-in-five-minutes.md: PATH=": f"{FIRST_STEPS}::test_the_guide_leads_to_an_acknowledged_event",
+    "docs/start-in-five-minutes.md: mkdir ": f"{FIRST_STEPS}::test_the_guide_leads_to_an_acknowledged_event",
+    "docs/start-in-five-minutes.md: scheduled-": f"{FIRST_STEPS}::test_the_guide_leads_to_an_acknowledged_event",
+    "docs/from-awx-and-aap.md: cd execution-environment": (
+        f"{IMAGE}::test_ansible_builder_makes_a_context_with_the_collections_to_install"
+    ),
+    "docs/from-awx-and-aap.md: ansible-galaxy ": INSTALL,
+    "docs/from-awx-and-aap.md: aap_organizations:": (
+        "tests/controllers/test_guide.py::test_the_variables_of_infra_aap_configuration_say_the_same_as_the_role"
+    ),
+    "roles/controller_setup/README.md: ansible-galaxy ": INSTALL,
+    "docs/from-event-driven-ansible.md: ansible-rulebook --rulebook maintops.scheduled_events.respond_on_s": ON_SOURCE,
+    "docs/from-event-driven-ansible.md: ansible-rulebook --rulebook maintops.scheduled_events.respond_on_w": ON_WEBHOOK,
+    "docs/from-event-driven-ansible.md: scheduled_events_endpoints": ON_SOURCE,
+    "docs/from-event-driven-ansible.md: scheduled_events_token": ON_WEBHOOK,
+    "docs/inventory-of-scale-sets.md: # shop.azure_rm.yml": (
+        "tests/unit/plugins/filter/test_inventory_hosts.py::test_the_recipe_of_the_guide_names_hosts_as_events_do"
+    ),
+    "docs/from-event-driven-ansible.md: scheduled_events_job_template": LAUNCH,
+    "docs/from-event-driven-ansible.md: export EDA_CONTROLLER_TOKEN": LAUNCH,
+    "docs/polling-unit.md: # cat event.json": f"{COMMANDS}::test_hooks_test_runs_the_hooks_of_a_phase",
+    "docs/polling-unit.md: # /usr/local/lib/": (
+        "tests/unit/poller/test_controller_hook.py::test_the_check_shows_whether_a_job_could_be_launched_and_launches_none"
+    ),
+    "docs/polling-unit.md: $ scheduled-events status": f"{COMMANDS}::test_status_shows_what_it_does_with_an_exit_code",
+    "roles/emulator/README.md: $ cat fleet.json": (
+        "tests/integration/guides/test_emulator_readme.py::test_the_commands_of_the_readme_show_a_redeploy"
+    ),
+}
+NOT_TESTED = {
+    "README.md: ansible-playbook maintops.scheduled_events.install_poller": (
+        "needs hosts with systemd: extensions/molecule/poller/tasks/uninstall.yml does the same"
+    ),
+    "README.md: collections:": "needs Galaxy",
+    "README.md: make demo": "make test would run itself",
+    "docs/from-event-driven-ansible.md: apt-get": "installs; noxfile.py installs the same for tests/eda",
+    "docs/polling-unit.md: location = /health {": "configures a web server of the reader",
+    "docs/start-in-five-minutes.md: sudo apt-get": "installs; the blocks after it run in the environment of the tests",
+}
+
+
+def described(block):
+    """The entries of the tables for a block: the test, or the reason."""
+    return [entry for table in (TESTED, NOT_TESTED) for start, entry in table.items() if block.name.startswith(start)]
+
+
+def options():
+    """The options of the roles, by name."""
+    specs = [yaml.safe_load(path.read_text()) for path in sorted(ROOT.glob("roles/*/meta/argument_specs.yml"))]
+    return {name: option for spec in specs for name, option in spec["argument_specs"]["main"]["options"].items()}
+
+
+OPTIONS = options()
+PREFIXES = tuple({name.partition("_")[0] + "_" for name in OPTIONS} - {"load_", "controller_"})
+PREFIXES += ("load_balancer_", "controller_setup_")
+
+
+def variables_of(block):
+    """What a block sets for the roles."""
+    plays = block.data if isinstance(block.data, list) else [{"vars": block.data}]
+    given = {}
+    for play in filter(is_play, plays) if isinstance(block.data, list) else plays:
+        roles = [role for role in play.get("roles", []) if isinstance(role, dict)]
+        for each in [play.get("vars", {}), *roles]:
+            given.update({name: value for name, value in each.items() if name.startswith(PREFIXES)})
+    return given
+
+
+def checks_itself(block):
+    """Whether all that a block holds is checked, here or by the tests that the head of this file names."""
+    if block.language == "yaml":
+        return isinstance(block.data, list) or set(block.data) <= set(OPTIONS)
+    return block.language in ("sh", "console") and {program(words(line)) for line in lines(block)} <= {*CHECKS, ""}
+
+
+OTHER_THAN_DATA = blocks("yaml", "sh", "console", "nginx")
+TO_DESCRIBE = [block for block in OTHER_THAN_DATA if not checks_itself(block)]
+SETTING = [block for block in blocks("yaml") if variables_of(block)]
+
+
+@pytest.mark.parametrize("block", TO_DESCRIBE, ids=lambda block: block.name)
+def test_a_block_names_the_test_that_runs_it_or_has_a_reason(block):
+    (entry,) = described(block)
+    path, _colons, name = entry.partition("::")
+    assert not name or f"def {name}(" in (ROOT / path).read_text()
+
+
+def test_every_entry_of_the_tables_is_about_a_block():
+    starts = [*TESTED, *NOT_TESTED]
+    assert [start for start in starts if not any(block.name.startswith(start) for block in OTHER_THAN_DATA)] == []
+
+
+def test_a_block_is_in_a_language_that_is_checked():
+    known = ("yaml", "json", "python", "sh", "console", "nginx", "text")
+    assert len(blocks(*known)) == len(blocks(None))
+
+
+@pytest.mark.parametrize("block", SETTING, ids=lambda block: block.name)
+def test_the_variables_of_a_block_are_options_of_a_role_with_values_that_it_takes(block):
+    given = variables_of(block)
+    assert set(given) <= set(OPTIONS)
+    kinds = {name: OPTIONS[name].get("type", "str") for name in given}
+    fixed = {name: value for name, value in given.items() if kinds[name] == "str" or "{{" not in str(value)[:3]}
+    validated = ArgumentSpecValidator({name: OPTIONS[name] for name in fixed}).validate(fixed)
+    assert validated.error_messages == []
+
+
+@pytest.mark.parametrize("block", blocks("json"), ids=lambda block: block.name)
+def test_a_json_block_is_json(block):
+    assert json.loads(block.text)
+
+
+@pytest.mark.parametrize("block", blocks("python"), ids=lambda block: block.name)
+def test_a_python_block_compiles(block):
+    assert compile(block.text, block.page, "exec")

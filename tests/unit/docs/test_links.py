@@ -1,0 +1,92 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The links of the pages. Galaxy shows README, guides and roles too, and there no relative link leads anywhere.
+
+Nothing is asked of the network: of links to others only the form is checked.
+"""
+
+import re
+from urllib.parse import urlsplit
+
+import pytest
+from code_blocks import FENCED, ROOT, pages
+
+RAW = "https://raw.githubusercontent.com/maintops/scheduled_events"
+TARGET = re.compile(r"\]\(([^)\s]+)\)|\b(?:src|srcset|href)=\"([^\"]+)\"|<(https?:[^>\s]+)>")
+# Pages for those who have a clone or read on GitHub.
+OTHERS = [path for path in sorted(ROOT.glob("*.md")) if path.name not in ("README.md", "CHANGELOG.md")]
+
+
+def targets(text):
+    return ["".join(found) for found in TARGET.findall(FENCED.sub("", text))]
+
+
+def repository():
+    (url,) = re.findall(r"^repository: (\S+)$", (ROOT / "galaxy.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    return url
+
+
+def anchors(text):
+    """The anchors that GitHub gives to the headings of a page."""
+    headings = re.findall(r"^#+ (.*)$", FENCED.sub("", text), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def problem_in_repository(target):
+    path, _hash, anchor = target.partition("#")
+    if not (ROOT / path).exists():
+        return "names a file that does not exist"
+    if anchor and anchor not in anchors((ROOT / path).read_text(encoding="utf-8")):
+        return "names an anchor that does not exist"
+    return None
+
+
+def problem_of(target):
+    """What is wrong with a link, or None."""
+    parts = urlsplit(target)
+    if not parts.scheme:
+        return "is relative"
+    for place in (f"{repository()}/blob/main/", f"{repository()}/tree/main/", f"{RAW}/main/"):
+        if target.startswith(place):
+            return problem_in_repository(target[len(place) :])
+    if parts.scheme != "https" or not re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", parts.netloc):
+        return "is not https://HOST/PATH"
+    return None
+
+
+@pytest.mark.parametrize("page", pages())
+def test_every_link_of_a_page_is_absolute_and_leads_somewhere(page):
+    found = {target: problem_of(target) for target in targets(pages()[page])}
+    assert {target: problem for target, problem in found.items() if problem} == {}
+
+
+def test_the_links_are_found():
+    assert sum(len(targets(text)) for text in pages().values()) > 50
+
+
+def test_every_link_of_the_pages_for_contributors_leads_somewhere():
+    found = {(path.name, target) for path in OTHERS for target in targets(path.read_text(encoding="utf-8"))}
+    problems = {}
+    for page, target in found:
+        local = page + target if target.startswith("#") else target
+        problems[page, target] = problem_of(target) if urlsplit(target).scheme else problem_in_repository(local)
+    assert {link: problem for link, problem in problems.items() if problem} == {}
+
+
+@pytest.mark.parametrize(
+    ("target", "problem"),
+    [
+        ("docs/engine.md", "is relative"),
+        ("#install", "is relative"),
+        ("http://semver.org/", "is not https://HOST/PATH"),
+        ("https:///semver.org", "is not https://HOST/PATH"),
+        ("{repository}/blob/main/docs/nowhere.md", "names a file that does not exist"),
+        ("{repository}/blob/main/README.md#nowhere", "names an anchor that does not exist"),
+        ("{repository}/blob/main/README.md#what-always-holds", None),
+        ("https://semver.org/", None),
+    ],
+)
+def test_a_link_that_leads_nowhere_is_found(target, problem):
+    assert problem_of(target.format(repository=repository())) == problem

@@ -1,0 +1,159 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""scripts/release.py in a small collection with a repository of its own."""
+
+import importlib.util
+import json
+import pathlib
+import shutil
+import socket
+import subprocess
+import tarfile
+
+import pytest
+import yaml
+
+ROOT = pathlib.Path(__file__).parents[3]
+PROGRAM = "roles/poller/files/scheduled_events_poller/__init__.py"
+FILES = {
+    "galaxy.yml": "namespace: maintops\nname: scheduled_events\nversion: 1.0.0\nreadme: README.md\nauthors: [We]\n",
+    "README.md": "# A collection\n",
+    ".gitignore": "/.nox/\n/*.tar.gz\n",
+    PROGRAM: '__version__ = "1.0.0"\n',
+    "changelogs/changelog.yaml": "ancestor: null\nreleases:\n  0.9.0:\n    release_date: '2026-01-01'\n",
+    "changelogs/fragments/.gitkeep": "",
+    "changelogs/fragments/one.yml": "bugfixes:\n  - poller - no longer sleeps.\n",
+}
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("release", ROOT / "scripts" / "release.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def git(root, *arguments):
+    return subprocess.run(["git", *arguments], cwd=root, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def commit(root):
+    git(root, "add", "--all")
+    git(root, "commit", "--quiet", "--message", "Change something")
+
+
+def write(root, name, text):
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(text)
+
+
+@pytest.fixture
+def collection(tmp_path, monkeypatch):
+    """A collection with one fragment, and a socket that a tool left in .nox, which antsibull-changelog cannot copy."""
+    monkeypatch.chdir(tmp_path)  # the name of a socket must be short
+    root = tmp_path / "c"
+    for name, text in FILES.items():
+        write(root, name, text)
+    shutil.copy(ROOT / "changelogs" / "config.yaml", root / "changelogs")
+    (root / ".nox").mkdir()
+    with socket.socket(socket.AF_UNIX) as left_behind:
+        left_behind.bind("c/.nox/socket")
+    git(root, "init", "--quiet")
+    git(root, "config", "user.name", "We")
+    git(root, "config", "user.email", "we@example.com")
+    commit(root)
+    return root
+
+
+def state(root):
+    return git(root, "rev-parse", "HEAD"), git(root, "tag"), git(root, "status", "--porcelain", "--ignored")
+
+
+def test_without_confirmation_the_release_is_shown_and_nothing_changes(collection, capsys):
+    before = state(collection)
+
+    assert load().main([], root=collection) == 0
+
+    shown = capsys.readouterr().out
+    assert "no longer sleeps" in shown
+    assert "changelogs/fragments/one.yml" in shown
+    assert "make release VERSION=1.0.0 CONFIRM=yes" in shown
+    assert state(collection) == before
+
+
+def test_a_confirmed_release_is_committed_tagged_and_built(collection):
+    assert load().main(["--version", "1.2.0", "--confirm"], root=collection) == 0
+
+    assert git(collection, "log", "--format=%s|%an", "-1") == "Release 1.2.0|We"
+    assert git(collection, "rev-parse", "1.2.0^{commit}") == git(collection, "rev-parse", "HEAD")
+    assert git(collection, "status", "--porcelain") == ""
+    assert yaml.safe_load((collection / "galaxy.yml").read_text())["version"] == "1.2.0"
+    assert (collection / PROGRAM).read_text() == '__version__ = "1.2.0"\n'
+    releases = yaml.safe_load((collection / "changelogs" / "changelog.yaml").read_text())["releases"]
+    assert releases["1.2.0"]["changes"] == {"bugfixes": ["poller - no longer sleeps."]}
+    assert "no longer sleeps" in (collection / "CHANGELOG.md").read_text()
+    assert [path.name for path in (collection / "changelogs" / "fragments").iterdir()] == [".gitkeep"]
+    with tarfile.open(collection / "maintops-scheduled_events-1.2.0.tar.gz") as tarball:
+        manifest = json.load(tarball.extractfile("MANIFEST.json"))
+    assert manifest["collection_info"]["version"] == "1.2.0"
+
+
+def test_the_files_of_a_released_tarball_have_the_time_of_the_tagged_commit(collection):
+    load().main(["--version", "1.2.0", "--confirm"], root=collection)
+
+    with tarfile.open(collection / "maintops-scheduled_events-1.2.0.tar.gz") as tarball:
+        times = {entry.mtime for entry in tarball.getmembers()}
+    assert times == {int(git(collection, "log", "-1", "--format=%ct", "1.2.0"))}
+
+
+def refused(collection, capsys, *arguments):
+    """What is written to standard error by a release that changes nothing."""
+    before = state(collection)
+    assert load().main([*arguments, "--confirm"], root=collection) == 1
+    assert state(collection) == before
+    return capsys.readouterr().err
+
+
+@pytest.mark.parametrize("version", ["0.9.0", "0.8.9", "0.0.10"])
+def test_a_version_that_is_not_higher_than_the_latest_release_is_refused(collection, capsys, version):
+    assert f"Version {version} is not higher than 0.9.0" in refused(collection, capsys, "--version", version)
+
+
+def test_a_version_that_is_not_three_numbers_is_refused(collection, capsys):
+    assert 'The version is "v1.0"; expected three numbers' in refused(collection, capsys, "--version", "v1.0")
+
+
+def test_a_version_with_a_tag_is_refused(collection, capsys):
+    git(collection, "tag", "1.0.0")
+
+    assert "The tag 1.0.0 exists" in refused(collection, capsys)
+
+
+@pytest.mark.parametrize("name", ["README.md", "untracked"])
+def test_a_checkout_with_changes_is_refused(collection, capsys, name):
+    write(collection, name, "changed\n")
+
+    assert name in refused(collection, capsys)
+
+
+def test_a_release_without_a_fragment_is_refused(collection, capsys):
+    (collection / "changelogs" / "fragments" / "one.yml").unlink()
+    commit(collection)
+
+    assert "changelogs/fragments has no fragment" in refused(collection, capsys)
+
+
+def test_a_wrong_fragment_is_refused_and_named(collection, capsys):
+    write(collection, "changelogs/fragments/wrong.yml", "bugfix:\n  - poller - is fixed.\n")
+    commit(collection)
+
+    assert "wrong.yml" in refused(collection, capsys)
+
+
+def test_a_file_that_does_not_state_the_version_is_refused_and_named(collection, capsys):
+    write(collection, PROGRAM, "__version__ = None\n")
+    commit(collection)
+
+    assert f"{PROGRAM} has 0 lines" in refused(collection, capsys)
