@@ -132,11 +132,14 @@ class WindowsFolder(Folder):
         self._changes, self._seen = {}, {}
         try:
             yield
-            changes = {name: text for name, text in self._changes.items() if text != self._seen[name]}
-            if changes:
-                self._commit(changes)
+            self._write_changes()
         finally:
             self._changes = None
+
+    def settle(self) -> None:
+        if self._changes is not None:
+            self._write_changes()
+        self._newest = None
 
     @property
     def identity(self) -> str:
@@ -162,6 +165,13 @@ class WindowsFolder(Folder):
         if self._newest is None:
             self._newest = self._restored(self._remembered())
         return self._newest
+
+    def _write_changes(self) -> None:
+        wanted, self._changes = self._changes or {}, {}
+        changes = {name: text for name, text in wanted.items() if text != self._seen[name]}
+        if changes:
+            self._commit(changes)
+        self._seen = {}
 
     def _commit(self, changes: t.Mapping[str, str | None]) -> None:
         first = self._current().number

@@ -27,6 +27,16 @@ class Kept(NamedTuple):
     returning: Optional[Dict[str, Any]] = None
 
 
+OPTIONS: Dict[str, Dict[str, Any]] = {
+    "state": {"type": "str", "choices": ["held", "returning", "released"], "required": True},
+    "holder": {"type": "str", "required": True},
+    "found": {"type": "dict", "default": {}},
+    "replace": {"type": "bool", "default": False},
+    "wait": {"type": "float", "default": 60},
+    "lease": {"type": "float", "default": 300},
+    "directory": {"type": "path", "default": "/var/lib/maintops"},
+}
+
 NOTHING = Kept([], {})
 
 # What a holder that wants the host back has to do
@@ -57,6 +67,10 @@ class Record:
         """Exclude other processes."""
         guard: ContextManager[None] = self._folder.guarded(self._lock)
         return guard
+
+    def settle(self) -> None:
+        """Let what is noted be there before something else is done."""
+        self._folder.settle()
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
@@ -117,6 +131,7 @@ class Record:
                 if not self._another_returns(holder) or self._clock() >= give_up_at:
                     return self.hold(holder, found, replace=replace)
             self._sleep(1.0)
+            self._folder.settle()
 
     def _another_returns(self, holder: str) -> bool:
         returning = self.read().returning
@@ -163,3 +178,24 @@ class Record:
         raw = {key: value for key, value in after._asdict().items() if value is not None}
         content = json.dumps(raw, indent=4, sort_keys=True) + "\n"
         self._folder.write(FILE, content.encode(), mode=0o600, durable=True)
+
+
+def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the module does, with its parameters."""
+    holder = params["holder"]
+    before = record.read()
+    more: Dict[str, Any] = {"msg": ""}
+    if params["state"] == "held":
+        after = record.hold_when_free(holder, params["found"], wait=params["wait"], replace=params["replace"])
+        more["first"] = not before.holders
+    elif params["state"] == "returning":
+        with record.locked():
+            more["todo"] = record.release(holder, lease=params["lease"])
+            after = record.read()
+        if more["todo"] == LEAVE_OUT:
+            more["msg"] = "stays drained for " + ", ".join(each for each in after.holders if each != holder)
+    else:
+        with record.locked():
+            record.forget(holder)
+            after = record.read()
+    return dict(changed=after != before, holders=after.holders, found=after.found, **more)

@@ -72,6 +72,12 @@ class Folder:
         """
         return lock()
 
+    def settle(self) -> None:
+        """Let what was written be there, and what is read next be what is there, before something else is done.
+
+        :raises Changed: see :meth:`guarded`.
+        """
+
     def has(self, name: str) -> bool:
         return os.path.lexists(self.path_of(name))
 

@@ -4,7 +4,6 @@
 
 """Where paths of Windows lie on this machine: drive C is the directory STAND_IN_DRIVE of the host."""
 
-import json
 import ntpath
 import os
 
@@ -17,8 +16,5 @@ def local(path):
     return os.path.join(os.environ["STAND_IN_DRIVE"], drive[0].upper(), *rest.replace("\\", "/").strip("/").split("/"))
 
 
-def log(module, name):
-    """Append what was asked for to the file STAND_IN_LOG, if there is one."""
-    if os.environ.get("STAND_IN_LOG"):
-        with open(os.environ["STAND_IN_LOG"], "a", encoding="utf-8") as file:
-            file.write(json.dumps({"module": name, **module.params}) + "\n")
+def exists(path):
+    return os.path.exists(local(path))
