@@ -64,6 +64,13 @@ def installed_collection(session: nox.Session) -> str:
     return str(collections)
 
 
+def keep_what_must_suffice(collections: str) -> None:
+    """Remove from the installed collection what plugins, roles and playbooks must not use."""
+    for path in pathlib.Path(collections, "ansible_collections", "maintops", "scheduled_events").iterdir():
+        if path.is_dir() and path.name not in ("meta", "playbooks", "plugins", "roles"):
+            shutil.rmtree(path)
+
+
 def copy_checkout(destination: pathlib.Path) -> None:
     """Copy what git tracks, and what it would, to ``destination``, replacing it."""
     listing = subprocess.check_output(
@@ -78,7 +85,7 @@ def copy_checkout(destination: pathlib.Path) -> None:
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Style, licences, types, changelog."""
+    """Style, licences, types, language, changelog."""
     install(session, "lint")
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
@@ -88,6 +95,8 @@ def lint(session: nox.Session) -> None:
     session.run("reuse", "lint", "--quiet")
     session.run("python", "scripts/role_readmes.py", "--check")
     session.run("python", "scripts/guides.py", "--check")
+    session.run("python", "scripts/prose.py")
+    session.run("codespell")
     session.run("antsibull-changelog", "lint")
     for schema, pattern in GITHUB_SCHEMAS.items():
         files = sorted(str(path) for path in ROOT.glob(pattern))
@@ -181,12 +190,14 @@ def integration(session: nox.Session) -> None:
     dhcp = ["dnsmasq=dnsmasq-base", "dhclient=isc-dhcp-client", "dhcpcd=dhcpcd-base"]
     session.run("scripts/install-commands", *dhcp, external=True, success_codes=range(256))
     install(session, "integration")
+    collections = installed_collection(session)
+    keep_what_must_suffice(collections)
     run_pytest(
         session,
         "--durations=10",
         *TWO_AT_A_TIME,
         "tests/integration",
-        ANSIBLE_COLLECTIONS_PATH=installed_collection(session),
+        ANSIBLE_COLLECTIONS_PATH=collections,
     )
 
 

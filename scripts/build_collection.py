@@ -76,7 +76,7 @@ def repack(tarball: pathlib.Path, timestamp: int) -> bytes:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("directory", type=pathlib.Path, help="where the tarball goes")
+    parser.add_argument("directory", type=pathlib.Path, help="directory of the tarball")
     parser.add_argument("--checkout", type=pathlib.Path, default=ROOT, help="what is built (default: this one)")
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)

@@ -325,7 +325,7 @@ def main() -> int:
     different = differing(written)
     if "--check" in sys.argv:
         for path in different:
-            print(f"docs/{path.name}: differs from its source in docs/docsite/rst; run python scripts/guides.py")
+            print(f"docs/{path.name}: differs from its source in docs/docsite/rst. Run python scripts/guides.py")
         return 1 if different else 0
     for path in different:
         if path.name in written:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 HABITS = [
-    (r"tells?|telling|told", "show, report, identify"),
+    (r"(?<!:param )(tells?|telling|told)", "show, report, identify"),
     (r"anew", "again"),
     (r"mend(s|ed|ing)?", "fix"),
     (r"time-outs?", "timeout"),
@@ -31,7 +31,10 @@ HABITS = [
     (r"as (is|was|were) (asked|told|wished|wanted)", "subject and verb: the run refuses"),
     (r"what (is|was|were|has been|had been) \w+ (is|are|was|were|stays?|counts?)", "a noun: the recorded state is"),
     (r"has had enough|lies? dead|in vain", "what happens: ends, fails, without effect"),
-    (r"of (its|their) own", "its own X, a separate X"),
+    (
+        r"of (its|their) own(?=[^\w\s]| (also|and|at|for|from|in|of|on|or|so|that|to|which|with)\b|$)",
+        "its own X, a separate X",
+    ),
     (r"if need be", "if required, if missing"),
     (r"takes? (it|them) away", "remove"),
     (r"(?<=[.:;] )(?-i:One) (that|which|whose|who)", "the noun: A file that"),

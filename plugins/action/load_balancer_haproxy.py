@@ -50,7 +50,9 @@ class ActionModule(ActionBase):
         variables = task_vars or {}
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
         if not arguments["balancers"]:
-            raise AnsibleActionFail("balancers is empty, expected load_balancer_haproxy_hosts to name the balancers")
+            raise AnsibleActionFail(
+                "balancers is empty, expected the inventory names of the balancers. Set load_balancer_haproxy_hosts"
+            )
         self._hosts: dict[str, OtherHost] = {}
         try:
             return {**result, **self._work(self._balancers(arguments, variables), arguments)}

@@ -162,7 +162,7 @@ class Gate:
     def _pause(self, decision: Decision, arrived: float, marked: list[str]) -> None:
         """Sleep until the next look.
 
-        :raises GateError: the time is up, or the run was killed: then nobody wants the gate to open.
+        :raises GateError: the timeout has passed, or the run was killed, so that the gate must not open.
         """
         timeout, now = self._arguments["timeout"], time.monotonic()
         left = arrived + timeout - now
@@ -290,7 +290,7 @@ class Gate:
         return host.run("maintenance_survey", options, within=LOOK_TIMEOUT * self._patience)
 
     def _withdraw(self, hosts: list[str]) -> None:
-        """Take the marks away, so that events are responded to at once. One that reboots just now keeps it until the
+        """Remove the marks, so that events are responded to at once. A host that reboots now keeps its mark until the
         next look, or until its lease is over."""
 
         def take_away(host: FleetHost) -> Result:

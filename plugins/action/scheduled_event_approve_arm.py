@@ -58,5 +58,5 @@ def _shown(answer: Answer, scope: str) -> dict[str, t.Any]:
     if not answer.refused:
         return shown
     reasons = "; ".join(f"{each['event_id']}: {each['code']} {each['message']}".strip() for each in answer.refused)
-    msg = f"Azure did not acknowledge {reasons.rstrip('.')}. Look whether the events have started"
+    msg = f"Azure did not acknowledge {reasons.rstrip('.')}. Check whether the events have started"
     return {**shown, "failed": True, "msg": msg}

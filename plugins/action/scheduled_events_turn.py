@@ -139,7 +139,7 @@ class ActionModule(ArmAction):
 
     def _execute_turn(self, controller: dict[str, t.Any], outcome: dict[str, t.Any] | None) -> dict[str, t.Any]:
         if os.getppid() != self._controller_pid:
-            raise AnsibleError("the process of Ansible that began this task has ended; run the role again")
+            raise AnsibleError("the process of Ansible that began this task has ended. Run the role again")
         # The host has no use for credentials of Azure.
         own = {name: value for name, value in self._options.items() if not name.startswith("fallback")}
         arguments = {**own, "outcome": outcome, "controller": controller}

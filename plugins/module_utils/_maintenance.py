@@ -6,8 +6,8 @@
 
 Private to the collection: it may change in any release.
 
-The mark has an owner and a lease, so an owner that died blocks nobody for long. All times are ages on the host itself:
-the clocks of hosts and controllers need not agree.
+The mark has an owner and a lease, so an owner that died does not block other runs for long. All times are ages on the
+host itself: the clocks of hosts and controllers need not agree.
 """
 
 import contextlib
@@ -83,7 +83,7 @@ class Mark(NamedTuple):
 def read_mark(folder: Folder, now: Optional[Moment] = None) -> Optional[Mark]:
     """The mark in the state directory of the roles; ``None`` if there is none.
 
-    :raises MaintenanceError: nobody can tell.
+    :raises MaintenanceError: it cannot be determined.
     """
     now = now or moment()
     try:
@@ -103,7 +103,7 @@ def read_mark(folder: Folder, now: Optional[Moment] = None) -> Optional[Mark]:
 class Host:
     """The files of one host.
 
-    :param folder: the state directory of the roles, made if need be.
+    :param folder: the state directory of the roles, created if missing.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class Host:
     def take(
         self, owner: str, *, by: Mapping[str, Any], stage: str, lease: float, dead: Sequence[str] = ()
     ) -> Optional[Mark]:
-        """Mark the host, or renew the mark. A live mark of somebody else stays.
+        """Mark the host, or renew the mark. A live mark of another run stays.
 
         :param dead: owners that are known to be dead.
         :returns: the mark that was in the way; ``None`` if the host is marked for the owner now.
@@ -175,7 +175,7 @@ class Host:
         return found
 
     def done(self, name: str, *, round_id: str, hosts: Sequence[str], since_begin: float) -> None:
-        """Remember that the host is done.
+        """Record that the maintenance of the host has finished.
 
         :param hosts: that the round is about.
         :param since_begin: seconds since the round began.
@@ -202,7 +202,7 @@ class Host:
         try:
             if not self._folder.is_there():
                 self._folder.make()
-                os.chmod(self._folder.path, NEW_DIRECTORY_MODE)  # that of one that was there may be another's wish
+                os.chmod(self._folder.path, NEW_DIRECTORY_MODE)  # an existing directory keeps its mode
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise MaintenanceError(f"{path} cannot be opened: {error}. Become root, or free the disk") from None
@@ -221,7 +221,7 @@ class Host:
             except OSError as error:
                 if error.errno not in (errno.EAGAIN, errno.EACCES) or self._clock() >= give_up_at:
                     raise MaintenanceError(
-                        f"{path} cannot be locked within {LOCK_TIMEOUT:g} s: {error}. Look which process keeps it open"
+                        f"{path} cannot be locked within {LOCK_TIMEOUT:g} s: {error}. Find the process that has it open"
                     ) from None
             self._sleep(0.05)
 

@@ -329,7 +329,7 @@ class Turn:
             return [engine.ApprovalResult(key, accepted=False, error=str(error), refused=refused) for key in decided]
         self._acknowledged.extend(outcome.approved)
         accepted = {event_id.lower() for event_id in outcome.approved}
-        reason = "the document that was read right before does not allow it"
+        reason = "the latest document does not allow it"
         return [
             engine.ApprovalResult(key, accepted=key in accepted, error="" if key in accepted else reason)
             for key in decided
@@ -343,7 +343,7 @@ class Turn:
     def _note(self, report: engine.Report, before: State, after: State) -> None:
         entry = after.events.get(report.key) or before.events.get(report.key)
         if report.kind == engine.UNNAMED:
-            self._problems.append("an event of this VM has no EventId: it can be neither prepared nor acknowledged")
+            self._problems.append("an event of this VM has no EventId, so it can be neither prepared nor acknowledged")
         elif report.kind == engine.PROBLEM:
             self._problems.append(report.text)
         elif entry is None:
@@ -444,7 +444,7 @@ def _failed(entry: EventState, phase: str) -> bool:
 
 
 def _is_left_alone(entry: EventState) -> bool:
-    """Whether this run has nothing more to do for the event: the next run recovers, or nobody has to."""
+    """Whether this run has nothing more to do for the event: the next run recovers, or no recovery is required."""
     return _failed(entry, "recover") or (entry.impact and not entry.ran)
 
 

@@ -19,7 +19,7 @@ from ._scheduled_events.state import parse as parse_state
 
 STATE_FILE = "respond.json"
 
-# The mark of the role rolling_maintenance, and the seconds that one lasts which names no lease of its own.
+# The mark of the role rolling_maintenance, and the seconds for which a mark without a lease lasts.
 
 
 class Memory:
@@ -48,8 +48,8 @@ class Memory:
             taken_over = self._of_version_0_1_0(content)
             if taken_over is None:
                 raise StateError(
-                    f"{self._folder.path_of(STATE_FILE)}: {error}; no earlier run of this role wrote it so; look what "
-                    "it says, then remove it"
+                    f"{self._folder.path_of(STATE_FILE)}: {error}. No earlier run of this role wrote such a file. Check "
+                    "its content, and remove it"
                 ) from error
             return taken_over
 
@@ -115,5 +115,5 @@ def is_under_maintenance(folder: Folder, wall: Callable[[], float] = time.time) 
     try:
         mark = read_mark(folder, moment()._replace(wall=wall()))
     except MaintenanceError:
-        return True  # nobody can say, and the event waits for NotBefore less a margin at most
+        return True  # it is not known, and the event waits for NotBefore less a margin at most
     return mark is not None and mark.live

@@ -12,7 +12,7 @@ description:
   - Sets or removes the protection of an instance from scale-in. Without this protection, autoscale can delete an
     instance during its maintenance.
   - The module waits until Azure has carried out the change. It does not change the protection from scale set actions.
-  - The protection stays until it is taken back. Restore what was there with RV(before), also when a task fails.
+  - The protection stays until it is removed. Restore the previous protection with RV(before), also when a task fails.
 extends_documentation_fragment:
   - maintops.scheduled_events._azure
 options:

@@ -96,16 +96,16 @@ options:
     default: fail
   fallback:
     description:
-      - How to acknowledge for a host that has prepared and then no longer answers, or whose metadata service no longer
-        does. With V(none) the event of such a host starts at its NotBefore.
+      - How to acknowledge for a prepared host that no longer answers, or whose metadata service no longer answers. With
+        V(none) the event of such a host starts at its NotBefore.
       - With V(azure_resource_manager) the controller acknowledges through Azure Resource Manager when the host has been
         silent for 30 seconds, every VM that the event names is prepared, and the last document that this run has read
         on the host showed the event as Scheduled. That document is at most O(fallback_max_age) seconds old, and its
         NotBefore has not passed.
-      - What Azure has changed in the event since that document is not known. Azure never uses the id of an event again,
-        and refuses one that is not pending. So an event that is over or has started does no harm, but a VM that Azure
-        has added to the event since is acknowledged, too.
-      - It needs the collection C(azure.azcollection) on O(fallback_controller).
+      - Later changes of the event are not known. Azure never uses the id of an event again, and refuses the
+        acknowledgement of an event that is not pending. Therefore an event that is over or has started does no harm,
+        but a VM that Azure has added to the event meanwhile is acknowledged, too.
+      - V(azure_resource_manager) requires the collection C(azure.azcollection) on O(fallback_controller).
     type: str
     choices: [none, azure_resource_manager]
     default: none

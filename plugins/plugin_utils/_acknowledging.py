@@ -107,8 +107,8 @@ def acknowledge(arm: Arm, scope: str, event_ids: t.Sequence[str]) -> Answer:
     unknown = set(problems) - {event_id.lower() for event_id in event_ids}
     if unknown:
         raise ArmError(
-            f"POST {base} was answered with problems of {', '.join(sorted(unknown))}, which is none of the events. "
-            "Look at the events of the VM, and run it again"
+            f"POST {base} was answered with problems of {', '.join(sorted(unknown))}, expected only the "
+            "events that were sent. Check the events of the VM, and run this task again"
         )
     return Answer(
         approved=[event_id for event_id, problem in left.items() if problem is None],
@@ -144,7 +144,8 @@ def _problems(answer: t.Any) -> dict[str, dict[str, str]]:
     details = error.get("details") if isinstance(error, dict) else None
     if not isinstance(details, list) or not details or not all(isinstance(each, dict) for each in details):
         raise ArmError(
-            f"Azure acknowledged some events and does not say which: {answer}. Look at the events, and repeat"
+            f"Azure acknowledged some events, but its answer does not name them: {answer}. Check the events, and run "
+            "this task again"
         )
     return {
         str(each.get("target", "")).lower(): {

@@ -54,7 +54,7 @@ class ArmError(Exception):
 
     @property
     def conflict(self) -> bool:
-        """Whether somebody else changes the resource, or has changed it since it was read."""
+        """Whether another client changes the resource, or has changed it since it was read."""
         return self.status in CONFLICTS or self.code in CONFLICT_CODES
 
     @property
@@ -120,10 +120,10 @@ class Arm:
         statuses: t.Sequence[int] = (200, 201, 202),
         harmless: bool = False,
     ) -> t.Any:
-        """Send a request that changes something; what is answered.
+        """Send a request that changes something; returns the answer.
 
-        A request that was refused because there were too many is repeated: it was not carried out. One that failed for
-        a moment may have been.
+        A request that was refused because there were too many is repeated, since it was not carried out. A request that
+        failed temporarily may have been carried out.
 
         :param harmless: whether to repeat that one, too.
         :raises ArmError: it was refused, or whether it was carried out is unknown.

@@ -4,10 +4,10 @@
 
 """What the hosts of a run want of one resource of Azure, and what was read of it. Private to the collection.
 
-Each host of a play works in a process of its own, and Azure limits how often a resource may be written. So each host
-leaves its order in a directory of the controller. The first that gets the lock carries out the orders of all, and the
-others find their answer when they get it. The kernel gives the lock back when a process dies, and the orders that are
-left are carried out by the next one.
+Each host of a play has its own process, and Azure limits how often a resource may be written. So each host
+stores its order in a directory of the controller. The first host that gets the lock carries out the orders of all, and
+the others find their answer when they get the lock. The kernel releases the lock when a process dies, and the next host
+carries out the remaining orders.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class OrderFailed(Exception):
 class Orders:
     """The orders for one resource.
 
-    :param directory: of the run, made if need be.
-    :param hosts: how many hosts may order at the same time; when all have, nobody waits for more.
+    :param directory: of the run, created if missing.
+    :param hosts: how many hosts may order at the same time; when all have, no host waits for more.
     """
 
     def __init__(
@@ -143,5 +143,5 @@ class Orders:
 
 
 def digest(text: str) -> str:
-    """A file name for a text that somebody else chose."""
+    """A file name for a text from another source."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -75,7 +75,7 @@ class AzureBalancerAction(ArmAction):
         self._variables = task_vars or {}
         _validation, arguments = self.validate_argument_spec(argument_spec=BALANCER_ARGUMENTS)
         if not arguments["pools"]:
-            raise AnsibleActionFail("pools is empty, expected load_balancer_azure_pools to hold the ids of the pools")
+            raise AnsibleActionFail("pools is empty, expected the ids of the pools. Set load_balancer_azure_pools")
         controller = None
         try:
             controller = OtherHost(self, arguments["controller"], self._variables, become=False)

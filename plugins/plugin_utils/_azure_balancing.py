@@ -15,8 +15,8 @@ from ._arm_orders import OrderFailed, Orders
 from ._azure_pools import Me, Member
 
 LOOK_AGAIN_AFTER = 5.0  # seconds; Azure takes many for a change
-FRESH_FOR = 15.0  # seconds for which what was read is good enough to be changed
-KNOWN_FOR = 60.0  # seconds for which it is good enough to find the host in it
+FRESH_FOR = 15.0  # seconds for which a resource that was read is fresh enough to be changed
+KNOWN_FOR = 60.0  # seconds for which it is fresh enough to find the host in it
 NEVER_STALE = 1e9  # seconds; the rules of a balancer are read once in a run
 RETURN_LEASE = 60.0  # seconds beyond the work, so that a run that lives keeps its lease
 WRITTEN, FAILED_STATES = "Succeeded", ("Failed",)
@@ -93,7 +93,7 @@ class Resources:
                 return wrote
             if wrote and state in FAILED_STATES:
                 raise ArmError(
-                    f"Azure could not change {target}: its provisioning state is {state}. Look at the activity log of "
+                    f"Azure could not change {target}: its provisioning state is {state}. Check the activity log of "
                     "the resource, and run it again"
                 )
             if state in (WRITTEN, "Canceled", *FAILED_STATES):
@@ -104,8 +104,9 @@ class Resources:
                 problem, pause = f"its provisioning state is {state}", LOOK_AGAIN_AFTER
             if arm.clock() >= give_up_at:
                 raise ArmError(
-                    f"{target} was not changed within {self._timeout:g} s: {problem or 'somebody else changes it'}. "
-                    "Wait until it is, or raise load_balancer_azure_operation_timeout, and run it again"
+                    f"{target} was not changed within {self._timeout:g} s: {problem or 'another client changes it'}. "
+                    "Wait until the change has ended, or raise load_balancer_azure_operation_timeout, and run this "
+                    "task again"
                 )
             arm.sleep(pause)
             body = self._read(target)
@@ -116,7 +117,7 @@ class Resources:
     def _write(self, target: str, body: Body) -> str:
         """Write; why it has to be written again, or nothing.
 
-        The body holds the etag that was read, so that Azure refuses it if somebody else wrote in between.
+        The body holds the etag that was read, so that Azure refuses it if another client wrote in between.
         """
         try:
             self._arm.write("PUT", target, pools.api_version_of(target), body)
@@ -150,7 +151,7 @@ class LoadBalancer:
         if without:
             raise BalancingError(
                 f"the rules {', '.join(without)} of {pool} have no health probe, so they send connections to every "
-                "member whatever its admin state. Give them a probe"
+                "member in any admin state. Give them a probe"
             )
 
 
@@ -224,7 +225,7 @@ class Balancing:
         return _again(changed, stage) if self._settings.wait_at_most else self._carry_out(stage)
 
     def restore(self, resume: t.Mapping[str, t.Any]) -> Result:
-        """Put the host back into all pools, as it was found, if nobody else needs it drained."""
+        """Put the host back into all pools, as it was found, if no other holder needs it drained."""
         settings = self._settings
         lease = settings.operation_timeout + RETURN_LEASE
         record = self._record({"state": "returning", "holder": settings.holder, "lease": lease})
@@ -256,7 +257,7 @@ class Balancing:
         record = self._record({"state": "held", "holder": holder, "found": seen, "wait": wait})
         if record["first"] and pools.DOWN in seen.values():
             # Another holder may have put the host back between the look and the note. Then what looked like the order
-            # of an operator was its doing; now that this holder is noted, nobody puts the host back.
+            # of an operator was its doing; now that this holder is recorded, no other holder puts the host back.
             again = {"state": "held", "holder": holder, "found": self._look(0), "replace": True}
             record = {**record, "found": self._record(again)["found"]}
         return record
@@ -284,7 +285,7 @@ class Balancing:
     def _wait_for_connections(self, stage: dict[str, t.Any]) -> Result:
         settings, now = self._settings, self._clock()
         until = min(stage["ends"], stage["until"])
-        longest = max(stage["seconds"], settings.drain_timeout)  # whoever sets the clock meanwhile
+        longest = max(stage["seconds"], settings.drain_timeout)  # also if the clock is set meanwhile
         stretch = rest = min(max(0.0, until - now), longest)
         if settings.wait_at_most:
             stretch = min(rest, settings.wait_at_most)
@@ -307,7 +308,7 @@ class Balancing:
         back = [key for key, state in seen.items() if key in wishes and state != self._product.out]
         if back:
             raise BalancingError(
-                f"Somebody else put it back into {_names(back)} while it was taken out. Settle who may do that, and "
+                f"Another program put it back into {_names(back)} while it was taken out. Prevent that, and "
                 "run it again"
             )
 

@@ -24,7 +24,7 @@ Body = t.Dict[str, t.Any]
 BALANCERS, GATEWAYS = "loadBalancers", "applicationGateways"
 NETWORK_API, COMPUTE_API = "2024-05-01", "2024-07-01"
 DOWN, NO_STATE, REMOVED = "Down", "None", "removed"
-LOAD_BALANCER_DRAIN = 60.0  # seconds, where the pool has no drain period of its own
+LOAD_BALANCER_DRAIN = 60.0  # seconds, where the pool has no own drain period
 GATEWAY_DRAIN = 30.0  # seconds that Application Gateway gives where draining is not enabled
 
 _GROUP = r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers"

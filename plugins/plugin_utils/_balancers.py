@@ -96,7 +96,7 @@ class Balancers:
         return result
 
     def restore(self) -> dict[str, t.Any]:
-        """Put the host back on all balancers, as it was found, if nobody else needs it drained."""
+        """Put the host back on all balancers, as it was found, if no other holder needs it drained."""
         settings = self._settings
         lease = settings.return_timeout + RETURN_LEASE
         record = self._record({"state": "returning", "holder": settings.holder, "lease": lease})
@@ -153,7 +153,7 @@ class Balancers:
         record = self._record({"state": "held", "holder": holder, "found": found, "wait": wait})
         if record["first"] and any(state != "ready" for state in found.values()):
             # Another holder may have put the host back between the look and the note. Then what looked like the order
-            # of an operator was its doing; now that this holder is noted, nobody puts the host back.
+            # of an operator was its doing; now that this holder is recorded, no other holder puts the host back.
             self._record({"state": "held", "holder": holder, "found": _found(self._look()), "replace": True})
         return bool(record["changed"])
 
@@ -174,12 +174,12 @@ class Balancers:
     def _ask_until(self, limit: float, longest: float, options: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
         answers = {}
         for name in self._names:
-            rest = max(0.0, min(limit - self._clock(), longest))  # whoever sets the clock meanwhile
+            rest = max(0.0, min(limit - self._clock(), longest))  # also if the clock is set meanwhile
             answers.update(self._ask_all([name], {**options, "timeout": rest}))
         return answers
 
     def _ask_all(self, names: t.Sequence[str], options: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
-        """The answers by balancer. One that gives none does not hold up the others, and is noted as a problem."""
+        """The answers by balancer. A balancer without an answer does not delay the others, and is a problem."""
         answers = {}
         for name in names:
             try:

@@ -47,7 +47,7 @@ def place() -> str:
 
 
 def began(pid: int) -> str:
-    """When the process began, in the kernel's words; empty where nobody says so, or when it is dead."""
+    """When the process began, in the kernel's format; empty if that is not known, or if it has ended."""
     with contextlib.suppress(OSError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
         return "" if fields[0] in "ZX" else fields[19]

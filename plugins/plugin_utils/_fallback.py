@@ -42,7 +42,7 @@ class Fallback:
 
     :param known: the notes of the host, which are kept between tasks.
     :param send: ``send(scope, event_id, patience)`` acknowledges; raises :class:`ArmError`.
-    :param tell: ``tell(event_id, event_type, text)`` shows what happened; ``warn(text)`` what needs a look.
+    :param tell: a function of ``(event_id, event_type, text)`` that shows progress; ``warn(text)`` shows problems.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class Fallback:
     def act(self, prepared: t.Sequence[str]) -> None:
         """Acknowledge what may be, if the host has been silent for long enough.
 
-        :param prepared: ids of events for which it has prepared in this run, which it could not be told yet.
+        :param prepared: ids of events for which it has prepared in this run, which the fallback could not send yet.
         """
         since, last = self._known["silent_since"], self._known["last_read"]
         if since is None or last is None:
@@ -166,7 +166,7 @@ class Fallback:
         if given and not is_of(given, vm_name):
             return f"{given} is not the resource of {vm_name}. Correct respond_fallback_resource_id"
         if not self._resource_id:
-            return f"the metadata service did not say which resource {vm_name} is. Set respond_fallback_resource_id"
+            return f"the metadata service did not return the resource of {vm_name}. Set respond_fallback_resource_id"
         return ""
 
     @property
@@ -205,7 +205,7 @@ class Fallback:
         if not answer.approved:
             refused = "".join(f" ({each['code']} {each['message']})" for each in answer.refused)
             attempt["end"] = f"Azure Resource Manager does not acknowledge it any more{refused}"
-            self._warn(f"{event_id}: {attempt['end']}. Look whether it has started or is over")
+            self._warn(f"{event_id}: {attempt['end']}. Check whether it has started or is over")
             return False
         ahead = ""
         if event["not_before"] is not None:

@@ -5,7 +5,7 @@
 """Ask many hosts at the same time. Private to the collection.
 
 Ansible runs one task on one host; a loop with delegate_to asks one host after the other. So this forks, as Ansible
-itself does for its hosts: each child speaks over connections of its own, and a host that hangs holds up no other.
+itself does for its hosts: each child uses its own connections, and a host that hangs does not delay the others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def ask_all(
     timeout: float,
     clock: t.Callable[[], float] = time.monotonic,
 ) -> dict[str, Result]:
-    """Call ``ask`` for each host, in a process of its own.
+    """Call ``ask`` for each host, in a separate process.
 
     :param ask: returns what can be written as JSON.
     :param forks: how many processes at the same time.

@@ -4,7 +4,7 @@
 
 """Whether a batch of a rolling maintenance may begin. Private to the collection: facts in, a decision out.
 
-Every host tells ages, measured by its own clock, and the controller has one clock of its own. So no two clocks have to
+Every host reports ages, measured by its own clock, and the controller uses its own clock. So no two clocks have to
 agree.
 """
 
@@ -26,7 +26,7 @@ class Seen(t.NamedTuple):
     """What was seen of one host.
 
     ``problem``: why it cannot be reached, or why its events cannot be read. ``unmarked``: why it could not be marked as
-    under maintenance, if it was to be. ``mark``: that of somebody else, as the module maintenance_survey shows it.
+    under maintenance, if it was to be. ``mark``: that of another run, as the module maintenance_survey shows it.
     ``document``: ``vm_name`` and ``events``; None if they cannot be read. ``records``: what was done, by the name of
     the maintenance. ``boot_id``: of the machine.
     """
@@ -124,7 +124,7 @@ def decide(seen: t.Sequence[Seen], settings: Settings, *, memory: Memory, now: f
     without = [each._replace(mark=None) if _withdraws(each.mark, settings.owner) else each for each in seen]
     insists = bool(obstacles) and settle_left == 0 and not _judge(without, of_host, batch, settings)
     if batch and settle_left > 0:
-        obstacles = [*obstacles, f"{settle_left:.0f} s more, since an event has left"]
+        obstacles = [*obstacles, f"{settle_left:.0f} s more, since an event has ended"]
     return Decision(
         open=not obstacles,
         batch=batch,
@@ -315,7 +315,7 @@ def _withdraws(mark: t.Mapping[str, t.Any] | None, owner: str) -> bool:
 
 def _recall(memory: Memory, events: set[str], current: Round, *, all_read: bool, now: float) -> Memory:
     before = set(memory.events)
-    if not all_read:  # an event that nobody could read has not left
+    if not all_read:  # an event that could not be read has not ended
         return Memory(sorted(before | events), memory.left_at, current)
     return Memory(sorted(events), now if before - events else memory.left_at, current)
 

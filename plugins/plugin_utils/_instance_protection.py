@@ -53,7 +53,7 @@ def protect(arm: Arm, instance: str, *, wanted: bool, simulate: bool, timeout: f
             return before, sent
         if sent and state in ENDED_BADLY:
             raise ArmError(
-                f"Azure could not change {instance}: its provisioning state is {state}. Look at the activity log of "
+                f"Azure could not change {instance}: its provisioning state is {state}. Check the activity log of "
                 "the scale set, and run it again"
             )
         if not done and state in (WRITTEN, *ENDED_BADLY):
@@ -62,7 +62,7 @@ def protect(arm: Arm, instance: str, *, wanted: bool, simulate: bool, timeout: f
         if arm.clock() >= give_up_at:
             raise ArmError(
                 f"{instance} was not changed within {timeout:g} s: {problem or f'its provisioning state is {state}'}. "
-                "Wait until it is, or raise operation_timeout, and run it again"
+                "Wait until the change has ended, or raise operation_timeout, and run this task again"
             )
         arm.sleep(LOOK_AGAIN_AFTER)
         body = arm.read(instance, COMPUTE_API)

@@ -4,7 +4,7 @@
 
 """What a job leaves behind: artifacts for a controller, and a summary for people. Private to the collection.
 
-Each host of a play adds its part at its end, in a process of its own. What the others have added is in a directory of
+Each host of a play adds its part at its end, in its own process. The parts of the others are in a directory of
 the controller.
 """
 
@@ -26,7 +26,7 @@ Part = t.Dict[str, t.Any]
 def of_respond(host: str, result: t.Mapping[str, t.Any]) -> Part:
     """The part of a host after the role respond; ``result`` is its fact respond_result."""
     if not result:
-        return _part(host, {}, ["the role ended without a result; see its tasks"])
+        return _part(host, {}, ["the role ended without a result. See its tasks"])
     story = result.get("story", [])
     held = {each["event_id"]: each["reason"] for each in result["held"]}
     ids = [*(line["event_id"] for line in story), *held, *result["prepared"], *result["recovered"]]
@@ -39,7 +39,7 @@ def of_respond(host: str, result: t.Mapping[str, t.Any]) -> Part:
         events[event_id] = {
             "event_type": lines[0]["event_type"] if lines else "",
             **_acknowledged(host, event_id, lines, result),
-            "hosts": {host: ", ".join(texts) or "nothing was left to be done"},
+            "hosts": {host: ", ".join(texts) or "nothing to do"},
         }
     return _part(host, events, result["failures"])
 
@@ -70,7 +70,7 @@ def of_events(host: str, result: t.Mapping[str, t.Any]) -> Part:
 def of_maintenance(host: str, result: t.Mapping[str, t.Any]) -> Part:
     """The part of a host after the role rolling_maintenance; ``result`` is its fact maintenance_result."""
     if "outcome" not in result:
-        return {"maintenance": {host: "failed"}, "failures": {host: ["the maintenance failed; see its tasks"]}}
+        return {"maintenance": {host: "failed"}, "failures": {host: ["the maintenance failed. See its tasks"]}}
     return {"maintenance": {host: result["outcome"]}}
 
 
@@ -117,7 +117,7 @@ def summary(parts: t.Mapping[str, t.Mapping[str, t.Any]], *, hosts: int) -> list
     if idle:
         lines.append(f"  no event: {len(idle)} host{'' if len(idle) == 1 else 's'}")
     if len(parts) < hosts:
-        lines.append(f"  without a result: {hosts - len(parts)} (unreachable, or never begun; see the recap)")
+        lines.append(f"  without a result: {hosts - len(parts)} (unreachable or not started; see the recap)")
     return lines
 
 
@@ -164,7 +164,7 @@ class Meetings:
             (directory / "shown").touch(exist_ok=False)
         except FileExistsError:
             return []
-        # What is whole counts over what was begun, which comes first.
+        # A complete result replaces a begun one, which comes first.
         known = [json.loads(path.read_text()) for ending in (BEGUN, WHOLE) for path in directory.glob(f"*{ending}")]
         return summary({each["host"]: each["part"] for each in known}, hosts=max(each["hosts"] for each in known))
 

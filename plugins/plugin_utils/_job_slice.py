@@ -24,6 +24,6 @@ def refuse_slices(variables: t.Mapping[str, t.Any]) -> None:
     raise AnsibleActionFail(
         f"Job {variables.get('awx_job_id')} is a slice of {template}, and sees only some of the hosts. An event that "
         "names hosts of several slices could not be acknowledged, and each slice would maintain hosts as if it were "
-        "alone. Set Job Slicing of the template to 1. If this is no slice, give the workflow another name than its "
-        "template"
+        "alone. Set Job Slicing of the template to 1. If this job is not a slice, give the workflow another name than "
+        "its template"
     )

@@ -62,7 +62,7 @@ def bounded(seconds: float) -> t.Iterator[None]:
 
 
 class OtherHost:
-    """A host of the inventory, reached over a connection of its own.
+    """A host of the inventory, reached over its own connection.
 
     :param action: the plugin on whose behalf.
     :param become: unless the host has ``ansible_become``.
@@ -83,7 +83,7 @@ class OtherHost:
     def run(self, module: str, arguments: t.Mapping[str, t.Any], *, within: float) -> dict[str, t.Any]:
         """The result of a module.
 
-        :param within: seconds for all of it, unless the task has a timeout of its own.
+        :param within: seconds for all of it, unless the task has its own timeout.
         :raises OtherHostError: the host cannot be reached or does not answer, or the module failed.
         """
         bound = contextlib.nullcontext() if self._own._task.timeout else bounded(within)

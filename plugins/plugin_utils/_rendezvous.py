@@ -4,8 +4,8 @@
 
 """Where the hosts of a play meet before an event is acknowledged. Private to the collection.
 
-Each host of a play works in a process of its own, so they meet in a directory of the controller: one file per host,
-written whole, and one ``mkdir`` per event that only one of them can win. Nobody waits there.
+Each host of a play has its own process, so they share a directory of the controller: one file per host,
+written whole, and one ``mkdir`` per event that only one of them can win. No host waits there.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ PREPARED, FAILED = "prepared", "failed"
 
 FREE, CLAIMED, ACCEPTED = "free", "claimed", "accepted"
 
-WAY_OUT = "add it to the play, or set respond_speak_for_others to true if an acknowledgement may speak for it"
+WAY_OUT = "add it to the play, or set respond_speak_for_others to true if it needs no preparation"
 
 
 class Word(t.NamedTuple):
-    """What one host tells the others.
+    """The report of one host to the others.
 
     :param sight: the events that it sees and that can be acknowledged: the names of their VMs, by id.
     :param outcomes: for each event that it has dealt with, by id, ``prepared`` or ``failed``.
@@ -43,7 +43,7 @@ class Word(t.NamedTuple):
 class Rendezvous:
     """The meeting of the hosts of one play.
 
-    :param directory: of the controller, made if need be; empty at the start of a play.
+    :param directory: of the controller, created if missing; empty at the start of a play.
     :param play_hosts: all hosts of the play, whether they are reached or not.
     :param speak_for_others: whether VMs that are not hosts of the play hold no event.
     """
@@ -54,7 +54,7 @@ class Rendezvous:
         self._speak_for_others = speak_for_others
 
     def tell(self, word: Word) -> None:
-        """Leave word of one host. It replaces what the host told before, but for events that are out of its sight."""
+        """Store the report of a host. It replaces the host's earlier report, except for events that it does not see."""
         before = self._read(word.host)
         sight = {event_id.lower(): [name.lower() for name in names] for event_id, names in word.sight.items()}
         outcomes = {event_id.lower(): outcome for event_id, outcome in word.outcomes.items()}
@@ -69,7 +69,7 @@ class Rendezvous:
         self._write(word.host, told)
 
     def twin(self, host: str, vm_name: str) -> str | None:
-        """Another host of the play that is the same VM, unless this one was the first to tell so."""
+        """Another host of the play that is the same VM, unless this host was the first to report it."""
         folder = self._directory / "names"
         folder.mkdir(parents=True, exist_ok=True)
         with tempfile.NamedTemporaryFile("w", dir=self._directory) as stream:
@@ -83,7 +83,7 @@ class Rendezvous:
     def obstacle(self, event_id: str, *, assuming: str = "") -> str | None:
         """Why the event must not be acknowledged; None if every VM that it names is prepared or spoken for.
 
-        :param assuming: the host that is taken for prepared, whatever it told.
+        :param assuming: the host that counts as prepared, in spite of its reports.
         """
         words = [self._assume(word, event_id) if word["host"] == assuming else word for word in self._read_all()]
         event_id = event_id.lower()
@@ -112,7 +112,7 @@ class Rendezvous:
         return None if self._speak_for_others else f"{name} is not a host of this play; {WAY_OUT}"
 
     def others_need_a_turn(self, host: str) -> bool:
-        """Whether another host of the play has tasks that run, or has not told anything yet."""
+        """Whether another host of the play has running tasks, or has not reported anything yet."""
         words = self._read_all()
         told = {word["host"] for word in words}
         return bool(set(self._play_hosts) - told) or any(word["busy"] for word in words if word["host"] != host)
@@ -165,5 +165,5 @@ class Rendezvous:
 
 
 def _digest(text: str) -> str:
-    """A file name for a text that somebody else chose."""
+    """A file name for a text from another source."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

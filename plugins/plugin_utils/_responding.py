@@ -37,7 +37,7 @@ class HostLost(Exception):
 
 
 def looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
-    """Whether the module's process ended without an answer, and not by an error of its own.
+    """Whether the module's process ended without an answer, and not because of its own error.
 
     A host that reboots just then may empty its directory for temporary files first, which the process is loaded from.
     """
@@ -291,8 +291,8 @@ class Responding:
     def _leave_it_to(self, twin: str) -> dict[str, t.Any]:
         self._rendezvous.tell(Word(host=self._host, vm_name=""))
         return self._failure(
-            f"{twin} and {self._host} are the same VM, {self._notes['vm_name']}, and {twin} deals with its events; "
-            "leave one of them out of the play"
+            f"{twin} and {self._host} are the same VM, {self._notes['vm_name']}, and {twin} responds to its events. "
+            "Leave one of them out of the play"
         )
 
     def _tell_hosts(self, shown: dict[str, t.Any]) -> None:
@@ -337,9 +337,10 @@ class Responding:
         if whose not in self._warned:
             self._warned.add(whose)
             self._warn(
-                f"{self._host}: {whose} has this host; waiting until it has ended, or for {left:.0f} s if it died"
+                f"{self._host}: {whose} has this host. Waiting until that run has ended, or {left:.0f} s if it was "
+                "interrupted"
             )
-        return self._wait(f"{whose} still has this host; run the role again when that run has ended")
+        return self._wait(f"{whose} still has this host. Run the role again when that run has ended")
 
     def _slice(self) -> float:
         """How long to poll on the host. It grows where each wait goes back to the play, which nests inclusions."""
@@ -414,7 +415,7 @@ class Responding:
             self._notes.add("recovered", [event["event_id"] for event in events])
         if not outcome["ok"]:
             names = ", ".join(f"{event['event_type']} {event['event_id']}" for event in events) or "its events"
-            again = "; run the role again to repeat it" if phase == "recover" else ""
+            again = ". Run the role again to repeat it" if phase == "recover" else ""
             reason = str(outcome.get("reason") or "no reason was given").rstrip(".")
             self._notes.add("failures", [f"{phase} failed for {names}: {reason}{again}"])
 
@@ -434,7 +435,7 @@ class Responding:
         lost_for = now - self._lost_since
         if deleted and lost_for >= min(FAREWELL, self._options["reconnect_timeout"]):
             for each in deleted:
-                line = {"event_id": each["event_id"], "event_type": each["event_type"], "text": "has taken the VM"}
+                line = {"event_id": each["event_id"], "event_type": each["event_type"], "text": "has deleted the VM"}
                 self._tell_people(line)
             return self.done()
         if lost_for >= self._options["reconnect_timeout"]:
@@ -455,7 +456,7 @@ class Responding:
             for each in self._notes["waiting"]
         ]
         return (
-            f"not over after {self._options['wait_timeout']:g} s: {', '.join(held)}; run the role again to finish, "
+            f"not over after {self._options['wait_timeout']:g} s: {', '.join(held)}. Run the role again to finish, "
             "or wait longer with respond_wait_timeout"
         )
 

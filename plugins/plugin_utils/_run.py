@@ -20,7 +20,7 @@ from ._controller import began, place
 class Run(t.NamedTuple):
     """A run of Ansible on this controller.
 
-    ``started`` is empty where the system has no ``/proc``. Then nobody can tell whether it is dead.
+    ``started`` is empty where the system has no ``/proc``. Then it is not known whether it has ended.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Store:
 
     @contextlib.contextmanager
     def open(self) -> t.Iterator[dict[str, t.Any]]:
-        """The content, to be changed in place. Nobody else sees or changes it meanwhile."""
+        """The content, to be changed in place. No other process sees or changes it meanwhile."""
         descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         with os.fdopen(descriptor, "r+") as file:
             fcntl.flock(descriptor, fcntl.LOCK_EX)

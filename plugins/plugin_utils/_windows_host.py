@@ -213,7 +213,7 @@ class WindowsHost:
         until = time.monotonic() + seconds
         while True:
             if os.getppid() != self._controller_pid:
-                raise AnsibleError("the process of Ansible that began this task has ended; run the play again")
+                raise AnsibleError("the process of Ansible that began this task has ended. Run the play again")
             left = until - time.monotonic()
             if left <= 0:
                 return

@@ -4,6 +4,8 @@
 
 """The first steps of a new user, as the README and the guide show them."""
 
+import re
+
 import pytest
 import yaml
 from pages import Reader, blocks
@@ -49,3 +51,23 @@ def test_the_playbook_of_modules_alone_drains_acknowledges_waits_and_returns(ans
     assert [(vm, ids) for vm, ids, _status in emulator.posts()] == [("web1", [event_id])]
     traces = {name: sorted(path.name for path in (tmp_path / name).iterdir()) for name in emulator.endpoints}
     assert traces == {"web1": ["drain", "return"], "web2": ["drain", "return"]}
+
+
+def test_the_playbooks_of_the_readme_are_playbooks(reader):
+    names = []
+    for number, text in enumerate(blocks("README.md", "yaml")):
+        if "hosts:" in text:
+            names.append(f"{number}.yml")
+            (reader.home / names[-1]).write_text(text)
+    assert len(names) >= 3
+    listed = reader.paste(f"ansible-playbook --syntax-check {' '.join(names)}")
+    assert [f"playbook: {name}" for name in names] == re.findall("playbook: .*", listed)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/upgrade.md"])
+def test_the_playbooks_that_a_page_runs_take_its_options(reader, page):
+    commands = [line for block in blocks(page, "sh") for line in block.splitlines() if "ansible-playbook " in line]
+    assert commands
+    (reader.home / "inventory.yml").write_text("all: {hosts: {web1: }}")
+    for command in commands:
+        assert "playbooks/install_poller.yml" in reader.paste(f"{command} --syntax-check")

@@ -119,4 +119,4 @@ def test_a_channel_is_notified(tmp_path, peer):
 def test_a_channel_that_is_down_holds_nothing_up_and_its_address_stays_secret(tmp_path, peer):
     peer.stop()
     ended = notify(tmp_path, peer)
-    assert (ended.returncode, ended.stdout) == (0, "nobody was notified: URLError\n")
+    assert (ended.returncode, ended.stdout) == (0, "no message was sent: URLError\n")

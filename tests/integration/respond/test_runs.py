@@ -236,7 +236,7 @@ def test_a_preempted_vm_that_is_gone_is_not_waited_for(hosts_of):
     ).result()
     assert run.rc == 0, run.output
     assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
-    assert ended(run, "vm1")["summary"].endswith("has taken the VM")
+    assert ended(run, "vm1")["summary"].endswith("has deleted the VM")
 
 
 @pytest.mark.parametrize("content", [None, "- name: [", "- name: no module", "not: a list", "- no.such.module:"])

@@ -10,6 +10,7 @@ import re
 import socket
 import subprocess
 import sys
+import textwrap
 
 ROOT = pathlib.Path(__file__).parents[3]
 TIMEOUT = 400  # seconds; only so that a block that hangs ends
@@ -20,7 +21,8 @@ ENDPOINT = "127.0.10.1:8169"
 
 def blocks(page, language):
     """The code blocks of a page below the root, such as README.md, in order."""
-    return re.findall(rf"^```{language}\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+    found = re.findall(rf"^ *```{language}\n(.*?)^ *```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
+    return [textwrap.dedent(block) for block in found]
 
 
 class Reader:

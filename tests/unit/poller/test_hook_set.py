@@ -14,6 +14,7 @@ import sys
 
 import hook_set
 import pytest
+from _scheduled_events import runs
 
 FIRST = {"prepare.d/10-drain": b"#!/bin/sh\nfirst\n", "recover.d/90-return": b"#!/bin/sh\nfirst\n"}
 SECOND = {"prepare.d/10-leave": b"#!/bin/sh\nsecond\n", "recover.d/90-return": b"#!/bin/sh\nsecond\n"}
@@ -71,6 +72,10 @@ def everything(directory):
         str(path.relative_to(directory)): (path.lstat().st_ino, path.lstat().st_mode, path.lstat().st_mtime_ns)
         for path in directory.rglob("*")
     }
+
+
+def test_the_phases_are_those_of_the_library():
+    assert hook_set.PHASES == runs.PHASES
 
 
 def test_hooks_are_put_into_a_set_that_a_link_leads_to(tmp_path):

@@ -96,7 +96,9 @@ def test_a_command_of_the_pages_is_one_of_the_unit(command):
         cli._parser().parse_args(command.replace("PHASE", "prepare").split())
 
 
-VARIABLE = re.compile(r"`((?:poller|respond|maintenance|load_balancer|emulator|controller_setup)_[a-z_]+)\b")
+VARIABLE = re.compile(
+    r"(?:`|^ *(?:- )?)((?:poller|respond|maintenance|load_balancer|emulator|controller_setup)_[a-z_]+)\b", re.MULTILINE
+)
 VARIABLES = sorted({name for page in PAGES for name in VARIABLE.findall(page.read_text(encoding="utf-8"))})
 
 

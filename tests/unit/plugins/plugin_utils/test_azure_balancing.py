@@ -228,7 +228,7 @@ def test_a_change_that_azure_could_not_provision_is_a_failure(arm, host):
             body["properties"]["provisioningState"] = "Failed"
 
     arm.answers.append(fail)
-    with pytest.raises(BalancingError, match=r"its provisioning state is Failed. Look at the activity log"):
+    with pytest.raises(BalancingError, match=r"its provisioning state is Failed. Check the activity log"):
         host().drain({})
 
 
@@ -257,7 +257,7 @@ def test_a_host_that_somebody_put_back_during_the_drain_is_named(arm, host):
     web1 = host(wait_at_most=40.0)
     resume = web1.drain(web1.drain({})["resume"])["resume"]
     arm.resources[POOL.lower()]["properties"]["loadBalancerBackendAddresses"][0]["properties"]["adminState"] = "None"
-    with pytest.raises(BalancingError, match="Somebody else put it back into lb/www"):
+    with pytest.raises(BalancingError, match="Another program put it back into lb/www"):
         web1.drain(resume)
 
 

@@ -4,8 +4,13 @@
 
 """Acknowledging in the place of a host that no longer answers, through a stand-in of Azure Resource Manager."""
 
+import tempfile
+from pathlib import Path
+
 import pytest
 from arm_stand_in import COMPUTE, ArmStandIn, ModuleFailed, Refused, run_module
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from plugins.plugin_utils._acknowledging import acknowledge, is_of
 from plugins.plugin_utils._arm import Arm
@@ -318,7 +323,7 @@ def test_the_resource_is_made_of_what_the_host_said_when_it_announced_the_event(
 @pytest.mark.parametrize("compute", [{}, {**IDENTITY, "resourceGroupName": ""}, {**IDENTITY, "name": "vm10"}])
 def test_a_host_that_did_not_say_which_resource_it_is_is_not_acknowledged_for(host, compute):
     host.is_lost_after_preparing(first={**PREPARE, "compute": compute}, fallback_resource_id="")
-    assert "the metadata service did not say which resource vm1 is" in host.reason()
+    assert "the metadata service did not return the resource of vm1." in host.reason()
 
 
 def test_the_resource_of_another_vm_is_refused(host):
@@ -388,3 +393,60 @@ def raises(error):
         raise error
 
     return answer
+
+
+# Whatever happens in whatever order
+
+
+NAMES = [["vm1"], ["vm1", "vm2"], ["vm1", "vm3"], ["vm2"]]
+SIGNS = [{}, {}, {}, {"present": False}, {"impact": True}, {"accepted": True}]
+OPEN_DOCUMENT = st.builds(
+    lambda names, sign, done: shown(
+        names=names,
+        waiting=[waiting("to be acknowledged" if done else "preparation failed", **sign)],
+        prepared=["A1"] if done else [],
+    ),
+    st.sampled_from(NAMES),
+    st.sampled_from(SIGNS),
+    st.sampled_from([True, True, False]),
+)
+NO_DOCUMENT = st.sampled_from([OUTAGE, LOST, LOST, shown(sight=[], waiting=[])])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    outcome=st.sampled_from([PREPARED, FAILED]),
+    turns=st.lists(st.one_of(OPEN_DOCUMENT, NO_DOCUMENT), max_size=12),
+    neighbour=st.sampled_from([None, {}, {"A1": "failed"}, {"A1": "prepared"}]),
+    pauses=st.lists(st.integers(0, 200), min_size=5, max_size=5),
+)
+def test_what_is_sent_was_open_and_prepared_in_a_document_that_is_young_enough(outcome, turns, neighbour, pauses):
+    with tempfile.TemporaryDirectory() as directory:
+        host = Host(Path(directory))
+        host.hosts = ["web1", "web2"]
+        if neighbour is not None:
+            host.tell(**neighbour)
+        answers = []  # (when it was asked for, answer)
+        run_module = host.execute
+
+        def execute(controller, outcome):
+            asked_at = host.now
+            answer = run_module(controller, outcome)
+            answers.append((asked_at, answer))
+            host.now += pauses[len(answers)] if len(answers) < len(pauses) else 0
+            return answer
+
+        host.execute = execute
+        host.responds(PREPARE)
+        host.responds(*turns, *[LOST] * 20, DONE, fresh=False, outcome=outcome)
+        for sent_at, scope, _patience in host.sent_at:
+            known = [(asked_at, answer) for asked_at, answer in answers if asked_at < sent_at]
+            asked_at, document = [each for each in known if each[1]["sight"] is not None][-1]
+            last = known[-1][1]
+            [names] = [event["names"] for event in document["sight"]]
+            [state] = last["waiting"]
+            assert scope == VM
+            assert sent_at - asked_at <= OPTIONS["fallback_max_age"]
+            assert (state["present"], state["impact"], state["accepted"]) == (True, False, False)
+            assert last["prepared"] == ["A1"] or (len(known) == 1 and outcome["ok"])
+            assert names == ["vm1"] or (names == ["vm1", "vm2"] and neighbour == {"A1": "prepared"})

@@ -84,7 +84,7 @@ def test_the_summary_counts_what_has_nothing_to_tell_and_what_is_missing():
         "Summary of 3 hosts:",
         "  FAILED web1: no",
         "  no event: 1 host",
-        "  without a result: 1 (unreachable, or never begun; see the recap)",
+        "  without a result: 1 (unreachable or not started; see the recap)",
     ]
 
 

@@ -247,7 +247,7 @@ def test_a_wait_that_takes_too_long_fails_and_names_the_event(host):
     host.tell()
     end = host.responds(shown(), wait_timeout=100.0)
     assert end["respond_result"]["failures"] == [
-        "not over after 100 s: Reboot A1 (to be acknowledged); run the role again to finish, "
+        "not over after 100 s: Reboot A1 (to be acknowledged). Run the role again to finish, "
         "or wait longer with respond_wait_timeout"
     ]
 
@@ -292,7 +292,7 @@ def test_a_vm_that_its_event_deletes_is_not_waited_for(host, kind, sign):
     gone = shown("wait", waiting=[waiting(event_type=kind, **sign)])
     end = host.responds(gone, HostLost("gone"))
     assert (end["next"], end["respond_result"]["failures"]) == ("done", [])
-    assert "has taken the VM" in end["summary"]
+    assert "has deleted the VM" in end["summary"]
     assert len(host.asked) < 20
 
 
@@ -317,7 +317,7 @@ def test_a_run_that_is_dead_loses_its_host(host):
 def test_a_run_that_may_be_alive_keeps_its_host_and_is_named(host):
     end = host.responds(locked({"place": "elsewhere", "pid": 7, "node": "tower"}), wait_timeout=60.0)
     assert end["respond_result"]["failures"] == [
-        "another run (process 7 on tower) still has this host; run the role again when that run has ended"
+        "another run (process 7 on tower) still has this host. Run the role again when that run has ended"
     ]
     assert [text for text in host.warned if "process 7 on tower" in text]
 
@@ -326,7 +326,7 @@ def test_one_vm_under_two_names_is_a_failure_that_names_both(host):
     assert host.rendezvous.twin("web2", "vm1") is None
     end = host.responds(shown("prepare"))
     assert end["respond_result"]["failures"] == [
-        "web2 and web1 are the same VM, vm1, and web2 deals with its events; leave one of them out of the play"
+        "web2 and web1 are the same VM, vm1, and web2 responds to its events. Leave one of them out of the play"
     ]
 
 
