@@ -48,8 +48,8 @@ class Memory:
             taken_over = self._of_version_0_1_0(content)
             if taken_over is None:
                 raise StateError(
-                    f"{self._folder.path_of(STATE_FILE)}: {error}. No earlier run of this role wrote such a file. Check "
-                    "its content, and remove it"
+                    f"{self._folder.path_of(STATE_FILE)}: {error}. No earlier run of this role wrote such a file. "
+                    "Check its content, and remove it"
                 ) from error
             return taken_over
 
