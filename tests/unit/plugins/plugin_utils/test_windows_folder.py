@@ -10,6 +10,8 @@ import hashlib
 import pytest
 
 from plugins.module_utils._lease import Lease, Locked
+from plugins.module_utils._load_balancer import health_probe
+from plugins.module_utils._load_balancer.record import Record
 from plugins.module_utils._scheduled_events.files import Changed
 from plugins.plugin_utils._windows_folder import Broken, WindowsFolder, decode
 
@@ -234,3 +236,64 @@ def test_a_directory_keeps_its_identity_and_others_have_another_one(run, tmp_pat
     other = Host()
     put(WindowsFolder("C:\\state", other, kept=tmp_path / "other"), one="1")
     assert WindowsFolder("C:\\state", other, kept=tmp_path / "none").identity != identity
+
+
+def test_what_is_settled_is_there_before_the_end_and_what_others_wrote_is_read_then(host, run):
+    folder = run()
+    with folder.guarded(None):
+        folder.write("one", b"1", mode=0o600)
+        folder.settle()
+        assert (host.newest(), folder.has("two")) == ({"one": "1"}, False)
+        put(run("run2"), two="2")
+        assert not folder.has("two")
+        folder.settle()
+        assert folder.has("two")
+
+
+class Flag(health_probe.Flag):
+    """A flag of a host, and what others do right before it is lowered."""
+
+    def __init__(self):
+        self.up, self.others = False, None
+
+    def is_up(self):
+        return self.up
+
+    def raise_(self):
+        self.up = True
+
+    def lower(self):
+        others, self.others = self.others, None
+        if others:
+            others()
+        self.up = False
+
+
+def probed(folder, flag, slept):
+    settings = health_probe.Settings("C:\\drained", "http://127.0.0.1/", 1.0, [80])
+    return health_probe.Host(
+        settings,
+        Record(folder),
+        probe=lambda: health_probe.Answer(503 if flag.up else 200),
+        peers=list,
+        flag=flag,
+        sleep=slept.append,
+    )
+
+
+def test_a_host_that_another_run_drains_while_its_flag_is_lowered_stays_out(run):
+    flag, slept = Flag(), []
+    assert probed(run(), flag, slept).raise_flag("first")
+    flag.others = lambda: probed(run("run2"), flag, slept).raise_flag("second")
+    assert probed(run(), flag, slept).put_back("first", timeout=0) == (True, "stays drained for second")
+    assert flag.up
+    assert probed(run("run2"), flag, slept).put_back("second", timeout=0) == (True, "")
+    assert not flag.up
+
+
+def test_a_flag_is_noted_before_it_is_raised(host, run):
+    flag, slept = Flag(), []
+    host.breaks = 0
+    with pytest.raises(Lost):
+        probed(run(), flag, slept).raise_flag("first")
+    assert not flag.up
