@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball publish bench clean
+.PHONY: help demo picture test matrix lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball publish bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -30,8 +30,11 @@ picture: $(VENV) ## draw docs/images/timeline.svg again from a run
 test: $(VENV) ## run all checks and tests
 	@.venv/bin/python scripts/stages.py
 
+matrix: $(VENV) ## run the checks on each ansible-core and Python, and write the results into README.md
+	@.venv/bin/python scripts/matrix.py
+
 # TEST=path names tests. They run without a look at what is installed, and so begin at once.
-lint unit emulator integration eda sanity galaxy: $(VENV)
+lint unit emulator integration eda galaxy: $(VENV)
 	@$(NOX) $(if $(TEST),--no-install) --session $@ -- $(TEST)
 library: $(VENV)
 	@$(NOX) --session library library_requests
@@ -41,7 +44,8 @@ library: ## run only the unit tests of the code for VMs, on every Python found
 emulator: ## run only the unit tests of the emulator, on its oldest supported Python
 integration: ## run only the playbooks against the emulator, from the installed tarball; TEST=path
 eda: ## run only the rulebooks, in a real ansible-rulebook
-sanity: ## run only ansible-test sanity
+sanity: $(VENV) ## run only ansible-test sanity, on each ansible-core; CORE=2.16 for one
+	@$(NOX) --session $(if $(CORE),"sanity($(CORE))",sanity)
 galaxy: ## run only the checks of the tarball: its content, and the checks of Galaxy
 docs: $(VENV) ## build the documentation site in .nox/site/html
 	@$(NOX) --session $@

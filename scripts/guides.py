@@ -155,7 +155,7 @@ class Writer:
         items = [self._blocks(item) for item in node.children]
         loose = any(len(blocks) > 1 for blocks in items)
         texts = []
-        for number, blocks in enumerate(items, start=node.get("start", 1)):
+        for number, blocks in enumerate(items, start=1):
             text = textwrap.indent("\n\n".join(blocks), " " * len(bullet(number)))
             texts.append(bullet(number) + text.lstrip())
         return ("\n\n" if loose else "\n").join(texts)

@@ -205,7 +205,7 @@ class Gate:
         if lost:
             raise GateError(
                 f"{', '.join(lost)} failed or was lost, so no further host is taken down. It stays out of its load "
-                "balancer. Fix that, and run again: the hosts that are done are left out"
+                "balancer. Fix the cause, and run the play again. It leaves out the hosts that are finished"
             )
         unknown = [host for host in self._fleet if host not in self._task_vars["hostvars"]]
         if unknown:
