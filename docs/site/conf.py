@@ -19,6 +19,7 @@ html_title = "Azure Scheduled Events"
 extensions = ["sphinx_antsibull_ext", "sphinx_design"]
 default_role = "any"
 nitpicky = True
+antsibull_ext_color_scheme = "none"  # site.css has the colors, for a light and a dark page
 pygments_style = "ansible"
 highlight_language = "yaml+jinja"
 

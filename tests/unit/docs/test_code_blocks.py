@@ -67,6 +67,9 @@ NOT_TESTED = {
     "README.md: make demo": "make test would run itself",
     "docs/from-event-driven-ansible.md: apt-get": "installs; noxfile.py installs the same for tests/eda",
     "docs/polling-unit.md: location = /health {": "configures a web server of the reader",
+    "docs/windows-vms.md: windows_web:": (
+        "needs a Windows host: tests/integration/windows/test_respond_stand_in.py sets the same for stand-ins"
+    ),
     "docs/start-in-five-minutes.md: sudo apt-get": "installs; the blocks after it run in the environment of the tests",
 }
 
