@@ -11,7 +11,7 @@ import pathlib
 import pytest
 
 SCRIPTS = pathlib.Path(__file__).parents[3] / "scripts"
-README = "Before.\n\n<!-- matrix -->\nold\n<!-- /matrix -->\n\nAfter.\n"
+README = "Before.\n\n<!-- matrix -->\nof the run before\n<!-- /matrix -->\n\nAfter.\n"
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_only_the_block_in_the_readme_is_replaced(matrix):
     text = matrix.README.read_text()
     assert text.startswith("Before.\n\n<!-- matrix -->\n")
     assert text.endswith("\n<!-- /matrix -->\n\nAfter.\n")
-    assert "old" not in text
+    assert "of the run before" not in text
 
 
 def test_a_readme_without_a_place_for_the_table_is_refused(matrix):
