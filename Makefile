@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test matrix lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball publish bench clean
+.PHONY: help demo picture test matrix lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball publish-test publish bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -71,6 +71,9 @@ release: $(VENV) ## show what a release would change; VERSION=x.y.z CONFIRM=yes 
 
 tarball: $(VENV) ## build the tarball, with the same bytes from the same commit
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" python scripts/build_collection.py .
+
+publish-test: $(VENV) ## publish the tarball to a Galaxy server on loopback, install it from there, and verify it
+	@$(NOX) --session publish_test
 
 publish: $(VENV) ## publish the tarball of a release to Galaxy; VERSION=x.y.z
 	@.venv/bin/ansible-galaxy collection publish maintops-scheduled_events-$(VERSION).tar.gz

@@ -366,3 +366,10 @@ def galaxy(session: nox.Session) -> None:
     """The tarball: what is in it, and what Galaxy and Automation Hub check when it is published."""
     install(session, "galaxy")
     run_pytest(session, "tests/galaxy")
+
+
+@nox.session
+def publish_test(session: nox.Session) -> None:
+    """Publish the tarball to a Galaxy server on loopback, and install it from there. Not part of `make test`."""
+    install(session, "publish_test")
+    session.run("tests/galaxy/publish", external=True)

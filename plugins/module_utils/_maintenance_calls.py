@@ -83,7 +83,7 @@ def unread(problem: str) -> Dict[str, Any]:
 def mark(module: Any, host: Host) -> Dict[str, Any]:
     """Do what the module does, with its parameters.
 
-    :raises MaintenanceError: the host cannot be marked, or is marked for somebody else.
+    :raises MaintenanceError: the host cannot be marked, or is marked for another run.
     """
     options = module.params
     if not options["owner"]:

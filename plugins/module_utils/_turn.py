@@ -68,7 +68,7 @@ class Pace(NamedTuple):
     """How often something is done on the host. Times are in seconds.
 
     :param poll_gap: between two polls.
-    :param short_lease: for a run that polls or takes its next step at once. What is left of it is written down at
+    :param short_lease: for a run that polls or takes its next step at once. Its remaining time is recorded at
         least twice in this time.
     """
 

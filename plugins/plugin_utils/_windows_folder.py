@@ -6,8 +6,8 @@
 
 No module locks a file on Windows from one task to the next, and win_copy does not replace one as a whole. So all files
 of the directory are kept together in one file, a generation, whose name is its number. A change is a new generation: it
-is written under a name of its own, and then renamed to the next number, which fails if that number is taken. So it
-appears as a whole, only one of two writers wins, and nobody builds on what has changed meanwhile.
+is written under a separate name, and then renamed to the next number, which fails if that number is taken. So it
+appears as a whole, only one of two writers wins, and no writer continues from an outdated generation.
 
 A rename is not on the disk at once. While a run lives, it keeps on the controller what it wrote last, and writes it
 again if the host lost it with its power.
@@ -44,10 +44,10 @@ class Files(t.Protocol):
         """Whether there is the directory."""
 
     def digests(self) -> dict[str, str]:
-        """The SHA-256 of each file, by name; of a directory that is there."""
+        """The SHA-256 of each file, by name; the directory must exist."""
 
     def make(self) -> None:
-        """Make the directory unless it is there."""
+        """Create the directory unless it exists."""
 
     def read(self, name: str) -> bytes: ...
 
@@ -127,7 +127,7 @@ class WindowsFolder(Folder):
         """Write what is changed within at the end, all of it or nothing.
 
         :param lock: not used: what others change meanwhile is noticed.
-        :raises Changed: somebody changed what was read within.
+        :raises Changed: another writer changed a file that was read within.
         """
         self._changes, self._seen = {}, {}
         try:
@@ -143,7 +143,7 @@ class WindowsFolder(Folder):
 
     @property
     def identity(self) -> str:
-        """What tells this directory from all others; empty if nothing was ever written."""
+        """The identity of this directory; empty if nothing was ever written."""
         return self._current().identity
 
     # Generations
@@ -183,7 +183,7 @@ class WindowsFolder(Folder):
                 break
             files = {name: text for name, text in {**before.files, **changes}.items() if text is not None}
             after = Generation(before.number + 1, before.identity or uuid.uuid4().hex, files)
-            self._newest = None  # whatever breaks now, what is there has to be read again
+            self._newest = None  # after an error from here on, the directory must be read again
             if self._publish(after):
                 return
         if self._current().number == first:
@@ -194,7 +194,7 @@ class WindowsFolder(Folder):
         raise Changed(f"another run has changed the files in {self.path} at the same time. Run it again")
 
     def _publish(self, after: Generation) -> bool:
-        """Write a generation; False if somebody else was first."""
+        """Write a generation; False if another writer was first."""
         content, name = encode(after), f"state-{after.number:09d}.json"
         if not self._is_made:
             self._files.make()

@@ -102,7 +102,7 @@ class WindowsHost:
     ) -> dict[str, t.Any]:
         """Run a module of this collection here, for this host.
 
-        :param losable: whether a lost host is an error of its own, instead of one of the request.
+        :param losable: whether a lost host is a separate error, instead of an error of the request.
         :raises HostGone: the host is lost.
         """
         module = Module(check_mode=check_mode)

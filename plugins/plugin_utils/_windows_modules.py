@@ -117,7 +117,7 @@ def _record(host: WindowsHost, module: Module) -> Result:
 
 
 def _health_probe(host: WindowsHost, module: Module) -> Result:
-    """The balancer stops sending. No module lists the connections on Windows, so nobody waits for them."""
+    """The balancer stops sending. No module lists the connections on Windows, so there is no wait for them."""
     params = module.params
     params["flag"] = place_of("flag", params["flag"])
     health_probe.check_settings(params, ntpath.isabs)

@@ -42,7 +42,7 @@ def write_once(path: str, content: bytes, *, mode: int) -> bool:
 
 
 class Changed(OSError):
-    """Somebody else wrote what was read, before it was written here. Nothing was written: read it again."""
+    """Another process changed the files after they were read. Nothing was written: read them again."""
 
 
 class Folder:
@@ -68,12 +68,12 @@ class Folder:
         """Keep others out while files are read and written together.
 
         :param lock: does that on this machine.
-        :raises Changed: at its end, from what keeps nobody out but notices it.
+        :raises Changed: at its end, if the lock only notices other writers and does not exclude them.
         """
         return lock()
 
     def settle(self) -> None:
-        """Let what was written be there, and what is read next be what is there, before something else is done.
+        """Wait until the changes are written, so that the next read returns the present content.
 
         :raises Changed: see :meth:`guarded`.
         """
