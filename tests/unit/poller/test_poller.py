@@ -42,7 +42,7 @@ def test_the_journal_shows_the_id_of_an_event_as_azure_writes_it_until_the_end(u
     until(lambda: ": over\n" in unit.log(), "the end")
     assert f"{ID}: over\n" in unit.log()
     assert f"{ID}: recover hooks ended: ok\n" in unit.log()
-    assert ID != ID.lower()
+    assert ID.upper() == ID
     assert ID.lower() not in unit.log()
 
 
