@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball publish bench clean
+.PHONY: help demo picture test matrix lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball publish-test publish bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -19,65 +19,72 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" \
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
-demo: $(VENV) ## watch a small fleet go through a maintenance, without Azure
+demo: $(VENV) ## show a small fleet during a maintenance, without Azure
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
 	@$(RUN) python demo/run.py
 
-picture: $(VENV) ## draw docs/images/timeline.svg again, from a run
+picture: $(VENV) ## draw docs/images/timeline.svg again from a run
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
 	@$(RUN) python demo/timeline.py docs/images/timeline.svg
 
-test: $(VENV) ## run every check and every test
+test: $(VENV) ## run all checks and tests
 	@.venv/bin/python scripts/stages.py
 
+matrix: $(VENV) ## run the checks on each ansible-core and Python, and write the results into README.md
+	@.venv/bin/python scripts/matrix.py
+
 # TEST=path names tests. They run without a look at what is installed, and so begin at once.
-lint unit emulator integration eda sanity galaxy: $(VENV)
+lint unit emulator integration eda galaxy: $(VENV)
 	@$(NOX) $(if $(TEST),--no-install) --session $@ -- $(TEST)
 library: $(VENV)
 	@$(NOX) --session library library_requests
-lint: ## only the linters and the types
-unit: ## only the unit tests, on the newest Python; TEST=path for one file or directory
-library: ## only the unit tests of what runs on a VM, on every Python found
-emulator: ## only the unit tests of the emulator, on the oldest Python that it serves
-integration: ## only the playbooks against the emulator, from the installed tarball; TEST=path
-eda: ## only the rulebooks, in a real ansible-rulebook
-sanity: ## only ansible-test sanity
-galaxy: ## only the tarball: what is in it, and the checks of Galaxy
-docs: $(VENV) ## the documentation site, in .nox/site/html
+lint: ## run only the linters and the type checks
+unit: ## run only the unit tests, on the newest Python; TEST=path for one file or directory
+library: ## run only the unit tests of the code for VMs, on every Python found
+emulator: ## run only the unit tests of the emulator, on its oldest supported Python
+integration: ## run only the playbooks against the emulator, from the installed tarball; TEST=path
+eda: ## run only the rulebooks, in a real ansible-rulebook
+sanity: $(VENV) ## run only ansible-test sanity, on each ansible-core; CORE=2.16 for one
+	@$(NOX) --session $(if $(CORE),"sanity($(CORE))",sanity)
+galaxy: ## run only the checks of the tarball: its content, and the checks of Galaxy
+docs: $(VENV) ## build the documentation site in .nox/site/html
 	@$(NOX) --session $@
 
-property-long: $(VENV) ## the properties of the polling unit's engine, at length: a million steps
+property-long: $(VENV) ## test the properties of the polling unit's engine with a million steps
 	@ENGINE_PROPERTY_EXAMPLES=20000 $(NOX) --session unit -- -k test_engine_properties --timeout=0
 
-fuzz: $(VENV) ## a million mutated documents through all that reads them; SEED=x repeats a run
+fuzz: $(VENV) ## test all readers of documents with a million mutated documents; SEED=x repeats a run
 	@$(RUN) python tests/fuzz/fuzz.py $(if $(SEED),--seed $(SEED)) $(if $(LIFE),--life $(LIFE))
 
-controllers: $(VENV) ## all tests of AWX and ansible-runner; AWX_START or AWX_URL, AWX_TOKEN name the AWX
+controllers: $(VENV) ## run all tests of AWX and ansible-runner; AWX_START or AWX_URL, AWX_TOKEN set the AWX
 	@$(NOX) --session controllers -- -m ""
 
 COMMAND := test
-molecule: $(VENV) ## the scenarios on test hosts with systemd, as root; SCENARIO=x for one
+molecule: $(VENV) ## run the Molecule scenarios on test hosts with systemd, as root; SCENARIO=x for one
 	@$(NOX) --session molecule -- $(COMMAND) $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)
 
-fleet: $(VENV) ## the fleet scenario in its long form, as root: hours
+fleet: $(VENV) ## run the long form of the fleet scenario, as root, which takes hours
 	@FLEET_FORM=long $(NOX) --session molecule -- test --scenario-name fleet
 
-release: $(VENV) ## show what a release would be; VERSION=x.y.z CONFIRM=yes makes it
+release: $(VENV) ## show what a release would change; VERSION=x.y.z CONFIRM=yes makes the release
 	@$(NOX) --session release -- $(if $(VERSION),--version $(VERSION)) $(if $(filter yes,$(CONFIRM)),--confirm)
 
 tarball: $(VENV) ## build the tarball, with the same bytes from the same commit
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" python scripts/build_collection.py .
 
+publish-test: $(VENV) ## publish the tarball to a Galaxy server on loopback, install it from there, and verify it
+	@$(NOX) --session publish_test
+
 publish: $(VENV) ## publish the tarball of a release to Galaxy; VERSION=x.y.z
 	@.venv/bin/ansible-galaxy collection publish maintops-scheduled_events-$(VERSION).tar.gz
 
-bench: $(VENV) ## measure against alternatives
+bench: $(VENV) ## run the benchmarks
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
 	@missed=0; for benchmark in benchmarks/*.py; do \
 	    echo "== $$benchmark"; $(RUN) python "$$benchmark" || missed=1; \
 	done; exit $$missed
 
-clean: ## remove what the targets made
+clean: ## remove all files that the targets created
 	rm -rf .venv .nox .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output
 	find . -name __pycache__ -prune -exec rm -rf {} +
 

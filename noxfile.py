@@ -4,16 +4,23 @@
 
 """The checks and tests. `make test` runs them all, by scripts/stages.py; `nox --session NAME` runs one."""
 
+import json
 import os
 import pathlib
 import shutil
 import subprocess
 import sys
+import xml.etree.ElementTree as ET
 
 import nox
 
 ROOT = pathlib.Path(__file__).parent
+sys.path.insert(0, str(ROOT / "scripts"))
+
+import cores  # noqa: E402 - found only through the path set above
+
 REPORTS = ROOT / ".nox" / "reports"
+RESULTS = ROOT / ".nox" / "matrix"  # scripts/matrix.py reads them
 TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/plugins/module_utils", "tests/unit/poller"]
 GITHUB_SCHEMAS = {
     "vendor.github-workflows": ".github/workflows/*.yml",
@@ -42,11 +49,41 @@ def discover_pythons() -> dict[str, str]:
 
 
 PYTHONS = discover_pythons()
+ON_EACH_CORE = [nox.param(cores.python_for(core, PYTHONS), core, id=core) for core in cores.CORES]
+PLAYBOOKS = [
+    "tests/integration/modules/test_approve.py",
+    "tests/integration/modules/test_info.py",
+    "tests/integration/modules/test_wait.py",
+    "tests/integration/respond/test_respond.py",
+    "tests/integration/rolling_maintenance/test_handlers.py",
+]
 
 
-def install(session: nox.Session, group: str) -> None:
-    """Install a dependency group of pyproject.toml."""
-    session.install(*nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group))
+def install(session: nox.Session, group: str, *more: str) -> None:
+    """Install a dependency group of pyproject.toml, and what else is given."""
+    session.install(*nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group), *more)
+
+
+def version_of(session: nox.Session, expression: str, module: str = "sys") -> str:
+    """A version that Python itself or a module of the session has."""
+    return session.run("python", "-c", f"import {module}; print({expression})", silent=True).split()[-1]
+
+
+def check_and_record(session: nox.Session, name: str, *command: str, env: dict[str, str], **facts: str) -> bool:
+    """Run a command, and leave its result for scripts/matrix.py; whether it passed."""
+    report = REPORTS / f"{name}.xml"
+    facts["python"] = version_of(session, "sys.version.split()[0]")
+    try:
+        session.run(*command, *([f"--junitxml={report}"] if command[0] == "pytest" else []), env=env)
+        facts["passed"] = True
+    except nox.command.CommandFailed:
+        facts["passed"] = False
+    if command[0] == "pytest" and report.exists():
+        suite = ET.parse(report).getroot().find("testsuite")
+        facts["tests"] = int(suite.get("tests")) - int(suite.get("skipped"))
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    (RESULTS / f"{name}.json").write_text(json.dumps(facts))
+    return facts["passed"]
 
 
 def run_pytest(session: nox.Session, *args: str, **env: str) -> None:
@@ -62,6 +99,13 @@ def installed_collection(session: nox.Session) -> str:
     collections = pathlib.Path(session.create_tmp()).resolve() / "collections"
     session.run("scripts/install-collection", str(collections), external=True, silent=True)
     return str(collections)
+
+
+def keep_what_must_suffice(collections: str) -> None:
+    """Remove from the installed collection what plugins, roles and playbooks must not use."""
+    for path in pathlib.Path(collections, "ansible_collections", "maintops", "scheduled_events").iterdir():
+        if path.is_dir() and path.name not in ("meta", "playbooks", "plugins", "roles"):
+            shutil.rmtree(path)
 
 
 def copy_checkout(destination: pathlib.Path) -> None:
@@ -84,7 +128,11 @@ def lint(session: nox.Session) -> None:
     session.run("ruff", "format", "--check")
     session.run("mypy")
     session.run("yamllint", "--strict", ".")
-    session.run("ansible-lint", "--offline", env={"ANSIBLE_COLLECTIONS_PATH": installed_collection(session)})
+    collections = installed_collection(session)
+    session.run("ansible-lint", "--offline", env={"ANSIBLE_COLLECTIONS_PATH": collections})
+    installed = f"{collections}/ansible_collections/maintops/scheduled_events"
+    checks = ["--plugin-docs", "--validate-collection-refs=all"]  # those to azure.azcollection, too
+    session.run("antsibull-docs", "lint-collection-docs", *checks, installed)
     session.run("reuse", "lint", "--quiet")
     session.run("python", "scripts/role_readmes.py", "--check")
     session.run("python", "scripts/guides.py", "--check")
@@ -105,7 +153,6 @@ def docs(session: nox.Session) -> None:
     pages.mkdir(parents=True, mode=0o755)
     collections = pathlib.Path(installed_collection(session))
     installed = collections / "ansible_collections" / "maintops" / "scheduled_events"
-    session.run("antsibull-docs", "lint-collection-docs", str(installed))
     (installed / "docs" / "docsite" / "extra-docs.yml").unlink()  # docs/site/conf.py lists the guides
     session.run(
         "antsibull-docs",
@@ -146,6 +193,12 @@ def library(session: nox.Session) -> None:
     test_target_side(session, "library", TARGET_SIDE_TESTS)
 
 
+@nox.session(python=list(PYTHONS))
+def library_oldest(session: nox.Session) -> None:
+    """What asks the service, on every Python that a VM may have, with the oldest requests that runs there."""
+    test_target_side(session, "library-oldest", ["tests/unit/plugins/module_utils"])
+
+
 @nox.session
 @nox.parametrize(
     "python,group",
@@ -165,7 +218,10 @@ def test_target_side(session: nox.Session, group: str, tests: list[str]) -> None
     if session.python == "3.6":
         session.install("pip>=21,<22")  # the one that comes with 3.6 takes releases that need a newer Python
     install(session, group)
-    run_pytest(session, *TWO_AT_A_TIME, *tests)
+    requests = version_of(session, "requests.__version__", "requests")
+    arguments = [*TWO_AT_A_TIME, *tests, *session.posargs]
+    if not check_and_record(session, session.name, "pytest", *arguments, env={}, requests=requests):
+        session.error("tests failed")
 
 
 @nox.session(python="3.9")
@@ -183,12 +239,14 @@ def integration(session: nox.Session) -> None:
     dhcp = ["dnsmasq=dnsmasq-base", "dhclient=isc-dhcp-client", "dhcpcd=dhcpcd-base"]
     session.run("scripts/install-commands", *dhcp, external=True, success_codes=range(256))
     install(session, "integration")
+    collections = installed_collection(session)
+    keep_what_must_suffice(collections)
     run_pytest(
         session,
         "--durations=10",
         *TWO_AT_A_TIME,
         "tests/integration",
-        ANSIBLE_COLLECTIONS_PATH=installed_collection(session),
+        ANSIBLE_COLLECTIONS_PATH=collections,
     )
 
 
@@ -245,17 +303,62 @@ def molecule(session: nox.Session) -> None:
     )
 
 
-@nox.session
-def sanity(session: nox.Session) -> None:
-    """Run ansible-test sanity; nothing is downloaded but packages."""
-    install(session, "sanity")
+def ansible_test(session: nox.Session, core: str, command: str, *options: str) -> bool:
+    """Run a command of ansible-test in a copy of the checkout; nothing is downloaded but packages."""
     home = pathlib.Path(session.create_tmp()).resolve() / "home"
     session.run("python", "scripts/ansible_test_home.py", str(home))
     checkout = pathlib.Path(session.create_tmp()) / "ansible_collections" / "maintops" / "scheduled_events"
     copy_checkout(checkout)
+    version = version_of(session, "ansible.release.__version__", "ansible.release")
     with session.chdir(checkout):
         session.run("git", "init", "--quiet", external=True)  # else it asks the repository around, which ignores .nox
-        session.run("ansible-test", "sanity", "--venv", "--color", *session.posargs, env={"HOME": str(home)})
+        return check_and_record(
+            session,
+            f"{command}-{core}",
+            *("ansible-test", command, "--venv", "--color", *options),
+            env={"HOME": str(home)},
+            core=version,
+        )
+
+
+@nox.session
+@nox.parametrize("python,core", ON_EACH_CORE)
+def sanity(session: nox.Session, core: str) -> None:
+    """Run ansible-test sanity of one ansible-core, without an ignore file."""
+    session.install(f"ansible-core=={core}.*")
+    if not ansible_test(session, core, "sanity", *session.posargs):
+        session.error(f"ansible-test sanity of ansible-core {core} failed")
+
+
+@nox.session(name="ansible_test")
+@nox.parametrize("python,core", ON_EACH_CORE)
+def ansible_test_tests(session: nox.Session, core: str) -> None:
+    """Run ansible-test units and ansible-test integration of one ansible-core."""
+    session.install(f"ansible-core=={core}.*")
+    units = ansible_test(session, core, "units", f"--python={session.python}", "--num-workers=2")
+    if not ansible_test(session, core, "integration", f"--python={session.python}") or not units:
+        session.error(f"ansible-test of ansible-core {core} failed")
+
+
+@nox.session(name="core")
+@nox.parametrize("python,core", ON_EACH_CORE)
+def on_one_core(session: nox.Session, core: str) -> None:
+    """The unit tests of the plugins, some playbooks against the emulator, and the demo, on one ansible-core."""
+    install(session, "unit", f"ansible-core=={core}.*")
+    env = {"ANSIBLE_COLLECTIONS_PATH": installed_collection(session), "PYTHONPATH": str(ROOT / "tests" / "guard")}
+    version = version_of(session, "ansible.release.__version__", "ansible.release")
+    checks = {
+        "unit": (["pytest", *TWO_AT_A_TIME, "tests/unit/plugins"], {}),
+        "playbooks": (["pytest", *TWO_AT_A_TIME, *PLAYBOOKS], env),
+        "demo": (["python", "demo/run.py"], env),
+    }
+    failed = [
+        check
+        for check, (command, environment) in checks.items()
+        if not check_and_record(session, f"{check}-{core}", *command, env=environment, core=version)
+    ]
+    if failed:
+        session.error(f"failed with ansible-core {core}: {', '.join(failed)}")
 
 
 @nox.session
@@ -263,3 +366,10 @@ def galaxy(session: nox.Session) -> None:
     """The tarball: what is in it, and what Galaxy and Automation Hub check when it is published."""
     install(session, "galaxy")
     run_pytest(session, "tests/galaxy")
+
+
+@nox.session
+def publish_test(session: nox.Session) -> None:
+    """Publish the tarball to a Galaxy server on loopback, and install it from there. Not part of `make test`."""
+    install(session, "publish_test")
+    session.run("tests/galaxy/publish", external=True)

@@ -183,9 +183,9 @@ def main() -> int:
             with playbook(directory, inventory) as process:
                 story = watch(directory, url, process)
                 code = process.poll()
-        story.expect(code == 0, f"the playbook ends well, not with {code} (None: not in {LIMIT:g} s)")
+        story.expect(code == 0, f"the playbook succeeds, and does not end with {code} (None: not in {LIMIT:g} s)")
         bystander = [path.name for path in (directory / "web4").iterdir()]
-        story.expect(not bystander, f"web4, which no event names, is left alone: {bystander}")
+        story.expect(not bystander, f"web4, which no event names, is unchanged: {bystander}")
         drained = [name for name in FLEET if (directory / name / "drained").exists()]
         story.expect(not drained, f"every host is back, not drained: {drained}")
         log = (directory / "playbook.log").read_text().splitlines()
@@ -194,7 +194,7 @@ def main() -> int:
     print()
     for what in story.missing:
         print(f"MISSING  {what}")
-    print("Everything happened as it should." if not story.missing else "\nSomething did not happen.")
+    print("All checks have passed." if not story.missing else "\nAt least one check has failed.")
     return 1 if story.missing else 0
 
 

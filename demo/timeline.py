@@ -147,7 +147,7 @@ def text(at: float, y: float, words: str, style: str = "", anchor: str = "start"
     return f'<text x="{at:g}" y="{y:g}"{kind} text-anchor="{anchor}">{html.escape(words)}</text>'
 
 
-def bar(lane: int, begin: float, end: float, style: str, words: str, centre: float | None = None) -> list[str]:
+def stretch(lane: int, begin: float, end: float, style: str, words: str, centre: float | None = None) -> list[str]:
     top = TOP + lane * LANE
     left, width = x(begin), round(x(end) - x(begin), 1)
     middle = left + width / 2 if centre is None else x(centre)
@@ -167,17 +167,17 @@ def draw(timeline: list[Event]) -> str:
     )
     last = MINUTES - 1
     parts = [*heading(timeline), *marks(announced, acknowledged, started, over)]
-    parts += [text(14, TOP + 22, "Azure", "lane"), *bar(0, announced, started, "scheduled", "Scheduled")]
-    parts += bar(0, started, over, "started", "Started")
+    parts += [text(14, TOP + 22, "Azure", "lane"), *stretch(0, announced, started, "scheduled", "Scheduled")]
+    parts += stretch(0, started, over, "started", "Started")
     for lane, vm in enumerate(FLEET, 1):
         drained, back = at[vm, "prepare ended"], at[vm, "recover ended"]
         parts.append(text(14, TOP + lane * LANE + 22, vm, "lane"))
-        parts += bar(lane, -1, at[vm, "prepare begun"], "service", "serves")
-        parts += bar(lane, at[vm, "prepare begun"], drained, "busy", "prepares")
-        parts += bar(lane, drained, started, "ready", "prepared")
-        parts += bar(lane, started, at[vm, "recover begun"], "away", "moves to new hardware")
-        parts += bar(lane, at[vm, "recover begun"], back, "busy", "recovers")
-        parts += bar(lane, back, last, "service", "serves", centre=(not_before + last) / 2)
+        parts += stretch(lane, -1, at[vm, "prepare begun"], "service", "serves")
+        parts += stretch(lane, at[vm, "prepare begun"], drained, "busy", "prepares")
+        parts += stretch(lane, drained, started, "ready", "prepared")
+        parts += stretch(lane, started, at[vm, "recover begun"], "away", "moves to new hardware")
+        parts += stretch(lane, at[vm, "recover begun"], back, "busy", "recovers")
+        parts += stretch(lane, back, last, "service", "serves", centre=(not_before + last) / 2)
     parts += [line(not_before, "not-before", TOP - 26), *axis(at)]
     words = "NotBefore: without an acknowledgement it starts here"
     return "\n".join([*parts, text(x(not_before) + 4, TOP - 34, words, anchor="end"), "</svg>"]) + "\n"

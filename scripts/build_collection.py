@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 # Copyright (c) 2026 The maintops.scheduled_events authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
@@ -76,7 +75,7 @@ def repack(tarball: pathlib.Path, timestamp: int) -> bytes:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("directory", type=pathlib.Path, help="where the tarball goes")
+    parser.add_argument("directory", type=pathlib.Path, help="directory of the tarball")
     parser.add_argument("--checkout", type=pathlib.Path, default=ROOT, help="what is built (default: this one)")
     options = parser.parse_args()
     options.directory.mkdir(parents=True, exist_ok=True)

@@ -155,7 +155,7 @@ class Writer:
         items = [self._blocks(item) for item in node.children]
         loose = any(len(blocks) > 1 for blocks in items)
         texts = []
-        for number, blocks in enumerate(items, start=node.get("start", 1)):
+        for number, blocks in enumerate(items, start=1):
             text = textwrap.indent("\n\n".join(blocks), " " * len(bullet(number)))
             texts.append(bullet(number) + text.lstrip())
         return ("\n\n" if loose else "\n").join(texts)
@@ -325,7 +325,7 @@ def main() -> int:
     different = differing(written)
     if "--check" in sys.argv:
         for path in different:
-            print(f"docs/{path.name}: differs from its source in docs/docsite/rst; run python scripts/guides.py")
+            print(f"docs/{path.name}: differs from its source in docs/docsite/rst. Run python scripts/guides.py")
         return 1 if different else 0
     for path in different:
         if path.name in written:

@@ -48,6 +48,8 @@ PATTERNS = [(re.compile(rf"(?<![\w-])(?:{habit})(?![\w-])", re.I), instead) for 
 SKIPPED = re.compile(r"LICENSES/|COPYING|CHANGELOG\.md|changelogs/changelog\.yaml|scripts/prose\.py|tests/")
 SUFFIXES = {".cfg", ".fact", ".j2", ".md", ".py", ".rst", ".sh", ".toml", ".yaml", ".yml"}
 QUOTES = re.compile(r"^[A-Za-z]*(\"\"\"|'''|\"|')|(\"\"\"|'''|\"|')$")
+QUOTES_OF_FSTRINGS = {getattr(tokenize, name, -1) for name in ("FSTRING_START", "FSTRING_END")}  # since Python 3.12
+TEXTS = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1), *QUOTES_OF_FSTRINGS}
 BREAK = "\0"  # where two texts that follow each other do not belong together
 
 
@@ -59,18 +61,18 @@ def python_prose(source: str) -> str:
         starts.append(starts[-1] + len(line))
     prose = list(re.sub(r"\S", BREAK, source))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type not in (tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1)):
-            if token.type in (getattr(tokenize, "FSTRING_START", -1), getattr(tokenize, "FSTRING_END", -1)):
-                start = starts[token.start[0] - 1] + token.start[1]
-                prose[start : start + len(token.string)] = " " * len(token.string)
+        if token.type not in TEXTS:
             continue
         start, end = (starts[row - 1] + column for row, column in (token.start, token.end))
         text = source[start:end]
-        text = " " + text[1:] if token.type == tokenize.COMMENT else text
-        if token.type == tokenize.STRING:
+        if token.type == tokenize.COMMENT:
+            text = " " + text[1:]
+        elif token.type == tokenize.STRING:
             text = QUOTES.sub(lambda match: " " * len(match[0]), text)
             if " " not in text.strip():  # a key or another name
                 text = re.sub(r"\S", BREAK, text)
+        elif token.type in QUOTES_OF_FSTRINGS:
+            text = " " * len(text)
         prose[start:end] = text
     return "".join(prose)
 
@@ -86,11 +88,8 @@ def find(path: str, source: str) -> Iterator[str]:
     program = path.endswith(".py") or source.startswith("#!/usr/bin/python")
     prose = python_prose(source) if program else other_prose(source)
     # Each run of white space counts as one space, also a line break and the indentation that follows.
-    words = re.compile(r"\s+").sub
-    offsets: list[int] = []
-    for match in re.finditer(r"\s+|\S", prose):
-        offsets.append(match.start())
-    collapsed = words(" ", prose)
+    offsets = [match.start() for match in re.finditer(r"\s+|\S", prose)]
+    collapsed = re.sub(r"\s+", " ", prose)
     for pattern, instead in PATTERNS:
         for match in pattern.finditer(collapsed):
             line = source.count("\n", 0, offsets[match.start()]) + 1

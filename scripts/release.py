@@ -143,7 +143,7 @@ def main(arguments: Optional[list] = None, root: pathlib.Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     prepared = yaml.safe_load((root / "galaxy.yml").read_text())["version"]
     parser.add_argument("--version", default=prepared, help="the version (default: that of galaxy.yml)")
-    parser.add_argument("--confirm", action="store_true", help="make the release, do not only show it")
+    parser.add_argument("--confirm", action="store_true", help="make the release instead of only showing it")
     options = parser.parse_args(arguments)
     try:
         release(root, options.version, options.confirm)

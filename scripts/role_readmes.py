@@ -62,7 +62,7 @@ def main() -> int:
         after = head + variables(role) + rest.partition(END)[2]
         if after != before and check:
             complaints.append(
-                f"{role.name}: README.md is not true to the argument specs; run python scripts/role_readmes.py"
+                f"{role.name}: README.md differs from the argument specs. Run python scripts/role_readmes.py"
             )
         elif after != before:
             readme.write_text(after)

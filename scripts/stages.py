@@ -10,10 +10,13 @@ two of them share two cores well. The exit status is 1 if a stage failed.
 
 import argparse
 import pathlib
+import shlex
 import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
+
+import cores
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 NOX = ROOT / ".venv" / "bin" / "nox"
@@ -27,7 +30,9 @@ STAGES = [
     "unit",
     "library",
     "controllers",
-    "sanity",
+    f"sanity({cores.OLDEST})",
+    f"sanity({cores.NEWEST})",
+    f"core({cores.OLDEST})",
     "eda",
     "library_requests",
     "emulator",
@@ -88,7 +93,7 @@ def conclude(stage: Stage, running: list[Stage], waiting: list[str]) -> None:
         lines = stage.log.read_text(errors="replace").splitlines()
         show(f"--- the last {SHOWN} of {len(lines)} lines of {stage.log}")
         show("\n".join(lines[-SHOWN:]))
-        show(f"--- {stage.name} failed; repeat it with: {REPEAT} {stage.name}")
+        show(f"--- {stage.name} failed; repeat it with: {REPEAT} {shlex.quote(stage.name)}")
     show(f"{stage.name}: {outcome} in {span(stage.seconds)}; left: {', '.join(left) or 'nothing'}")
 
 
@@ -140,11 +145,13 @@ def main() -> None:
     missing = skipped_pythons()
     if missing:
         show(f"Skipped, because this machine does not have them: Python {', '.join(missing)}")
+    if names == STAGES:
+        show(f"Skipped, because only `make matrix` runs them: ansible-core {', '.join(cores.BETWEEN)}")
     began = time.monotonic()
     failed = run_all(names)
     show(f"{len(names) - len(failed)} of {len(names)} stages passed in {span(time.monotonic() - began)}")
     if failed:
-        show(f"Failed: {', '.join(failed)}. Repeat with: {REPEAT} {' '.join(failed)}")
+        show(f"Failed: {', '.join(failed)}. Repeat with: {REPEAT} {shlex.join(failed)}")
     show(sum_up())
     sys.exit(1 if failed else 0)
 

@@ -19,6 +19,7 @@ html_title = "Azure Scheduled Events"
 extensions = ["sphinx_antsibull_ext", "sphinx_design"]
 default_role = "any"
 nitpicky = True
+antsibull_ext_color_scheme = "none"  # site.css has the colors, for a light and a dark page
 pygments_style = "ansible"
 highlight_language = "yaml+jinja"
 
@@ -29,6 +30,7 @@ html_copy_source = False
 html_show_sphinx = False
 html_theme_options = {"top_of_page_buttons": []}
 
+REPOSITORY = "https://github.com/maintops/scheduled_events/blob/main"
 ANSIBLE = "https://docs.ansible.com/projects/ansible/latest/"
 PAGES = {
     "action_plugins": "plugins/action.html",
@@ -63,7 +65,13 @@ def headed(title: str) -> str:
 
 def adjust(_app: Any, page: str, source: list[str]) -> None:
     """Fit what antsibull-docs wrote to this site: the theme lists the sections of a page, names are short."""
-    text = re.sub(r"^\.\. contents::.*\n(?: +:.*\n)*", "", source[0], flags=re.MULTILINE)
+    role = re.fullmatch(r"(\w+)_role", page)
+    instead = (
+        f"How it works, with examples: `README of the role <{REPOSITORY}/roles/{role[1]}/README.md>`__.\n"
+        if role
+        else ""
+    )
+    text = re.sub(r"^\.\. contents::.*\n(?: +:.*\n)*", instead, source[0], flags=re.MULTILINE)
     text = re.sub(r"^maintops\.scheduled_events\.(\w+ (?:module|filter|role) -- )", r"\1", text, flags=re.MULTILINE)
     if page == "index":
         text = text.replace(".. guides of extra-docs.yml\n", guides())

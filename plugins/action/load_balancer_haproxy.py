@@ -13,7 +13,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balance
     Settings,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHost, OtherHostError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import refuse_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows_modules import run_for
 
 COLLECTION = "maintops.scheduled_events"
 SOCKET_VARIABLE = "load_balancer_haproxy_socket"
@@ -46,7 +46,6 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        refuse_windows(self)
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
@@ -80,11 +79,7 @@ class ActionModule(ActionBase):
             return self._hosts[name].run(f"{COLLECTION}.haproxy_servers", {**options, "socket": socket}, within=within)
 
         def record(options: dict[str, t.Any]) -> dict[str, t.Any]:
-            answer = self._execute_module(
-                module_name=f"{COLLECTION}.load_balancer_record",
-                module_args={**options, "directory": arguments["directory"]},
-                task_vars=variables,
-            )
+            answer = run_for(self, "load_balancer_record", {**options, "directory": arguments["directory"]}, variables)
             if answer.get("failed") or answer.get("unreachable"):
                 raise _RecordFailed(answer)
             return answer

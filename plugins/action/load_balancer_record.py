@@ -4,8 +4,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import PosixOnly
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows_modules import HostOrHereAction
 
 
-class ActionModule(PosixOnly):
-    """Run the module on the host, unless it is a Windows host."""
+class ActionModule(HostOrHereAction):
+    """Run the module on the host or, for a Windows host, on the controller."""

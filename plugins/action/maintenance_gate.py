@@ -40,9 +40,8 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_f
     TasksFiles,
     name_of,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import refuse_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import is_meant_as_windows
 
-COLLECTION = "maintops.scheduled_events"
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "fleet": {"type": "list", "elements": "str", "default": []},
     "max_unavailable": {"type": "str", "default": "1"},
@@ -64,6 +63,7 @@ REBOOT = "maintenance_reboot"
 LOOK_TIMEOUT = 60.0  # seconds for one host
 HOST_TIMEOUT = 20.0  # seconds more for a look at several, for each that a fork asks
 READ_TIMEOUT = 20.0  # seconds for the events of one host; the next look comes soon enough
+WINDOWS_PATIENCE = 4.0  # times as long, where PowerShell starts about fifteen times for a look
 LEASE_MARGIN = 60.0  # seconds that the mark of a gate lasts longer than a look can
 RETURNS = 40  # how often at most the role reads the balancer again; it does so by inclusion, which has a limit
 
@@ -93,6 +93,8 @@ class Gate:
         self._store = Store(directory)
         self._play = str(action._task.get_play()._uuid)
         self._forks = max(1, int(task_vars.get("ansible_forks") or 5))
+        known = [task_vars["hostvars"][host] for host in self._everyone if host in task_vars["hostvars"]]
+        self._patience = WINDOWS_PATIENCE if any(map(is_meant_as_windows, known)) else 1.0
         self._dead: list[str] = []
         self._names: dict[str, str] = {}
 
@@ -203,7 +205,7 @@ class Gate:
         if lost:
             raise GateError(
                 f"{', '.join(lost)} failed or was lost, so no further host is taken down. It stays out of its load "
-                "balancer. Fix that, and run again: the hosts that are done are left out"
+                "balancer. Fix the cause, and run the play again. It leaves out the hosts that are finished"
             )
         unknown = [host for host in self._fleet if host not in self._task_vars["hostvars"]]
         if unknown:
@@ -285,7 +287,7 @@ class Gate:
         if host.name in self._own and not self._simulate:
             owner = f"{self._run.name}/{host.name}"
             options.update(owner=owner, by=self._run.by(), lease=self._lease(), dead=self._dead)
-        return host.run(f"{COLLECTION}.maintenance_survey", options, within=LOOK_TIMEOUT)
+        return host.run("maintenance_survey", options, within=LOOK_TIMEOUT * self._patience)
 
     def _withdraw(self, hosts: list[str]) -> None:
         """Remove the marks, so that events are responded to at once. A host that reboots now keeps its mark until the
@@ -293,7 +295,7 @@ class Gate:
 
         def take_away(host: FleetHost) -> Result:
             options = {"directory": host.variables.get(*DIRECTORY), "owner": f"{self._run.name}/{host.name}"}
-            return host.run(f"{COLLECTION}.maintenance_mark", {"state": "absent", **options}, within=LOOK_TIMEOUT)
+            return host.run("maintenance_mark", {"state": "absent", **options}, within=LOOK_TIMEOUT * self._patience)
 
         if hosts:
             self._ask_all(hosts, take_away)
@@ -321,7 +323,7 @@ class Gate:
         return answers
 
     def _timeout(self, hosts: int) -> float:
-        return LOOK_TIMEOUT + HOST_TIMEOUT * math.ceil(hosts / self._forks)
+        return self._patience * (LOOK_TIMEOUT + HOST_TIMEOUT * math.ceil(hosts / self._forks))
 
     def _lease(self) -> float:
         """A mark must not run out before the look is over that it was made for."""
@@ -391,7 +393,6 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> Result:
-        refuse_windows(self)
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
         refuse_slices(variables)

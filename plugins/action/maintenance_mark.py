@@ -13,7 +13,8 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run import Store, this_run
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import refuse_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import is_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows_modules import run_for
 
 PROGRESS = {"held": "began", "done": "done", "failed": "failed"}
 
@@ -25,7 +26,6 @@ class ActionModule(ActionBase):
     _supports_check_mode = True
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        refuse_windows(self)
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
         host, state = variables["inventory_hostname"], self._task.args.get("state")
@@ -39,13 +39,11 @@ class ActionModule(ActionBase):
                 options["round"] = self._round(store, play, host)
             elif state in PROGRESS:  # before the host can be lost
                 progress[host] = PROGRESS[state]
-        result.update(
-            self._execute_module("maintops.scheduled_events.maintenance_mark", module_args=options, task_vars=variables)
-        )
+        result.update(run_for(self, "maintenance_mark", options, variables))
         if state == "done" and not result.get("failed") and not result.get("unreachable"):
             with Store(directory).open() as store:
                 store["progress"][play][host] = PROGRESS[state]
-        return result
+        return {**result, "windows": is_windows(self._connection)}
 
     @staticmethod
     def _round(store: dict[str, t.Any], play: str, host: str) -> dict[str, t.Any]:

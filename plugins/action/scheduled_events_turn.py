@@ -17,13 +17,15 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleE
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import OPTIONS, Pace
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._acknowledging import (
     Answer,
     acknowledge,
     check_ids,
     scope_of,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._anywhere import refuse_async
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._arm import INSTALL, WRITE, ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._controller import owner_of, run_id_of
@@ -43,9 +45,12 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     looks_cut_off,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_file import check_tasks_file
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import refuse_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import is_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows_host import HostGone, WindowsHost
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
+# On Windows, each request starts PowerShell, and writing the lease starts it several times.
+WINDOWS_PACE = Pace(poll_gap=3.0, short_lease=600.0)
 FREE_STRATEGIES = ("free", "host_pinned")
 
 display = Display()
@@ -55,9 +60,9 @@ class ActionModule(ArmAction):
     """Take turns on the host until a phase has to run in the play, or all is done."""
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        refuse_windows(self)
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
+        self._windows = self._windows_host() if is_windows(self._connection) else None
         refuse_slices(self._variables)
         self._controller_pid = os.getppid()
         self._extras: dict[str, t.Any] = {}
@@ -154,6 +159,8 @@ class ActionModule(ArmAction):
         # The host has no use for credentials of Azure.
         own = {name: value for name, value in self._options.items() if not name.startswith("fallback")}
         arguments = {**own, "outcome": outcome, "controller": controller}
+        if self._windows:
+            return self._execute_here(self._windows, arguments)
         try:
             with contextlib.nullcontext() if self._task.timeout else bounded(within):
                 answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=self._variables)
@@ -170,6 +177,29 @@ class ActionModule(ArmAction):
         self._keep_what_ansible_wants(answer)
         self._remove_tmp_path(self._connection._shell.tmpdir)
         self._connection._shell.tmpdir = None
+        return answer
+
+    def _windows_host(self) -> WindowsHost:
+        refuse_async(self)
+        host = WindowsHost(self, self._variables)
+        host.require_collection()
+        return host
+
+    def _execute_here(self, host: WindowsHost, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
+        """Take the turn on the controller, which lets the host send requests and keep files."""
+        options = {**COMMON_OPTIONS, **OPTIONS, "controller": {"type": "dict"}}
+        folder = host.folder(arguments["state_directory"])
+        try:
+            answer = host.run_module(
+                options,
+                arguments,
+                lambda run: take_turn(run, folder=folder, pace=WINDOWS_PACE),
+                check_mode=bool(self._task.check_mode),
+                losable=True,
+            )
+        except HostGone as error:
+            raise HostLost(str(error), error.original) from error
+        self._keep_what_ansible_wants(answer)
         return answer
 
     def _reset_connection(self) -> None:

@@ -126,14 +126,23 @@ attributes:
     platforms: posix, windows
 """
 
-    # A module that runs on the host alone
-    POSIX = r"""
+    # A module that keeps files on the host; for a Windows host, it runs on the controller
+    FILES = r"""
 options: {}
 requirements:
-  - python >= 3.6 (on the host)
+  - python >= 3.6 (on the host, except for Windows hosts)
+  - ansible.windows (collection on the controller, only for Windows hosts)
+notes:
+  - On a Windows host, the default directory is C(C:\Program Files\maintops), where only administrators can write. The
+    files are kept together in one file there, which the controller reads and writes with C(ansible.windows.win_stat),
+    C(win_find), C(slurp), C(win_copy), C(win_command) and C(win_file). Connect as an administrator, without C(become).
+  - For a Windows host, the module runs on the controller and does not support C(async). This was tested with
+    replacements for the modules of C(ansible.windows), not on Windows.
+  - Controllers that manage the same Windows host need clocks that agree, since Windows hosts have no lock that lasts
+    from task to task.
 attributes:
   platform:
-    description: Operating systems of the hosts on which the module can run. It fails on a Windows host.
+    description: Operating systems of the hosts on which the module can run.
     support: full
-    platforms: posix
+    platforms: posix, windows
 """

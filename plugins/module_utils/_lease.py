@@ -15,7 +15,7 @@ import os
 import time
 from typing import Any, Callable, Dict, Iterator, Optional
 
-from ._scheduled_events.files import write_atomically
+from ._scheduled_events.files import Folder
 
 LEASE_FILE, LOCK_FILE = "respond.lease", "respond.lock"
 
@@ -31,15 +31,14 @@ class Locked(Exception):
 class Lease:
     """The lease of one host of one run.
 
-    :param directory: of the host.
+    :param folder: the state directory of the host.
     :param owner: where the run is, for another controller that meets the lease.
     """
 
     def __init__(
-        self, directory: str, run: str, host: str, owner: Dict[str, Any], wall: Callable[[], float] = time.time
+        self, folder: Folder, run: str, host: str, owner: Dict[str, Any], wall: Callable[[], float] = time.time
     ) -> None:
-        self._directory = directory
-        self._path = os.path.join(directory, LEASE_FILE)
+        self._folder = folder
         self._run, self._host, self._owner = run, host, owner
         self._wall = wall
 
@@ -53,17 +52,17 @@ class Lease:
         :raises OSError: the directory cannot be used.
         """
         if make:
-            os.makedirs(self._directory, mode=0o755, exist_ok=True)
-        elif not os.path.isdir(self._directory):
+            self._folder.make()
+        elif not self._folder.is_there():
             yield
             return
-        with self._lock():
+        with self._folder.guarded(self._lock):
             self._look(abandoned)
             yield
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
-        path = os.path.join(self._directory, LOCK_FILE)
+        path = self._folder.path_of(LOCK_FILE)
         while True:
             with open(path, "ab") as file:
                 fcntl.flock(file, fcntl.LOCK_EX)
@@ -72,7 +71,7 @@ class Lease:
                 try:
                     yield
                 finally:
-                    if not os.path.exists(self._path):
+                    if not self._folder.has(LEASE_FILE):
                         with contextlib.suppress(OSError):
                             os.unlink(path)
                 return
@@ -86,8 +85,7 @@ class Lease:
 
     def _read(self) -> Optional[Dict[str, Any]]:
         try:
-            with open(self._path, encoding="utf-8") as file:
-                lease = json.load(file)
+            lease = json.loads(self._folder.read(LEASE_FILE).decode())
             times = {name: float(lease[name]) for name in ("expires", "seconds")}
             return dict(times, run=str(lease["run"]), host=str(lease["host"]), owner=dict(lease["owner"]))
         except (OSError, ValueError, KeyError, TypeError):
@@ -104,12 +102,12 @@ class Lease:
         if mine and lease and lease["seconds"] == seconds and seconds / 2 < lease["expires"] - now <= seconds:
             return
         raw = {"run": self._run, "host": self._host, "owner": self._owner, "seconds": seconds, "expires": now + seconds}
-        write_atomically(self._path, json.dumps(raw).encode(), mode=0o600)
+        self._folder.write(LEASE_FILE, json.dumps(raw).encode(), mode=0o600)
 
     def end(self) -> None:
         """Give the host back."""
         with contextlib.suppress(OSError):
-            os.unlink(self._path)
+            self._folder.remove(LEASE_FILE)
 
 
 def _is_at(path: str, descriptor: int) -> bool:

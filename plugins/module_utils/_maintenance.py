@@ -18,7 +18,7 @@ import os
 import time
 from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
-from ._scheduled_events.files import write_atomically
+from ._scheduled_events.files import Folder
 
 MARK, RECORD, LOCK = "maintenance-under-way", "maintenance.json", "maintenance.lock"
 ASKING, HELD = "asking", "held"  # at the gate; through it
@@ -80,20 +80,19 @@ class Mark(NamedTuple):
         return dict(self._asdict(), live=self.live)
 
 
-def read_mark(directory: str, now: Optional[Moment] = None) -> Optional[Mark]:
+def read_mark(folder: Folder, now: Optional[Moment] = None) -> Optional[Mark]:
     """The mark in the state directory of the roles; ``None`` if there is none.
 
     :raises MaintenanceError: it cannot be determined.
     """
-    path = os.path.join(directory, MARK)
     now = now or moment()
     try:
-        written_at = os.stat(path).st_mtime
-        text = _read(path)
+        written_at = folder.written_at(MARK)
+        text = _read(folder, MARK)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise MaintenanceError(_unreadable(path, error)) from None
+        raise MaintenanceError(_unreadable(folder.path_of(MARK), error)) from None
     try:
         raw = json.loads(text)
         return Mark(str(raw["owner"]), dict(raw["by"]), str(raw["stage"]), age_of(raw["at"], now), float(raw["lease"]))
@@ -104,24 +103,24 @@ def read_mark(directory: str, now: Optional[Moment] = None) -> Optional[Mark]:
 class Host:
     """The files of one host.
 
-    :param directory: the state directory of the roles, created if missing.
+    :param folder: the state directory of the roles, created if missing.
     """
 
     def __init__(
         self,
-        directory: str,
+        folder: Folder,
         *,
         now: Callable[[], Moment] = moment,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._directory = directory
+        self._folder = folder
         self._now = now
         self._clock = clock
         self._sleep = sleep
 
     def mark(self) -> Optional[Mark]:
-        return read_mark(self._directory, self._now())
+        return read_mark(self._folder, self._now())
 
     def take(
         self, owner: str, *, by: Mapping[str, Any], stage: str, lease: float, dead: Sequence[str] = ()
@@ -132,7 +131,7 @@ class Host:
         :returns: the mark that was in the way; ``None`` if the host is marked for the owner now.
         :raises MaintenanceError: the host cannot be marked.
         """
-        with self._locked():
+        with self._folder.guarded(self._locked):
             before = self.mark()
             if before and before.owner != owner and before.live and not (before.owner and before.owner in dead):
                 return before
@@ -146,16 +145,16 @@ class Host:
 
         :raises MaintenanceError: it cannot be taken away.
         """
-        if not os.path.isdir(self._directory):
+        if not self._folder.is_there():
             return False
-        with self._locked():
+        with self._folder.guarded(self._locked):
             before = self.mark()
             if before is None or before.owner != owner:
                 return False
             try:
-                os.unlink(os.path.join(self._directory, MARK))
+                self._folder.remove(MARK)
             except OSError as error:
-                raise MaintenanceError(f"{os.path.join(self._directory, MARK)} cannot be removed: {error}") from None
+                raise MaintenanceError(f"{self._folder.path_of(MARK)} cannot be removed: {error}") from None
             return True
 
     def records(self) -> Dict[str, Dict[str, Any]]:
@@ -182,7 +181,7 @@ class Host:
         :param since_begin: seconds since the round began.
         :raises MaintenanceError: it cannot be remembered.
         """
-        with self._locked():
+        with self._folder.guarded(self._locked):
             ages = {each: record["age"] for each, record in self.records().items() if each != name}
             youngest: List[str] = sorted(ages, key=lambda each: ages[each])[: NAMES_KEPT - 1]
             before = self._raw_records()
@@ -193,17 +192,17 @@ class Host:
 
     def _raw_records(self) -> Dict[str, Any]:
         try:
-            return dict(json.loads(_read(os.path.join(self._directory, RECORD)))["rounds"])
+            return dict(json.loads(_read(self._folder, RECORD))["rounds"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        path = os.path.join(self._directory, LOCK)
+        path = self._folder.path_of(LOCK)
         try:
-            if not os.path.isdir(self._directory):
-                os.makedirs(self._directory, exist_ok=True)
-                os.chmod(self._directory, NEW_DIRECTORY_MODE)  # an existing directory keeps its mode
+            if not self._folder.is_there():
+                self._folder.make()
+                os.chmod(self._folder.path, NEW_DIRECTORY_MODE)  # an existing directory keeps its mode
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as error:
             raise MaintenanceError(f"{path} cannot be opened: {error}. Become root, or free the disk") from None
@@ -227,16 +226,16 @@ class Host:
             self._sleep(0.05)
 
     def _write(self, name: str, raw: Mapping[str, Any], *, mode: int) -> None:
-        path = os.path.join(self._directory, name)
         try:
-            write_atomically(path, json.dumps(raw, sort_keys=True).encode() + b"\n", mode=mode, durable=True)
+            self._folder.write(name, json.dumps(raw, sort_keys=True).encode() + b"\n", mode=mode, durable=True)
         except OSError as error:
-            raise MaintenanceError(f"{path} cannot be written: {error}. Become root, or free the disk") from None
+            raise MaintenanceError(
+                f"{self._folder.path_of(name)} cannot be written: {error}. Become root, or free the disk"
+            ) from None
 
 
-def _read(path: str) -> str:
-    with open(path, "rb") as file:
-        return file.read(LARGEST).decode("utf-8", "replace")
+def _read(folder: Folder, name: str) -> str:
+    return folder.read(name, LARGEST).decode("utf-8", "replace")
 
 
 def _unreadable(path: str, error: OSError) -> str:

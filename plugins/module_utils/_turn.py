@@ -21,6 +21,7 @@ from ._scheduled_events.approval import ApprovalFailed, approve
 from ._scheduled_events.client import ImdsClient, ImdsError, Refused
 from ._scheduled_events.condition import condition
 from ._scheduled_events.document import Document, ScheduledEvent, describe, one_of
+from ._scheduled_events.files import Changed, Folder
 from ._scheduled_events.runs import FAILED, OK
 from ._scheduled_events.state import EventState, State
 from ._scheduled_events.state import dump as dump_state
@@ -29,11 +30,11 @@ from ._turn_memory import Memory, is_under_maintenance
 HANDED_OUT = ("started", "prepare", "recover")
 
 # A phase of a play ends when its tasks do; silence is not judged here. NotBefore bounds what the tasks ask for.
+CHANGED_AT_MOST = 5  # times that a step is taken again since others have written meanwhile
+
 LONGEST_PHASE = 7 * 24 * 3600.0
 
-POLL_GAP = 1.0  # seconds between two polls
 POLL_TIMEOUT = 30.0  # seconds for an answer; only the first one may take longer, since it enables the service
-SHORT_LEASE = 120.0  # seconds, for a run that polls or takes its next step at once
 ACKNOWLEDGE_LEASE = 600.0  # seconds, more than a request and its repetitions take
 COMPUTE_TIMEOUT = 2.5  # seconds for an answer that nothing waits for
 IDENTITY = ("subscriptionId", "resourceGroupName", "vmScaleSetName", "name")  # what the resource id is made of
@@ -62,6 +63,18 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "outcome": {"type": "dict"},
     "again": {"type": "bool", "default": False},
 }
+
+
+class Pace(NamedTuple):
+    """How often something is done on the host. Times are in seconds.
+
+    :param poll_gap: between two polls.
+    :param short_lease: for a run that polls or takes its next step at once. Its remaining time is recorded at
+        least twice in this time.
+    """
+
+    poll_gap: float = 1.0
+    short_lease: float = 120.0
 
 
 class Wish(NamedTuple):
@@ -102,11 +115,15 @@ class Clock(NamedTuple):
     sleep: Callable[[float], None] = time.sleep
 
 
+PACE = Pace()
+
+
 class Turn:
     """One turn on the host.
 
     :param options: those of :data:`OPTIONS`.
     :param check_mode: change nothing, here or at the service.
+    :param folder: the state directory, if it is not on this machine.
     """
 
     def __init__(
@@ -118,16 +135,19 @@ class Turn:
         *,
         check_mode: bool = False,
         clock: Optional[Clock] = None,
+        folder: Optional[Folder] = None,
+        pace: Pace = PACE,
     ) -> None:
         self._client = client
         self._vm_name = vm_name
         self._options = options
         self._wish = wish
         self._check_mode = check_mode
+        self._pace = pace
         self._clock = clock or Clock()
-        directory = options["state_directory"]
-        self._lease = Lease(directory, wish.run, wish.host, wish.owner, self._clock.wall)
-        self._memory = Memory(directory, self._clock.wall)
+        self._folder = folder or Folder(options["state_directory"])
+        self._lease = Lease(self._folder, wish.run, wish.host, wish.owner, self._clock.wall)
+        self._memory = Memory(self._folder, self._clock.wall)
         self._planned = wish.state
         self._began = self._clock.monotonic()
         self._story: List[Dict[str, Any]] = []
@@ -161,7 +181,7 @@ class Turn:
                 if self._wish.compute and shown.get("waiting"):
                     shown["compute"] = self._compute()
                 return shown
-            self._clock.sleep(min(POLL_GAP, max(0.0, self._left())))
+            self._clock.sleep(min(self._pace.poll_gap, max(0.0, self._left())))
 
     def _outcome(self) -> Iterator[engine.Result]:
         outcome = self._options["outcome"]
@@ -208,7 +228,18 @@ class Turn:
             self._planned = dump_state(after)
             return self._show(after, actions, document)
         concerns = document is not None and any(event.affects(self._vm_name) for event in document.events)
-        with self._lease.held(abandoned=self._wish.abandoned, make=concerns):
+        story, problems = list(self._story), list(self._problems)
+        for _attempt in range(CHANGED_AT_MOST):
+            try:
+                return self._kept_step(document, results, first=first, make=concerns)
+            except Changed as error:
+                self._story, self._problems, last = list(story), list(problems), error
+        raise last
+
+    def _kept_step(
+        self, document: Optional[Document], results: Sequence[engine.Result], *, first: bool, make: bool
+    ) -> Dict[str, Any]:
+        with self._lease.held(abandoned=self._wish.abandoned, make=make):
             before = self._memory.load()
             after, actions = self._decide(before, document, results, first=first)
             shown = self._show(after, actions, document)
@@ -236,7 +267,7 @@ class Turn:
         if following == "done":
             self._lease.end()
         else:
-            self._lease.renew(self._options["phase_timeout"] if following in HANDED_OUT else SHORT_LEASE)
+            self._lease.renew(self._options["phase_timeout"] if following in HANDED_OUT else self._pace.short_lease)
 
     def _now(self) -> engine.Moment:
         elapsed = self._clock.monotonic() - self._began
@@ -250,7 +281,7 @@ class Turn:
             only = decisions.Rule(decisions.PREPARE, event_types=types, event_sources=sources)
             rules = (only, decisions.Rule(decisions.IGNORE))
         answers_started = options["started_tasks"] or options["load_balancer"]
-        maintained = is_under_maintenance(options["state_directory"], self._clock.wall)
+        maintained = is_under_maintenance(self._folder, self._clock.wall)
         return engine.Config(
             vm_name=self._vm_name,
             hooks=frozenset(HANDED_OUT if answers_started else ("prepare", "recover")),

@@ -6,14 +6,15 @@
 
 import contextlib
 import json
-import os
 import time
 from typing import Any, Callable, Optional
 
 from ._maintenance import MaintenanceError, moment, read_mark
 from ._scheduled_events.document import parse
+from ._scheduled_events.files import Folder
 from ._scheduled_events.runs import OK
-from ._scheduled_events.state import RUNNING, EventState, Run, State, StateError, StateFile
+from ._scheduled_events.state import RUNNING, EventState, Run, State, StateError
+from ._scheduled_events.state import dump as dump_state
 from ._scheduled_events.state import parse as parse_state
 
 STATE_FILE = "respond.json"
@@ -22,11 +23,13 @@ STATE_FILE = "respond.json"
 
 
 class Memory:
-    """The state of the engine, in a file of the host."""
+    """The state of the engine, in a file of the host.
 
-    def __init__(self, directory: str, wall: Callable[[], float] = time.time) -> None:
-        self._directory = directory
-        self._file = StateFile(os.path.join(directory, STATE_FILE))
+    :param folder: the state directory of the host.
+    """
+
+    def __init__(self, folder: Folder, wall: Callable[[], float] = time.time) -> None:
+        self._folder = folder
         self._wall = wall
 
     def load(self) -> State:
@@ -36,12 +39,17 @@ class Memory:
         :raises OSError: it cannot be read.
         """
         try:
-            return self._file.load() or self._fresh()
-        except StateError as error:
-            taken_over = self._of_version_0_1_0()
+            content = self._folder.read(STATE_FILE)
+        except FileNotFoundError:
+            return self._fresh()
+        try:
+            return parse_state(content.decode())
+        except (StateError, UnicodeDecodeError) as error:
+            taken_over = self._of_version_0_1_0(content)
             if taken_over is None:
                 raise StateError(
-                    f"{error}. No earlier run of this role wrote such a file. Check its content, and remove it"
+                    f"{self._folder.path_of(STATE_FILE)}: {error}. No earlier run of this role wrote such a file. "
+                    "Check its content, and remove it"
                 ) from error
             return taken_over
 
@@ -55,21 +63,20 @@ class Memory:
         :raises OSError: it cannot be made so.
         """
         if state.events:
-            os.makedirs(self._directory, mode=0o755, exist_ok=True)
-            self._file.save(state)
+            self._folder.make()
+            self._folder.write(STATE_FILE, dump_state(state).encode(), mode=0o640, durable=True)
         else:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-                os.unlink(self._file.path)
+                self._folder.remove(STATE_FILE)
 
     def _fresh(self) -> State:
         # Ids of runs are never used twice, so that a late outcome of an earlier one has no effect.
         return State(serial=int(self._wall() * 1000))
 
-    def _of_version_0_1_0(self) -> Optional[State]:
+    def _of_version_0_1_0(self, content: bytes) -> Optional[State]:
         """By event id it kept the event and "preparing", "prepared" or "started"."""
         try:
-            with open(self._file.path, encoding="utf-8") as file:
-                raw = json.load(file)
+            raw = json.loads(content.decode())
             entries = [
                 _entry_of_version_0_1_0(event_id, value["state"], value["event"], number)
                 for number, (event_id, value) in enumerate(raw.items(), 1)
@@ -103,10 +110,10 @@ def _entry_of_version_0_1_0(event_id: str, state: str, event: Any, number: int) 
     return EventState(event=read, first_seen=0.0, runs={phase: run}, ran=True, owed=True)
 
 
-def is_under_maintenance(directory: str, wall: Callable[[], float] = time.time) -> bool:
+def is_under_maintenance(folder: Folder, wall: Callable[[], float] = time.time) -> bool:
     """Whether the role rolling_maintenance has marked this host, and the owner of the mark counts as alive."""
     try:
-        mark = read_mark(directory, moment()._replace(wall=wall()))
+        mark = read_mark(folder, moment()._replace(wall=wall()))
     except MaintenanceError:
         return True  # it is not known, and the event waits for NotBefore less a margin at most
     return mark is not None and mark.live

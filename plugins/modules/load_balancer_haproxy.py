@@ -82,8 +82,8 @@ attributes:
     description: The task runs on the controller.
   platform:
     support: full
-    description: Operating systems of the hosts that the module can run for. It fails for a Windows host.
-    platforms: posix
+    description: Operating systems of the hosts that the module can run for. Its balancers must not be Windows hosts.
+    platforms: posix, windows
   check_mode:
     support: full
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.

@@ -10,7 +10,8 @@ version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - V(drained) creates a flag file and checks that the health endpoint of the service fails. It then waits until the
-    balancer has noticed, and until the existing connections have ended.
+    balancer has noticed, and until the existing connections have ended. On a Windows host, it does not wait for
+    connections.
   - V(active) removes the flag file, waits until the health endpoint answers 200, and until the balancer has noticed.
   - The state before the change, and the holders for whom the host is drained, are recorded with
     M(maintops.scheduled_events.load_balancer_record).
@@ -26,7 +27,7 @@ options:
   flag:
     description:
       - Flag file on the host. While the file exists, the health endpoint must fail the probe. The file is empty, and
-        readable by all users.
+        readable by all users. On a Windows host, the default is C(C:\Program Files\maintops\drained).
     type: path
     default: /etc/scheduled-events/drained
   url:
@@ -71,7 +72,7 @@ requirements:
 extends_documentation_fragment:
   - maintops.scheduled_events._balancing
   - maintops.scheduled_events._imds.attributes
-  - maintops.scheduled_events._imds.posix
+  - maintops.scheduled_events._imds.files
 attributes:
   check_mode:
     support: full
@@ -115,38 +116,24 @@ left:
   sample: ['10.0.0.7:51234']
 """
 
-import time
 import typing as t
 import urllib.error
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import (
+    OPTIONS,
     Answer,
     Host,
     ProbeError,
     Settings,
+    bring,
     check_settings,
     notice_time,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import Record, RecordError
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import write_atomically
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
-OPTIONS = {
-    "state": {"type": "str", "choices": ["drained", "active"], "required": True},
-    "holder": {"type": "str", "required": True},
-    "flag": {"type": "path", "default": "/etc/scheduled-events/drained"},
-    "url": {"type": "str", "default": "http://127.0.0.1/healthz"},
-    "interval": {"type": "float", "default": 5},
-    "count": {"type": "int", "default": 2},
-    "ports": {"type": "list", "elements": "int", "default": [80, 443]},
-    "drain_timeout": {"type": "float", "default": 300},
-    "on_timeout": {"type": "str", "choices": ["fail", "continue"], "default": "fail"},
-    "return_timeout": {"type": "float", "default": 120},
-    "wait_at_most": {"type": "float", "default": 0},
-    "resume": {"type": "dict", "default": {}},
-    "directory": {"type": "path", "default": "/var/lib/maintops"},
-}
 PROBE_TIMEOUT = 5  # seconds
 
 
@@ -173,36 +160,10 @@ def list_peers(module: AnsibleModule) -> t.List[str]:
     return [line.split()[-1] for line in lines.splitlines() if line.strip()]
 
 
-def drain(module: AnsibleModule, host: Host) -> t.Dict[str, t.Any]:
-    params = module.params
-    if params["resume"]:
-        raised, peers, until = False, params["resume"]["peers"], float(params["resume"]["until"])
-    else:
-        raised = host.raise_flag(params["holder"])
-        if module.check_mode:
-            return {"changed": raised, "msg": f"would create {params['flag']}" if raised else "", "resume": {}}
-        peers, until = host.wait_until_noticed(), time.time() + params["drain_timeout"]
-    # The clock may be set meanwhile; the rest never exceeds the whole
-    rest = min(max(until - time.time(), 0), params["drain_timeout"])
-    stretch = min(rest, params["wait_at_most"] or rest)
-    left = host.wait_for_the_end(peers, timeout=stretch)
-    result = {"changed": raised, "msg": "", "resume": {}, "left": left}
-    if left and stretch < rest:
-        return dict(result, resume={"peers": left, "until": until})
-    if left:
-        result["msg"] = (
-            f"it gets no new connections, but after {params['drain_timeout']:g} s it still has {len(left)} on port "
-            f"{', '.join(str(port) for port in params['ports'])}, from {', '.join(sorted(left))}"
-        )
-        if params["on_timeout"] == "fail":
-            module.fail_json(**result)
-    return result
-
-
 def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
     params = module.params
     check_settings(params)
-    record = Record(params["directory"], write_atomically, simulate=module.check_mode)
+    record = Record(Folder(params["directory"]), simulate=module.check_mode)
     notice = notice_time(params["interval"], params["count"])
     host = Host(
         Settings(params["flag"], params["url"], notice, params["ports"]),
@@ -211,10 +172,7 @@ def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
         peers=lambda: list_peers(module),
         simulate=module.check_mode,
     )
-    if params["state"] == "drained":
-        return drain(module, host)
-    changed, msg = host.put_back(params["holder"], timeout=params["return_timeout"])
-    return {"changed": changed, "msg": msg, "resume": {}}
+    return bring(module, host)
 
 
 def main() -> None:

@@ -52,7 +52,7 @@ options:
     default: /var/lib/maintops
 extends_documentation_fragment:
   - maintops.scheduled_events._imds.attributes
-  - maintops.scheduled_events._imds.posix
+  - maintops.scheduled_events._imds.files
 attributes:
   check_mode:
     support: full
@@ -120,52 +120,21 @@ msg:
   sample: stays drained for respond
 """
 
-import typing as t
-
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import (
-    LEAVE_OUT,
+    OPTIONS,
     Record,
     RecordError,
+    take_note,
 )
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import write_atomically
-
-OPTIONS = {
-    "state": {"type": "str", "choices": ["held", "returning", "released"], "required": True},
-    "holder": {"type": "str", "required": True},
-    "found": {"type": "dict", "default": {}},
-    "replace": {"type": "bool", "default": False},
-    "wait": {"type": "float", "default": 60},
-    "lease": {"type": "float", "default": 300},
-    "directory": {"type": "path", "default": "/var/lib/maintops"},
-}
-
-
-def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    params, holder = module.params, module.params["holder"]
-    record = Record(params["directory"], write_atomically, simulate=module.check_mode)
-    before = record.read()
-    more: t.Dict[str, t.Any] = {"msg": ""}
-    if params["state"] == "held":
-        after = record.hold_when_free(holder, params["found"], wait=params["wait"], replace=params["replace"])
-        more["first"] = not before.holders
-    elif params["state"] == "returning":
-        with record.locked():
-            more["todo"] = record.release(holder, lease=params["lease"])
-            after = record.read()
-        if more["todo"] == LEAVE_OUT:
-            more["msg"] = "stays drained for " + ", ".join(each for each in after.holders if each != holder)
-    else:
-        with record.locked():
-            record.forget(holder)
-            after = record.read()
-    return dict(changed=after != before, holders=after.holders, found=after.found, **more)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 
 def main() -> None:
     module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
     try:
-        result = work(module)
+        record = Record(Folder(module.params["directory"]), simulate=module.check_mode)
+        result = take_note(record, module.params)
     except RecordError as error:
         module.fail_json(msg=str(error))
     except OSError as error:

@@ -66,7 +66,7 @@ options:
     default: passed
 extends_documentation_fragment:
   - maintops.scheduled_events._imds.attributes
-  - maintops.scheduled_events._imds.posix
+  - maintops.scheduled_events._imds.files
 attributes:
   check_mode:
     support: full

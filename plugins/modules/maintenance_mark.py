@@ -48,7 +48,7 @@ options:
     default: {}
 extends_documentation_fragment:
   - maintops.scheduled_events._imds.attributes
-  - maintops.scheduled_events._imds.posix
+  - maintops.scheduled_events._imds.files
 attributes:
   check_mode:
     support: full
@@ -71,66 +71,26 @@ EXAMPLES = r"""
 """
 
 RETURN = r"""
-# Nothing beyond what every module returns
+windows:
+  description: Whether the host is a Windows host.
+  returned: success
+  type: bool
+  sample: false
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import (
-    HELD,
-    Host,
-    MaintenanceError,
-)
-
-OPTIONS = {
-    "state": {"type": "str", "choices": ["held", "done", "absent", "failed"], "required": True},
-    "directory": {"type": "path", "default": "/var/lib/maintops"},
-    "lease": {"type": "float", "default": 1800},
-    "round": {"type": "dict", "default": {}},
-    "owner": {"type": "str"},
-    "by": {"type": "dict", "default": {}},
-}
-
-
-def hold(module: AnsibleModule, host: Host) -> bool:
-    options = module.params
-    other = host.take(options["owner"], by=options["by"], stage=HELD, lease=options["lease"])
-    if other is not None:
-        raise MaintenanceError(
-            f"{other.owner or 'Another run'} has marked this host as under maintenance. Wait until that run has ended, "
-            "and run this one again"
-        )
-    return True
-
-
-def done(module: AnsibleModule, host: Host) -> bool:
-    of = module.params["round"]
-    try:
-        name, round_id, hosts, since_begin = of["name"], of["id"], of["hosts"], float(of["since_begin"])
-    except (KeyError, ValueError, TypeError):
-        raise MaintenanceError(f"round is {of}, expected name, id, hosts and since_begin. Leave it out") from None
-    host.done(name, round_id=round_id, hosts=hosts, since_begin=since_begin)
-    host.drop(module.params["owner"])
-    return True
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import Host, MaintenanceError
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance_calls import MARK_OPTIONS, mark
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
-    options = module.params
-    if not options["owner"]:
-        module.fail_json(msg="owner is empty, expected the name that the action plugin gives it")
-    host = Host(options["directory"])
+    module = AnsibleModule(argument_spec=MARK_OPTIONS, supports_check_mode=True)
     try:
-        if module.check_mode:
-            changed = True
-        elif options["state"] == "held":
-            changed = hold(module, host)
-        elif options["state"] == "done":
-            changed = done(module, host)
-        else:
-            changed = host.drop(options["owner"])
+        result = mark(module, Host(Folder(module.params["directory"])))
     except MaintenanceError as error:
         module.fail_json(msg=str(error))
-    module.exit_json(changed=changed)
+    module.exit_json(**result)
 
 
 if __name__ == "__main__":

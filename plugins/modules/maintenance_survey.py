@@ -44,7 +44,7 @@ options:
 extends_documentation_fragment:
   - maintops.scheduled_events._imds
   - maintops.scheduled_events._imds.attributes
-  - maintops.scheduled_events._imds.posix
+  - maintops.scheduled_events._imds.files
 attributes:
   check_mode:
     support: full
@@ -158,70 +158,37 @@ import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import (
-    ASKING,
-    Host,
-    MaintenanceError,
-    moment,
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import Host, moment
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance_calls import (
+    SURVEY_OPTIONS,
+    read_events,
+    survey,
+    unread,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS, ImdsModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.client import (
     REQUESTS_IMPORT_ERROR,
-    ImdsError,
 )
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.endpoint import SettingError
-
-OPTIONS = {
-    "directory": {"type": "path", "default": "/var/lib/maintops"},
-    "flag": {"type": "path", "default": "/etc/scheduled-events/drained"},
-    "owner": {"type": "str"},
-    "by": {"type": "dict", "default": {}},
-    "lease": {"type": "float", "default": 180},
-    "dead": {"type": "list", "elements": "str", "default": []},
-}  # type: t.Dict[str, t.Dict[str, t.Any]]
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 
-def claim(module: AnsibleModule, host: Host) -> t.Dict[str, t.Any]:
-    """Mark the host if an owner is given, and return the mark that it has."""
-    options = module.params
-    try:
-        if options["owner"] is None or module.check_mode:
-            mark, marked = host.mark(), False
-        else:
-            mark = host.take(
-                options["owner"], by=options["by"], stage=ASKING, lease=options["lease"], dead=options["dead"]
-            )
-            marked = mark is None
-    except MaintenanceError as error:
-        return {"marked": False, "unmarked_because": str(error), "mark": None}
-    return {"marked": marked, "unmarked_because": "", "mark": mark.describe() if mark else None}
-
-
-def read_events(module: AnsibleModule) -> t.Dict[str, t.Any]:
-    unread = {"events": None, "vm_name": None}
+def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
     if REQUESTS_IMPORT_ERROR is not None:
-        return dict(unread, problem=missing_required_lib("requests"))
-    try:
-        run = ImdsModule(module)
-        document = run.client.fetch()
-        return {"events": run.describe(document.events), "vm_name": run.vm_name(), "problem": ""}
-    except (ImdsError, SettingError) as error:
-        return dict(unread, problem=str(error))
+        return unread(missing_required_lib("requests"))
+    return read_events(lambda: ImdsModule(module))
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
-    directory = module.params["directory"]
-    host = Host(directory)
-    claimed = claim(module, host)  # before the look at the events
-    flags = [module.params["flag"], os.path.join(directory, "load-balancer.json")]
-    module.exit_json(
-        changed=claimed["marked"],
-        drained=any(os.path.lexists(flag) for flag in flags),
-        records=host.records(),
-        boot_id=moment().boot_id,
-        **dict(claimed, **read_events(module)),
+    module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **SURVEY_OPTIONS), supports_check_mode=True)
+    folder = Folder(module.params["directory"])
+    found = survey(
+        module,
+        Host(folder),
+        folder,
+        flag_is_up=lambda: os.path.lexists(module.params["flag"]),
+        read=lambda: read(module),
     )
+    module.exit_json(boot_id=moment().boot_id, **found)
 
 
 if __name__ == "__main__":

@@ -22,7 +22,8 @@ extends_documentation_fragment:
   - maintops.scheduled_events._imds
   - maintops.scheduled_events._imds.attributes
   - maintops.scheduled_events._imds.group
-  - maintops.scheduled_events._imds.posix
+  - maintops.scheduled_events._imds.anywhere
+  - maintops.scheduled_events._imds.files
 options:
   event_types:
     description: Handle only events of these types. Empty means all types.
@@ -252,32 +253,13 @@ respond_result:
   type: dict
 """
 
-import typing as t
-
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import ImdsModule, run_module
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.endpoint import SettingError
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.state import StateError
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import OPTIONS, Turn, Wish
-
-
-def take(run: ImdsModule) -> t.Dict[str, t.Any]:
-    run.require_positive("wait_timeout", "reconnect_timeout", "phase_timeout")
-    if not run.params["controller"]:
-        raise SettingError(
-            "controller is missing, expected the values of the action plugin of this module. Call the module by its "
-            "full name"
-        )
-    controller = dict(run.params["controller"])
-    vm_name = controller.pop("vm_name", "") or run.vm_name()
-    turn = Turn(run.client, vm_name, run.params, Wish(**controller), check_mode=run.module.check_mode)
-    try:
-        return dict(turn.take(), changed=False)
-    except (StateError, OSError) as error:
-        raise SettingError(str(error)) from error
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import run_module
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
 
 
 def main() -> None:
-    run_module(dict(OPTIONS, controller={"type": "dict"}), take)
+    run_module(dict(OPTIONS, controller={"type": "dict"}), take_turn)
 
 
 if __name__ == "__main__":

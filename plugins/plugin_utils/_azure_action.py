@@ -18,6 +18,7 @@ from ._arm import Arm, ArmError
 from ._arm_orders import Orders
 from ._azure_balancing import ApplicationGateway, Balancing, BalancingError, LoadBalancer, Resources, Settings
 from ._other_host import OtherHost, OtherHostError
+from ._windows_modules import run_for
 
 COLLECTION = "maintops.scheduled_events"
 ANSWERS_WITHIN = 300.0  # seconds for one module, which repeats nothing by itself
@@ -102,11 +103,8 @@ class AzureBalancerAction(ArmAction):
 
     def _balancing(self, arm: Arm, arguments: t.Mapping[str, t.Any]) -> Balancing:
         def record(options: dict[str, t.Any]) -> dict[str, t.Any]:
-            answer: dict[str, t.Any] = self._execute_module(
-                module_name=f"{COLLECTION}.load_balancer_record",
-                module_args={**options, "directory": arguments["directory"]},
-                task_vars=self._variables,
-            )
+            record = {**options, "directory": arguments["directory"]}
+            answer = run_for(self, "load_balancer_record", record, self._variables)
             if answer.get("failed") or answer.get("unreachable"):
                 raise RecordFailed(answer)
             return answer

@@ -13,6 +13,9 @@ from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
 from ._other_host import OtherHost, OtherHostError
+from ._windows import is_windows
+from ._windows_host import WindowsHost
+from ._windows_modules import COLLECTION, run_here
 
 
 class HostVariables:
@@ -51,10 +54,12 @@ class HostVariables:
 
 
 class FleetHost(OtherHost):
-    """A host of the fleet.
+    """A host of the fleet, which runs modules of this collection.
 
     :param facts: what was found out about it in this run, such as its Python.
     """
+
+    TAKES_WINDOWS = True
 
     def __init__(
         self, action: ActionBase, name: str, task_vars: t.Mapping[str, t.Any], *, facts: t.Mapping[str, t.Any]
@@ -65,6 +70,13 @@ class FleetHost(OtherHost):
             self.variables = t.cast(t.Any, HostVariables(action, name, task_vars))
         except AnsibleError as error:
             raise OtherHostError(f"{name}: {error}") from error
+
+    def _execute(self, action: ActionBase, module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
+        if not is_windows(action._connection):
+            return super()._execute(action, f"{COLLECTION}.{module}", arguments)
+        host = WindowsHost(action, self._task_vars, name=f"{COLLECTION}.{module}")
+        host.require_collection()
+        return run_here(host, module, arguments, check_mode=bool(action._task.check_mode))
 
     def _connect(self) -> ActionBase:
         action = super()._connect()

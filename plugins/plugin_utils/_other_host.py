@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+import time
 import typing as t
 
 from ansible import constants
@@ -43,6 +44,10 @@ def bounded(seconds: float) -> t.Iterator[None]:
     def give_up(*_: t.Any) -> None:
         raise _Overdue
 
+    outer, began = signal.getitimer(signal.ITIMER_REAL)[0], time.monotonic()
+    if 0 < outer <= seconds:  # a bound around this one comes first
+        yield
+        return
     before = signal.signal(signal.SIGALRM, give_up)
     signal.setitimer(signal.ITIMER_REAL, seconds)
     try:
@@ -52,6 +57,8 @@ def bounded(seconds: float) -> t.Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+        if outer:
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, outer - (time.monotonic() - began)))
 
 
 class OtherHost:
@@ -60,6 +67,8 @@ class OtherHost:
     :param action: the plugin on whose behalf.
     :param become: unless the host has ``ansible_become``.
     """
+
+    TAKES_WINDOWS = False
 
     def __init__(self, action: ActionBase, name: str, task_vars: t.Mapping[str, t.Any], *, become: bool) -> None:
         self.name = name
@@ -80,10 +89,8 @@ class OtherHost:
         bound = contextlib.nullcontext() if self._own._task.timeout else bounded(within)
         try:
             with bound:
-                action = self._action = self._action or self._connect()
-                result = action._execute_module(
-                    module_name=module, module_args=dict(arguments), task_vars=self._task_vars, wrap_async=False
-                )
+                self._action = self._action or self._connect()
+                result = self._execute(self._action, module, dict(arguments))
         except (AnsibleConnectionFailure, TimeoutError) as error:
             raise OtherHostError(f"{self.name} cannot be reached: {_text(error)}") from error
         except AnsibleError as error:
@@ -93,6 +100,14 @@ class OtherHost:
         if result.get("failed"):
             raise OtherHostError(f"{self.name}: {failure_in(result)}")
         return result
+
+    def _execute(self, action: ActionBase, module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
+        return t.cast(
+            "dict[str, t.Any]",
+            action._execute_module(
+                module_name=module, module_args=arguments, task_vars=self._task_vars, wrap_async=False
+            ),
+        )
 
     def close(self) -> None:
         if self._action is not None:
@@ -116,7 +131,7 @@ class OtherHost:
         )
         if connection is None:
             raise AnsibleError(f"the connection plugin {kind} was not found")
-        if is_windows(connection):
+        if is_windows(connection) and not self.TAKES_WINDOWS:
             raise AnsibleError("it is a Windows host, which this module does not support. Leave it out")
         keys = dict(task.dump_attrs(), timeout=context.timeout)
         keys.pop("retries", None)  # of the task, not of the connection

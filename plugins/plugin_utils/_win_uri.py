@@ -70,7 +70,7 @@ class WinUri(Exchanger):
         body: str | None,
         seconds: float,
     ) -> Answer:
-        target = f"{url}?{urlencode(query)}"
+        target = f"{url}?{urlencode(query)}" if query else url
         arguments = {
             "url": target,
             "method": method,

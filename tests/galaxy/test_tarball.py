@@ -115,3 +115,8 @@ def test_no_page_of_the_tarball_links_to_a_file_that_does_not_ship(unpacked):
             if target and "://" not in target and not (page.parent / target).exists():
                 missing.append(f"{page.relative_to(unpacked)}: {link['target']}")
     assert missing == []
+
+
+def test_plugins_are_only_of_kinds_that_ansible_and_its_policy_for_collections_know(unpacked):
+    kinds = {path.name for path in (unpacked / "plugins").iterdir()}
+    assert kinds <= {"action", "doc_fragments", "filter", "lookup", "modules", "module_utils", "plugin_utils", "test"}

@@ -24,6 +24,12 @@ def options_of_roles():
     return {name for spec in specs for name in spec["argument_specs"]["main"]["options"]}
 
 
+@functools.cache
+def variables_of_playbooks():
+    texts = [path.read_text() for path in ROOT.glob("playbooks/*.yml")]
+    return {name for text in texts for name in re.findall(r"{{ (\w+_hosts) ", text)}
+
+
 def check_parser(parser, arguments):
     given = [PLACEHOLDERS.get(word, word) for word in arguments if word != "&"]
     if len(given) == 1:  # a mention
@@ -75,7 +81,8 @@ def check_unit(arguments):
 
 def check_extra_vars(arguments):
     names = {word.partition("=")[0] for word in arguments if "=" in word} - {"name"}
-    assert names <= options_of_roles(), names - options_of_roles()
+    unknown = names - options_of_roles() - variables_of_playbooks()
+    assert not unknown, unknown
 
 
 def check_install(arguments):

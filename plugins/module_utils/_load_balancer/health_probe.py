@@ -16,6 +16,23 @@ LOOK_AGAIN_AFTER = 1.0  # seconds
 NEW_MODE, DIRECTORY_MODE = 0o644, 0o755  # the service must see the flag
 
 
+OPTIONS: Dict[str, Dict[str, Any]] = {
+    "state": {"type": "str", "choices": ["drained", "active"], "required": True},
+    "holder": {"type": "str", "required": True},
+    "flag": {"type": "path", "default": "/etc/scheduled-events/drained"},
+    "url": {"type": "str", "default": "http://127.0.0.1/healthz"},
+    "interval": {"type": "float", "default": 5},
+    "count": {"type": "int", "default": 2},
+    "ports": {"type": "list", "elements": "int", "default": [80, 443]},
+    "drain_timeout": {"type": "float", "default": 300},
+    "on_timeout": {"type": "str", "choices": ["fail", "continue"], "default": "fail"},
+    "return_timeout": {"type": "float", "default": 120},
+    "wait_at_most": {"type": "float", "default": 0},
+    "resume": {"type": "dict", "default": {}},
+    "directory": {"type": "path", "default": "/var/lib/maintops"},
+}
+
+
 class ProbeError(Exception):
     """It could not be done. The message says what to do."""
 
@@ -36,9 +53,29 @@ class Settings(NamedTuple):
     ports: Sequence[int]
 
 
+class Flag:
+    """The flag, a file of this machine."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+
+    def is_up(self) -> bool:
+        return os.path.lexists(self._path)
+
+    def raise_(self) -> None:
+        os.makedirs(os.path.dirname(self._path), DIRECTORY_MODE, exist_ok=True)
+        os.close(os.open(self._path, os.O_CREAT | os.O_WRONLY, NEW_MODE))
+        os.chmod(self._path, NEW_MODE)  # whatever the umask
+
+    def lower(self) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self._path)
+
+
 class Host:
     """The host itself.
 
+    :param flag: the flag, if it is not a file of this machine.
     :param probe: asks the health endpoint.
     :param peers: lists the peers of the connections that there are now.
     """
@@ -50,11 +87,13 @@ class Host:
         *,
         probe: Callable[[], Answer],
         peers: Callable[[], List[str]],
+        flag: Optional[Flag] = None,
         simulate: bool = False,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._settings = settings
+        self._flag = flag or Flag(settings.flag)
         self._record = record
         self._probe = probe
         self._peers = peers
@@ -68,13 +107,13 @@ class Host:
         :returns: whether anything changed.
         """
         with self._record.locked():
-            is_there = os.path.lexists(self._settings.flag)
+            is_there = self._flag.is_up()
             before = self._record.read()
             noted = self._record.hold(holder, {"flag": is_there})
-            if not is_there and not self._simulate:
-                os.makedirs(os.path.dirname(self._settings.flag), DIRECTORY_MODE, exist_ok=True)
-                os.close(os.open(self._settings.flag, os.O_CREAT | os.O_WRONLY, NEW_MODE))
-                os.chmod(self._settings.flag, NEW_MODE)  # whatever the umask
+            self._record.settle()
+            # Where nothing is locked, another holder may have removed it meanwhile.
+            if not self._simulate and not self._flag.is_up():
+                self._flag.raise_()
         return not is_there or noted != before
 
     def wait_until_noticed(self) -> List[str]:
@@ -126,8 +165,11 @@ class Host:
                 self._record.forget(holder)
                 return True, f"stays out, for {self._settings.flag} existed before"
             if not self._simulate:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self._settings.flag)
+                self._flag.lower()
+                self._record.settle()
+                if self._record.release(holder, lease=0) == LEAVE_OUT:  # one came meanwhile, where nothing is locked
+                    self._flag.raise_()
+                    return True, "stays drained for " + ", ".join(self._record.read().holders)
         if self._simulate:
             return True, f"would remove {self._settings.flag}"
         answer = self._wait_for(200, wanted=True, within=timeout)
@@ -163,13 +205,13 @@ def notice_time(interval: float, count: int) -> float:
     return math.ceil(interval * count) + 1.0
 
 
-def check_settings(options: Mapping[str, Any]) -> None:
+def check_settings(options: Mapping[str, Any], is_absolute: Callable[[str], bool] = os.path.isabs) -> None:
     """Refuse what cannot be meant.
 
     :raises ProbeError: it names the option.
     """
     problems: Dict[str, str] = {}
-    if not os.path.isabs(options["flag"]):
+    if not is_absolute(options["flag"]):
         problems["flag"] = "expected an absolute path"
     if not options["ports"]:
         problems["ports"] = "expected at least one port of the service"
@@ -180,3 +222,38 @@ def check_settings(options: Mapping[str, Any]) -> None:
             problems[name] = "expected a number above 0"
     if problems:
         raise ProbeError("; ".join(f"{name} is {options[name]}, {what}" for name, what in problems.items()))
+
+
+def bring(module: Any, host: Host) -> Dict[str, Any]:
+    """What the module does, with its parameters."""
+    params = module.params
+    if params["state"] == "drained":
+        return _drain(module, host)
+    changed, msg = host.put_back(params["holder"], timeout=params["return_timeout"])
+    return {"changed": changed, "msg": msg, "resume": {}}
+
+
+def _drain(module: Any, host: Host) -> Dict[str, Any]:
+    params = module.params
+    if params["resume"]:
+        raised, peers, until = False, params["resume"]["peers"], float(params["resume"]["until"])
+    else:
+        raised = host.raise_flag(params["holder"])
+        if module.check_mode:
+            return {"changed": raised, "msg": f"would create {params['flag']}" if raised else "", "resume": {}}
+        peers, until = host.wait_until_noticed(), time.time() + params["drain_timeout"]
+    # The clock may be set meanwhile; the rest never exceeds the whole
+    rest = min(max(until - time.time(), 0), params["drain_timeout"])
+    stretch = min(rest, params["wait_at_most"] or rest)
+    left = host.wait_for_the_end(peers, timeout=stretch)
+    result = {"changed": raised, "msg": "", "resume": {}, "left": left}
+    if left and stretch < rest:
+        return dict(result, resume={"peers": left, "until": until})
+    if left:
+        result["msg"] = (
+            f"it gets no new connections, but after {params['drain_timeout']:g} s it still has {len(left)} on port "
+            f"{', '.join(str(port) for port in params['ports'])}, from {', '.join(sorted(left))}"
+        )
+        if params["on_timeout"] == "fail":
+            module.fail_json(**result)
+    return result

@@ -8,7 +8,7 @@ import fcntl
 import json
 import os
 import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 FILE = "load-balancer.json"
 DIRECTORY_MODE = 0o755  # others keep files there, too
@@ -27,6 +27,16 @@ class Kept(NamedTuple):
     returning: Optional[Dict[str, Any]] = None
 
 
+OPTIONS: Dict[str, Dict[str, Any]] = {
+    "state": {"type": "str", "choices": ["held", "returning", "released"], "required": True},
+    "holder": {"type": "str", "required": True},
+    "found": {"type": "dict", "default": {}},
+    "replace": {"type": "bool", "default": False},
+    "wait": {"type": "float", "default": 60},
+    "lease": {"type": "float", "default": 300},
+    "directory": {"type": "path", "default": "/var/lib/maintops"},
+}
+
 NOTHING = Kept([], {})
 
 # What a holder that wants the host back has to do
@@ -36,38 +46,43 @@ PUT_BACK, LEAVE_OUT, NOTHING_TO_DO = "put back", "leave out", "nothing to do"
 class Record:
     """The record of one host. Every step is done under a lock, so that two plays do not overwrite each other.
 
-    :param write: ``write(path, content, mode=…, durable=…)`` replaces a file as a whole.
+    :param folder: the state directory of the host; see ``Folder`` of the library.
     :param simulate: whether to change nothing.
     """
 
     def __init__(
         self,
-        directory: str,
-        write: Callable[..., None],
+        folder: Any,
         *,
         simulate: bool = False,
         clock: Callable[[], float] = time.time,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._directory = directory
-        self._path = os.path.join(directory, FILE)
-        self._write = write
+        self._folder = folder
         self._simulate = simulate
         self._clock = clock
         self._sleep = sleep
 
+    def locked(self) -> ContextManager[None]:
+        """Exclude other processes."""
+        guard: ContextManager[None] = self._folder.guarded(self._lock)
+        return guard
+
+    def settle(self) -> None:
+        """Let what is noted be there before something else is done."""
+        self._folder.settle()
+
     @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
-        """Exclude other processes. The lock is on the directory, so that no lock file remains."""
-        if not os.path.isdir(self._directory):
+    def _lock(self) -> Iterator[None]:
+        """The lock is on the directory, so that no lock file remains."""
+        if not self._folder.is_there():
             if self._simulate:
                 yield
                 return
-            os.makedirs(self._directory, exist_ok=True)
-            os.chmod(
-                self._directory, DIRECTORY_MODE
-            )  # an existing directory keeps its mode, which another program may have set
-        descriptor = os.open(self._directory, os.O_RDONLY)
+            self._folder.make()
+            # An existing directory keeps its mode, which another program may have set.
+            os.chmod(self._folder.path, DIRECTORY_MODE)
+        descriptor = os.open(self._folder.path, os.O_RDONLY)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX)
             yield
@@ -80,15 +95,14 @@ class Record:
         :raises RecordError: it cannot be read.
         """
         try:
-            with open(self._path, encoding="utf-8") as file:
-                raw = json.load(file)
+            raw = json.loads(self._folder.read(FILE).decode())
             kept = Kept(list(raw["holders"]), dict(raw["found"]), raw.get("returning"))
         except FileNotFoundError:
             return NOTHING
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise RecordError(
-                f"{self._path} cannot be read ({error}). Put the host back in the load balancer by hand, remove the "
-                "file, and run it again"
+                f"{self._folder.path_of(FILE)} cannot be read ({error}). Put the host back in the load balancer by "
+                "hand, remove the file, and run it again"
             ) from None
         return kept
 
@@ -117,6 +131,7 @@ class Record:
                 if not self._another_returns(holder) or self._clock() >= give_up_at:
                     return self.hold(holder, found, replace=replace)
             self._sleep(1.0)
+            self._folder.settle()
 
     def _another_returns(self, holder: str) -> bool:
         returning = self.read().returning
@@ -155,11 +170,32 @@ class Record:
             self._replace(before, Kept(others, before.found))
         elif not self._simulate:
             with contextlib.suppress(FileNotFoundError):
-                os.unlink(self._path)
+                self._folder.remove(FILE)
 
     def _replace(self, before: Kept, after: Kept) -> None:
         if after == before or self._simulate:
             return
         raw = {key: value for key, value in after._asdict().items() if value is not None}
         content = json.dumps(raw, indent=4, sort_keys=True) + "\n"
-        self._write(self._path, content.encode(), mode=0o600, durable=True)
+        self._folder.write(FILE, content.encode(), mode=0o600, durable=True)
+
+
+def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
+    """What the module does, with its parameters."""
+    holder = params["holder"]
+    before = record.read()
+    more: Dict[str, Any] = {"msg": ""}
+    if params["state"] == "held":
+        after = record.hold_when_free(holder, params["found"], wait=params["wait"], replace=params["replace"])
+        more["first"] = not before.holders
+    elif params["state"] == "returning":
+        with record.locked():
+            more["todo"] = record.release(holder, lease=params["lease"])
+            after = record.read()
+        if more["todo"] == LEAVE_OUT:
+            more["msg"] = "stays drained for " + ", ".join(each for each in after.holders if each != holder)
+    else:
+        with record.locked():
+            record.forget(holder)
+            after = record.read()
+    return dict(changed=after != before, holders=after.holders, found=after.found, **more)

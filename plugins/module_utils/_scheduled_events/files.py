@@ -9,7 +9,7 @@ Without the standard library's tempfile, which takes longer to import than a hoo
 
 import contextlib
 import os
-from typing import Iterator
+from typing import Callable, ContextManager, Iterator
 
 
 def write_atomically(path: str, content: bytes, *, mode: int, durable: bool = False) -> None:
@@ -39,6 +39,71 @@ def write_once(path: str, content: bytes, *, mode: int) -> bool:
         except FileExistsError:
             return False
     return True
+
+
+class Changed(OSError):
+    """Another process changed the files after they were read. Nothing was written: read them again."""
+
+
+class Folder:
+    """A directory of this machine and the files in it, by their names.
+
+    What keeps its files in one can also keep them elsewhere: through something with these methods.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def path_of(self, name: str) -> str:
+        return os.path.join(self.path, name)
+
+    def is_there(self) -> bool:
+        return os.path.isdir(self.path)
+
+    def make(self) -> None:
+        """Make it unless it is there."""
+        os.makedirs(self.path, mode=0o755, exist_ok=True)
+
+    def guarded(self, lock: Callable[[], ContextManager[None]]) -> ContextManager[None]:
+        """Keep others out while files are read and written together.
+
+        :param lock: does that on this machine.
+        :raises Changed: at its end, if the lock only notices other writers and does not exclude them.
+        """
+        return lock()
+
+    def settle(self) -> None:
+        """Wait until the changes are written, so that the next read returns the present content.
+
+        :raises Changed: see :meth:`guarded`.
+        """
+
+    def has(self, name: str) -> bool:
+        return os.path.lexists(self.path_of(name))
+
+    def read(self, name: str, largest: int = -1) -> bytes:
+        """What a file holds.
+
+        :param largest: bytes to read at most.
+        :raises FileNotFoundError: there is no such file.
+        """
+        with open(self.path_of(name), "rb") as file:
+            return file.read(largest)
+
+    def written_at(self, name: str) -> float:
+        """When a file was written last, in seconds since the epoch."""
+        return os.stat(self.path_of(name)).st_mtime
+
+    def write(self, name: str, content: bytes, *, mode: int, durable: bool = False) -> None:
+        """Replace a file as a whole; see :func:`write_atomically`."""
+        write_atomically(self.path_of(name), content, mode=mode, durable=durable)
+
+    def remove(self, name: str) -> None:
+        """Remove a file.
+
+        :raises FileNotFoundError: there is no such file.
+        """
+        os.unlink(self.path_of(name))
 
 
 @contextlib.contextmanager

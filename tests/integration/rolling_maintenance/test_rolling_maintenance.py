@@ -46,7 +46,7 @@ def test_the_gate_is_shut_while_an_event_names_a_neighbour_and_for_the_settling_
     run = started.result()
     assert run.rc == 0, run.output
     assert says(run, "web1: waits for web2 (Reboot Scheduled")
-    assert "since an event has left" in run.output
+    assert "since an event has ended" in run.output
     assert hosts.maintained() == ["web1", "web2"]
 
 

@@ -18,7 +18,7 @@ HOSTS = ("web1", "web2", "web3")
 
 def play_of_the_guide(endpoint):
     """The play as the guide shows it, with an endpoint, and with shorter pauses."""
-    (block,) = re.findall(r"^```yaml\n(.*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    (block,) = re.findall(r"^```yaml\n(- name: .*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
     (play,) = yaml.safe_load(block)
     (wait,) = [task for task in play["tasks"] if "maintops.scheduled_events.scheduled_events_wait" in task]
     wait["maintops.scheduled_events.scheduled_events_wait"].update(sleep=0.5, stable_for=1)

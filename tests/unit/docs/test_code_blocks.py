@@ -67,6 +67,9 @@ NOT_TESTED = {
     "README.md: make demo": "make test would run itself",
     "docs/from-event-driven-ansible.md: apt-get": "installs; noxfile.py installs the same for tests/eda",
     "docs/polling-unit.md: location = /health {": "configures a web server of the reader",
+    "docs/windows-vms.md: windows_web:": (
+        "needs a Windows host: tests/integration/windows/test_respond_stand_in.py sets the same for stand-ins"
+    ),
     "docs/start-in-five-minutes.md: sudo apt-get": "installs; the blocks after it run in the environment of the tests",
 }
 
@@ -87,22 +90,34 @@ PREFIXES = tuple({name.partition("_")[0] + "_" for name in OPTIONS} - {"load_", 
 PREFIXES += ("load_balancer_", "controller_setup_")
 
 
+def is_inventory(data):
+    return isinstance(data, dict) and all(isinstance(group, dict) and "hosts" in group for group in data.values())
+
+
+def setters(data):
+    """The parts of a block that set variables."""
+    if is_inventory(data):
+        return [group.get("vars", {}) for group in data.values()]
+    if isinstance(data, dict):
+        return [data]
+    plays = list(filter(is_play, data))
+    return [play.get("vars", {}) for play in plays] + [
+        role for play in plays for role in play.get("roles", []) if isinstance(role, dict)
+    ]
+
+
 def variables_of(block):
     """What a block sets for the roles."""
-    plays = block.data if isinstance(block.data, list) else [{"vars": block.data}]
-    given = {}
-    for play in filter(is_play, plays) if isinstance(block.data, list) else plays:
-        roles = [role for role in play.get("roles", []) if isinstance(role, dict)]
-        for each in [play.get("vars", {}), *roles]:
-            given.update({name: value for name, value in each.items() if name.startswith(PREFIXES)})
-    return given
+    given = [(name, value) for part in setters(block.data) for name, value in part.items()]
+    return {name: value for name, value in given if name.startswith(PREFIXES)}
 
 
 def checks_itself(block):
     """Whether all that a block holds is checked, here or by the tests that the head of this file names."""
     if block.language == "yaml":
-        return isinstance(block.data, list) or set(block.data) <= set(OPTIONS)
-    return block.language in ("sh", "console") and {program(words(line)) for line in lines(block)} <= {*CHECKS, ""}
+        return isinstance(block.data, list) or is_inventory(block.data) or set(block.data) <= set(OPTIONS)
+    programs = {program(words(line)) for line in lines(block)} - {""} if block.language in ("sh", "console") else set()
+    return bool(programs) and programs <= set(CHECKS)
 
 
 OTHER_THAN_DATA = blocks("yaml", "sh", "console", "nginx")

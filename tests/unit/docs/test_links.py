@@ -7,6 +7,7 @@
 Nothing is asked of the network: of links to others only the form is checked.
 """
 
+import os
 import re
 from urllib.parse import urlsplit
 
@@ -15,8 +16,8 @@ from code_blocks import FENCED, ROOT, pages
 
 RAW = "https://raw.githubusercontent.com/maintops/scheduled_events"
 TARGET = re.compile(r"\]\(([^)\s]+)\)|\b(?:src|srcset|href)=\"([^\"]+)\"|<(https?:[^>\s]+)>")
-# Pages for those who have a clone or read on GitHub.
-OTHERS = [path for path in sorted(ROOT.glob("*.md")) if path.name not in ("README.md", "CHANGELOG.md")]
+# Pages for those who have a clone or read on GitHub. Their links may be relative.
+OTHERS = ("*.md", ".github/**/*.md", "docs/checklists/*.md", "extensions/molecule/*.md", "tests/support/*/*.md")
 
 
 def targets(text):
@@ -66,13 +67,22 @@ def test_the_links_are_found():
     assert sum(len(targets(text)) for text in pages().values()) > 50
 
 
+def links_of_others():
+    """Pairs of a page and the target of a link, relative to the root if it has no scheme."""
+    paths = {path for pattern in OTHERS for path in ROOT.glob(pattern)}
+    for path in sorted(paths - {ROOT / "README.md", ROOT / "CHANGELOG.md"}):
+        for target in targets(path.read_text(encoding="utf-8")):
+            absolute = path.name + target if target.startswith("#") else target
+            place = path.parent.relative_to(ROOT)
+            yield str(path), target if urlsplit(target).scheme else os.path.normpath(place / absolute)
+
+
 def test_every_link_of_the_pages_for_contributors_leads_somewhere():
-    found = {(path.name, target) for path in OTHERS for target in targets(path.read_text(encoding="utf-8"))}
-    problems = {}
-    for page, target in found:
-        local = page + target if target.startswith("#") else target
-        problems[page, target] = problem_of(target) if urlsplit(target).scheme else problem_in_repository(local)
-    assert {link: problem for link, problem in problems.items() if problem} == {}
+    found = list(links_of_others())
+    assert len(found) > 10
+    check = {True: problem_of, False: problem_in_repository}
+    problems = [(page, target, check[bool(urlsplit(target).scheme)](target)) for page, target in found]
+    assert [link for link in problems if link[2]] == []
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,11 @@
 """The event source as ansible-rulebook runs it: by its path, in an event loop, with a queue of one place."""
 
 import asyncio
+import importlib.util
 import pathlib
-import runpy
 import sys
 import threading
 import time
-import types
 
 import pytest
 
@@ -27,8 +26,11 @@ emulate = of_the_emulator.emulate
 
 @pytest.fixture(scope="session")
 def source():
-    """What the file of the source defines."""
-    return types.SimpleNamespace(**runpy.run_path(str(SOURCE)))
+    """The file of the source as a module."""
+    spec = importlib.util.spec_from_file_location("event_source", SOURCE)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 class Listening:

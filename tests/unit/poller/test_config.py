@@ -151,6 +151,12 @@ def test_a_file_that_cannot_be_used_gives_an_error_that_names_it_and_can_be_prin
     str(caught.value).encode("utf-8")
 
 
+def test_a_file_that_cannot_be_opened_is_not_reported_as_bad_json(tmp_path):
+    with pytest.raises(config.ConfigError) as caught:
+        config.load(str(tmp_path))
+    assert str(caught.value) == f"{tmp_path}: cannot be read: Is a directory"
+
+
 def test_a_file_is_loaded(tmp_path):
     path = tmp_path / "poller.json"
     path.write_text(json.dumps({"margin": 5}))

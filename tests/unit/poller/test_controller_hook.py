@@ -309,7 +309,7 @@ def test_a_launch_that_is_refused_ends_the_wait_of_the_others_and_is_tried_by_wh
 def test_a_label_that_cannot_be_made_fails_the_hook(controller, make_vm):
     controller.faults["POST /api/v2/labels/"] = [(403, {}, {"detail": "no"})]
     status, reason = make_vm().run()
-    assert (status, "make it a member of the organization" in reason) == (FAILED, True)
+    assert (status, "make the user a member of the organization" in reason) == (FAILED, True)
 
 
 # The event

@@ -32,6 +32,20 @@ def test_an_event_is_prepared_acknowledged_and_recovered(unit, imds):
         assert file.read() == "prepare\nrecover\n"
 
 
+def test_the_journal_shows_the_id_of_an_event_as_azure_writes_it_until_the_end(unit, imds):
+    for phase in ("prepare", "recover"):
+        unit.add_hook(phase, "true")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    imds.events = []
+    until(lambda: ": over\n" in unit.log(), "the end")
+    assert f"{ID}: over\n" in unit.log()
+    assert f"{ID}: recover hooks ended: ok\n" in unit.log()
+    assert ID.upper() == ID
+    assert ID.lower() not in unit.log()
+
+
 def test_polls_share_one_connection_and_the_patient_one_has_its_own(unit, imds):
     unit.start()
     until(lambda: imds.polls > 5, "the sixth poll")

@@ -38,12 +38,28 @@ def commands_of(page):
     ] + (re.findall(r"`([^`\n]+)`", text))
 
 
+def jobs():
+    for path in WORKFLOWS:
+        for name, job in yaml.safe_load(path.read_text())["jobs"].items():
+            yield pytest.param(job, id=f"{path.stem}/{name}")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_each_target_of_make_that_a_page_names_exists(page):
     named = set(targets_in(commands_of(page)))
 
     assert named, f"expected {page} to name targets of make"
     assert named - TARGETS == set()
+
+
+@pytest.mark.parametrize("job", list(jobs()))
+def test_a_job_calls_only_targets_of_make_that_exist(job):
+    axes = job.get("strategy", {}).get("matrix", {})
+    runs = [step["run"] for step in job["steps"] if "run" in step]
+    for axis, values in axes.items():
+        runs = [run.replace("${{ matrix.AXIS }}".replace("AXIS", axis), value) for run in runs for value in values]
+
+    assert set(targets_in(line for run in runs for line in run.splitlines())) - TARGETS == set()
 
 
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)

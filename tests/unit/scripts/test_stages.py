@@ -29,6 +29,7 @@ RESULT = '<testsuites><testsuite tests="10" failures="1" errors="2" skipped="3"/
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
     """Run stages; the exit status, the output, and the stages in the order in which they began."""
+    monkeypatch.syspath_prepend(SCRIPT.parent)  # for scripts/cores.py
     spec = importlib.util.spec_from_file_location("stages", SCRIPT)
     stages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(stages)

@@ -71,7 +71,9 @@ def load(path: str) -> Settings:
     try:
         with open(path, encoding="utf-8") as file:
             decoded = json.load(file)
-    except (OSError, ValueError, RecursionError) as error:
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path}: cannot be read as JSON: {error}") from error
     try:
         return parse(decoded)

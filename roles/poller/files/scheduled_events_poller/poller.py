@@ -14,13 +14,13 @@ import socket
 import time
 import traceback
 import uuid
-from typing import Any, Callable, Deque, Dict, Iterator, List, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from _scheduled_events import engine
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.engine import HookResult, Moment, NotAsked
 from _scheduled_events.files import write_atomically
-from _scheduled_events.state import RUNNING, State, StateError, StateFile
+from _scheduled_events.state import RUNNING, EventState, State, StateError, StateFile
 
 from . import control, hooks, status, systemd, wording
 from .config import ConfigError, Settings
@@ -316,9 +316,11 @@ class Poller:
             return  # nothing is done that would be forgotten; a later turn decides the same
         for phase, end in ended:
             self._metrics.hooks_ended(phase, end.outcome, end.seconds)
+        # A report on an event that has just ended is about an entry of the state before.
+        known = {**self._state.events, **state.events}
         self._state, self._config, self._results = state, config, []
         for action in actions:
-            self._carry_out(action, config)
+            self._carry_out(action, config, known)
         self._acknowledger.offer([action for action in actions if isinstance(action, engine.Approve)], config)
         self._report_conditions(config)
 
@@ -344,9 +346,9 @@ class Poller:
         self._journal.better("state", "the state can be kept again")
         return True
 
-    def _carry_out(self, action: engine.Action, config: engine.Config) -> None:
+    def _carry_out(self, action: engine.Action, config: engine.Config, known: Mapping[str, EventState]) -> None:
         if isinstance(action, engine.Report):
-            self._report(action)
+            self._report(action, known.get(action.key))
         elif isinstance(action, engine.RunHooks):
             problem = self._hooks.ask(self._job(action, config))
             if problem:
@@ -367,11 +369,10 @@ class Poller:
             failure=action.failure,
         )
 
-    def _report(self, report: engine.Report) -> None:
+    def _report(self, report: engine.Report, entry: Optional[EventState]) -> None:
         if report.kind == engine.ACKNOWLEDGED:
             self._metrics.acknowledged(report.seconds)
         self._next_heartbeat = 0.0
-        entry = self._state.events.get(report.key)
         level, text = wording.of_report(report, entry.event if entry else None)
         name = (entry.event.event_id if entry else None) or report.key
         systemd.log(level, f"{name}: {text}" if name else text)

@@ -5,12 +5,13 @@
 """A connection to this machine whose shell claims to be the one of Windows, as that of winrm, psrp and ssh does.
 
 Modules in Python run there all the same, so that a stand-in of ansible.windows can. If the file ansible_breaks_at holds
-a number, the connection breaks once: before the module of that number.
+a number, the connection breaks once: before the module of that number. The directory ansible_drive holds its drives.
 """
 
 from __future__ import annotations
 
 import pathlib
+import shlex
 
 from ansible.errors import AnsibleConnectionFailure
 from ansible.plugins.connection.local import Connection as LocalConnection
@@ -26,6 +27,11 @@ options:
     type: path
     vars:
       - name: ansible_breaks_at
+  drive:
+    description: [a directory]
+    type: path
+    vars:
+      - name: ansible_drive
 """
 
 
@@ -43,6 +49,8 @@ class Connection(LocalConnection):
             left.write_text(str(number - 1))
             if number == 1:
                 raise AnsibleConnectionFailure("the stand-in of a connection breaks")
+        if self.get_option("drive"):
+            cmd = f"STAND_IN_DRIVE={shlex.quote(self.get_option('drive'))} {cmd}"
         return super().exec_command(cmd, in_data=in_data, sudoable=sudoable)
 
     def reset(self):

@@ -27,6 +27,7 @@ from plugins.module_utils._maintenance import (
     age_of,
     read_mark,
 )
+from plugins.module_utils._scheduled_events.files import Folder
 
 A, B = "controller1/run/web1", "controller2/run/web1"
 
@@ -52,7 +53,7 @@ def now():
 
 @pytest.fixture
 def host(tmp_path, now):
-    return Host(str(tmp_path / "state"), now=now)
+    return Host(Folder(str(tmp_path / "state")), now=now)
 
 
 def take(host, owner, **how):
@@ -212,7 +213,10 @@ def test_a_kill_while_the_mark_is_written_leaves_the_old_one(host, tmp_path, mon
 def test_a_lock_that_stays_held_is_an_error_and_no_hang(tmp_path, now):
     clock = [0.0]
     host = Host(
-        str(tmp_path), now=now, clock=lambda: clock[0], sleep=lambda seconds: clock.__setitem__(0, clock[0] + seconds)
+        Folder(str(tmp_path)),
+        now=now,
+        clock=lambda: clock[0],
+        sleep=lambda seconds: clock.__setitem__(0, clock[0] + seconds),
     )
     with (tmp_path / LOCK).open("w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
@@ -232,7 +236,7 @@ def test_a_lock_file_that_leads_elsewhere_is_not_followed(host, tmp_path):
 def test_a_place_that_is_no_directory_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(MaintenanceError, match="cannot be opened"):
-        take(Host(str(tmp_path / "file" / "state")), A)
+        take(Host(Folder(str(tmp_path / "file" / "state"))), A)
 
 
 def test_the_mark_is_one_line_of_json(host, tmp_path):
@@ -244,5 +248,5 @@ def test_the_mark_is_one_line_of_json(host, tmp_path):
 
 def test_the_mark_can_be_read_without_a_host(host, tmp_path, now):
     take(host, A)
-    assert read_mark(str(tmp_path / "state"), now()).owner == A
-    assert read_mark(str(tmp_path / "nothing")) is None
+    assert read_mark(Folder(str(tmp_path / "state")), now()).owner == A
+    assert read_mark(Folder(str(tmp_path / "nothing"))) is None

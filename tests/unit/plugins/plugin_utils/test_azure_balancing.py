@@ -11,7 +11,7 @@ import pytest
 from arm_stand_in import COMPUTE, GATEWAY, GATEWAY_POOL, NETWORK, POOL, ArmStandIn, ModuleFailed, Refused, run_module
 
 from plugins.module_utils._load_balancer.record import Record
-from plugins.module_utils._scheduled_events.files import write_atomically
+from plugins.module_utils._scheduled_events.files import Folder
 from plugins.plugin_utils._arm import Arm, ArmError
 from plugins.plugin_utils._arm_orders import Orders
 from plugins.plugin_utils._azure_balancing import (
@@ -64,7 +64,7 @@ def host(arm, clock, tmp_path):
     """Return a function that makes a host, with its record in a directory of its own."""
 
     def make(name="web1", *, product=LoadBalancer, me=ME, pools=(POOL,), hosts=1, quiet=0.0, **settings):
-        record = Record(str(tmp_path / name), write_atomically, simulate=settings.get("simulate", False))
+        record = Record(Folder(str(tmp_path / name)), simulate=settings.get("simulate", False))
 
         def run_record(options):
             before = record.read()

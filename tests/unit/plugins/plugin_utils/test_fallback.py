@@ -141,11 +141,11 @@ class Host:
         except HostLost as error:
             return error
 
-    def is_lost_after_preparing(self, *, took=60.0, first=PREPARE, outcome=PREPARED, **options):
+    def is_lost_after_preparing(self, *, took=60.0, first=None, outcome=None, **options):
         """Prepare for as long, and never answer again."""
-        assert self.responds(first, **options)["next"] == "prepare"
+        assert self.responds(first or PREPARE, **options)["next"] == "prepare"
         self.now += took
-        return self.responds(LOST, fresh=False, outcome=outcome, **options)
+        return self.responds(LOST, fresh=False, outcome=outcome or PREPARED, **options)
 
     def tell(self, **outcomes):
         sight = {"A1": ["vm1", "vm2"]}

@@ -27,6 +27,16 @@ def test_no_handler_on_the_way_keeps_it_from_being_given_up():
         wait()
 
 
+@pytest.fixture
+def no_alarm():
+    """The alarm that ends a test which hangs is off meanwhile."""
+    handler, (left, _interval) = signal.getsignal(signal.SIGALRM), signal.setitimer(signal.ITIMER_REAL, 0)
+    yield
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, left)
+
+
+@pytest.mark.usefixtures("no_alarm")
 @pytest.mark.parametrize("error", [None, ValueError])
 def test_what_answers_leaves_no_alarm_behind(error):
     before = signal.getsignal(signal.SIGALRM)
@@ -38,6 +48,22 @@ def test_what_answers_leaves_no_alarm_behind(error):
         pass
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     assert signal.getsignal(signal.SIGALRM) is before
+
+
+@pytest.mark.usefixtures("no_alarm")
+def test_a_bound_within_another_one_neither_outlasts_nor_ends_it():
+    def wait():
+        with bounded(0.05):
+            with bounded(0.04):
+                pass
+            with bounded(3600):
+                time.sleep(7200)
+
+    with pytest.raises(TimeoutError, match=r"within 0\.05 s"):
+        wait()
+    with pytest.raises(TimeoutError, match=r"within 0\.05 s"), bounded(3600), bounded(0.05):
+        time.sleep(7200)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@
 import pytest
 from _load_balancer.health_probe import Answer, Host, ProbeError, Settings, check_settings, notice_time
 from _load_balancer.record import Record
-from _scheduled_events.files import write_atomically
+from _scheduled_events.files import Folder
 
 URL = "http://127.0.0.1/healthz"
 
@@ -31,7 +31,7 @@ def service(tmp_path):
 @pytest.fixture
 def make(service, tmp_path, clock):
     def host(simulate=False):
-        record = Record(str(tmp_path / "state"), write_atomically, simulate=simulate)
+        record = Record(Folder(str(tmp_path / "state")), simulate=simulate)
         return Host(
             Settings(str(service.flag), URL, 11, [80]),
             record,

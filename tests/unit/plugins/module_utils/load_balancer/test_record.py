@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from _load_balancer.record import LEAVE_OUT, NOTHING_TO_DO, PUT_BACK, Record, RecordError
-from _scheduled_events.files import write_atomically
+from _scheduled_events.files import Folder
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def record(path, clock):
-    return Record(str(path.parent), write_atomically, clock=clock, sleep=clock.sleep)
+    return Record(Folder(str(path.parent)), clock=clock, sleep=clock.sleep)
 
 
 def hold(record, holder, found=None, **how):
@@ -135,7 +135,7 @@ def test_a_holder_that_came_when_the_lease_had_run_out_is_not_forgotten(record):
 
 
 def test_check_mode_changes_nothing(path, record, clock):
-    simulated = Record(str(path.parent), write_atomically, simulate=True, clock=clock, sleep=clock.sleep)
+    simulated = Record(Folder(str(path.parent)), simulate=True, clock=clock, sleep=clock.sleep)
     assert hold(simulated, "first", {"a": "ready"}).holders == ["first"]
     assert not path.parent.exists()
     hold(record, "first", {"a": "ready"})
@@ -149,7 +149,7 @@ def test_holders_that_come_at_once_are_all_noted(path):
     holders = [f"holder{number}" for number in range(8)]
 
     def come(holder):
-        Record(str(path.parent), write_atomically).hold_when_free(holder, {}, wait=0)
+        Record(Folder(str(path.parent))).hold_when_free(holder, {}, wait=0)
 
     threads = [threading.Thread(target=come, args=(holder,)) for holder in holders]
     for thread in threads:

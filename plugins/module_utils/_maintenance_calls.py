@@ -1,0 +1,119 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the modules of a rolling maintenance do, wherever they run.
+
+Private to the collection: it may change in any release.
+"""
+
+from typing import Any, Callable, Dict
+
+from ._maintenance import ASKING, HELD, Host, MaintenanceError
+from ._module import ImdsModule
+from ._scheduled_events.client import ImdsError
+from ._scheduled_events.endpoint import SettingError
+from ._scheduled_events.files import Folder
+
+LOAD_BALANCER_FILE = "load-balancer.json"
+SURVEY_OPTIONS: Dict[str, Dict[str, Any]] = {
+    "directory": {"type": "path", "default": "/var/lib/maintops"},
+    "flag": {"type": "path", "default": "/etc/scheduled-events/drained"},
+    "owner": {"type": "str"},
+    "by": {"type": "dict", "default": {}},
+    "lease": {"type": "float", "default": 180},
+    "dead": {"type": "list", "elements": "str", "default": []},
+}
+MARK_OPTIONS: Dict[str, Dict[str, Any]] = {
+    "state": {"type": "str", "choices": ["held", "done", "absent", "failed"], "required": True},
+    "directory": {"type": "path", "default": "/var/lib/maintops"},
+    "lease": {"type": "float", "default": 1800},
+    "round": {"type": "dict", "default": {}},
+    "owner": {"type": "str"},
+    "by": {"type": "dict", "default": {}},
+}
+
+
+def survey(
+    module: Any, host: Host, folder: Folder, *, flag_is_up: Callable[[], bool], read: Callable[[], Dict[str, Any]]
+) -> Dict[str, Any]:
+    """Mark the host if an owner is given, then look at all that the gate wants to know.
+
+    :param read: reads the events.
+    """
+    claimed = _claim(module, host)  # before the look at the events
+    found = {
+        "changed": claimed["marked"],
+        "drained": folder.has(LOAD_BALANCER_FILE) or flag_is_up(),
+        "records": host.records(),
+    }
+    return dict(found, **claimed, **read())
+
+
+def _claim(module: Any, host: Host) -> Dict[str, Any]:
+    """Mark the host if an owner is given, and return the mark that it has."""
+    options = module.params
+    try:
+        if options["owner"] is None or module.check_mode:
+            mark, marked = host.mark(), False
+        else:
+            mark = host.take(
+                options["owner"], by=options["by"], stage=ASKING, lease=options["lease"], dead=options["dead"]
+            )
+            marked = mark is None
+    except (MaintenanceError, OSError) as error:
+        return {"marked": False, "unmarked_because": str(error), "mark": None}
+    return {"marked": marked, "unmarked_because": "", "mark": mark.describe() if mark else None}
+
+
+def read_events(make: Callable[[], ImdsModule]) -> Dict[str, Any]:
+    """The events that the host sees, or why they cannot be read."""
+    try:
+        run = make()
+        document = run.client.fetch()
+        return {"events": run.describe(document.events), "vm_name": run.vm_name(), "problem": ""}
+    except (ImdsError, SettingError) as error:
+        return unread(str(error))
+
+
+def unread(problem: str) -> Dict[str, Any]:
+    return {"events": None, "vm_name": None, "problem": problem}
+
+
+def mark(module: Any, host: Host) -> Dict[str, Any]:
+    """Do what the module does, with its parameters.
+
+    :raises MaintenanceError: the host cannot be marked, or is marked for another run.
+    """
+    options = module.params
+    if not options["owner"]:
+        module.fail_json(msg="owner is empty, expected the name that the action plugin gives it")
+    if module.check_mode:
+        return {"changed": True}
+    if options["state"] == "held":
+        return {"changed": _hold(module, host)}
+    if options["state"] == "done":
+        return {"changed": _done(module, host)}
+    return {"changed": host.drop(options["owner"])}
+
+
+def _hold(module: Any, host: Host) -> bool:
+    options = module.params
+    other = host.take(options["owner"], by=options["by"], stage=HELD, lease=options["lease"])
+    if other is not None:
+        raise MaintenanceError(
+            f"{other.owner or 'Another run'} has marked this host as under maintenance. Wait until that run has ended, "
+            "and run this one again"
+        )
+    return True
+
+
+def _done(module: Any, host: Host) -> bool:
+    of = module.params["round"]
+    try:
+        name, round_id, hosts, since_begin = of["name"], of["id"], of["hosts"], float(of["since_begin"])
+    except (KeyError, ValueError, TypeError):
+        raise MaintenanceError(f"round is {of}, expected name, id, hosts and since_begin. Leave it out") from None
+    host.done(name, round_id=round_id, hosts=hosts, since_begin=since_begin)
+    host.drop(module.params["owner"])
+    return True

@@ -1,0 +1,40 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the module does that takes a turn, wherever it runs. Private to the collection: it may change in any release."""
+
+from typing import Any, Dict, Optional
+
+from ._module import ImdsModule
+from ._scheduled_events.endpoint import SettingError
+from ._scheduled_events.files import Folder
+from ._scheduled_events.state import StateError
+from ._turn import PACE, Clock, Pace, Turn, Wish
+
+
+def take_turn(run: ImdsModule, folder: Optional[Folder] = None, pace: Pace = PACE) -> Dict[str, Any]:
+    """What the module does; see :class:`Turn`."""
+    run.require_positive("wait_timeout", "reconnect_timeout", "phase_timeout")
+    if not run.params["controller"]:
+        raise SettingError(
+            "controller is missing, expected the values of the action plugin of this module. Call the module by its "
+            "full name"
+        )
+    controller = dict(run.params["controller"])
+    vm_name = controller.pop("vm_name", "") or run.vm_name()
+    clock = Clock(sleep=run.sleep)
+    turn = Turn(
+        run.client,
+        vm_name,
+        run.params,
+        Wish(**controller),
+        check_mode=run.module.check_mode,
+        clock=clock,
+        folder=folder,
+        pace=pace,
+    )
+    try:
+        return dict(turn.take(), changed=False)
+    except (StateError, OSError) as error:
+        raise SettingError(str(error)) from error

@@ -1,0 +1,106 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Run the checks on each ansible-core and the library on each Python, and write the results into README.md.
+
+    python scripts/matrix.py               run everything
+    python scripts/matrix.py SESSION ...   run these sessions of nox again; the other results stay
+
+README.md holds the results between the lines <!-- matrix --> and <!-- /matrix -->. The sessions leave their results in
+.nox/matrix. The exit status is 1 if one of them failed.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import sys
+
+import cores
+import pythons
+import stages
+
+README = stages.ROOT / "README.md"
+RESULTS = stages.ROOT / ".nox" / "matrix"
+BEGIN, END = "<!-- matrix -->", "<!-- /matrix -->"
+SESSIONS = [f"{session}({core})" for core in cores.CORES for session in ("sanity", "core")]
+SESSIONS += ["library", "library_oldest", f"ansible_test({cores.NEWEST})"]
+ON_A_CORE = {
+    "sanity": "`ansible-test sanity`",
+    "unit": "unit tests of the plugins",
+    "playbooks": "playbooks against the emulator",
+    "demo": "demo",
+}
+ON_A_PYTHON = {"library": "newest requests", "library_oldest": "oldest requests"}
+NOT_RUN = "not run"
+
+
+def result_of(name: str) -> dict[str, object]:
+    """What a session left, or nothing."""
+    path = RESULTS / f"{name}.json"
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+def outcome(result: dict[str, object]) -> str:
+    """A result as a cell of a table."""
+    if not result:
+        return NOT_RUN
+    detail = f"{result['tests']} passed" if "tests" in result else "passed"
+    return detail if result["passed"] else "**failed**"
+
+
+def table(heads: list[str], rows: list[list[str]]) -> list[str]:
+    lines = [heads, ["---"] * len(heads), *rows]
+    return [f"| {' | '.join(cells)} |" for cells in lines]
+
+
+def row_of_core(core: str) -> list[str]:
+    results = {check: result_of(f"{check}-{core}") for check in ON_A_CORE}
+    ran = next(filter(None, results.values()), {"core": core, "python": ""})
+    return [str(ran["core"]), str(ran["python"]), *map(outcome, results.values())]
+
+
+def row_of_python(version: str) -> list[str]:
+    results = [result_of(f"{session}-{version}") for session in ON_A_PYTHON]
+    ran = next(filter(None, results), {"python": version})
+    cells = [f"{result['requests']}: {outcome(result)}" if result else NOT_RUN for result in results]
+    return [str(ran["python"]), *cells]
+
+
+def block() -> str:
+    """What README.md holds between the two lines."""
+    versions = [f"{major}.{minor}" for major, minor in pythons.VERSIONS]
+    lines = [
+        f"Results of `make matrix` on {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}. A missing Python is"
+        " shown as not run.",
+        "",
+        *table(["ansible-core", "Python", *ON_A_CORE.values()], [row_of_core(core) for core in cores.CORES]),
+        "",
+        *table(["Python on VMs", *ON_A_PYTHON.values()], [row_of_python(version) for version in versions]),
+    ]
+    return "\n".join([BEGIN, *lines, END])
+
+
+def write() -> None:
+    """Replace the results in README.md."""
+    before = README.read_text()
+    if BEGIN not in before or END not in before:
+        sys.exit(f"{README} must have a line {BEGIN} and a line {END}: add them where the results belong.")
+    head, _mark, rest = before.partition(BEGIN)
+    README.write_text(head + block() + rest.partition(END)[2])
+
+
+def main() -> None:
+    chosen = sys.argv[1:]
+    stages.LOGS.mkdir(parents=True, exist_ok=True)
+    for path in [] if chosen else RESULTS.glob("*.json"):
+        path.unlink()
+    failed = stages.run_all(chosen or SESSIONS)
+    write()
+    print(block())
+    sys.exit(f"Failed: {', '.join(failed)}" if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
