@@ -130,7 +130,8 @@ class Fallback:
         if since is None or last is None:
             return
         silent_for = self._monotonic() - since
-        if silent_for >= TELL_AFTER:
+        # An older document does not count here either: another run may have undone the preparation since.
+        if silent_for >= TELL_AFTER and self._age() <= self._settings.max_age:
             self._tell_hosts([event_id for event_id in prepared if event_id in last["events"]], last["events"])
         if silent_for < SEND_AFTER:
             return

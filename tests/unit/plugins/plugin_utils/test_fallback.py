@@ -272,6 +272,13 @@ def test_another_host_learns_of_the_preparation_before_anything_is_sent(host):
     assert (host.rendezvous.obstacle("A1"), host.arm.calls) == (None, [])
 
 
+def test_another_host_does_not_learn_of_a_preparation_that_another_run_may_have_undone(host):
+    host.hosts = ["web1", "web2"]
+    host.tell(A1="prepared")
+    host.is_lost_after_preparing(first=shown("prepare", names=["vm1", "vm2"]), took=400.0)
+    assert host.rendezvous.obstacle("A1") == "vm1 has not prepared"
+
+
 def test_an_event_that_another_host_acknowledges_is_left_to_it(host):
     host.hosts = ["web1", "web2"]
     host.tell(A1="prepared")
