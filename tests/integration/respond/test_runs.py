@@ -19,7 +19,7 @@ def play_with_handler(strategy="free", **keywords):
             "when": "handler_fails",
         },
         {
-            "name": "Note that the change is finished",
+            "name": "Record the end of the change",
             "listen": "Finish the change",
             "ansible.builtin.lineinfile": {
                 "path": "{{ vm_directory }}/finished",
@@ -139,12 +139,12 @@ def test_before_the_acknowledgement_a_host_has_ten_results_beside_those_of_its_t
 
 
 PREPARE_TASKS = {
-    "Note that preparing begins",
+    "Record the start of preparing",
     "Fail on the hosts that are to fail",
     "Lose the hosts that are to be lost",
     "Take turns",
     "Hold on while the test says so",
-    "Note that preparing is done",
+    "Record the end of preparing",
 }
 
 
@@ -162,8 +162,8 @@ def test_two_runs_at_once_never_overlap_a_phase(hosts_of):
     assert first.result().rc == 0, first.result().output
     assert second.result().rc == 0, second.result().output
     assert hosts.recoveries("vm1") == [[event_id]]
-    assert len(first.result().all(task="Note that preparing begins")) == 1
-    assert second.result().all(task="Note that preparing begins") == []
+    assert len(first.result().all(task="Record the start of preparing")) == 1
+    assert second.result().all(task="Record the start of preparing") == []
 
 
 def test_a_refused_acknowledgement_is_tried_again_and_shown_meanwhile(hosts_of):
@@ -221,7 +221,7 @@ def test_with_any_errors_fatal_a_failed_preparation_holds_the_event_and_hosts_co
     assert hosts.recoveries("vm1") == hosts.recoveries("vm2") == [[event_id]]
 
 
-def test_a_preempted_vm_that_is_gone_is_not_waited_for(hosts_of):
+def test_a_run_does_not_wait_for_a_preempted_vm_that_was_deleted(hosts_of):
     hosts = hosts_of("vm1")
     event_id = hosts.emulator.schedule("Preempt", "vm1", notice=AHEAD, started_for=AHEAD)
     run = hosts.start(

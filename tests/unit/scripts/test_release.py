@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""scripts/release.py in a small collection with a repository of its own."""
+"""scripts/release.py in a small collection with its own repository."""
 
 import importlib.util
 import json

@@ -200,7 +200,7 @@ def test_an_outcome_that_completes_no_event_claims_none(host, neighbour, outcome
     assert host.rendezvous.status("A1") == "free"
 
 
-def test_a_caller_of_its_own_may_report_an_outcome_without_phase_and_events(host):
+def test_a_separate_caller_may_report_an_outcome_without_phase_and_events(host):
     end = host.responds(shown("done"), fresh=False, outcome={"request_ids": ["1"], "ok": False, "reason": "no disk."})
     assert end["respond_result"]["failures"] == ["a phase failed for its events: no disk"]
 
@@ -369,7 +369,7 @@ def test_the_events_of_a_plan_are_taken_for_over_once_nothing_else_is_to_be_done
     assert [asked["assume_over"] for asked, _outcome in host.asked] == [False, True]
 
 
-def test_the_end_tells_the_story_of_each_event_in_one_line(host):
+def test_the_end_shows_the_story_of_each_event_in_one_line(host):
     story = [{"event_id": "A1", "event_type": "Reboot", "text": text} for text in ("prepared", "gone", "recovered")]
     end = host.responds(shown("done", story=story, sight=[]))
     assert end["summary"] == "web1: Reboot A1 prepared, gone, recovered"
