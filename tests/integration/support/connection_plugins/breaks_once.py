@@ -6,8 +6,8 @@
 
 It breaks just before the module named by BREAKS_BEFORE would run: once, at the time number BREAKS_AT (1), or with
 BREAKS_FOR_GOOD each time from then on. The file BREAKS_MARKER counts these times. With BREAKS_AFTERWARDS it breaks when
-the files of that module are removed instead, as a host does that reboots as soon as it has answered. With BREAKS_LIKE_SSH it breaks as ssh does, so
-that Ansible counts the host as unreachable.
+the files of that module are removed instead, as a host does that reboots as soon as it has answered. With
+BREAKS_LIKE_SSH it breaks as ssh does, so that Ansible counts the host as unreachable.
 """
 
 from __future__ import annotations
