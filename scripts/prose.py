@@ -109,7 +109,10 @@ def main() -> int:
         path = ROOT / name
         if not path.is_file() or path.is_symlink() or (path.suffix and path.suffix not in SUFFIXES):
             continue
-        lines = sorted(find(name, path.read_text(encoding="utf-8")), key=lambda line: int(line.split(":")[1]))
+        try:
+            lines = sorted(find(name, path.read_text(encoding="utf-8")), key=lambda line: int(line.split(":")[1]))
+        except (SyntaxError, UnicodeDecodeError, tokenize.TokenError) as error:
+            lines = [f"{name}: cannot be read: {error}. Fix the file"]
         found += len(lines)
         print("\n".join(lines), end="\n" if lines else "")
     return 1 if found else 0

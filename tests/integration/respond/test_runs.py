@@ -239,6 +239,28 @@ def test_a_run_does_not_wait_for_a_preempted_vm_that_was_deleted(hosts_of):
     assert ended(run, "vm1")["summary"].endswith("has deleted the VM")
 
 
+@pytest.mark.parametrize(("kind", "rc"), [({}, 2), ({"BREAKS_LIKE_SSH": "yes"}, 4)], ids=["failed", "unreachable"])
+def test_the_summary_shows_what_became_of_a_host_that_was_given_up(hosts_of, kind, rc):
+    hosts = hosts_of("vm1", "vm2")
+    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=AHEAD)
+    run = hosts.start(
+        host_vars={"vm1": {"ansible_connection": "breaks_once", "respond_reconnect_timeout": 1}},
+        env={
+            **kind,
+            "ANSIBLE_PIPELINING": "false",
+            "BREAKS_BEFORE": "scheduled_events_turn",
+            "BREAKS_AT": "4",
+            "BREAKS_FOR_GOOD": "1",
+            "BREAKS_MARKER": str(hosts.directory / "broken"),
+        },
+    ).result()
+    assert run.rc == rc, run.output
+    summary = run.output.partition("Summary of 2 hosts:")[2]
+    assert f"Reboot {event_id}: acknowledged by vm1" in summary
+    assert "FAILED vm1: lost, and not reached again (" in summary
+    assert "no event: 1 host" in summary
+
+
 def test_a_host_that_is_silent_while_its_connection_stays_open_is_reached_again(hosts_of):
     hosts = hosts_of("vm1")
     event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)

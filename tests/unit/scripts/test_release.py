@@ -131,6 +131,12 @@ def test_a_version_with_a_tag_is_refused(collection, capsys):
     assert "The tag 1.0.0 exists" in refused(collection, capsys)
 
 
+def test_a_checkout_that_is_not_on_a_branch_is_refused(collection, capsys):
+    git(collection, "checkout", "--quiet", "--detach")
+
+    assert "is not on a branch" in refused(collection, capsys)
+
+
 @pytest.mark.parametrize("name", ["README.md", "untracked"])
 def test_a_checkout_with_changes_is_refused(collection, capsys, name):
     write(collection, name, "changed\n")

@@ -80,7 +80,7 @@ class Host:
         self.script = list(script)
         self.asked.clear()
         self.bounds.clear()
-        responding = Responding(
+        self.responding = Responding(
             host="web1",
             run="run1",
             owner=OWNER,
@@ -95,7 +95,7 @@ class Host:
             check_mode=check_mode,
             clock=Clock(lambda: self.now, lambda: self.now, self.sleep),
         )
-        return responding.until_something_is_to_be_done()
+        return self.responding.until_something_is_to_be_done()
 
     def tell(self, *, host="web2", vm_name="vm2", busy=False, **outcomes):
         self.rendezvous.tell(
@@ -311,12 +311,17 @@ def test_a_host_that_does_not_come_back_is_given_up(host):
     host.responds(shown("prepare"))
     with pytest.raises(HostLost):
         host.responds(HostLost("gone"), fresh=False, reconnect_timeout=30.0)
+    end = host.responding.end_of_lost_host(HostLost("gone"))
+    assert end["respond_result"]["failures"] == ["lost, and not reached again (gone). Run the role again to finish"]
+    assert end["respond_result"]["held"][0]["event_id"] == "A1"
+    assert end["failed"]
 
 
-def test_a_host_that_was_never_reached_is_not_tried_again(host):
+def test_a_host_that_was_never_reached_is_not_tried_again_and_has_no_result(host):
     with pytest.raises(HostLost):
         host.responds(HostLost("gone"))
     assert len(host.asked) == 1
+    assert host.responding.end_of_lost_host(HostLost("gone")) == {}
 
 
 @pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
