@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the modules do that read, wait and acknowledge, wherever they run. Private to the collection: it may change in
+"""The calls of the modules that read, wait and acknowledge, on any host. Private to the collection: it may change in
 any release."""
 
 import math

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Who may take steps on a host. Private to the collection: it may change in any release.
+"""The right of one run at a time to take steps on a host. Private to the collection: it may change in any release.
 
 A lease in a file says which run has the host, and until when. A lock of the kernel guards the file and the state while
 they change; it is never held during a wait.

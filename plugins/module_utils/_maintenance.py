@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a rolling maintenance leaves on a host: the mark while it is under way, and the record when it is done.
+"""The files of a rolling maintenance on a host: the mark while it runs, and the record when it is done.
 
 Private to the collection: it may change in any release.
 
@@ -158,7 +158,7 @@ class Host:
             return True
 
     def records(self) -> Dict[str, Dict[str, Any]]:
-        """What was done, by the name of the maintenance: ``round``, ``hosts``, ``since_begin``, ``age`` in seconds.
+        """Finished maintenances, by name: ``round``, ``hosts``, ``since_begin``, ``age`` in seconds.
 
         What cannot be read, or what version 0.1.0 wrote, counts as nothing: then the host is maintained again.
         """

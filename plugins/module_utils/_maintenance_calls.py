@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the modules of a rolling maintenance do, wherever they run.
+"""The calls of the modules of a rolling maintenance, on any host.
 
 Private to the collection: it may change in any release.
 """

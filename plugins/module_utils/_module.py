@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the library meets AnsibleModule. Private to the collection: it may change in any release."""
+"""The connection of the library to AnsibleModule. Private to the collection: it may change in any release."""
 
 import datetime
 import math
@@ -106,7 +106,7 @@ class ImdsModule:
                 self.params[option] = [word.strip() for word in self.params[option] if word.strip()]
 
     def where(self) -> Dict[str, str]:
-        """Which service was asked, and how it was found, as the module returns it."""
+        """The return values for the service that answered and the way it was found."""
         return {"endpoint": self.client.endpoint, "endpoint_source": self.found.source}
 
     def require_positive(self, *options: str) -> None:

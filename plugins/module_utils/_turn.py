@@ -66,7 +66,7 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
 
 
 class Pace(NamedTuple):
-    """How often something is done on the host. Times are in seconds.
+    """Intervals and limits of the work on the host. Times are in seconds.
 
     :param poll_gap: between two polls.
     :param short_lease: for a run that polls or takes its next step at once. Its remaining time is recorded at
@@ -78,7 +78,7 @@ class Pace(NamedTuple):
 
 
 class Wish(NamedTuple):
-    """What the controller asks of a turn. Times are in seconds.
+    """The request of the controller for a turn. Times are in seconds.
 
     :param run: identity of the controller's run; ``host``: name of this host in its inventory.
     :param owner: where the run is, for another controller that meets its lease.
@@ -108,7 +108,7 @@ class Wish(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """How time passes."""
+    """The clocks and the sleep of a turn."""
 
     wall: Callable[[], float] = time.time
     monotonic: Callable[[], float] = time.monotonic
@@ -212,7 +212,7 @@ class Turn:
             return None
 
     def _compute(self) -> Dict[str, str]:
-        """What the resource id of this VM is made of; empty where the service does not answer soon."""
+        """Return the parts of the resource id of this VM; empty if the service does not answer soon."""
         try:
             found = self._client.poll_compute(request_timeout=COMPUTE_TIMEOUT)
         except ImdsError:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the module does that takes a turn, wherever it runs. Private to the collection: it may change in any release."""
+"""The call of the module that takes a turn, on any host. Private to the collection: it may change in any release."""
 
 from typing import Any, Dict, Optional
 
@@ -14,7 +14,7 @@ from ._turn import PACE, Clock, Pace, Turn, Wish
 
 
 def take_turn(run: ImdsModule, folder: Optional[Folder] = None, pace: Pace = PACE) -> Dict[str, Any]:
-    """What the module does; see :class:`Turn`."""
+    """Carry out the module; see :class:`Turn`."""
     run.require_positive("wait_timeout", "reconnect_timeout", "phase_timeout")
     if not run.params["controller"]:
         raise SettingError(

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the role respond keeps on a host. Private to the collection: it may change in any release."""
+"""The state of the role respond on a host. Private to the collection: it may change in any release."""
 
 import contextlib
 import json

@@ -31,7 +31,7 @@ class Answer(t.NamedTuple):
 
 
 def scope_of(resource_id: str) -> str:
-    """What events are acknowledged of: a VM, an availability set, or a scale set, that of an instance too.
+    """Return the scope of an acknowledgement: a VM, an availability set, or a scale set, also for an instance.
 
     :raises ArmError: it is not the id of one.
     """

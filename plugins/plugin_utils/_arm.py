@@ -49,7 +49,7 @@ class ArmError(Exception):
 
     @property
     def throttled(self) -> bool:
-        """Whether it was asked too often, so that nothing was done."""
+        """Whether the service refused the request because of too many requests, and did nothing."""
         return self.status in THROTTLED and not self.conflict
 
     @property

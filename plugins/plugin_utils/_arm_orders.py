@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the hosts of a run want of one resource of Azure, and what was read of it. Private to the collection.
+"""The orders of the hosts of a run for one resource of Azure, and its last content. Private to the collection.
 
 Each host of a play has its own process, and Azure limits how often a resource may be written. So each host
 stores its order in a directory of the controller. The first host that gets the lock carries out the orders of all, and

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the action plugins for Azure share: the way to Azure Resource Manager. Private to the collection."""
+"""Common code of the action plugins for Azure: the connection to Azure Resource Manager. Private to the collection."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ class Resources:
 
 
 class LoadBalancer:
-    """How a host is out of the pools of load balancers: its members have the admin state Down."""
+    """Pools of load balancers. A host is out if its members have the admin state Down."""
 
     out = pools.DOWN
 
@@ -156,7 +156,7 @@ class LoadBalancer:
 
 
 class ApplicationGateway:
-    """How a host is out of the pools of gateways: it is removed from them."""
+    """Pools of gateways. A host is out if it is removed from them."""
 
     out = pools.REMOVED
 

@@ -34,7 +34,7 @@ _INTERFACE = re.compile(r"(?P<owner>.*/networkInterfaces/[^/]+)/ipConfigurations
 
 
 class Me(t.NamedTuple):
-    """How the pools know the host: ids of its network interfaces, and its private IP addresses or names."""
+    """The identity of the host in pools: ids of its network interfaces, and its private IP addresses or names."""
 
     interfaces: t.Sequence[str]
     addresses: t.Sequence[str]
@@ -134,7 +134,7 @@ def rules_without_probe(balancer: Body, pool: str) -> list[str]:
 
 
 def in_gateway_pool(pool: str, gateway: Body, me: Me) -> dict[str, t.Any]:
-    """What the host has in the pool, by the key of each of its members: an entry of the gateway, or True."""
+    """Return the members of the host in the pool, by their keys: an entry of the gateway, or True."""
     own = next((each for each in _pools(gateway) if _is_same(each["id"], pool)), None)
     if own is None:
         raise ArmError(f"{pool} does not exist. Correct load_balancer_azure_pools")
@@ -255,7 +255,7 @@ def apply(target: str, body: Body, wishes: t.Mapping[str, t.Any]) -> Body | None
 
 
 def provisioning_state(body: Body) -> str:
-    """How far Azure is with the last change."""
+    """The progress of Azure with the last change."""
     return str(_properties(body).get("provisioningState") or "Succeeded")
 
 

@@ -127,7 +127,7 @@ class Balancers:
         return {"changed": True, "msg": "", "resume": {}}
 
     def _look(self) -> dict[str, dict[str, t.Any]]:
-        """What every balancer says about the host, before anything is changed."""
+        """Return the answer of every balancer about the host, before any change."""
         seen = self._ask_all(self._names, self._member("read"))
         self._raise_problems()
         settings = self._settings

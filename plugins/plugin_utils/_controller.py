@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 def owner_of(pid: int) -> dict[str, t.Any]:
-    """What identifies a process, for others that may run elsewhere."""
+    """The identity of a process, also for processes on other machines."""
     return {"place": place(), "node": platform.node(), "pid": pid, "began": began(pid)}
 
 
@@ -25,7 +25,7 @@ def run_id_of(owner: t.Mapping[str, t.Any]) -> str:
 
 
 def is_dead(owner: t.Mapping[str, t.Any]) -> bool:
-    """Whether the process is known to have ended. Of one on another machine nothing is known."""
+    """Whether the process is known to have ended. For a process on another machine, this is never known."""
     if owner.get("place") != place() or not isinstance(owner.get("pid"), int) or owner["pid"] <= 0:
         return False
     try:
@@ -38,7 +38,7 @@ def is_dead(owner: t.Mapping[str, t.Any]) -> bool:
 
 
 def place() -> str:
-    """Where a process id means one process: a boot of a kernel and a namespace of it, or else a machine."""
+    """The range in which a process id is unique: a boot of a kernel and a namespace of it, or else a machine."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"

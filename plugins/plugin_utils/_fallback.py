@@ -45,7 +45,7 @@ class Settings(t.NamedTuple):
 
 
 class Fallback:
-    """What one host's process on the controller does in its place.
+    """The actions of the controller in place of a lost host, in the process of that host.
 
     :param known: the notes of the host, which are kept between tasks.
     :param send: ``send(scope, event_id, patience)`` acknowledges; raises :class:`ArmError`.
@@ -72,7 +72,7 @@ class Fallback:
 
     @property
     def wants_compute(self) -> bool:
-        """Whether the host has to be asked which resource it is."""
+        """Whether the role has to ask the host for its resource id."""
         return not self._settings.resource_id and not self._known["resource_id"]
 
     def learn(self, shown: t.Mapping[str, t.Any], asked_at: Moment) -> None:

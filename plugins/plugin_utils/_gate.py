@@ -23,7 +23,7 @@ class GateError(Exception):
 
 
 class Seen(t.NamedTuple):
-    """What was seen of one host.
+    """The observed state of one host.
 
     ``problem``: why it cannot be reached, or why its events cannot be read. ``unmarked``: why it could not be marked as
     under maintenance, if it was to be. ``mark``: that of another run, as the module maintenance_survey shows it.
@@ -51,7 +51,7 @@ class Round(t.NamedTuple):
 
 
 class Memory(t.NamedTuple):
-    """What lasts from look to look. ``left_at``: when an event was last seen to leave; None if none was."""
+    """The memory between two looks. ``left_at``: the time of the last departure of an event; None without one."""
 
     events: t.Sequence[str] = ()
     left_at: float | None = None
@@ -96,7 +96,7 @@ class Decision(t.NamedTuple):
 
     @property
     def only_settling(self) -> bool:
-        """Whether nothing but the settling time keeps the gate shut."""
+        """Whether only the settling time keeps the gate shut."""
         return self.settle_left > 0 and len(self.waits_for) == 1
 
 
@@ -159,7 +159,7 @@ def pause(waited: float, decision: Decision) -> float:
 
 
 def budget_of(wish: t.Any, hosts: int) -> int:
-    """How many of the ``hosts`` a number or a percentage (rounded down) allows.
+    """Return the allowed number of the ``hosts`` for a number or a percentage (rounded down).
 
     :raises GateError: naming the wish, unless it allows at least one.
     """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a job leaves behind: artifacts for a controller, and a summary for people. Private to the collection.
+"""The report of a job: artifacts for a controller, and a summary for people. Private to the collection.
 
 Each host of a play adds its part at its end, in its own process. The parts of the others are in a directory of
 the controller.

@@ -163,7 +163,7 @@ class OtherHost:
         )
 
     def _play_context(self, task: t.Any) -> t.Any:
-        """What older plugins read instead of their options. Nothing of the task's own host is in it."""
+        """Values for older plugins that do not read options. They contain nothing of the host of the task."""
         own = self._own._play_context
         known = {
             secret: getattr(own, attribute)
@@ -196,7 +196,7 @@ class OtherHost:
 
 
 class _Variables(t.Mapping[str, t.Any]):
-    """What ``hostvars`` gives, and the variables of the play, which it lacks."""
+    """Return the values of ``hostvars`` and the variables of the play, which ``hostvars`` lacks."""
 
     def __init__(self, name: str, own: t.Mapping[str, t.Any], action: ActionBase) -> None:
         self._name = name

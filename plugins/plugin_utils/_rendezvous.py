@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Where the hosts of a play meet before an event is acknowledged. Private to the collection.
+"""The coordination of the hosts of a play before an event is acknowledged. Private to the collection.
 
 Each host of a play has its own process, so they share a directory of the controller: one file per host,
 written whole, and one ``mkdir`` per event that only one of them can win. No host waits there.
@@ -139,7 +139,7 @@ class Rendezvous:
         (self._claim_of(event_id) / ACCEPTED).touch()
 
     def status(self, event_id: str) -> str:
-        """How far the acknowledgement is: ``free``, ``claimed`` or ``accepted``."""
+        """The state of the acknowledgement: ``free``, ``claimed`` or ``accepted``."""
         claim = self._claim_of(event_id)
         if (claim / ACCEPTED).exists():
             return ACCEPTED

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the controller does in the turns of one host, until its tasks have to run. Private to the collection."""
+"""The actions of the controller in the turns of one host, until its tasks have to run. Private to the collection."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
 
 
 class Clock(t.NamedTuple):
-    """How time passes."""
+    """The clocks and the sleep of the controller."""
 
     wall: t.Callable[[], float] = time.time
     monotonic: t.Callable[[], float] = time.monotonic
@@ -61,7 +61,7 @@ class Clock(t.NamedTuple):
 
 
 class Notes:
-    """What the run knows of one host between two tasks, in a file of the controller."""
+    """The knowledge of the run about one host between two tasks, in a file of the controller."""
 
     def __init__(self, path: Path, *, fresh: bool, began: float) -> None:
         self._path = path
@@ -276,7 +276,7 @@ class Responding:
             self._warn(f"{self._host}: {text}")
 
     def _follow(self, shown: dict[str, t.Any]) -> dict[str, t.Any] | None:
-        """What to give back to the play; None to take another turn."""
+        """Return the result for the play; None to take another turn."""
         if "next" not in shown:
             return shown  # the module failed
         if shown["next"] == "locked":
@@ -355,7 +355,7 @@ class Responding:
         return self._wait(f"{whose} still has this host. Run the role again when that run has ended")
 
     def _slice(self) -> float:
-        """How long to poll on the host. It grows where each wait goes back to the play, which nests inclusions."""
+        """The seconds to poll on the host. They grow if each wait returns to the play, as this nests inclusions."""
         rest = max(1.0, self._options["wait_timeout"] - self._waited())
         longest = min(rest, LONGEST_SLICE)
         if not self._notes["answered"]:
@@ -371,7 +371,7 @@ class Responding:
         return longest
 
     def _stay(self) -> float:
-        """How long to keep others from going on. Each time that they may, inclusions nest deeper."""
+        """The seconds to hold the other hosts. Each time that they continue, inclusions nest deeper."""
         return max(SHORTEST_SLICE, self._waited() / 10)
 
     def _may_be_taken_over(self, event_id: str) -> bool:
@@ -484,13 +484,13 @@ class Responding:
         return self.done()
 
     def end_of_lost_host(self, error: HostLost) -> dict[str, t.Any]:
-        """What the run gives back for a host that was given up; nothing if it never answered."""
+        """Return the result for a host that was given up; empty if the host never answered."""
         if not self._notes["answered"]:
             return {}
         return self._failure(f"lost, and not reached again ({error}). Run the role again to finish")
 
     def done(self) -> dict[str, t.Any]:
-        """What the run gives back at its end."""
+        """Return the result at the end of the run."""
         notes = self._notes
         held = self._held()
         result = {

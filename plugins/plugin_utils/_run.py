@@ -30,7 +30,7 @@ class Run(t.NamedTuple):
     started: str
 
     def by(self) -> dict[str, t.Any]:
-        """What others are to know."""
+        """Return the facts about this run for other runs."""
         return self._asdict()
 
 
@@ -45,7 +45,7 @@ def this_run(directory: Path, pid: int) -> Run:
 
 
 def is_dead(by: t.Mapping[str, t.Any], own: Run) -> bool:
-    """Whether another run is certainly dead: it was on this machine, and its process is gone."""
+    """Whether another run is certainly dead: it was on this machine, and its process has ended."""
     if by.get("machine") != own.machine or not by.get("started"):
         return False
     try:
@@ -55,7 +55,7 @@ def is_dead(by: t.Mapping[str, t.Any], own: Run) -> bool:
 
 
 class Store:
-    """What the processes of one run share. It lies in the directory that Ansible removes at the end of the run."""
+    """The common files of the processes of one run. Ansible removes their directory at the end of the run."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "rolling-maintenance.json"

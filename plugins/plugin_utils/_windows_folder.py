@@ -41,7 +41,7 @@ class Files(t.Protocol):
     """One directory of the host. Each method raises OSError with a reason if the host answers and cannot do it."""
 
     def is_there(self) -> bool:
-        """Whether there is the directory."""
+        """Whether the directory exists."""
 
     def digests(self) -> dict[str, str]:
         """The SHA-256 of each file, by name; the directory must exist."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a Windows host does for code that runs on the controller, through ansible.windows. Private to the collection."""
+"""Actions on a Windows host for code on the controller, through ansible.windows. Private to the collection."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Failed(Exception):
 
 
 class Module:
-    """What stands for AnsibleModule on the controller."""
+    """The substitute for AnsibleModule on the controller."""
 
     def __init__(self, *, check_mode: bool) -> None:
         self.params: dict[str, t.Any] = {}
@@ -129,7 +129,7 @@ class WindowsHost:
             )
 
     def exchanger(self, *, losable: bool) -> WinUri:
-        """What lets the host send requests; for ``losable`` see :meth:`run_module`."""
+        """Return the transport for requests of the host; for ``losable`` see :meth:`run_module`."""
 
         def ask(arguments: dict[str, t.Any], seconds: float) -> t.Mapping[str, t.Any]:
             try:

@@ -227,7 +227,7 @@ class Member:
         return now
 
     def _process(self) -> Optional[str]:
-        """What changes when HAProxy is restarted or reloaded."""
+        """A value that changes when HAProxy is restarted or reloaded."""
         lines = self._socket.ask("show info").splitlines()
         return next((line for line in lines if line.startswith("Pid:")), None)
 

@@ -225,7 +225,7 @@ def check_settings(options: Mapping[str, Any], is_absolute: Callable[[str], bool
 
 
 def bring(module: Any, host: Host) -> Dict[str, Any]:
-    """What the module does, with its parameters."""
+    """Carry out the module with its parameters."""
     params = module.params
     if params["state"] == "drained":
         return _drain(module, host)

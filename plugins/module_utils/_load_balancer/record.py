@@ -20,7 +20,7 @@ class RecordError(Exception):
 
 
 class Kept(NamedTuple):
-    """What the record says. ``returning``: who puts the host back just now, and until when that counts."""
+    """The content of the record. ``returning``: the run that puts the host back now, and until when that counts."""
 
     holders: List[str]
     found: Dict[str, Any]
@@ -90,7 +90,7 @@ class Record:
             os.close(descriptor)
 
     def read(self) -> Kept:
-        """What the record says; nothing if there is none.
+        """Return the content of the record; empty without a record.
 
         :raises RecordError: it cannot be read.
         """
@@ -181,7 +181,7 @@ class Record:
 
 
 def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
-    """What the module does, with its parameters."""
+    """Carry out the module with its parameters."""
     holder = params["holder"]
     before = record.read()
     more: Dict[str, Any] = {"msg": ""}

@@ -11,7 +11,7 @@ from .document import Document, ScheduledEvent
 
 
 class Outcome(NamedTuple):
-    """What became of each event id: verbatim as the document has it, or as it was given if the document lacks it."""
+    """The outcome for each event id, spelled as in the document, or as given if the document lacks the event."""
 
     approved: List[str]
     already_started: List[str]

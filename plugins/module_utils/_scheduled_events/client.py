@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How to ask: one client of the metadata service, one retry policy, typed errors."""
+"""Requests to the metadata service: one client, one retry policy, typed errors."""
 
 import http
 import json

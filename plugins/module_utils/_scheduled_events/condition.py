@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What happens to an event and what it waits for, as a fact. Words for people are made of it elsewhere."""
+"""The condition of an event and the reason for its wait, as data. Other modules make texts for users from it."""
 
 from typing import NamedTuple, Tuple
 
@@ -124,7 +124,7 @@ def _before_impact(state: State, entry: EventState, config: engine.Config) -> Co
 
 
 def _said(entry: EventState) -> str:
-    """What the prepare hooks said about the job of the controller."""
+    """The output of the prepare hooks about the job of the controller."""
     run = entry.runs.get("prepare")
     return (run.reason if run else "") or "nothing is known of its job here"
 

@@ -93,7 +93,7 @@ _DOCUMENT, _LIKELY, _NOTHING = "document", "likely", "nothing"
 
 
 def _probe(endpoint: str, api_version: str, seconds: float) -> Tuple[str, str]:
-    """Whether the service is there, and what happened."""
+    """The result for one address: whether it is the service, and the answer or error."""
     client = ImdsClient(endpoint=endpoint, api_version=api_version, request_timeout=seconds, retry_for=0)
     try:
         client.poll()
@@ -111,7 +111,7 @@ def _probe(endpoint: str, api_version: str, seconds: float) -> Tuple[str, str]:
 def _candidates(
     default: str, searched: Searched, networks: Sequence[ipaddress.IPv4Network], ports: Sequence[int]
 ) -> Tuple[List[Found], List[str]]:
-    """Where to ask, in this order, and what was found in the leases."""
+    """The addresses to ask, in this order, and the content of the leases."""
     candidates = [Found(default, DEFAULT_SOURCE)]
     lines = list(searched.lines)
     seen: Set[str] = set()

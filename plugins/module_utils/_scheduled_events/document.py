@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What Azure says: documents, their events, and which of them are mine.
+"""The documents of Azure, their events, and the events of this VM.
 
 Whatever a document holds is made harmless here, once: each text can be encoded and printed, each value has a limit.
 """
@@ -255,7 +255,7 @@ def describe(event: ScheduledEvent, *, vm_name: str, now: datetime.datetime) -> 
 
 
 def one_of(value: Optional[str], wanted: Sequence[str]) -> bool:
-    """Whether the value is among the wanted words, without regard to case; true if none is wanted in particular."""
+    """Whether the value is among the wanted words, without regard to case; true without wanted words."""
     return not wanted or (value is not None and value.lower() in [word.lower() for word in wanted])
 
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What to do about the events of this VM: a pure function of what is known. No clock, no I/O.
+"""The decisions about the events of this VM: a pure function of the known facts. No clock, no I/O.
 
 ``step`` takes the state, a document if one was just read, and the results of earlier actions; it gives the next state
 and actions. The caller makes the state durable before it carries out an action. So an action may be lost in a crash,
@@ -59,7 +59,7 @@ class Moment(NamedTuple):
 
 
 class Config(NamedTuple):
-    """What the decisions depend on. Times are in seconds.
+    """The settings behind the decisions. Times are in seconds.
 
     :param hooks: the phases for which the owner configured hooks, whether they can be found or not.
     :param missing: by phase, the names of configured hooks that cannot be found. Such a phase cannot run.
@@ -225,7 +225,7 @@ def may_approve(event: ScheduledEvent, config: Config) -> bool:
 
 
 def still_agrees(action: Approve, event: ScheduledEvent, config: Config) -> bool:
-    """Whether an event of a fresh document may be acknowledged by a decision that an earlier document led to."""
+    """Whether a decision from an earlier document still allows to acknowledge this event of a fresh document."""
     return (
         may_approve(event, config)
         and event.event_type == action.event_type
@@ -282,7 +282,7 @@ def is_running(entry: EventState, *phases: str) -> bool:
 
 
 def _never_asked(run: Optional[Run]) -> bool:
-    """Whether no request for the run can have reached the root side, so that its hooks surely do not run."""
+    """Whether the root side cannot have received a request for the run, so that its hooks surely do not run."""
     return run is not None and run.outcome == RUNNING and not run.issued and not run.reached
 
 
@@ -818,6 +818,6 @@ def _epoch(event: ScheduledEvent) -> Optional[float]:
 
 
 def _urgency(entry: EventState) -> Tuple[bool, float, str]:
-    """What has started comes first, then the earliest NotBefore, then what has none."""
+    """Sort started events first, then by the earliest NotBefore, then events without NotBefore."""
     not_before = _epoch(entry.event)
     return not entry.impact, float("inf") if not_before is None else not_before, entry.event.key

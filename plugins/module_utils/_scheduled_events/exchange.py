@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What one HTTP exchange is, whatever carries it: over a connection of this machine, or through another program."""
+"""One HTTP exchange, over a connection of this machine or through another program."""
 
 import re
 from typing import Mapping, NamedTuple, Optional
@@ -33,7 +33,7 @@ class BrokenOff(ExchangeFailed):
 
 
 class Malformed(ExchangeFailed):
-    """What came is not a plain HTTP answer of a moderate size."""
+    """The answer is not a plain HTTP answer of a moderate size."""
 
 
 class Answer(NamedTuple):
@@ -76,7 +76,7 @@ class Exchanger:
 
 
 def announced_length(headers: Mapping[str, str]) -> Optional[int]:
-    """What the headers say about the length of the body.
+    """Return the length of the body according to the headers.
 
     :param headers: by their names in lower case.
     :raises Malformed: they contradict one another, or say something that a plain answer does not.

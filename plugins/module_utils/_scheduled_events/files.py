@@ -82,7 +82,7 @@ class Folder:
         return os.path.lexists(self.path_of(name))
 
     def read(self, name: str, largest: int = -1) -> bytes:
-        """What a file holds.
+        """Return the content of a file.
 
         :param largest: bytes to read at most.
         :raises FileNotFoundError: there is no such file.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the DHCP leases of this host say in option 245, which is the address of Azure's wire server.
+"""The addresses in option 245 of the DHCP leases of this host: the wire server of Azure.
 
 The files are read as if an enemy had written them: how many and how much of each is limited, links, FIFOs and devices
 are left out, and nothing but four bytes and a time is taken out of them.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What we decide: the first rule that an event matches says what to do about it."""
+"""The rules of the owner: the first matching rule decides about an event."""
 
 import json
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple

@@ -102,7 +102,7 @@ class _Socket:
 
 
 class _Stream(io.RawIOBase):
-    """What a socket receives, as ``http.client`` reads it."""
+    """Received bytes of a socket, in the form for ``http.client``."""
 
     def __init__(self, connected: Any, limits: _Limits) -> None:
         super().__init__()

@@ -15,7 +15,7 @@ SHORTEST_NAME_TIMEOUT = 0.1  # for the name, after a poll that used up all of it
 
 
 class Waited(NamedTuple):
-    """What a wait saw last: a document, the events in it that were asked for, and after how many seconds."""
+    """The last view of a wait: a document, the matching events in it, and the seconds since the start."""
 
     document: Document
     events: Tuple[ScheduledEvent, ...]
