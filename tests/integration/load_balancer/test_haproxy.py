@@ -47,8 +47,11 @@ def test_each_balancer_is_asked_where_it_is_when_addresses_are_made_from_names(h
     for state in ("drained", "active"):
         haproxy_fleet.host.run(state, env={"ADDRESSED_LOG": str(log)})
     lines = [line.split() for line in log.read_text().splitlines()]
-    assert {address for address, module in lines if module == "haproxy_servers"} == {"at-lb1", "at-lb2"}
-    assert {address for address, module in lines if module != "haproxy_servers"} == {"at-web1"}
+    on_balancers = ("haproxy_servers", "haproxy_servers_info")
+    assert {(module, address) for address, module in lines if module in on_balancers} == {
+        (module, balancer) for module in on_balancers for balancer in ("at-lb1", "at-lb2")
+    }
+    assert {address for address, module in lines if module not in on_balancers} == {"at-web1"}
 
 
 def test_ports_users_keys_and_ssh_arguments_may_be_made_from_names(haproxy_fleet, ssh):
