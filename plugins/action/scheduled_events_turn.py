@@ -51,6 +51,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.
 WINDOWS_PACE = Pace(poll_gap=3.0, short_lease=600.0)
+BRIEF = 30.0  # seconds to remove files of a host, or to close its connection
 FREE_STRATEGIES = ("free", "host_pinned")
 
 display = Display()
@@ -162,7 +163,7 @@ class ActionModule(ArmAction):
         if self._windows:
             return self._execute_here(self._windows, arguments)
         try:
-            with contextlib.nullcontext() if self._task.timeout else bounded(within):
+            with self._bounded(within):
                 answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=self._variables)
         except AnsibleError as error:
             self._reset_connection()
@@ -175,7 +176,9 @@ class ActionModule(ArmAction):
             if not controller["first"]:
                 raise HostLost(str(answer.get("module_stderr") or answer.get("msg") or "no answer").strip())
         self._keep_what_ansible_wants(answer)
-        self._remove_tmp_path(self._connection._shell.tmpdir)
+        # The host may reboot as soon as it has answered, which must not lose the answer.
+        with self._brief():
+            self._remove_tmp_path(self._connection._shell.tmpdir)
         self._connection._shell.tmpdir = None
         return answer
 
@@ -204,8 +207,17 @@ class ActionModule(ArmAction):
 
     def _reset_connection(self) -> None:
         self._connection._shell.tmpdir = None  # a reboot may have emptied it
-        with contextlib.suppress(AnsibleError, AttributeError, NotImplementedError):
+        with contextlib.suppress(AttributeError, NotImplementedError), self._brief():
             self._connection.reset()
+
+    @contextlib.contextmanager
+    def _brief(self) -> t.Iterator[None]:
+        """Give up after a while what need not succeed."""
+        with contextlib.suppress(AnsibleError, TimeoutError), self._bounded(BRIEF):
+            yield
+
+    def _bounded(self, seconds: float) -> t.ContextManager[None]:
+        return contextlib.nullcontext() if self._task.timeout else bounded(seconds)
 
     def _keep_what_ansible_wants(self, answer: dict[str, t.Any]) -> None:
         for name in ("warnings", "deprecations"):

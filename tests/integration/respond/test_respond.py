@@ -179,6 +179,24 @@ def test_a_host_that_reboots_is_waited_for_in_every_phase(hosts_of, turn):
     assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
 
 
+def test_a_host_that_reboots_right_after_it_has_acknowledged_is_waited_for(hosts_of):
+    hosts = hosts_of("vm1")
+    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
+    run = hosts.run(
+        host_vars={"vm1": {"ansible_connection": "breaks_once"}},
+        env={
+            "ANSIBLE_PIPELINING": "false",
+            "BREAKS_BEFORE": "scheduled_events_turn",
+            "BREAKS_AT": "2",
+            "BREAKS_AFTERWARDS": "yes",
+            "BREAKS_MARKER": str(hosts.directory / "broken"),
+        },
+    )
+    assert run.rc == 0, run.output
+    assert result(run, "vm1")["acknowledged"] == [event_id]
+    assert hosts.recoveries("vm1") == [[event_id]]
+
+
 def test_a_host_acknowledges_through_its_own_connection_when_addresses_are_made_from_names(hosts_of, tmp_path):
     hosts = hosts_of("vm1", "vm2")
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
