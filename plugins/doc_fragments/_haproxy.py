@@ -64,4 +64,8 @@ attributes:
   diff_mode:
     support: none
     description: Will return details on what has changed, when in diff mode.
+  idempotent:
+    support: full
+    description:
+      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
 """

@@ -32,6 +32,10 @@ attributes:
     support: N/A
     details:
       - The module only reads.
+  idempotent:
+    description:
+      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+    support: full
 seealso:
   - module: maintops.scheduled_events.maintenance_gate
 """
