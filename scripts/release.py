@@ -60,6 +60,8 @@ def check(root: pathlib.Path, version: str) -> None:
     latest = max(changelog["releases"], key=number, default="0.0.0")
     if number(version) <= number(latest):
         raise Refused(f"Version {version} is not higher than {latest}, the latest release. Give a higher VERSION.")
+    if run(root, "git", "rev-parse", "--abbrev-ref", "HEAD") == "HEAD":
+        raise Refused("The checkout is not on a branch, so no branch would have the release. Check out a branch.")
     if run(root, "git", "tag", "--list", version):
         raise Refused(f"The tag {version} exists. Give a higher VERSION, or delete the tag if it was never pushed.")
     changed = run(root, "git", "status", "--porcelain")

@@ -12,6 +12,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_report import (
     ARTIFACT,
+    DIRECTORY,
     KINDS,
     Meetings,
     Part,
@@ -38,7 +39,7 @@ class ActionModule(ActionBase):
             },
             required_by={"result": ["kind"]},
         )
-        meetings = Meetings(Path(constants.DEFAULT_LOCAL_TMP) / "job-reports")
+        meetings = Meetings(Path(constants.DEFAULT_LOCAL_TMP) / DIRECTORY)
         part: Part = {}
         if options["kind"]:
             host, play = variables["inventory_hostname"], str(self._task.get_play()._uuid)

@@ -30,6 +30,11 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._arm imp
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._controller import owner_of, run_id_of
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._fallback import SEND_AFTER
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_report import (
+    DIRECTORY,
+    Meetings,
+    of_respond,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_slice import refuse_slices
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import (
     OtherHost,
@@ -73,10 +78,17 @@ class ActionModule(ArmAction):
         options["outcome"] = _outcome(options["outcome"])
         self._options = options
         self._check_fallback()
+        responding = self._responding()
         try:
-            following = self._responding().until_something_is_to_be_done()
+            following = responding.until_something_is_to_be_done()
         except HostLost as error:
-            raise error.original or AnsibleConnectionFailure(str(error)) from None
+            reason = error.original or AnsibleConnectionFailure(str(error))
+            following = responding.end_of_lost_host(error)
+            if not following:
+                raise reason from None
+            if isinstance(reason, AnsibleConnectionFailure):
+                self._leave_report(following["respond_result"])
+                raise reason from None
         return {**result, **self._extras, "changed": False, **following}
 
     def _responding(self) -> Responding:
@@ -107,11 +119,19 @@ class ActionModule(ArmAction):
             send=self._acknowledge_from_here if self._options["fallback"] != "none" else None,
         )
 
+    def _leave_report(self, result: dict[str, t.Any]) -> None:
+        """Leave the part of the host in the summary of the job, since no task of an unreachable host runs any more."""
+        host, play = self._variables["inventory_hostname"], str(self._task.get_play()._uuid)
+        hosts = len(self._variables["ansible_play_hosts_all"])
+        meetings = Meetings(Path(constants.DEFAULT_LOCAL_TMP) / DIRECTORY)
+        for line in meetings.add(play, host, of_respond(host, result), hosts=hosts):
+            display.display(line)
+
     def _check_fallback(self) -> None:
         """Refuse what could not work later, before anything has been prepared."""
         if self._options["fallback"] == "none":
             return
-        for name in ("fallback_max_age", "phase_timeout"):
+        for name in ("fallback_max_age", "phase_timeout", "reconnect_timeout"):
             seconds = self._options[name]
             if not (math.isfinite(seconds) and seconds > SEND_AFTER):
                 raise AnsibleActionFail(

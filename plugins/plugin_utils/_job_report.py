@@ -18,6 +18,7 @@ import typing as t
 from pathlib import Path
 
 ARTIFACT = "scheduled_events_report"
+DIRECTORY = "job-reports"  # in Ansible's temporary directory of the run
 WHOLE, BEGUN = ".json", ".begun"  # what the file of a host ends with; the second while more of it follows
 
 Part = t.Dict[str, t.Any]

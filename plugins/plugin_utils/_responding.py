@@ -483,6 +483,12 @@ class Responding:
         self._notes.add("failures", [text])
         return self.done()
 
+    def end_of_lost_host(self, error: HostLost) -> dict[str, t.Any]:
+        """What the run gives back for a host that was given up; nothing if it never answered."""
+        if not self._notes["answered"]:
+            return {}
+        return self._failure(f"lost, and not reached again ({error}). Run the role again to finish")
+
     def done(self) -> dict[str, t.Any]:
         """What the run gives back at its end."""
         notes = self._notes

@@ -49,7 +49,7 @@ def awx():
 
 @pytest.fixture
 def awx_relay(awx):
-    """The AWX behind a relay with a URL of its own, which can be stopped and started: see support/relay.py."""
+    """The AWX behind a relay with a separate URL. The relay can be stopped and started: see support/relay.py."""
     relay = Relay(awx.url)
     yield relay
     relay.stop()

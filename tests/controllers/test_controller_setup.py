@@ -18,7 +18,7 @@ ORGANIZATION = "Fleet of the tests"
 SECRETS = ("machine-secret-1", "azure-secret-2", "webhook-secret-3")
 PROJECT = "/runner/project"  # where a job of AWX finds its project
 PREPARE = """
-- name: Note it
+- name: Write a record
   ansible.builtin.copy:
     content: prepared
     dest: '{{ vm_directory }}/prepared'

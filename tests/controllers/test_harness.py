@@ -14,14 +14,14 @@ PLAYBOOK = """
     - name: Ask whether a real metadata service is out of reach
       ansible.builtin.command:
         argv: ["{{ ansible_playbook_python }}", -c, "import sys; sys.modules['metadata_guard']"]
-    - name: Say what was asked
+    - name: Show the question
       ansible.builtin.debug: {msg: "asked {{ question }}"}
 """
 
 
 @pytest.fixture(scope="module")
 def template(awx):
-    """A job template with a playbook of this file, in an organization of its own."""
+    """A job template with a playbook of this file, in a separate organization."""
     organization = awx.create("organizations", name="harness")["id"]
     inventory = awx.create("inventories", name="harness", organization=organization)["id"]
     path = awx.put_project("harness", {"ask.yml": PLAYBOOK})

@@ -21,7 +21,7 @@ PLAYBOOK = """
     - name: Wait until the test lets the job go on
       ansible.builtin.wait_for: {path: "{{ until }}", timeout: 300}
       when: until is defined
-    - name: Say which event it is for
+    - name: Show the event
       ansible.builtin.debug: {msg: "for {{ scheduled_event.event_id }} of {{ scheduled_event.resources }}"}
 """
 PROMPTS = {f"ask_{field}_on_launch": True for field in ("limit", "labels", "variables")}
@@ -225,7 +225,7 @@ def test_a_job_that_lacks_its_variables_is_canceled(awx, place, vms):
     assert (status, "did not take scheduled_event: turn on" in reason) == (1, True), reason
 
 
-def test_a_launch_that_is_refused_is_told_to_the_others(awx, place, vms):
+def test_a_refused_launch_is_reported_to_the_other_vms(awx, place, vms):
     """An answer that the survey does not take is known to AWX alone."""
     fields = {**place["fields"], **PROMPTS, "survey_enabled": True}
     template = awx.create("job_templates", name="strict", **fields)

@@ -7,7 +7,7 @@
 import pytest
 
 PREPARE = """
-- name: Note it
+- name: Write a record
   ansible.builtin.copy:
     content: prepared
     dest: '{{ vm_directory }}/prepared'

@@ -64,7 +64,7 @@ class OnSource:
         self.left_over = self.leave_a_recovery(rulebook)
         variables = {**variables, "scheduled_events_sweep_after": 0}
         rulebook = start_rulebook("respond_on_source", fleet.inventory, variables)
-        rulebook.until(lambda: fleet.is_over(self.left_over, "vm1"), "the recovery that was left over")
+        rulebook.until(lambda: fleet.is_over(self.left_over, "vm1"), "the recovery of the event from before")
         rulebook.wait_until_idle()
 
     def leave_a_recovery(self, rulebook):

@@ -239,7 +239,7 @@ class Life:
             return
         self._running.append(job.request_id)
         check_environment(spool.parse_request(text, job.request_id))
-        for _time in range(2):  # and as somebody would write it who has taken the poller over
+        for _time in range(2):  # and as an attacker with control of the poller would write it
             hostile = documents.damage(self.rng, text)
             try:
                 check_environment(spool.parse_request(hostile, job.request_id))

@@ -35,7 +35,7 @@ def _ipv4(host):
 
 
 def is_metadata_service(address):
-    """Tell whether ``address``, as given to ``socket.connect``, leads to a metadata service."""
+    """Return whether ``address``, as given to ``socket.connect``, leads to a metadata service."""
     if not isinstance(address, tuple) or not isinstance(address[0], str):
         return False
     ipv4 = _ipv4(address[0])
@@ -45,7 +45,7 @@ def is_metadata_service(address):
 def guarded(connect, on_refusal):
     """Wrap a ``connect`` method of sockets.
 
-    ``on_refusal`` is called with the message before MetadataServiceContacted is raised, for whoever must know
+    ``on_refusal`` is called with the message before MetadataServiceContacted is raised, for a program that must know
     of it even where the exception is swallowed.
     """
 

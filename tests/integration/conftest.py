@@ -85,7 +85,7 @@ def web_host():
 
 @pytest.fixture
 def closed_port():
-    """The URL of a loopback port where nobody listens, and nobody will during the test."""
+    """The URL of a loopback port without a listener, now and during the test."""
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))  # bound and not listening: connections are refused
         yield f"http://127.0.0.1:{holder.getsockname()[1]}"

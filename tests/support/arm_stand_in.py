@@ -45,7 +45,7 @@ class ArmStandIn:
         self._lock = threading.Lock()
 
     def put(self, path, **body):
-        """A resource that is there from the beginning."""
+        """A resource that exists from the beginning."""
         body["properties"] = {"provisioningState": "Succeeded", **body.get("properties", {})}
         self._etag += 1
         self.resources[path.lower()] = {

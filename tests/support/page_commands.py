@@ -14,7 +14,7 @@ from scheduled_events_emulator import cli as emulator_cli
 from scheduled_events_poller import cli as poller_cli
 
 COLLECTION = "maintops.scheduled_events."
-# What a reader puts a value of their own for.
+# Words that a reader replaces with a value.
 PLACEHOLDERS = {"PHASE": "prepare", "ID": "C7061BAC", "NAME": "spot_eviction"}
 
 

@@ -23,7 +23,7 @@ MAIN = "sys.exit(program['main'](sys.argv[1:]))"
 
 
 def new_event(*resources, not_before=None):
-    """An event of its own, as a hook reads it. ``not_before``: seconds from now."""
+    """A separate event, as a hook reads it. ``not_before``: seconds from now."""
     moment = None if not_before is None else at(not_before)
     return {
         "event_id": str(uuid.uuid4()).upper(),

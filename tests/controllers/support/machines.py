@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""VMs: containers with systemd, made by the playbooks of the Molecule scenarios, on a network of their own."""
+"""VMs: containers with systemd, made by the playbooks of the Molecule scenarios, on a separate network."""
 
 import json
 import os
@@ -30,7 +30,7 @@ WATCH = "while sleep 0.2; do ps -eo args ewww; done | awk '!seen[$0]++ { print; 
 class Machines:
     """VMs with these names, which this machine reaches by podman.
 
-    :param directory: for files of its own.
+    :param directory: for its own files.
     """
 
     def __init__(self, directory: pathlib.Path, *names: str) -> None:

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A TCP relay before a server that must keep running: whoever goes through it sees the server stop."""
+"""A TCP relay before a server that must keep running. Clients of the relay see the server stop."""
 
 import contextlib
 import socket
@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 
 class Relay:
-    """A relay to the server at ``url`` (http), on a port of its own that stays the same, of the address ``host``.
+    """A relay to the server at ``url`` (http), on a separate port that stays the same, of the address ``host``.
 
     While it is stopped, connections are refused; those that were open are reset.
     """

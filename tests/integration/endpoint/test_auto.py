@@ -4,7 +4,7 @@
 
 """The roles and the command of the polling unit with ``auto``, on a host whose lease names Azure's wire server.
 
-The wire server is an emulator on loopback that answers at port 8080 alone; at the default address nobody answers.
+The wire server is an emulator on loopback that answers only at port 8080. At the default address, no program answers.
 """
 
 import json
@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).parent
 LEASE = HERE.parents[1] / "leases" / "networkmanager-device-infinite"
 DEVICES = "/run/NetworkManager/devices"
 MAINTENANCE = "maintops.scheduled_events.rolling_maintenance"
-# Each process sees a /run of its own, which ends with it.
+# Each process sees its own /run, which ends with the process.
 PYTHON = f"""#!/bin/sh
 exec unshare --mount sh -c '
 set -e

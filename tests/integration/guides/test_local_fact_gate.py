@@ -39,7 +39,7 @@ CASES = {
     "maintenance": (lambda path: status(path, {**KNOWN, "maintenance_pending": True}), False),
     "an old status": (lambda path: status(path, KNOWN, age=3600), False),
     "no status": (lambda _path: None, False),
-    "a status that is no JSON": (lambda path: path.write_text("{\n} x\n}\n"), False),
+    "a status that is not JSON": (lambda path: path.write_text("{\n} x\n}\n"), False),
     "no unit": (lambda path: path.with_name("scheduled_events.fact").unlink(), False),
 }
 

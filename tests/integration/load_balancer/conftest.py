@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A host web1 with its files in a directory of its own, and balancers, all on this machine."""
+"""A host web1 with its files in a separate directory, and balancers, all on this machine."""
 
 import tempfile
 import types

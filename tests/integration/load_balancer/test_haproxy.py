@@ -175,7 +175,7 @@ def test_a_haproxy_that_was_restarted_since_is_drained_by_the_next_run(haproxy_f
     assert haproxy_fleet.lb1.all_up()
 
 
-def test_somebody_who_puts_the_host_back_during_the_drain_is_noticed(haproxy_fleet, backend):
+def test_a_user_who_puts_the_host_back_during_the_drain_is_noticed(haproxy_fleet, backend):
     haproxy_fleet.host.set_variables(load_balancer_haproxy_hosts="lb1")
     request = slow_request(haproxy_fleet.lb1)
     run = haproxy_fleet.host.start("drained", load_balancer_drain_timeout=60)
@@ -260,7 +260,7 @@ def test_it_waits_for_the_sessions_of_every_balancer(haproxy_fleet, backend):
     assert haproxy_fleet.lb2.status()["api/web1"] == "MAINT"
 
 
-def test_it_names_the_sessions_that_are_left(haproxy_fleet, backend):
+def test_it_names_the_remaining_sessions(haproxy_fleet, backend):
     request = slow_request(haproxy_fleet.lb2)
     run = haproxy_fleet.host.run("drained", rc=2, load_balancer_drain_timeout=2)
     assert "after 2 s it still has sessions: 1 on lb2 api/web1" in " ".join(run.output.split())
@@ -272,7 +272,7 @@ def test_it_names_the_sessions_that_are_left(haproxy_fleet, backend):
     assert request.status == 200
 
 
-def test_check_mode_tells_and_changes_nothing(haproxy_fleet):
+def test_check_mode_shows_the_change_and_changes_nothing(haproxy_fleet):
     run = haproxy_fleet.host.run("drained", check=True)
     assert "would take out lb1 www/web1, which is UP" in " ".join(run.output.split())
     assert haproxy_fleet.lb1.all_up()

@@ -51,7 +51,7 @@ def test_a_host_that_is_drained_for_two_comes_back_when_both_are_done(probed_hos
     assert health(backend) == 200
 
 
-def test_it_names_the_peers_of_connections_that_are_left(probed_host, backend):
+def test_it_names_the_peers_of_the_remaining_connections(probed_host, backend):
     with socket.create_connection(("127.0.0.1", backend.port)) as connection:
         run = probed_host.run("drained", rc=2, load_balancer_drain_timeout=1)
         peer = f"127.0.0.1:{connection.getsockname()[1]}"
@@ -74,7 +74,7 @@ def test_options_may_be_text_as_a_survey_or_the_command_line_sends_them(probed_h
     assert health(backend) == 200
 
 
-def test_a_port_that_is_none_is_refused_before_anything_is_changed(probed_host, backend):
+def test_an_invalid_port_is_refused_before_anything_is_changed(probed_host, backend):
     run = probed_host.run("drained", rc=2, load_balancer_ports=[0])
     assert "expected ports from 1 to 65535" in run.output
     assert health(backend) == 200

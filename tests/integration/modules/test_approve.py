@@ -139,7 +139,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_the_result_tells_what_became_of_each_event(one_by_one, way):
+def test_the_result_shows_the_outcome_of_each_event(one_by_one, way):
     result, _posted, returns, _posts = one_by_one[way]
     assert not result.failed, result["msg"]
     assert outcome(result) == returns
@@ -226,7 +226,7 @@ def test_refused_with_500_it_insists_for_retry_for_and_fails_with_the_ids_left(a
     assert emulator.log("approved") == []
 
 
-def test_a_500_that_passes_is_no_failure(ansible, fleet):
+def test_a_temporary_500_is_not_a_failure(ansible, fleet):
     emulator = fleet("web1")
     event_id = emulator.schedule("Reboot", "web1")
     emulator.fault("status", status=500, methods=["POST"], count=1)

@@ -374,6 +374,6 @@ def emulated(emulate):
 @pytest.mark.parametrize("name", ANNOUNCED)
 def test_the_emulator_writes_recorded_events_byte_for_byte(emulated, name):
     def array(body):
-        return body.strip().partition(b'"Events":')[2]  # the incarnation tells how long a VM has listened
+        return body.strip().partition(b'"Events":')[2]  # the incarnation shows how long a VM has listened
 
     assert array(emulated[name]) == array((PAYLOADS / f"{name}.json").read_bytes())

@@ -4,7 +4,7 @@
 
 """scheduled_events_wait, by its own clock: the seconds that pass here are real, so all waits run at the same time.
 
-Every wait is a process of its own, started before the first test; a test steers the platform and looks at the result.
+Every wait is a separate process, started before the first test; a test steers the platform and looks at the result.
 Times are long enough for a busy machine, on which a module needs seconds for a poll.
 """
 
@@ -20,7 +20,7 @@ TIMEOUT = 15  # seconds, in which a wait must have polled once
 
 
 class Wait:
-    """A wait under way on a VM of its own, which one event names."""
+    """A running wait on its own VM, which one event names."""
 
     def __init__(self, ansible, emulator, vm, *, announce=True, check=False, **arguments):
         self.emulator, self.vm = emulator, vm

@@ -20,7 +20,7 @@ HOSTS = ["closed port", "404", "redirect", "HTML"]
 
 @pytest.fixture(scope="module")
 def elsewhere(web_host):
-    """Where the redirecting host points: what nobody may ask."""
+    """The target of the redirecting host. No program may ask it."""
     return web_host(200, b'{"DocumentIncarnation":1,"Events":[]}')
 
 

@@ -68,7 +68,7 @@ def fleet_of(fleet, ansible, tmp_path):
 
 def recovered(run, name):
     tasks = run.all(action="maintops.scheduled_events.load_balancer_health_probe", host=name)
-    return [task for task in tasks if task["changed"] and "left" not in task.result]  # a drain tells what is left
+    return [task for task in tasks if task["changed"] and "left" not in task.result]  # a drain shows the rest
 
 
 @pytest.mark.timeout(900)

@@ -126,7 +126,7 @@ def test_check_mode_shows_what_would_happen_and_does_none_of_it(hosts_of):
     run = hosts.run(check=True)
     assert run.rc == 0, run.output
     assert sorted(result(run, name)["acknowledged"] for name in ("vm1", "vm2")) == [[], [event_id]]
-    assert len(run.all(task="Note that preparing is done")) == 2
+    assert len(run.all(task="Record the end of preparing")) == 2
     assert hosts.emulator.posts() == []
     assert [path for path in hosts.directory.rglob("*") if path.is_file()] == []
 

@@ -19,7 +19,7 @@ def play_with_handler(strategy="free", **keywords):
             "when": "handler_fails",
         },
         {
-            "name": "Note that the change is finished",
+            "name": "Record the end of the change",
             "listen": "Finish the change",
             "ansible.builtin.lineinfile": {
                 "path": "{{ vm_directory }}/finished",
@@ -139,12 +139,12 @@ def test_before_the_acknowledgement_a_host_has_ten_results_beside_those_of_its_t
 
 
 PREPARE_TASKS = {
-    "Note that preparing begins",
+    "Record the start of preparing",
     "Fail on the hosts that are to fail",
     "Lose the hosts that are to be lost",
     "Take turns",
     "Hold on while the test says so",
-    "Note that preparing is done",
+    "Record the end of preparing",
 }
 
 
@@ -162,8 +162,8 @@ def test_two_runs_at_once_never_overlap_a_phase(hosts_of):
     assert first.result().rc == 0, first.result().output
     assert second.result().rc == 0, second.result().output
     assert hosts.recoveries("vm1") == [[event_id]]
-    assert len(first.result().all(task="Note that preparing begins")) == 1
-    assert second.result().all(task="Note that preparing begins") == []
+    assert len(first.result().all(task="Record the start of preparing")) == 1
+    assert second.result().all(task="Record the start of preparing") == []
 
 
 def test_a_refused_acknowledgement_is_tried_again_and_shown_meanwhile(hosts_of):
@@ -221,7 +221,7 @@ def test_with_any_errors_fatal_a_failed_preparation_holds_the_event_and_hosts_co
     assert hosts.recoveries("vm1") == hosts.recoveries("vm2") == [[event_id]]
 
 
-def test_a_preempted_vm_that_is_gone_is_not_waited_for(hosts_of):
+def test_a_run_does_not_wait_for_a_preempted_vm_that_was_deleted(hosts_of):
     hosts = hosts_of("vm1")
     event_id = hosts.emulator.schedule("Preempt", "vm1", notice=AHEAD, started_for=AHEAD)
     run = hosts.start(
@@ -237,6 +237,28 @@ def test_a_preempted_vm_that_is_gone_is_not_waited_for(hosts_of):
     assert run.rc == 0, run.output
     assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
     assert ended(run, "vm1")["summary"].endswith("has deleted the VM")
+
+
+@pytest.mark.parametrize(("kind", "rc"), [({}, 2), ({"BREAKS_LIKE_SSH": "yes"}, 4)], ids=["failed", "unreachable"])
+def test_the_summary_shows_what_became_of_a_host_that_was_given_up(hosts_of, kind, rc):
+    hosts = hosts_of("vm1", "vm2")
+    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=AHEAD)
+    run = hosts.start(
+        host_vars={"vm1": {"ansible_connection": "breaks_once", "respond_reconnect_timeout": 1}},
+        env={
+            **kind,
+            "ANSIBLE_PIPELINING": "false",
+            "BREAKS_BEFORE": "scheduled_events_turn",
+            "BREAKS_AT": "4",
+            "BREAKS_FOR_GOOD": "1",
+            "BREAKS_MARKER": str(hosts.directory / "broken"),
+        },
+    ).result()
+    assert run.rc == rc, run.output
+    summary = run.output.partition("Summary of 2 hosts:")[2]
+    assert f"Reboot {event_id}: acknowledged by vm1" in summary
+    assert "FAILED vm1: lost, and not reached again (" in summary
+    assert "no event: 1 host" in summary
 
 
 def test_a_host_that_is_silent_while_its_connection_stays_open_is_reached_again(hosts_of):

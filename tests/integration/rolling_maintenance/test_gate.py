@@ -79,7 +79,7 @@ def test_values_may_come_as_text(hosts_of):
     assert hosts.maintained() == ["web1", "web2"]
 
 
-def test_a_batch_larger_than_the_budget_is_refused_before_anybody_is_asked(hosts_of):
+def test_a_batch_larger_than_the_budget_is_refused_before_any_poll(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
     run = hosts.run(rc=2, serial=3, maintenance_max_unavailable="67%")
     assert says(
@@ -88,7 +88,7 @@ def test_a_batch_larger_than_the_budget_is_refused_before_anybody_is_asked(hosts
     assert polls(hosts) == 0
 
 
-def test_a_fleet_with_a_host_that_nobody_knows_is_refused(hosts_of):
+def test_a_fleet_with_an_unknown_host_is_refused(hosts_of):
     run = hosts_of("web1").run(rc=2, maintenance_fleet=["web1", "web9"])
     assert says(run, "maintenance_fleet names web9, expected hosts of the inventory")
 
@@ -172,7 +172,7 @@ def test_the_run_after_a_killed_one_of_this_controller_takes_its_mark_over_at_on
     killed = hosts.start(maintenance_tasks=str(TASKS / "hang.yml"), go_on=str(tmp_path / "never"))
     until((hosts.directory / "web1" / "under-way").exists, timeout=200, what="the maintenance")
     killed.stop()
-    (tmp_path / "never").touch()  # the module ends, as nobody waits for it
+    (tmp_path / "never").touch()  # the module ends, as no program waits for it
     assert hosts.marked() == ["web1"]
     hosts.run(maintenance_gate_timeout=60)
     assert hosts.maintained() == ["web1", "web2"]

@@ -77,7 +77,7 @@ def test_a_host_that_leaves_the_play_during_its_maintenance_stays_out_and_stops_
     assert says(run, "web1 failed or was lost, so no further host is taken down")
 
 
-def test_with_any_errors_fatal_nobody_is_put_back_unhealthy_and_the_next_run_finishes(hosts_of):
+def test_with_any_errors_fatal_no_host_is_put_back_unhealthy_and_the_next_run_finishes(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
     play = {"any_errors_fatal": True}
     hosts.run(rc=2, play=play, serial=2, maintenance_max_unavailable=2, broken=["web1"])

@@ -129,7 +129,7 @@ def test_a_host_with_an_event_of_its_own(hosts_of, on_event, rc, maintained):
     assert len(hosts.emulator.posts()) == (on_event == "respond")
 
 
-def test_check_mode_tells_the_plan_and_changes_nothing(hosts_of):
+def test_check_mode_shows_the_plan_and_changes_nothing(hosts_of):
     hosts = hosts_of("web1", "web2")
     hosts.emulator.schedule("Reboot", "web2", notice=900)
     run = hosts.run(check=True)

@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A DHCP server and a host in network namespaces of their own, joined by a cable, and the DHCP clients of Debian.
+"""A DHCP server and a host in separate network namespaces, joined by a cable, and the DHCP clients of Debian.
 
-The host's directories of leases are empty ones of its own. All of it ends with its processes, which end by themselves.
+The host has its own empty directories of leases. All of it ends with its processes, which end by themselves.
 """
 
 import json
@@ -28,7 +28,7 @@ LEASES = {
 }
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
-# A /sys that cannot be written tells systemd-networkd that there is no udev to wait for.
+# If /sys is read-only, systemd-networkd does not wait for udev.
 PREPARE_HOST = f"""
 set -e
 for directory in {" ".join(OWN_DIRECTORIES)}; do

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The emulator of the installed collection, in a process of its own, on loopback."""
+"""The emulator of the installed collection, in a separate process, on loopback."""
 
 import http.client
 import json
@@ -52,7 +52,7 @@ class Emulator:
 
     :param command: path of scheduled-events-emulator.
     :param directory: for its files.
-    :param vms: as the fleet file spells them; a VM without an address gets one of its own on loopback.
+    :param vms: as the fleet file spells them; a VM without an address gets a separate one on loopback.
     :param options: more options of ``serve``. The clock runs unless they say ``--manual-clock``.
     """
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""HAProxy, in a process of its own on loopback, and web servers behind it."""
+"""HAProxy, in a separate process on loopback, and web servers behind it."""
 
 import csv
 import http.server

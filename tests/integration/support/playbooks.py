@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run playbooks and modules as a user does, in a process of their own, and read what each task gave."""
+"""Run playbooks and modules as a user does, in a separate process, and read the result of each task."""
 
 import dataclasses
 import json

@@ -87,8 +87,8 @@ def ended(run, host):
 
 # Of the tasks files of the tests, and of the role where one of them failed.
 LAST_TASKS = (
-    "Note that preparing is done",
-    "Note that the tasks for a started event ran",
+    "Record the end of preparing",
+    "Record the run of the tasks for a started event",
     "Store the reason of the failure",
 )
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Rulebooks of the installed collection, each in an ansible-rulebook of its own."""
+"""Rulebooks of the installed collection, each in a separate ansible-rulebook."""
 
 import json
 import os

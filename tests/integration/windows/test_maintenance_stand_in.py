@@ -18,13 +18,13 @@ from playbooks import module_task, play
 PLAYBOOK = "maintops.scheduled_events.rolling_maintenance"
 PLACE = "C/Program Files/maintops"
 TASKS = """---
-- name: Expect the health endpoint to fail
+- name: Check that the health endpoint fails
   ansible.builtin.uri:
     url: '{{ load_balancer_probe_url }}'
     status_code: 503
   check_mode: false
 
-- name: Note when it was done
+- name: Record the time
   ansible.builtin.debug:
     msg: "{{ inventory_hostname }} is maintained"
 """
@@ -120,7 +120,7 @@ def test_the_gate_waits_for_the_mark_of_another_run_on_both_hosts(story):
 
 def test_both_hosts_are_maintained_one_after_the_other(story):
     assert story.run.rc == 0, story.run.output
-    done = [task.host for task in story.run.all(task="Note when it was done")]
+    done = [task.host for task in story.run.all(task="Record the time")]
     assert done == ["alpha", "omega"]
     facts = [task.result.get("ansible_facts", {}).get("maintenance_result") for task in story.run.tasks]
     assert [result["outcome"] for result in facts if result] == ["maintained", "maintained"]

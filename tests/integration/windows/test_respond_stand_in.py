@@ -234,7 +234,7 @@ def test_the_next_run_prepares_again_what_was_not_prepared_and_acknowledges(kill
 
 
 @pytest.mark.parametrize("name", ["omega-torn", "omega-older"])
-def test_a_broken_state_is_no_empty_one_and_nothing_is_done_until_somebody_looks(killed, name):
+def test_a_broken_state_does_not_count_as_empty_and_stops_the_role(killed, name):
     [failed] = killed.run_of_broken.all(host=name, action=TURN)
     newest = killed.fleet.generations(name)[-1].name
     assert failed.status == "failed"

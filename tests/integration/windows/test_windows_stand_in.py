@@ -12,7 +12,7 @@ from windows import CONNECTION, windows, without_windows
 from playbooks import COLLECTION, LOCAL, module_task, play
 
 INFO, WAIT, APPROVE = "scheduled_events_info", "scheduled_events_wait", "scheduled_event_approve"
-DELEGATED = {"api_version": "2019-08-01"}  # by which its requests are told from others
+DELEGATED = {"api_version": "2019-08-01"}  # distinguishes its requests from others
 WINDOWS = {**LOCAL, "ansible_connection": CONNECTION}
 # Module of the collection that runs on the controller for a Windows host → arguments
 HOLDER = {"holder": "test"}
@@ -36,7 +36,7 @@ POLLER = {
 
 
 class Hosts:
-    """A run on hosts of their own, each with one VM; and what win_uri was asked for."""
+    """A run on separate hosts, each with one VM, and the requests of win_uri."""
 
     def __init__(self, ansible, emulate, directory, closed_port):
         names = ("windows", "linux", "lost_at_once", "lost_later", "silent", "cut")

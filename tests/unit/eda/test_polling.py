@@ -164,7 +164,7 @@ def test_the_resources_become_the_hosts_of_the_inventory(emulate, listen):
     assert rulebook.take(1)[0]["meta"] == {"hosts": ["web1", "web2.example.org"]}
 
 
-def test_a_resource_that_would_be_a_pattern_is_no_host_and_an_event_without_hosts_is_not_sent(source, caplog):
+def test_a_resource_that_would_be_a_pattern_is_not_a_host_and_an_event_without_hosts_is_not_sent(source, caplog):
     settings = source.read_settings({"limit_to_resources": True, "host_names": {"vm 1": "one", "!x": "two"}})
     names = [
         "all,localhost",

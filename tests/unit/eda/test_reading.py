@@ -14,7 +14,7 @@ import pytest
 from _scheduled_events.document import DocumentError, describe, parse
 
 NOW = datetime.datetime(2022, 4, 11, 22, 11, 58, tzinfo=datetime.timezone.utc)
-CUT = re.compile(r"\(cut: [a-z0-9 ]*\)")  # which of the limits a value exceeds is told a little differently
+CUT = re.compile(r"\(cut: [a-z0-9 ]*\)")  # the texts for an exceeded limit differ a little
 
 
 def by_the_library(body, vm_name, api_version):
@@ -67,7 +67,7 @@ def test_mutated_documents_give_the_events_of_the_library_or_are_refused_by_both
     assert refused > 100
 
 
-def test_the_seconds_that_are_left_are_those_of_the_library(source):
+def test_the_remaining_seconds_are_those_of_the_library(source):
     in_an_hour = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
     left = source.with_time_left({"not_before": in_an_hour.strftime("%Y-%m-%dT%H:%M:%SZ")})
     assert 0 < left["seconds_until_not_before"] <= 3600

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The emulator for tests: the pure platform by hand, and the real server on loopback in a thread of its own."""
+"""The emulator for tests: the pure platform by hand, and the real server on loopback in a separate thread."""
 
 import asyncio
 import http.client

@@ -88,7 +88,7 @@ def test_a_wrong_argument_is_a_usage_error(outcome, words, message):
     "control",
     ["https://127.0.0.1:1", "http://", "127.0.0.1:99999", "127.0.0.1:x", "http://[::1", "a..b:1", "x" * 300, "é\udcff"],
 )
-def test_a_control_url_that_is_none_is_refused(outcome, control):
+def test_an_invalid_control_url_is_refused(outcome, control):
     status, errors = outcome("--control", control, "--wait", "0", "state")
     assert status == 1
     assert errors.startswith('scheduled-events-emulator: --control "')
@@ -98,7 +98,7 @@ def test_a_control_url_that_is_none_is_refused(outcome, control):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["schedule", "Reboot", "nobody"], 'vm "nobody": not in the fleet, expected one of web1'),
+        (["schedule", "Reboot", "unknown"], 'vm "unknown": not in the fleet, expected one of web1'),
         (["schedule", "Reboot", BYTES], 'vm "\\udcff": not in the fleet'),
         (["schedule", "Reboot", "web1", "--event-id", "7"], 'event_id: "7" is not a GUID'),
         (["schedule", "Reboot", "web1", "--duration", "99", "--started-for", "9"], "started_for: 9.0 is not at least"),
@@ -107,10 +107,10 @@ def test_a_control_url_that_is_none_is_refused(outcome, control):
         (["complete", BYTES], "not in any VM's document"),
         (["complete", ""], "404 Not Found"),
         (["deallocate", BYTES], "not in the fleet"),
-        (["restart", "nobody"], 'vm "nobody": not in the fleet'),
+        (["restart", "unknown"], 'vm "unknown": not in the fleet'),
         (["advance", "next"], "no change of state is pending"),
         (["advance", "1e10"], "leads beyond the emulator's time"),
-        (["fault", "status", "--vm", "nobody"], 'vm "nobody": not in the fleet'),
+        (["fault", "status", "--vm", "unknown"], 'vm "unknown": not in the fleet'),
         (["fault", "status", "--count", "0"], "count: 0 is not a number of at least 1"),
         (["fault", "redirect", "--location", "a\nb"], 'location: "a\\nb" is not a URL'),
         (["scenario", "spot_eviction", "web1"], 'vms: "web1" is not a Spot VM'),

@@ -19,7 +19,7 @@ class Real:
 
 
 @pytest.mark.parametrize("speed", [0.5, 1, 60, 1000])
-def test_time_runs_as_many_times_faster_as_told(speed):
+def test_time_runs_faster_by_the_given_factor(speed):
     real = Real()
     clock = real.running(100.0, speed)
     real.seconds += 2

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The command, as a process of its own, straight from the checkout."""
+"""The command, as a separate process, straight from the checkout."""
 
 import json
 import os
@@ -31,7 +31,7 @@ class Process:
         serve = ["serve", "--fleet", self._fleet, "--port=0", "--control=127.0.0.1:0", *arguments]
         if not any(argument.startswith("--exit-after") for argument in arguments):
             serve.append(f"--exit-after={LIMIT}")
-        # A proxy that nobody should ask.
+        # A proxy that no program should ask.
         proxy = {"http_proxy": "http://127.0.0.1:9", "PYTHON": sys.executable}
         self.process = subprocess.Popen(
             [COMMAND, *serve], stdout=subprocess.PIPE, text=True, env={**os.environ, **proxy}
@@ -147,17 +147,17 @@ def test_a_scenario_is_started_with_its_ids_printed(serve, run):
     assert (status, len(output.split())) == (0, 2)
 
 
-def test_a_refusal_is_told_with_its_reason(serve, run):
+def test_a_refusal_is_reported_with_its_reason(serve, run):
     emulator = serve()
-    status, _output, errors = run(emulator.url, "schedule", "Reboot", "nobody")
+    status, _output, errors = run(emulator.url, "schedule", "Reboot", "unknown")
     assert status == 1
     assert errors == (
         f"scheduled-events-emulator: POST {emulator.url}/control/events answered 400: "
-        'vm "nobody": not in the fleet, expected one of vm1, vm2\n'
+        'vm "unknown": not in the fleet, expected one of vm1, vm2\n'
     )
 
 
-def test_an_emulator_that_does_not_run_is_told_with_its_url(run):
+def test_an_emulator_that_does_not_run_is_reported_with_its_url(run):
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         url = f"http://127.0.0.1:{reserved.getsockname()[1]}"
@@ -243,7 +243,7 @@ def test_the_wait_for_an_emulator_ends():
     assert 3 <= sum(pauses) <= 4
 
 
-def test_a_reader_that_has_gone_is_no_failure_to_report(serve):
+def test_a_closed_output_is_not_reported_as_a_failure(serve):
     emulator = serve()
     reading, writing = os.pipe()
     os.close(reading)

@@ -45,7 +45,7 @@ def test_the_state_keeps_events_that_have_gone(emulate):
     assert (state["events"], [event["status"] for event in state["ended"]]) == ([], ["Canceled"])
 
 
-def test_the_log_tells_approvals_and_transitions_in_order(emulate):
+def test_the_log_shows_approvals_and_transitions_in_order(emulate):
     served = emulate()
     served.schedule("Redeploy", "web1", event_id=ID)
     served.advance(1.5)
@@ -117,7 +117,7 @@ def test_20_deallocation_clears_events_and_a_restart_does_not(emulate):
     assert served.events("web1") == []
 
 
-def test_a_scenario_tells_the_ids_of_all_its_events(emulate):
+def test_a_scenario_returns_the_ids_of_all_its_events(emulate):
     served = emulate()
     answer = served.control("POST", "scenarios/fault_domains", {"vms": ["web1", "web2"]})
     assert (answer.status, len(answer.json["event_ids"])) == (201, 2)
@@ -184,6 +184,6 @@ def test_a_raw_field_nested_too_deeply_to_be_written_is_refused(emulate, send):
     assert served.get("web1").status == 200
 
 
-def test_a_body_that_is_no_json_is_refused(emulate, send):
+def test_a_body_that_is_not_json_is_refused(emulate, send):
     answer = send(emulate().control_url, "POST", "/control/events", body="{")
     assert (answer.status, answer.json) == (400, {"error": "request body: not JSON, expected a JSON object"})

@@ -130,7 +130,7 @@ def test_18_a_page_instead_of_a_document(emulate):
 
 
 @pytest.mark.parametrize("location", [None, "http://127.0.10.9:1/elsewhere"])
-def test_18_a_redirect_points_where_it_was_told_or_to_the_same_host(emulate, location):
+def test_18_a_redirect_points_to_the_configured_place_or_to_the_same_host(emulate, location):
     served = emulate()
     inject(served, kind="redirect", location=location)
     answer = served.get("web1")
@@ -151,7 +151,7 @@ def test_06_a_slow_answer_is_the_right_one(emulate):
         ({}, "kind: missing, expected a value"),
         ({"kind": "explode"}, 'kind: "explode" is not one of status, hang'),
         ({"kind": "status", "status": 700}, "status: 700 is not an HTTP status from 200 to 599"),
-        ({"kind": "status", "vms": ["nobody"]}, 'vm "nobody": not in the fleet'),
+        ({"kind": "status", "vms": ["unknown"]}, 'vm "unknown": not in the fleet'),
         ({"kind": "status", "count": 0}, "count: 0 is not a number of at least 1"),
         ({"kind": "status", "methods": ["PUT"]}, 'methods: "PUT" is not one of GET, POST'),
         ({"kind": "status", "probability": 1}, "probability: unknown key"),

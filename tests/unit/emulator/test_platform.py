@@ -134,7 +134,7 @@ def test_13_cotenants_never_delay_an_event_beyond_not_before(simulate):
     assert event.status == "Started"
 
 
-def test_14_an_event_nobody_approves_starts_at_not_before_and_no_earlier(simulate):
+def test_14_an_event_without_approval_starts_at_not_before_and_no_earlier(simulate):
     world = simulate()
     event = world.schedule("Freeze", "web1", notice=900)
     world.advance(899)

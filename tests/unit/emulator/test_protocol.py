@@ -248,7 +248,7 @@ def test_the_case_of_the_path_does_not_matter(emulate, send):
     assert shouted.json == {"DocumentIncarnation": 1, "Events": []}
 
 
-def test_21_the_name_endpoint_tells_the_name_in_its_own_case(emulate, send):
+def test_21_the_name_endpoint_returns_the_name_in_its_own_case(emulate, send):
     answer = send(emulate().endpoint("mySpotVM"), "GET", NAME, headers=METADATA)
     assert (answer.status, answer.body) == (200, b"mySpotVM")
     assert answer.headers["Content-Type"].startswith("text/plain")
@@ -387,13 +387,13 @@ def test_the_name_endpoint_does_not_enable_the_service(emulate, send):
     assert served.get("web1").body == b""
 
 
-def test_a_vm_is_told_by_the_address_it_calls_from(emulate, send):
+def test_a_vm_is_identified_by_the_address_of_its_request(emulate, send):
     fleet = {"vms": [{"name": "outside", "from": ["127.0.0.1"]}]}
     served = emulate(fleet, options={"listen": ["127.0.10.200"]})
     assert send(served.endpoint("outside"), "GET", NAME, headers=METADATA).body == b"outside"
 
 
-def test_an_unknown_caller_is_told_so(emulate, send):
+def test_an_unknown_caller_gets_404_with_the_reason(emulate, send):
     fleet = {"vms": [{"name": "elsewhere", "from": ["127.0.99.99"]}]}
     served = emulate(fleet, options={"listen": ["127.0.10.200"]})
     answer = send(served.endpoint("elsewhere"), "GET", NAME, headers=METADATA)

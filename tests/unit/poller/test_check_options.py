@@ -248,7 +248,7 @@ def test_a_controller_brings_its_hook_and_settings_that_the_configuration_does_n
     assert SECRET not in json.dumps([checked["config"], checked["hooks"]])
 
 
-def test_without_a_controller_there_are_no_settings_of_one():
+def test_without_a_controller_there_are_no_controller_settings():
     assert check([DRAIN])["controller"] == {}
 
 

@@ -486,7 +486,7 @@ def test_authorities_that_cannot_be_read_fail_the_hook_at_once(make_vm):
     assert make_vm(ca_file="/nonexistent").run() == (FAILED, expected)
 
 
-def test_settings_that_are_no_json_are_not_quoted(make_vm):
+def test_settings_that_are_not_json_are_not_quoted(make_vm):
     vm = make_vm()
     with open(vm.places.settings, "w") as file:
         file.write(TOKEN)

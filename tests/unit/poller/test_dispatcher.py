@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which requests the root side takes, what it answers to the others, and that nobody can keep it busy."""
+"""Which requests the root side accepts, what it answers to the others, and that no user can keep it busy."""
 
 import contextlib
 import json
@@ -191,7 +191,7 @@ def _huge_file(path, _elsewhere):
 
 
 @pytest.mark.parametrize("make", [_symlink, _dangling_symlink, _hard_link, _fifo, _socket, _directory, _huge_file])
-def test_a_request_that_is_not_a_file_of_its_own_is_refused_with_a_result(root_side, starter, look, tmp_path, make):
+def test_a_request_that_is_not_a_separate_plain_file_is_refused_with_a_result(root_side, starter, look, tmp_path, make):
     elsewhere = tmp_path / "elsewhere" / "secret"
     elsewhere.parent.mkdir()
     elsewhere.write_text("secret")
@@ -409,7 +409,7 @@ def test_old_results_and_temporary_files_are_removed(root_side, look):
 
 
 class FakeClock:
-    """A clock that goes on when it is told to sleep, and by ``step`` at each glance."""
+    """A clock that advances at each sleep, and by ``step`` at each glance."""
 
     def __init__(self, step=0.0, on_sleep=lambda: None):
         self.now = 0.0

@@ -97,7 +97,7 @@ def test_an_empty_file_is_not_shown(file, content):
     assert gather(file) == nothing_known("the status file cannot be read: gather facts as root")
 
 
-def test_text_of_the_status_is_no_format_and_no_command(file):
+def test_text_of_the_status_is_neither_a_format_nor_a_command(file):
     status = {"error": "%s %d $(id) `id` \\n \\\\ ' \" ; exit 1"}
     write(file, status)
     assert gather(file)["error"] == status["error"]

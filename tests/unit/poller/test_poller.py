@@ -101,7 +101,7 @@ def test_a_reload_brings_new_rules_into_force(unit, imds):
     until(lambda: imds.posts, "the acknowledgement")
 
 
-def test_an_unreadable_state_is_kept_and_told(unit, imds):
+def test_an_unreadable_state_is_kept_and_reported(unit, imds):
     with open(unit.path("state.json"), "w") as file:
         file.write("{broken")
     unit.start()
@@ -125,7 +125,7 @@ def test_a_dry_run_runs_no_hook_posts_nothing_and_remembers_nothing(unit, imds):
     assert not os.path.exists(unit.path("state.json"))
 
 
-def test_a_failing_service_is_no_empty_list(unit, imds):
+def test_a_failing_service_does_not_count_as_an_empty_list(unit, imds):
     unit.add_hook("recover", "")
     unit.add_hook("prepare", "")
     unit.start()
@@ -225,7 +225,7 @@ def test_a_reload_drops_an_acknowledgement_that_was_decided_and_not_sent(unit, i
     assert imds.posts == []
 
 
-def test_an_acknowledgement_that_was_decided_is_not_sent_when_its_event_is_gone_and_recovery_begins(unit, imds):
+def test_a_decided_acknowledgement_is_not_sent_when_its_event_is_over_and_recovery_begins(unit, imds):
     unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done")
     unit.add_hook("recover", f"while ! [ -e {unit.path('end')} ]; do sleep 0.01; done")
     unit.start()
@@ -320,7 +320,7 @@ def test_a_wish_without_a_unit_says_what_to_do(unit):
     )
 
 
-def test_the_status_file_begins_with_a_brace_on_a_line_of_its_own(unit, imds):
+def test_the_status_file_begins_with_a_brace_on_a_separate_line(unit, imds):
     unit.start()
     imds.announce(EventSource="Platform")
     until(lambda: imds.posts, "the acknowledgement")

@@ -67,7 +67,7 @@ def test_a_program_gets_no_descriptor_signal_mask_or_ignored_signal_of_ours():
     assert int(lines[4], 16) & (1 << signal.SIGPIPE - 1) == 0
 
 
-def test_it_is_the_head_of_a_session_of_its_own():
+def test_it_is_the_head_of_its_own_session():
     with Process(["/bin/sleep", "1000"]) as process:
         assert os.getsid(process.pid) == process.pid
         process.end(300)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which hooks the root side runs, until when, what a hook gets, and what is left when a run ends."""
+"""Which hooks the root side runs, until when, what a hook gets, and what remains when a run ends."""
 
 import contextlib
 import json

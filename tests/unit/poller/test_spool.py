@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The formats of requests and results: what is written is read, and nothing hostile breaks the reader."""
+"""The formats of requests and results: the reader reads all written files, and no hostile file breaks the reader."""
 
 import json
 import random
@@ -58,7 +58,7 @@ def _nested(levels):
     return value
 
 
-def test_a_request_with_an_event_that_cannot_be_written_is_an_error_of_its_own(root_side):
+def test_a_request_with_an_event_that_cannot_be_written_is_a_separate_error(root_side):
     with pytest.raises(RequestError, match="cannot be written as JSON"):
         format_request(root_side.job(event=dict(root_side.event, additional={"deep": _nested(100000)})))
 

@@ -15,7 +15,7 @@ from scheduled_events_poller import systemd
 
 @pytest.fixture
 def manager(tmp_path, monkeypatch):
-    """The socket of a service manager that reads only when it is told to."""
+    """The socket of a service manager that reads only on request."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
         listener.bind(str(tmp_path / "notify"))
         listener.settimeout(60)
@@ -104,12 +104,12 @@ class _Broken(io.StringIO):
 
 
 @pytest.mark.parametrize("make", [_closed, _Broken, lambda: None])
-def test_a_log_that_nobody_takes_is_no_error(monkeypatch, make):
+def test_a_log_without_a_reader_is_not_an_error(monkeypatch, make):
     monkeypatch.setattr(sys, "stderr", make())
     systemd.log(systemd.ERROR, "lost")
 
 
-def test_lines_are_dropped_while_nobody_reads_them(monkeypatch):
+def test_lines_are_dropped_while_no_program_reads_them(monkeypatch):
     read_end, write_end = os.pipe()
     with os.fdopen(read_end, "rb") as reader, os.fdopen(write_end, "w") as writer:
         monkeypatch.setattr(sys, "stderr", writer)

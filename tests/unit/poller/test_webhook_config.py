@@ -83,12 +83,12 @@ def test_two_receivers_have_two_names():
 
 
 @pytest.mark.parametrize(("value", "what"), [("[]", "a text"), ({}, "a dictionary"), (None, "empty")])
-def test_what_is_no_list_is_refused(value, what):
+def test_a_value_that_is_not_a_list_is_refused(value, what):
     with pytest.raises(WebhookError, match=f"poller_webhooks is {what}, expected a list"):
         webhook_config.parse(value, place="poller_webhooks")
 
 
-def test_a_file_that_is_no_json_is_not_quoted(tmp_path):
+def test_a_file_that_is_not_json_is_not_quoted(tmp_path):
     path = tmp_path / "webhooks.json"
     path.write_text(SECRET)
     with pytest.raises(WebhookError) as error:

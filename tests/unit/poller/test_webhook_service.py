@@ -176,7 +176,7 @@ def test_a_broken_configuration_is_shown_and_keeps_the_messages(unit):
     assert len(unit.spool.entries()) == 1
 
 
-def test_messages_for_nobody_and_files_that_are_none_are_removed(unit, service):
+def test_messages_for_unknown_receivers_and_other_files_are_removed(unit, service):
     unit.configure(ops=service.url)
     unit.put("ops", 1)
     unit.put("gone", 1, 2)

@@ -103,7 +103,7 @@ def test_a_spool_that_another_process_keeps_locked_is_given_up(tmp_path):
             put(spool, 1)
 
 
-def test_what_is_no_message_is_removed(tmp_path):
+def test_a_file_that_is_not_a_message_is_removed(tmp_path):
     spool = Spool(str(tmp_path))
     put(spool, 1)
     for name in (".0001.ops.json.abcdef", "notes", "1.ops.x.json"):

@@ -63,7 +63,7 @@ def other():
 
 @pytest.fixture
 def near(monkeypatch):
-    """Make the search ask an address on loopback first, whoever searches."""
+    """Make every search ask an address on loopback first."""
 
     def use(url):
         nearer = functools.partial(discovery.find, default=url)
@@ -120,7 +120,7 @@ def test_what_never_gave_a_document_is_searched_again_at_once(clock, imds, other
     assert (search.count, other.polls) == (2, 1)
 
 
-def test_a_search_in_vain_is_a_failed_poll_and_the_next_poll_searches_again(clock, imds):
+def test_a_search_without_a_result_is_a_failed_poll_and_the_next_poll_searches_again(clock, imds):
     search = Search(NotFound("nowhere"), Found(imds.url, "default address"))
     service = Service(AUTO, Whereabouts(AUTO, search, clock=clock))
     with pytest.raises(NotFound):
@@ -241,7 +241,7 @@ def test_a_lease_that_root_left_and_that_has_expired_since_does_not_count(tmp_pa
     assert whereabouts.search_all(str(tmp_path), now=5000.0).leases == ()
 
 
-def test_the_newest_lease_comes_first_whoever_read_it(tmp_path, own_leases):
+def test_the_newest_lease_comes_first_in_either_source(tmp_path, own_leases):
     whereabouts.keep(Searched((LEASE,), ()), str(tmp_path))
     newer = Lease("169.254.0.1", "/run/systemd/netif/leases/2", "systemd-networkd", 200.0, None)
     own_leases(Searched((newer,), ()))

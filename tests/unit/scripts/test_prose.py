@@ -111,3 +111,13 @@ def test_a_plain_file_passes_the_check(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(prose, "ROOT", tmp_path)
     monkeypatch.setattr(sys, "argv", ["prose.py", "page.md"])
     assert (prose.main(), capsys.readouterr().out) == (0, "")
+
+
+@pytest.mark.parametrize(("name", "content"), [("page.md", b"\xff"), ("program.py", b"x = (")])
+def test_a_file_that_cannot_be_read_fails_the_check_and_is_named(tmp_path, monkeypatch, capsys, name, content):
+    (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(prose, "ROOT", tmp_path)
+    monkeypatch.setattr(sys, "argv", ["prose.py", name])
+
+    assert prose.main() == 1
+    assert capsys.readouterr().out.startswith(f"{name}: cannot be read: ")

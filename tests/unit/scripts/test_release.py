@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""scripts/release.py in a small collection with a repository of its own."""
+"""scripts/release.py in a small collection with its own repository."""
 
 import importlib.util
 import json
@@ -129,6 +129,12 @@ def test_a_version_with_a_tag_is_refused(collection, capsys):
     git(collection, "tag", "1.0.0")
 
     assert "The tag 1.0.0 exists" in refused(collection, capsys)
+
+
+def test_a_checkout_that_is_not_on_a_branch_is_refused(collection, capsys):
+    git(collection, "checkout", "--quiet", "--detach")
+
+    assert "is not on a branch" in refused(collection, capsys)
 
 
 @pytest.mark.parametrize("name", ["README.md", "untracked"])

@@ -63,7 +63,7 @@ def test_two_stages_run_at_a_time(run):
     assert (code, "2 of 2 stages passed" in output) == (0, True)
 
 
-def test_what_is_left_is_shown(run):
+def test_the_remaining_stages_are_shown(run):
     _code, output, _begun = run("well")
     assert "well: passed in 0:0" in output
     assert "left: nothing" in output

@@ -2,8 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A connection to a container through the socket of a podman service, for jobs of AWX: they run in a PID namespace of
-their own, where podman itself would not find the processes of the container."""
+"""A connection to a container through the socket of a podman service, for jobs of AWX. Jobs run in a
+separate PID namespace, where podman itself would not find the processes of the container."""
 
 from __future__ import annotations
 

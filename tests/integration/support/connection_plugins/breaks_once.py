@@ -6,7 +6,8 @@
 
 It breaks just before the module named by BREAKS_BEFORE would run: once, at the time number BREAKS_AT (1), or with
 BREAKS_FOR_GOOD each time from then on. The file BREAKS_MARKER counts these times. With BREAKS_AFTERWARDS it breaks when
-the files of that module are removed instead, as a host does that reboots as soon as it has answered.
+the files of that module are removed instead, as a host does that reboots as soon as it has answered. With
+BREAKS_LIKE_SSH it breaks as ssh does, so that Ansible counts the host as unreachable.
 """
 
 from __future__ import annotations
@@ -40,6 +41,8 @@ class Connection(LocalConnection):
             if "BREAKS_AFTERWARDS" in os.environ:
                 self._breaks_next = times_left == 0
             elif times_left == 0 or (times_left < 0 and "BREAKS_FOR_GOOD" in os.environ):
+                if "BREAKS_LIKE_SSH" in os.environ:
+                    raise AnsibleConnectionFailure("the connection was refused")
                 return 255, b"", b"Error: can only create exec sessions on running containers"
         if self._breaks_next and "rm -f -r " in str(cmd):
             self._breaks_next = False

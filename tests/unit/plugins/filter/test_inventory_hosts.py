@@ -96,7 +96,7 @@ def test_a_name_of_two_hosts_is_an_error():
 
 
 @pytest.mark.parametrize(("names", "unknown"), [("web1", "fail"), (None, "fail"), (["web1"], "ignore")])
-def test_what_is_no_list_of_names_and_no_choice_is_refused(names, unknown):
+def test_names_that_are_not_a_list_and_unknown_choices_are_refused(names, unknown):
     with pytest.raises(AnsibleFilterError, match="expected"):
         inventory_hosts(names, HOSTVARS, unknown=unknown)
 

@@ -63,7 +63,7 @@ def test_nothing_is_sent_where_nothing_is_scheduled(service, client):
     assert posted(service) == []
 
 
-def test_a_dry_run_tells_and_sends_nothing(service, client):
+def test_a_dry_run_shows_the_ids_and_sends_nothing(service, client):
     service.answers(document_text(event()))
     assert approve(client, ["A1"], may_approve=may, dry_run=True).approved == ["A1"]
     assert posted(service) == []
@@ -75,13 +75,13 @@ def test_an_id_without_an_event_does_not_match_an_event_without_an_id(service, c
 
 
 @pytest.mark.parametrize("status", [400, 404])
-def test_a_refusal_of_an_event_that_is_gone_by_now_counts_as_absent(service, client, status):
+def test_a_refusal_of_an_event_that_has_left_the_document_counts_as_absent(service, client, status):
     service.answers(document_text(event()), (status, ""), document_text())
     assert approve(client, ["A1"], may_approve=may).absent == ["A1"]
     assert posted(service) == [["A1"]]
 
 
-def test_what_is_left_after_one_of_them_went_is_acknowledged_again(service, client):
+def test_the_remaining_events_are_acknowledged_again_after_one_has_left(service, client):
     both = document_text(event(EventId="A1"), event(EventId="B2"))
     service.answers(both, (400, ""), document_text(event(EventId="B2")), "")
     outcome = approve(client, ["A1", "B2"], may_approve=may)
@@ -89,7 +89,7 @@ def test_what_is_left_after_one_of_them_went_is_acknowledged_again(service, clie
     assert posted(service) == [["A1", "B2"], ["B2"]]
 
 
-def test_a_refusal_of_an_event_that_is_still_there_fails_with_the_status_and_what_is_left(service, client):
+def test_a_refusal_of_a_remaining_event_fails_with_the_status_and_the_remaining_ids(service, client):
     service.answers(document_text(event()), (400, '{"error":"no"}'), document_text(event()))
     with pytest.raises(ApprovalFailed) as caught:
         approve(client, ["A1", "x"], may_approve=may)
@@ -101,7 +101,7 @@ def test_a_refusal_of_an_event_that_is_still_there_fails_with_the_status_and_wha
     )
 
 
-def test_a_server_error_is_tried_again_and_then_fails_with_what_is_left(service, client):
+def test_a_request_with_a_server_error_is_repeated_and_then_fails_with_the_remaining_ids(service, client):
     service.answers(*[document_text(event()), (500, "")] * 20)
     with pytest.raises(ApprovalFailed) as caught:
         approve(client, ["A1"], may_approve=may)
@@ -123,7 +123,7 @@ def test_before_it_asks_again_the_document_is_read_and_judged_again(service, cli
 
 
 @pytest.mark.parametrize("again", [(404, ""), (500, ""), "<html>", None])
-def test_a_refusal_keeps_its_status_and_what_is_left_where_the_document_cannot_be_read_again(service, client, again):
+def test_a_refusal_keeps_its_status_and_the_remaining_ids_if_the_document_cannot_be_read_again(service, client, again):
     service.answers(document_text(event(), event(EventId="B2")), (400, '{"error":"no"}'), again)
     with pytest.raises(ApprovalFailed) as caught:
         approve(client, ["A1", "B2"], may_approve=may)

@@ -141,7 +141,7 @@ def test_a_broken_connection_is_tried_again(service, client, clock):
     assert clock.sleeps == [0.5]
 
 
-def test_a_body_that_breaks_off_is_no_answer(service, client):
+def test_a_body_that_breaks_off_is_not_an_answer(service, client):
     service.answers((200, '{"Events":[]}', {"Content-Length": "500", "Connection": "close"}))
     with pytest.raises(NoAnswer):
         client.poll()
@@ -175,7 +175,7 @@ def test_asking_again_ends_after_the_given_time(service, client, clock):
     )
 
 
-def test_an_empty_body_is_no_document_yet_and_never_no_events(service, client):
+def test_an_empty_body_counts_as_no_document_yet_and_never_as_no_events(service, client):
     service.answers("  \n")
     with pytest.raises(NoDocumentYet) as caught:
         client.poll()
@@ -183,7 +183,7 @@ def test_an_empty_body_is_no_document_yet_and_never_no_events(service, client):
 
 
 @pytest.mark.parametrize("body", ["<html></html>", "{}", '{"Events":5}'])
-def test_a_body_that_is_no_document_fails_at_once(service, client, clock, body):
+def test_a_body_that_is_not_a_document_fails_at_once(service, client, clock, body):
     service.answers(body)
     with pytest.raises(BadAnswer) as caught:
         client.fetch()
@@ -193,7 +193,7 @@ def test_a_body_that_is_no_document_fails_at_once(service, client, clock, body):
 
 
 @pytest.mark.parametrize("body", ["<html></html>", "a\nb", "x" * 300])
-def test_a_name_that_is_none_is_refused(service, client, body):
+def test_an_invalid_name_is_refused(service, client, body):
     service.answers(body)
     with pytest.raises(BadAnswer):
         client.fetch_name()
@@ -224,7 +224,7 @@ def test_a_closed_port_is_named_with_the_cause(clock):
     assert sum(clock.sleeps) == 2
 
 
-def test_connecting_has_a_limit_of_its_own(service, client, monkeypatch):
+def test_connecting_has_a_separate_limit(service, client, monkeypatch):
     asked = []
     original = HTTPAdapter.send
 
@@ -236,7 +236,7 @@ def test_connecting_has_a_limit_of_its_own(service, client, monkeypatch):
     service.answers(document_text())
     ImdsClient(endpoint=service.endpoint).poll()
     client.poll(request_timeout=3)
-    assert asked[0][0] == 5.0  # less than what is left
+    assert asked[0][0] == 5.0  # less than the rest
     assert all(0 < connect <= whole <= limit for (connect, whole), limit in zip(asked, (125, 3)))
 
 
@@ -282,7 +282,7 @@ class TestFirstContact:
             client.fetch()
         assert sum(clock.sleeps) == 1
 
-    def test_a_connection_that_nobody_accepts_is_given_up_at_once(self, client, clock, monkeypatch):
+    def test_a_dropped_connection_is_given_up_at_once(self, client, clock, monkeypatch):
         def drop(*_args, **_options):
             clock.now += 5
             raise requests.exceptions.ConnectTimeout("dropped")

@@ -143,7 +143,7 @@ def test_an_event_waits_for_the_recovery_of_another():
         (Vm().read(event()).read().end("prepare"), Condition(condition.RECOVERY_NEXT)),
     ],
 )
-def test_the_condition_of_an_event_that_is_gone(vm, expected):
+def test_the_condition_of_an_event_that_has_left_the_document(vm, expected):
     assert vm.condition() == expected
 
 

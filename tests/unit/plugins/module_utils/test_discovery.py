@@ -32,7 +32,7 @@ def port_of(service):
 
 @pytest.fixture
 def nowhere():
-    """A URL on loopback where nobody listens."""
+    """A URL on loopback without a listener."""
     with socket.socket() as holder:
         holder.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{holder.getsockname()[1]}"
@@ -159,7 +159,7 @@ def test_the_newest_lease_is_asked_first_and_each_address_once(look, nowhere, mo
     ]  # fmt: skip
 
 
-def test_of_many_addresses_only_the_first_are_asked_whatever_lies_before_them(look, monkeypatch):
+def test_of_many_addresses_only_the_first_allowed_ones_are_asked(look, monkeypatch):
     asked = []
     monkeypatch.setattr(discovery, "_probe", lambda url, *_given: asked.append(url) or ("nothing", "nothing"))
     addresses = [f"10.0.0.{number}" for number in range(9)] + [f"127.0.1.{number}" for number in range(9)]

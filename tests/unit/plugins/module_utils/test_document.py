@@ -142,7 +142,7 @@ def test_an_unreadable_date_keeps_its_original_and_is_reported():
     assert read.problems() == ['NotBefore "soon" of event A1 cannot be read and counts as absent']
 
 
-def test_the_empty_date_of_a_started_event_is_no_problem():
+def test_the_empty_date_of_a_started_event_is_not_a_problem():
     assert parsed(event(EventStatus="Started", NotBefore="")).events[0].problems() == []
 
 
@@ -213,7 +213,7 @@ def test_unknown_types_statuses_and_fields_pass_through():
     assert read.additional == {"New": {"a": 1}}
 
 
-def test_a_resource_that_is_no_name_still_counts_as_somebody_else():
+def test_a_resource_that_is_not_a_name_still_counts_as_another_vm():
     read = parsed(event(Resources=["vm1", 7, None])).events[0]
     assert read.resources == ("vm1", "7", "null")
     assert not read.affects_only("vm1")
@@ -350,7 +350,7 @@ class TestHarmfulText:
 
 
 class TestTooMuch:
-    """Values that nobody needs, and that would be kept and passed on."""
+    """Useless values that would be kept and passed on."""
 
     @staticmethod
     def with_field(text):
@@ -401,7 +401,7 @@ class TestTooMuch:
         json.dumps(read.additional, allow_nan=False)
 
     @pytest.mark.parametrize("depth", [100, 987, 4000, 9500])
-    def test_resources_that_are_nested_deep_name_nobody(self, depth):
+    def test_resources_that_are_nested_deep_name_no_vm(self, depth):
         text = '{"Events":[{"EventId":"A1","Resources":["vm1",' + "[" * depth + "]" * depth + "]}]}"
         try:
             read = parse(text, api_version="2020-07-01").events[0]
@@ -415,7 +415,7 @@ class TestTooMuch:
         read = parsed(event(EventType=["x" * 5000], DurationInSeconds=[[]] * 900)).events[0]
         assert set(read.unreadable.values()) == {"(cut: longer than 1024 characters)"}
 
-    def test_thousands_of_names_are_no_problem(self):
+    def test_thousands_of_names_are_not_a_problem(self):
         names = [f"pool_{number}" for number in range(5000)]
         read = parsed(event(Resources=names)).events[0]
         assert read.resources == tuple(names)

@@ -177,7 +177,7 @@ def test_a_recovery_waits_for_a_document_that_still_says_so():
     assert vm.step(document(event(OTHER_ID))) == [run("prepare", 2, OTHER_ID)]
 
 
-def test_two_events_in_a_row_are_both_recovered_once_the_second_is_gone():
+def test_two_events_in_a_row_are_both_recovered_once_the_second_is_over():
     vm = Engine()
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)))
@@ -263,7 +263,7 @@ def waited(vm, seconds, not_before=IN_300):
     return vm.step(document(event(resources=["vm1", "vm2"], NotBefore=not_before)))
 
 
-def test_what_is_left_to_a_controller_is_not_acknowledged_even_after_not_before():
+def test_an_event_for_a_controller_is_not_acknowledged_even_after_not_before():
     vm = left_to_a_controller(0.0)
     assert vm.step(None, ok(run("prepare", 1))) == []
     assert waited(vm, 400) == []
@@ -505,7 +505,7 @@ def test_the_time_until_the_acknowledgement_is_reported():
     assert [report.seconds for report in vm.reports(engine.ACKNOWLEDGED)] == [2.5]
 
 
-def test_the_result_of_an_acknowledgement_that_nobody_waits_for_has_no_effect():
+def test_an_unexpected_result_of_an_acknowledgement_has_no_effect():
     vm = Engine()
     before = vm.state
     assert vm.step(None, ApprovalResult(ID.lower(), accepted=True)) == []
@@ -655,7 +655,7 @@ def test_prepare_hooks_that_are_configured_after_the_acknowledgement_run():
     assert vm.step(document(event())) == [run("prepare", 1)]
 
 
-def test_an_event_that_a_rule_ignores_from_now_on_is_recovered_when_it_is_gone():
+def test_an_event_that_a_rule_ignores_from_now_on_is_recovered_when_it_is_over():
     vm = Engine()
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)))
@@ -993,7 +993,7 @@ def test_hooks_run_again_if_no_process_knows_whether_they_were_ever_asked_for():
     assert vm.step(document(event())) == [run("prepare", 2)]
 
 
-def test_a_recovery_of_which_no_process_knows_whether_it_was_asked_for_runs_again():
+def test_a_recovery_with_an_unknown_request_runs_again():
     vm = Engine()
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))

@@ -117,7 +117,7 @@ class World(RuleBasedStateMachine):
         self.results = []  # for the next step, besides those of hooks
         self.old_results = []  # of hooks, given to the engine before
         self.attempt = None
-        self.accepted = set()  # keys, as far as the engine was told
+        self.accepted = set()  # keys, as far as the engine knows
         self.not_before_pause = {}  # key: monotonic seconds before which this process must not try again
         self.failures = []  # key, phase and reason, as the engine learnt them
         self.debts = set()  # keys for which a recovery is owed
@@ -286,7 +286,7 @@ class World(RuleBasedStateMachine):
         self._check_4_a_failed_poll_changes_nothing(before, self._announced())
 
     def _announced(self):
-        """What the engine takes for said by the service. Of what is gone, a lost recovery may end the impact."""
+        """The service as the engine knows it. After an event is over, a lost recovery may end the impact."""
         return {
             key: (entry.event, entry.present, entry.present and entry.impact)
             for key, entry in self.state.events.items()
@@ -371,7 +371,7 @@ class World(RuleBasedStateMachine):
         self.cleared[key] = self._happens()
         if key in self.debts:
             announced = self.last_document.events if self.last_document else ()
-            # Announced again while its recovery ran, it is a new one, and what is cleared is the one before.
+            # An event announced again while its recovery ran is a new event. The clearing is for the previous event.
             again = any(job.phase == "recover" for job in self._jobs_of(key))
             named = {event.key for event in announced if event.affects(VM)}
             assert again or key not in named, "cleared what is announced"
@@ -398,7 +398,7 @@ class World(RuleBasedStateMachine):
             if job.known is None and self.monotonic >= job.last.ends_at + engine.SILENCE:
                 if job.process == self.processes:
                     self._note_outcome(job, "timeout")
-                elif job.may_have_reached_root:  # nobody knows whether it ran
+                elif job.may_have_reached_root:  # it is unknown whether the job ran
                     self._note_outcome(job, None)
             if job.phase == "recover" and job.known is not None and job.known > began:
                 self.not_before_pause.pop(job.key, None)  # should the event be announced again, it is a new one
@@ -939,7 +939,7 @@ class World(RuleBasedStateMachine):
         self._live_on(4)
         self._retry_all()
         self._live_on(8)
-        assert not self.state.events, "events are left that nobody needs any more"
+        assert not self.state.events, "the state keeps events without any use"
         assert not self.debts
         self._check_every_failure_was_reported()
 
@@ -968,7 +968,7 @@ SETTINGS = settings(
     max_examples=PART,
     stateful_step_count=STEPS,
     deadline=None,
-    # To shrink an example takes minutes, which only somebody who waits for it has.
+    # To shrink an example takes minutes. In CI, no developer waits for this.
     phases=[phase for phase in Phase if not (IN_CI and phase is Phase.shrink)],
     suppress_health_check=[HealthCheck.too_slow],
 )
@@ -980,7 +980,7 @@ def test_the_engine_keeps_its_promises_in_any_world(part):
     class ThisWorld(World):
         pass
 
-    # The same examples at each run where nobody can look into a failure that comes and goes.
+    # In CI, each run uses the same examples, because a failure that comes and goes cannot be examined there.
     run_state_machine_as_test(seed(part)(ThisWorld) if IN_CI else ThisWorld, settings=SETTINGS)
 
 

@@ -163,7 +163,7 @@ GARBAGE = {
     "HTTP/0.9": ([DOCUMENT], BadAnswer, "it is not HTTP"),
     "NUL bytes": ([b"\0" * 1000], BadAnswer, "it is not HTTP"),
     "a document of NUL bytes": ([whole(b"\0" * 1000)], BadAnswer, "it is not JSON"),
-    "a status that is no number": ([b"HTTP/1.1 abc OK\r\n\r\n"], BadAnswer, "it is not HTTP"),
+    "a status that is not a number": ([b"HTTP/1.1 abc OK\r\n\r\n"], BadAnswer, "it is not HTTP"),
     "a status of five digits": ([b"HTTP/1.1 20000 OK\r\n\r\n"], BadAnswer, "it is not HTTP"),
     "a status below zero": ([b"HTTP/1.1 -200 OK\r\n\r\n"], BadAnswer, "it is not HTTP"),
     "an unknown version": ([b"HTTP/9.9 200 OK\r\n\r\n" + DOCUMENT], BadAnswer, "it is not HTTP: HTTP/9.9"),

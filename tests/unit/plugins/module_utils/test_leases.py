@@ -171,7 +171,7 @@ HOSTILE_VALUES = [
 
 
 @pytest.mark.parametrize(("value", "shown"), HOSTILE_VALUES)
-def test_what_is_not_four_bytes_is_no_address_and_is_quoted(host, value, shown):
+def test_an_option_without_four_bytes_is_not_an_address_and_is_quoted(host, value, shown):
     host.put("/run/systemd/netif/leases/2", f"OPTION_245={value}\n".encode())
     assert host.search().leases == ()
     assert host.line("/run/systemd/netif/leases/2") == (

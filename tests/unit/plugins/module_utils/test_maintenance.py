@@ -92,7 +92,7 @@ def test_a_directory_that_was_there_keeps_its_mode(host, tmp_path):
     assert (tmp_path / "state").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_second_owner_does_not_get_the_mark_and_is_told_who_has_it(host):
+def test_a_second_owner_does_not_get_the_mark_and_learns_its_owner(host):
     take(host, A)
     assert take(host, B).owner == A
     assert host.mark().owner == A
@@ -233,7 +233,7 @@ def test_a_lock_file_that_leads_elsewhere_is_not_followed(host, tmp_path):
     assert not (tmp_path / "elsewhere").exists()
 
 
-def test_a_place_that_is_no_directory_is_an_error(tmp_path):
+def test_a_place_that_is_not_a_directory_is_an_error(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(MaintenanceError, match="cannot be opened"):
         take(Host(Folder(str(tmp_path / "file" / "state"))), A)

@@ -49,7 +49,7 @@ def test_the_first_rule_that_matches_wins():
         ({"max_resources": 1}, {"Resources": ["vm1"]}, {"Resources": ["vm1", "vm2"]}),
     ],
 )
-def test_each_condition_tells_events_apart(condition, matching, other):
+def test_each_condition_distinguishes_events(condition, matching, other):
     rules = parse_rules([dict(condition, action="hold")])
     assert decide(read(**matching), rules) == "hold"
     assert decide(read(**other), rules) == "prepare"

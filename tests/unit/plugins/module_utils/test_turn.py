@@ -275,14 +275,14 @@ def test_a_recovery_that_failed_ends_the_run_and_begins_again_in_the_next_one(ho
     assert host.turn("run2")["next"] == "recover"
 
 
-def test_another_run_is_kept_out_while_a_phase_runs_and_told_whose_it_is(host):
+def test_another_run_is_kept_out_while_a_phase_runs_and_learns_its_owner(host):
     host.service.events = [event()]
     host.turn()
     shown = host.turn("run2", slice=30.0)
     assert (shown["next"], shown["lease"]["run"], shown["lease"]["owner"]) == ("locked", "run1", {"pid": 1})
 
 
-def test_the_lease_of_a_run_that_nobody_knows_dead_runs_out(host):
+def test_the_lease_of_a_run_that_is_not_known_to_be_dead_expires(host):
     host.service.events = [event()]
     host.turn(options={"phase_timeout": 900})
     host.wall += 890

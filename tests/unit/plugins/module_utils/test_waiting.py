@@ -25,14 +25,14 @@ def waiting(service, clock):
     asking.close()
 
 
-def test_absent_returns_once_the_event_is_gone(service, waiting, clock):
+def test_absent_returns_once_the_event_has_left_the_document(service, waiting, clock):
     service.answers(THERE, THERE, GONE)
     waited = waiting()
     assert (waited.events, waited.document.incarnation, waited.elapsed) == ((), 3, 2.0)
     assert clock.sleeps == [1.0, 1.0]
 
 
-def test_present_returns_the_event_once_it_is_there(service, waiting):
+def test_present_returns_the_event_once_it_is_in_the_document(service, waiting):
     service.answers(GONE, THERE)
     assert [each.event_id for each in waiting(present=True).events] == ["A1"]
 
@@ -100,7 +100,7 @@ def test_a_timeout_names_the_events_in_the_way(service, waiting):
     assert [each.event_id for each in caught.value.last.events] == ["A1"]
 
 
-def test_a_timeout_of_present_names_what_is_there_instead(service, waiting):
+def test_a_timeout_of_present_names_the_existing_events(service, waiting):
     service.answers(document_text(event(EventId="Z9", Resources=["vm3"], EventStatus="Started", NotBefore="")))
     with pytest.raises(WaitTimeout) as caught:
         waiting(present=True, timeout=3)
@@ -109,7 +109,7 @@ def test_a_timeout_of_present_names_what_is_there_instead(service, waiting):
     )
 
 
-def test_a_timeout_in_an_outage_tells_the_last_failure(service, waiting):
+def test_a_timeout_in_an_outage_shows_the_last_failure(service, waiting):
     service.answers(THERE, (500, ""))
     with pytest.raises(WaitTimeout) as caught:
         waiting(timeout=3)
@@ -211,7 +211,7 @@ class TestFirstContact:
         assert str(caught.value).startswith(f"{self.REFUSED}. Is this an Azure VM? ")
         assert sum(clock.sleeps) == min(timeout, 4)
 
-    def test_a_connection_that_nobody_accepts_is_given_up_at_once(self, clock):
+    def test_a_dropped_connection_is_given_up_at_once(self, clock):
         client = Scripted(clock, (5, self.DROPPED), reached=False)
         with pytest.raises(Unreachable):
             client.wait(timeout=900)

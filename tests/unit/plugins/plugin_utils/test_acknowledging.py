@@ -123,7 +123,7 @@ def test_events_are_those_of_the_vm_or_of_its_set(given, scope):
 @pytest.mark.parametrize(
     "given", ["", "web1", f"{VM}/extensions/x", f"{VM}/virtualMachines/1", f"{VM}?a=b c", f"{VM}/"]
 )
-def test_what_is_no_vm_is_refused(given):
+def test_an_id_that_is_not_a_vm_is_refused(given):
     with pytest.raises(ArmError, match="expected /subscriptions/"):
         scope_of(given)
 
@@ -137,7 +137,7 @@ def test_the_id_is_made_of_what_the_vm_said_about_itself():
 
 
 @pytest.mark.parametrize("ids", [[], ["../x"], [ONE, "a/b"], ["a?b"]])
-def test_what_is_no_id_of_an_event_never_becomes_part_of_a_request(ids):
+def test_a_text_that_is_not_an_event_id_never_becomes_part_of_a_request(ids):
     with pytest.raises(ArmError, match="expected ids such as"):
         check_ids(ids)
 

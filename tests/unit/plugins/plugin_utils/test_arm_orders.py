@@ -10,7 +10,7 @@ from plugins.plugin_utils._arm_orders import LONGEST_GATHERING, QUIET, OrderFail
 class Clock:
     def __init__(self):
         self.now = 1000.0
-        self.at = {}  # what happens while somebody sleeps, by time
+        self.at = {}  # actions during a sleep, by time
 
     def __call__(self):
         return self.now
@@ -50,7 +50,7 @@ def test_a_host_alone_waits_no_longer_than_the_quiet_time(orders, carry_out, car
     assert clock.now - began == pytest.approx(QUIET, abs=0.2)
 
 
-def test_nobody_waits_once_all_hosts_have_ordered(orders, carry_out, carried_out, clock):
+def test_no_host_waits_once_all_hosts_have_ordered(orders, carry_out, carried_out, clock):
     began = clock.now
     for number in range(10):
         orders().place(f"web{number}", {str(number): "Down"})

@@ -61,7 +61,7 @@ def arm():
 
 @pytest.fixture
 def host(arm, clock, tmp_path):
-    """Return a function that makes a host, with its record in a directory of its own."""
+    """Return a function that makes a host, with its record in a separate directory."""
 
     def make(name="web1", *, product=LoadBalancer, me=ME, pools=(POOL,), hosts=1, quiet=0.0, **settings):
         record = Record(Folder(str(tmp_path / name)), simulate=settings.get("simulate", False))
@@ -182,7 +182,7 @@ def test_a_host_that_is_in_no_pool_is_refused_and_not_noted(arm, host, product, 
     assert not web1.record.read().holders
 
 
-def test_what_is_no_pool_is_refused(host):
+def test_an_id_that_is_not_a_pool_is_refused(host):
     with pytest.raises(ArmError, match=r"'www' is not the id of a backend pool, expected /subscriptions/"):
         host(pools=["www"]).drain({})
 
@@ -205,7 +205,7 @@ def test_a_write_that_met_another_one_is_read_again_and_written_again(arm, host,
     assert arm.count("PUT") == 3
 
 
-def test_what_somebody_else_wrote_between_read_and_write_is_kept(arm, host):
+def test_the_change_of_another_client_between_read_and_write_is_kept(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}})
     others = iter([1])
 
@@ -232,7 +232,7 @@ def test_a_change_that_azure_could_not_provision_is_a_failure(arm, host):
         host().drain({})
 
 
-def test_a_change_of_somebody_else_is_waited_for_and_a_resource_that_stays_busy_is_named(arm, host, clock):
+def test_the_role_waits_for_the_change_of_another_client_and_names_a_resource_that_stays_busy(arm, host, clock):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
     arm._updating[POOL.lower()] = 10**9
     began = clock.now
@@ -252,7 +252,7 @@ def test_connections_that_got_less_time_than_azure_gives_are_a_failure_unless_it
     assert "its connections had 0 s of 500 s to end" in result["msg"]
 
 
-def test_a_host_that_somebody_put_back_during_the_drain_is_named(arm, host):
+def test_a_host_that_a_user_put_back_during_the_drain_is_named(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
     web1 = host(wait_at_most=40.0)
     resume = web1.drain(web1.drain({})["resume"])["resume"]

@@ -101,7 +101,7 @@ def test_one_balancer_is_read_noted_and_drained_once(fleet, membership):
     assert [call[:2] for call in fleet.calls] == [("lb1", "read"), ("web1", "held"), ("lb1", "drained")]
 
 
-def test_no_balancer_is_waited_for_before_all_have_been_told(fleet, membership):
+def test_all_balancers_get_the_order_before_the_first_wait(fleet, membership):
     fleet.sessions = {"lb1": 1, "lb2": 1}
     membership().drain({})
     drained = [call for call in fleet.calls if call[1] == "drained"]

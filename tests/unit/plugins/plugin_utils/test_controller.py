@@ -38,6 +38,6 @@ def test_nothing_is_known_of_a_process_on_another_machine(owner):
     assert not is_dead(owner)
 
 
-def test_a_run_has_one_identity_of_its_own():
+def test_a_run_has_its_own_identity():
     mine = owner_of(os.getpid())
     assert run_id_of(mine) == run_id_of(owner_of(os.getpid())) != run_id_of(owner_of(os.getppid()))

@@ -82,7 +82,7 @@ DONE = shown("done", sight=[], waiting=[], prepared=[])
 
 
 class Host:
-    """web1, which is vm1, with a clock that the test holds; web2 and vm2 are what the test tells."""
+    """web1, which is vm1, with a clock that the test holds. The test sets the state of web2 and vm2."""
 
     def __init__(self, directory):
         self.directory = directory
@@ -207,7 +207,7 @@ def test_without_the_owner_s_word_nothing_is_sent(host, changes):
     assert host.reason() == ""
 
 
-def test_tasks_that_failed_are_no_preparation(host):
+def test_failed_tasks_do_not_count_as_a_preparation(host):
     host.is_lost_after_preparing(outcome=FAILED)
     assert host.reason() == ""
 

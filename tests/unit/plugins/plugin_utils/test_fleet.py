@@ -16,7 +16,7 @@ HOSTS = [f"web{number}" for number in range(6)]
 PATIENCE = 300.0  # seconds; only so that a test that hangs ends
 
 
-def test_every_host_is_asked_once_in_a_process_of_its_own():
+def test_every_host_is_asked_once_in_a_separate_process():
     answers = ask_all(HOSTS, lambda host: {"host": host, "pid": os.getpid()}, forks=3, timeout=PATIENCE)
     assert {host: answer["host"] for host, answer in answers.items()} == {host: host for host in HOSTS}
     assert len({answer["pid"] for answer in answers.values()} - {os.getpid()}) == len(HOSTS)
@@ -90,5 +90,5 @@ def test_a_host_that_hangs_is_given_up_and_those_that_wait_for_it_as_well(tmp_pa
     assert not (tmp_path / "web2").exists()
 
 
-def test_nobody_to_ask_is_no_answer():
+def test_without_hosts_the_answer_is_empty():
     assert ask_all([], lambda _host: {}, forks=1, timeout=PATIENCE) == {}

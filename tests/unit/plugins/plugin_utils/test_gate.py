@@ -169,7 +169,7 @@ def test_the_gate_stays_shut_until_the_fleet_has_settled():
     assert decision(fleet_with(), "web1", memory=later.memory, now=NOW + 70).open
 
 
-def test_an_event_has_not_left_while_somebody_cannot_be_read():
+def test_an_event_has_not_left_while_a_host_cannot_be_read():
     first = decision(fleet_with(host("web2", event("web2"))), "web1")
     blind = decision(fleet_with(host("web2", readable=False)), "web1", memory=first.memory, budget=2)
     assert blind.memory == first.memory
@@ -230,7 +230,7 @@ class TestRounds:
         result = decision(fleet_with(), "web1", "web2", budget=2)
         assert (result.memory.round, result.batch, result.done) == (Round("new", FLEET, NOW), ["web1", "web2"], [])
 
-    def test_a_round_that_stopped_goes_on_with_the_hosts_that_lack_it(self):
+    def test_a_stopped_round_continues_with_the_hosts_that_lack_it(self):
         seen = fleet_with(host("web1", done=record("r", 60.0)), host("web2", done=record("q", 9999.0)))
         result = decision(seen, "web1", "web2", budget=2)
         assert (result.memory.round, result.batch, result.done) == (Round("r", FLEET, NOW - 70), ["web2"], ["web1"])
@@ -251,7 +251,7 @@ class TestRounds:
         seen = fleet_with(host("web1", done=record("r", 60.0), names=["urgent", "patches"]))
         assert decision(seen, "web1").batch == ["web1"]
 
-    def test_a_host_whose_tasks_differ_has_a_name_of_its_own(self):
+    def test_a_host_with_other_tasks_has_a_separate_name(self):
         seen = fleet_with(host("web1", done=record("r", 60.0), names=["patch-old-system"]))
         assert decision(seen, "web1", names={**dict.fromkeys(FLEET, NAME), "web1": "patch-old-system"}).done == ["web1"]
 
@@ -260,7 +260,7 @@ class TestRounds:
         result = decision(seen, "web1")
         assert (result.memory.round.id, result.batch) == ("new", ["web1"])
 
-    def test_a_part_of_a_stopped_round_goes_on_with_that_part(self):
+    def test_a_part_of_a_stopped_round_continues_with_that_part(self):
         seen = [host("web1", done=record("r", 60.0)), host("web2")]
         result = decision(seen, "web1", "web2", budget=2, play_hosts=["web1", "web2"])
         assert (result.memory.round.id, list(result.memory.round.hosts), result.done) == ("r", FLEET, ["web1"])
@@ -327,7 +327,7 @@ def test_the_budget_is_a_number_or_a_percentage_rounded_down(wish, hosts, budget
 
 
 @pytest.mark.parametrize("wish", ["0", "-1", "half", "", "20%", "1.5", "%"])
-def test_a_budget_that_allows_nothing_or_is_none_is_refused_by_name(wish):
+def test_a_budget_that_allows_nothing_or_is_invalid_is_refused_by_name(wish):
     with pytest.raises(GateError, match=f"maintenance_max_unavailable is {wish}, "):
         budget_of(wish, 4)
 

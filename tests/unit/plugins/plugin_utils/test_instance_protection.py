@@ -71,7 +71,7 @@ def test_check_mode_writes_nothing_and_says_what_would_change(instance, wanted, 
     assert instance.arm.count("PUT") == 0
 
 
-def test_a_change_of_somebody_else_is_waited_for(instance):
+def test_the_change_waits_for_the_change_of_another_client(instance):
     instance.has()
     refusals = [Refused(409, "Conflict", "Another operation is in progress."), Refused(503, "ServiceUnavailable", "")]
 

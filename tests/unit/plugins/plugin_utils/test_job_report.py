@@ -65,7 +65,7 @@ def test_a_host_that_ended_without_a_result_is_a_failure(part_of):
     assert list(part_of("web1", {})["failures"]) == ["web1"]
 
 
-def test_the_summary_of_events_tells_which_hosts_are_named():
+def test_the_summary_of_events_shows_which_hosts_are_named():
     parts = {
         "web1": of_events("web1", {"events": [EVENT]}),
         "web3": of_events("web3", {"events": [{**EVENT, "affects_this_vm": False}]}),
@@ -78,7 +78,7 @@ def test_the_summary_of_events_tells_which_hosts_are_named():
     ]
 
 
-def test_the_summary_counts_what_has_nothing_to_tell_and_what_is_missing():
+def test_the_summary_counts_hosts_without_an_event_and_without_a_result():
     parts = {"web1": of_respond("web1", responded(failures=["no"])), "web9": of_respond("web9", IDLE)}
     assert summary(parts, hosts=3) == [
         "Summary of 3 hosts:",
@@ -93,7 +93,7 @@ def test_the_summary_of_a_maintenance_groups_hosts_by_their_outcome():
     assert summary(parts, hosts=2) == ["Summary of 2 hosts:", "  maintained: web1, web2"]
 
 
-def test_the_last_host_of_a_play_gets_the_summary_and_nobody_after_it(tmp_path):
+def test_only_the_last_host_of_a_play_gets_the_summary(tmp_path):
     meetings = Meetings(tmp_path)
     shown = [meetings.add("play", host, of_respond(host, IDLE), hosts=2) for host in ("web1", "web2")]
     assert [*shown, meetings.rest()] == [[], ["Summary of 2 hosts:", "  no event: 2 hosts"], []]

@@ -19,7 +19,7 @@ def tell(meeting, number, *, sight=None, busy=False, **outcomes):
     meeting.tell(Word(host=f"h{number}", vm_name=f"VM{number}", sight=seen, outcomes=outcomes, busy=busy))
 
 
-def test_nobody_acknowledges_before_all_that_are_named_are_prepared(meeting):
+def test_no_host_acknowledges_before_all_named_vms_are_prepared(meeting):
     tell(meeting, 1)
     tell(meeting, 2)
     tell(meeting, 3)
@@ -62,7 +62,7 @@ def test_an_outcome_that_no_longer_holds_is_taken_back(meeting):
     assert meeting.obstacle("A1") == "vm1 has not prepared"
 
 
-def test_what_was_told_of_an_event_that_is_over_stays_known(meeting):
+def test_the_report_about_an_event_that_is_over_stays_known(meeting):
     tell(meeting, 1, A1="prepared")
     tell(meeting, 2, A1="failed")
     tell(meeting, 2, sight={})
@@ -79,7 +79,7 @@ def test_a_vm_outside_the_play_holds_the_event_and_the_reason_names_the_way_out(
     assert not meeting.claim("A1")
 
 
-def test_the_owner_may_speak_for_a_vm_outside_the_play_once_all_hosts_have_told_their_names(tmp_path):
+def test_the_owner_may_speak_for_a_vm_outside_the_play_once_all_hosts_have_reported_their_names(tmp_path):
     meeting = Rendezvous(tmp_path, play_hosts=["h1", "h2"], speak_for_others=True)
     tell(meeting, 1, sight={"A1": ["vm1", "vm99"]}, A1="prepared")
     assert not meeting.claim("A1")
@@ -93,7 +93,7 @@ def test_a_silent_host_does_not_hold_an_event_whose_vms_are_all_known(meeting):
     assert meeting.claim("A1")
 
 
-def test_events_are_told_apart(meeting):
+def test_events_are_distinguished(meeting):
     both = {"A1": ["vm1"], "B2": ["vm2"]}
     tell(meeting, 1, sight=both, A1="prepared")
     tell(meeting, 2, sight=both)
@@ -136,7 +136,7 @@ def test_the_second_host_that_is_the_same_vm_learns_who_the_first_one_is(meeting
 def test_hosts_that_are_busy_or_silent_need_a_turn(meeting):
     tell(meeting, 1, busy=True)
     tell(meeting, 2)
-    assert meeting.others_need_a_turn("h1")  # h3 has not told anything
+    assert meeting.others_need_a_turn("h1")  # h3 has not reported anything
     tell(meeting, 3)
     assert not meeting.others_need_a_turn("h1")
     assert meeting.others_need_a_turn("h2")

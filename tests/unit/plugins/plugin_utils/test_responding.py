@@ -80,7 +80,7 @@ class Host:
         self.script = list(script)
         self.asked.clear()
         self.bounds.clear()
-        responding = Responding(
+        self.responding = Responding(
             host="web1",
             run="run1",
             owner=OWNER,
@@ -95,7 +95,7 @@ class Host:
             check_mode=check_mode,
             clock=Clock(lambda: self.now, lambda: self.now, self.sleep),
         )
-        return responding.until_something_is_to_be_done()
+        return self.responding.until_something_is_to_be_done()
 
     def tell(self, *, host="web2", vm_name="vm2", busy=False, **outcomes):
         self.rendezvous.tell(
@@ -200,7 +200,7 @@ def test_an_outcome_that_completes_no_event_claims_none(host, neighbour, outcome
     assert host.rendezvous.status("A1") == "free"
 
 
-def test_a_caller_of_its_own_may_report_an_outcome_without_phase_and_events(host):
+def test_a_separate_caller_may_report_an_outcome_without_phase_and_events(host):
     end = host.responds(shown("done"), fresh=False, outcome={"request_ids": ["1"], "ok": False, "reason": "no disk."})
     assert end["respond_result"]["failures"] == ["a phase failed for its events: no disk"]
 
@@ -311,12 +311,17 @@ def test_a_host_that_does_not_come_back_is_given_up(host):
     host.responds(shown("prepare"))
     with pytest.raises(HostLost):
         host.responds(HostLost("gone"), fresh=False, reconnect_timeout=30.0)
+    end = host.responding.end_of_lost_host(HostLost("gone"))
+    assert end["respond_result"]["failures"] == ["lost, and not reached again (gone). Run the role again to finish"]
+    assert end["respond_result"]["held"][0]["event_id"] == "A1"
+    assert end["failed"]
 
 
-def test_a_host_that_was_never_reached_is_not_tried_again(host):
+def test_a_host_that_was_never_reached_is_not_tried_again_and_has_no_result(host):
     with pytest.raises(HostLost):
         host.responds(HostLost("gone"))
     assert len(host.asked) == 1
+    assert host.responding.end_of_lost_host(HostLost("gone")) == {}
 
 
 @pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
@@ -369,7 +374,7 @@ def test_the_events_of_a_plan_are_taken_for_over_once_nothing_else_is_to_be_done
     assert [asked["assume_over"] for asked, _outcome in host.asked] == [False, True]
 
 
-def test_the_end_tells_the_story_of_each_event_in_one_line(host):
+def test_the_end_shows_the_story_of_each_event_in_one_line(host):
     story = [{"event_id": "A1", "event_type": "Reboot", "text": text} for text in ("prepared", "gone", "recovered")]
     end = host.responds(shown("done", story=story, sight=[]))
     assert end["summary"] == "web1: Reboot A1 prepared, gone, recovered"

@@ -29,7 +29,7 @@ def test_a_run_that_lives_is_not_dead(own):
     assert not is_dead(own.by(), own)
 
 
-def test_a_run_whose_process_is_gone_is_dead(own, tmp_path):
+def test_a_run_whose_process_has_ended_is_dead(own, tmp_path):
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
         other = this_run(tmp_path, process.pid).by()
         assert not is_dead(other, own)
@@ -41,16 +41,16 @@ def test_a_run_whose_process_id_now_belongs_to_another_process_is_dead(own):
 
 
 @pytest.mark.parametrize("change", [{"machine": "elsewhere"}, {"machine": ""}, {"started": ""}])
-def test_of_a_run_elsewhere_nobody_can_tell(own, change):
+def test_a_run_elsewhere_does_not_count_as_dead(own, change):
     assert not is_dead({**own.by(), "pid": 4194304, **change}, own)
 
 
-def test_of_a_run_that_is_not_known_nobody_can_tell(own):
+def test_an_unknown_run_does_not_count_as_dead(own):
     assert not is_dead({}, own)
     assert not is_dead({**own.by(), "pid": "garbage"}, own)
 
 
-def test_without_proc_nobody_can_tell(own):
+def test_without_proc_a_run_does_not_count_as_dead(own):
     nothing = own._replace(machine="", started="")
     assert not is_dead({**nothing.by(), "pid": 4194304}, nothing)
 

@@ -91,14 +91,14 @@ def test_a_redirect_keeps_its_location():
         ({**OK, "content_length": 10**9}, Malformed, "its body is longer than 1048576 bytes", True),
     ],
 )
-def test_what_is_no_whole_answer_fails_as_it_does_on_other_hosts(result, kind, message, connected):
+def test_an_incomplete_answer_fails_as_on_other_hosts(result, kind, message, connected):
     exchanger = WinUri(lambda _arguments, _seconds: {"url": URL, **result})
     with pytest.raises(kind, match=message):
         exchanger.exchange("GET", URL, query={}, headers={}, body=None, seconds=1)
     assert exchanger.connected is connected
 
 
-def test_a_result_without_the_url_is_no_failure_of_the_service():
+def test_a_result_without_the_url_is_not_a_failure_of_the_service():
     with pytest.raises(WinUriError, match="Unsupported parameters"):
         exchange({"failed": True, "msg": "Unsupported parameters for (win_uri) module: use_proxy"})
 

@@ -145,7 +145,7 @@ def test_a_change_of_another_file_by_another_run_is_kept(host, run):
     assert host.newest() == {"one": "3", "two": "2"}
 
 
-def test_a_change_of_a_file_that_was_read_is_no_ground_to_write_on(host, run):
+def test_a_file_that_changed_after_it_was_read_is_not_overwritten(host, run):
     put(run(), one="1")
     host.before["rename", 2] = lambda: put(run("run2"), one="2")
     folder = run()
@@ -171,7 +171,7 @@ def test_of_two_runs_that_take_the_lease_at_the_same_time_one_is_locked_out(host
     take(second)
 
 
-def test_wherever_the_connection_breaks_either_the_change_is_there_or_what_was_before(host, run):
+def test_wherever_the_connection_breaks_the_state_is_either_the_new_one_or_the_old_one(host, run):
     for calls in range(20):
         put(run(), one="before")
         host.breaks = calls
@@ -238,7 +238,7 @@ def test_a_directory_keeps_its_identity_and_others_have_another_one(run, tmp_pat
     assert WindowsFolder("C:\\state", other, kept=tmp_path / "none").identity != identity
 
 
-def test_what_is_settled_is_there_before_the_end_and_what_others_wrote_is_read_then(host, run):
+def test_settled_changes_are_written_before_the_end_and_changes_of_others_are_read_then(host, run):
     folder = run()
     with folder.guarded(None):
         folder.write("one", b"1", mode=0o600)

@@ -123,7 +123,7 @@ def test_sessions_and_queues_of_every_backend_are_waited_for(haproxy, member, cl
     assert haproxy.orders() == DRAIN_BOTH + MAINT_BOTH
 
 
-def test_sessions_that_last_are_left_and_the_server_stays_in_drain(haproxy, member, clock):
+def test_remaining_sessions_are_reported_and_the_server_stays_in_drain(haproxy, member, clock):
     haproxy.servers["api/web1"]["scur"] = 2
     outcome = member().take_out(timeout=30)
     assert names(outcome.left) == ["api/web1"]
@@ -156,7 +156,7 @@ def test_what_an_operator_keeps_in_maint_is_never_put_into_drain(haproxy, member
     assert haproxy.orders() == [DRAIN_BOTH[1], MAINT_BOTH[1]]
 
 
-def test_a_server_that_is_out_by_another_one_gets_an_order_of_its_own(haproxy, member):
+def test_a_server_in_maintenance_through_another_server_gets_its_own_order(haproxy, member):
     haproxy.servers["www/web1"].update(admin=0x02, status="MAINT (via api/web1)")
     member(backends=["www"]).take_out(timeout=300)
     assert haproxy.orders() == [MAINT_BOTH[0]]
@@ -200,7 +200,7 @@ def test_a_haproxy_that_is_away_at_the_start_is_given_up_at_once(haproxy, member
     assert haproxy.orders() == []
 
 
-def test_somebody_who_puts_a_server_back_is_not_overruled(haproxy, member, clock):
+def test_a_user_who_puts_a_server_back_is_not_overruled(haproxy, member, clock):
     haproxy.servers["api/web1"]["scur"] = 1
     clock.at = [(1010, lambda: haproxy.servers["www/web1"].update(admin=0, status="UP"))]
     with pytest.raises(HAProxyError, match="Another program put www/web1 back while it was taken out"):
@@ -208,7 +208,7 @@ def test_somebody_who_puts_a_server_back_is_not_overruled(haproxy, member, clock
     assert haproxy.orders() == DRAIN_BOTH
 
 
-def test_somebody_who_keeps_a_server_in_drain_is_named_at_the_timeout(haproxy, member):
+def test_a_user_who_keeps_a_server_in_drain_is_named_at_the_timeout(haproxy, member):
     original = haproxy.answer
     haproxy.answer = lambda command: original(command.replace("state maint", "state drain"))
     with pytest.raises(HAProxyError, match="Another program put www/web1, api/web1 back"):
@@ -298,7 +298,7 @@ def test_a_haproxy_that_restarts_while_a_host_returns_is_waited_for(out, member,
     assert member().put_back({}, timeout=300).done
 
 
-def test_servers_that_do_not_come_up_are_left_with_their_check(out, member):
+def test_servers_that_do_not_come_up_are_reported_with_their_check(out, member):
     out.status_when_ready = "DOWN"
     outcome = member().put_back({"api": "MAINT"}, timeout=10)
     assert [(server.full_name, server.check_status) for server in outcome.left] == [("www/web1", "L7OK")]

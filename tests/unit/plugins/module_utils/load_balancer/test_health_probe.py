@@ -89,7 +89,7 @@ def test_only_connections_that_were_there_are_waited_for(host, service, clock):
     assert clock.now == 1010
 
 
-def test_connections_that_last_are_left(host, service, clock):
+def test_remaining_connections_are_reported(host, service, clock):
     service.peers = ["a:1", "a:2"]
     clock.at = [(1005, lambda: service.peers.remove("a:1"))]
     assert host.wait_for_the_end(["a:1", "a:2"], timeout=60) == ["a:2"]
@@ -105,7 +105,7 @@ def test_a_host_is_back_when_it_answers_200_and_the_balancer_had_time_to_notice(
     assert host.put_back("first", timeout=60) == (False, "")
 
 
-def test_a_host_that_does_not_answer_is_named_and_stays_held_so_that_a_second_run_goes_on(host, service):
+def test_a_host_that_does_not_answer_is_named_and_stays_held_so_that_a_second_run_continues(host, service):
     host.raise_flag("first")
     service.answers = [Answer(0, "Connection refused")]
     with pytest.raises(

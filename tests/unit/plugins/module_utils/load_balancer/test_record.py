@@ -64,7 +64,7 @@ def test_a_directory_that_was_there_keeps_its_mode(record, path):
     assert path.parent.stat().st_mode & 0o777 == 0o750
 
 
-def test_nothing_is_left_when_the_last_holder_is_gone(record, path):
+def test_no_file_remains_after_the_last_holder(record, path):
     hold(record, "first")
     hold(record, "second")
     assert release(record, "first") == LEAVE_OUT

@@ -76,7 +76,7 @@ def test_a_socket_that_is_not_there_is_named(clock):
         RuntimeSocket("/nowhere/admin.sock", clock=clock, sleep=clock.sleep).ask("show stat")
 
 
-def test_a_socket_that_nobody_listens_on_is_named(tmp_path, clock):
+def test_a_socket_without_a_listener_is_named(tmp_path, clock):
     path = str(tmp_path / "s")
     with socket.socket(socket.AF_UNIX) as holder:
         holder.bind(path)
@@ -85,7 +85,7 @@ def test_a_socket_that_nobody_listens_on_is_named(tmp_path, clock):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open any socket")
-def test_a_socket_of_somebody_else_is_named(haproxy, serve):
+def test_a_socket_of_another_user_is_named(haproxy, serve):
     address = serve(haproxy)
     os.chmod(address, 0)
     with pytest.raises(SocketError, match=r"Permission denied\. Become root, or change the mode of the socket"):
@@ -101,6 +101,6 @@ def test_a_haproxy_that_hangs_is_given_up(serve, clock):
 
 
 @pytest.mark.parametrize("address", ["admin.sock", "127.0.0.1:", ":80", "127.0.0.1:http", ""])
-def test_what_is_no_socket_is_refused(address):
+def test_an_address_that_is_not_a_socket_is_refused(address):
     with pytest.raises(SocketError, match="expected an absolute path or HOST:PORT"):
         RuntimeSocket(address).ask("show stat")
