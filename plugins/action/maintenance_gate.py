@@ -51,7 +51,6 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str", "default": ""},
     "resume_within": {"type": "float", "default": 86400},
     "out": {"type": "list", "elements": "str"},
-    "state": {"type": "str", "choices": ["passed", "decided"], "default": "passed"},
 }
 # What may differ from host to host: the variable that says it, and what counts without it
 DIRECTORY = ("maintenance_state_directory", "/var/lib/maintops")
@@ -104,25 +103,8 @@ class Gate:
         :raises GateError: it can never open, or it did not in time.
         """
         result = self._wait()
-        with self._store.open() as store:
-            store.setdefault("decided", {}).setdefault(self._play, {}).update(dict.fromkeys(self._own, result))
+        self._store.note_decision(self._play, self._own, result)
         return result
-
-    def decided(self, host: str) -> Result:
-        """What the gate decided for a host.
-
-        With ``run_once``, Ansible registers each result for all hosts. Where a strategy runs the gate for each host,
-        the last result would count for all of them.
-
-        :raises GateError: the host did not come to the gate.
-        """
-        with self._store.open() as store:
-            result = store.get("decided", {}).get(self._play, {}).get(host)
-        if result is None:
-            raise GateError(
-                f"{host} did not come to the gate in this play. Run maintenance_gate with state=passed first"
-            )
-        return t.cast(Result, result)
 
     def _wait(self) -> Result:
         arrived, responded = self._arrive()
@@ -403,8 +385,6 @@ class ActionModule(ActionBase):
         own = [variables["inventory_hostname"]] if each else list(variables["ansible_play_batch"])
         gate = Gate(self, variables, arguments, own)
         try:
-            if arguments["state"] == "decided":
-                return {**result, "changed": False, **gate.decided(variables["inventory_hostname"])}
             return {**result, "changed": False, **gate.wait()}
         except (GateError, OtherHostError) as error:
             raise AnsibleActionFail(str(error)) from error

@@ -5,11 +5,12 @@
 
 DOCUMENTATION = r"""
 module: haproxy_servers
-short_description: Read, drain and restore the servers of a host on one HAProxy
+short_description: Drain and restore the servers of a host on one HAProxy
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - Uses the runtime socket of HAProxy. The module runs on the balancer and requires only Python.
+  - Uses the runtime socket of HAProxy, which must have C(level admin). The module runs on the balancer and requires
+    only Python.
   - V(drained) sets the servers to state C(drain), so that they get no new sessions, and waits until their sessions have
     ended. It then sets the servers to state C(maint), and checks that they stay in this state.
   - V(active) restores the states in O(found), and waits until the servers are up.
@@ -19,28 +20,15 @@ description:
 options:
   state:
     description:
-      - V(read) returns the servers and changes nothing.
       - V(drained) takes the servers out of service.
       - V(active) puts the servers back into service.
     type: str
-    choices: [read, drained, active]
-    default: read
+    choices: [drained, active]
+    required: true
   server:
-    description:
-      - Name of the host in C(haproxy.cfg).
-      - Required for O(state=drained) and O(state=active). Without it, O(state=read) returns all servers.
+    description: Name of the host in C(haproxy.cfg).
     type: str
-  backends:
-    description: Only these backends. Empty means every backend that the host is in.
-    type: list
-    elements: str
-    default: []
-  socket:
-    description:
-      - Runtime socket of HAProxy, an absolute path or C(HOST:PORT).
-      - The socket must have C(level admin), except for O(state=read).
-    type: path
-    default: /run/haproxy/admin.sock
+    required: true
   found:
     description:
       - The RV(found) from before the servers were drained, for O(state=active). In a backend that is not listed, the
@@ -57,9 +45,8 @@ options:
     description: Whether to set state C(maint) after O(timeout) although sessions remain, for O(state=drained).
     type: bool
     default: false
-requirements:
-  - python >= 3.6 (on the balancer)
 extends_documentation_fragment:
+  - maintops.scheduled_events._haproxy
   - maintops.scheduled_events._imds.attributes
 attributes:
   check_mode:
@@ -69,6 +56,7 @@ attributes:
   idempotent:
     support: full
 seealso:
+  - module: maintops.scheduled_events.haproxy_servers_info
   - module: maintops.scheduled_events.load_balancer_haproxy
 """
 
@@ -85,46 +73,18 @@ EXAMPLES = r"""
 
 RETURN = r"""
 servers:
-  description: The servers, as last read.
+  description:
+    - The servers, as last read, in the format of
+      RV(maintops.scheduled_events.haproxy_servers_info#module:servers).
   returned: success
   type: list
   elements: dict
-  contains:
-    backend:
-      description: Name of the backend.
-      returned: success
-      type: str
-      sample: www
-    server:
-      description: Name of the server.
-      returned: success
-      type: str
-      sample: web1
-    status:
-      description: Status, as HAProxy shows it.
-      returned: success
-      type: str
-      sample: UP
-    sessions:
-      description: Number of current sessions, plus those in the queue of the server.
-      returned: success
-      type: int
-      sample: 3
-    gets_nothing:
-      description: Whether the server gets no new sessions, for any reason.
-      returned: success
-      type: bool
-      sample: false
-    check:
-      description: Result of the last health check; empty if there is none.
-      returned: success
-      type: str
-      sample: L7OK HTTP status check returned code 200
+  sample: []
 found:
   description:
     - State that was set for the server in each backend before this run. V(ready), V(DRAIN), V(MAINT), or the state that
       HAProxy shows for a server that is out of service for another reason.
-  returned: success, unless O(server) is left out
+  returned: success
   type: dict
   sample: {www: ready, api: MAINT}
 sent:
@@ -142,69 +102,47 @@ left:
 """
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import (
-    HAProxyError,
-    Member,
-    Outcome,
-    Server,
-    read_servers,
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import Member
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy_call import (
+    COMMON_OPTIONS,
+    ERRORS,
+    describe,
+    found_in,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.runtime_socket import (
     RuntimeSocket,
-    SocketError,
 )
 
 OPTIONS = {
-    "state": {"type": "str", "choices": ["read", "drained", "active"], "default": "read"},
-    "server": {"type": "str"},
-    "backends": {"type": "list", "elements": "str", "default": []},
-    "socket": {"type": "path", "default": "/run/haproxy/admin.sock"},
+    "state": {"type": "str", "choices": ["drained", "active"], "required": True},
+    "server": {"type": "str", "required": True},
     "found": {"type": "dict", "default": {}},
     "timeout": {"type": "float", "default": 300},
     "force": {"type": "bool", "default": False},
 }
 
 
-def describe(server: Server) -> dict:
-    return {
-        "backend": server.backend,
-        "server": server.name,
-        "status": server.status,
-        "sessions": server.sessions + server.queued,
-        "gets_nothing": server.gets_nothing,
-        "check": f"{server.check_status} {server.last_check}".strip(),
-    }
-
-
 def work(module: AnsibleModule) -> dict:
     params = module.params
-    socket = RuntimeSocket(params["socket"])
-    if params["server"] is None:
-        return {"servers": [describe(server) for server in read_servers(socket)], "sent": [], "left": []}
-    member = Member(socket, params["server"], params["backends"], simulate=module.check_mode)
+    member = Member(RuntimeSocket(params["socket"]), params["server"], params["backends"], simulate=module.check_mode)
     before = member.look()
-    outcome = Outcome([], before, [])
     if params["state"] == "drained":
         outcome = member.take_out(timeout=params["timeout"], force=params["force"])
-    elif params["state"] == "active":
+    else:
         outcome = member.put_back(params["found"], timeout=params["timeout"])
     return {
         "servers": [describe(server) for server in outcome.servers],
-        "found": {server.backend: server.found for server in before},
+        "found": found_in(before),
         "sent": outcome.sent,
         "left": [describe(server) for server in outcome.left],
     }
 
 
 def main() -> None:
-    module = AnsibleModule(
-        argument_spec=OPTIONS,
-        required_if=[("state", "drained", ["server"]), ("state", "active", ["server"])],
-        supports_check_mode=True,
-    )
+    module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
     try:
         result = work(module)
-    except (HAProxyError, SocketError) as error:
+    except ERRORS as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=bool(result["sent"]), **result)
 

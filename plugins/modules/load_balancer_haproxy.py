@@ -10,10 +10,7 @@ version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - The module runs on the controller for the host of the play, and runs M(maintops.scheduled_events.haproxy_servers) on
-    each balancer. The connection to a balancer uses the variables of that balancer, so these may contain templates for
-    addresses, ports, users and keys.
-  - The task fails if a balancer cannot be reached, and its message names the balancer. The host of the play does not
-    count as unreachable then.
+    each balancer. The runtime sockets must have C(level admin).
   - The state before the change, and the holders for whom the host is drained, are recorded with
     M(maintops.scheduled_events.load_balancer_record).
   - The role P(maintops.scheduled_events.load_balancer#role) uses this module.
@@ -21,14 +18,8 @@ options:
   state:
     description:
       - V(drained) takes the host out of every balancer. V(active) restores the state that the module found before.
-      - V(survey) returns the servers that get no traffic from at least one balancer.
     type: str
-    choices: [drained, active, survey]
-    required: true
-  balancers:
-    description: Inventory names of the balancers.
-    type: list
-    elements: str
+    choices: [drained, active]
     required: true
   server:
     description: Name of the host in C(haproxy.cfg). The default is its name in the inventory.
@@ -40,18 +31,6 @@ options:
     type: list
     elements: str
     default: []
-  socket:
-    description:
-      - Runtime socket of HAProxy, an absolute path or C(HOST:PORT), with C(level admin).
-      - If a balancer has the variable C(load_balancer_haproxy_socket), its value is used for that balancer.
-    type: str
-    default: /run/haproxy/admin.sock
-  become:
-    description:
-      - Whether to become root on the balancers.
-      - If a balancer has the variable C(ansible_become), its value is used for that balancer.
-    type: bool
-    default: true
   holder:
     default: operator
   drain_timeout:
@@ -72,26 +51,13 @@ options:
   directory:
     type: str
 requirements:
-  - python >= 3.10 (on the controller)
-  - python >= 3.6 (on the balancers and on the host)
+  - python >= 3.6 (on the host, except for Windows hosts)
 extends_documentation_fragment:
   - maintops.scheduled_events._balancing
-attributes:
-  action:
-    support: full
-    description: The task runs on the controller.
-  platform:
-    support: full
-    description: Operating systems of the hosts that the module can run for. Its balancers must not be Windows hosts.
-    platforms: posix, windows
-  check_mode:
-    support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
-  diff_mode:
-    support: none
-    description: Will return details on what has changed, when in diff mode.
+  - maintops.scheduled_events._haproxy.balancers
 seealso:
   - module: maintops.scheduled_events.haproxy_servers
+  - module: maintops.scheduled_events.load_balancer_haproxy_info
 """
 
 EXAMPLES = r"""
@@ -111,18 +77,12 @@ EXAMPLES = r"""
 RETURN = r"""
 msg:
   description: Message about the result; empty if there is none.
-  returned: O(state=drained) or O(state=active)
+  returned: success
   type: str
   sample: stays drained for respond
 resume:
   description: Value of O(resume) for the next run; empty if the module need not run again.
-  returned: O(state=drained) or O(state=active)
+  returned: success
   type: dict
   sample: {}
-out:
-  description: Names of the servers that get no traffic from at least one balancer.
-  returned: O(state=survey)
-  type: list
-  elements: str
-  sample: [web2]
 """

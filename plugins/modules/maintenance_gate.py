@@ -14,6 +14,8 @@ description:
   - The hosts of the batch are marked as under maintenance before the fleet is examined. While the gate stays shut, the
     marks are removed.
   - The endpoint, the state directory, and the tasks files are taken from the variables of the role on each host.
+  - Use the module in a task with C(run_once), so that the decision covers the whole batch. Read the decision for each
+    host with M(maintops.scheduled_events.maintenance_gate_info) in the next task.
   - The role P(maintops.scheduled_events.rolling_maintenance#role) uses this module.
 options:
   fleet:
@@ -55,15 +57,6 @@ options:
         again.
     type: list
     elements: str
-  state:
-    description:
-      - V(passed) waits at the gate. Use it in a task with C(run_once), so that the decision covers the whole batch.
-      - V(decided) does not wait, and returns the decision for this host. Use it in the next task, without C(run_once).
-        With C(run_once) Ansible registers each result for all hosts. Under a strategy that runs the gate for each host,
-        such as C(free), the registered result may belong to another host.
-    type: str
-    choices: [passed, decided]
-    default: passed
 extends_documentation_fragment:
   - maintops.scheduled_events._imds.attributes
   - maintops.scheduled_events._imds.files
@@ -81,6 +74,7 @@ attributes:
     details:
       - The module makes no lasting change.
 seealso:
+  - module: maintops.scheduled_events.maintenance_gate_info
   - module: maintops.scheduled_events.maintenance_survey
   - module: maintops.scheduled_events.maintenance_mark
 """
@@ -93,8 +87,7 @@ EXAMPLES = r"""
   run_once: true
 
 - name: Read the decision for this host
-  maintops.scheduled_events.maintenance_gate:
-    state: decided
+  maintops.scheduled_events.maintenance_gate_info:
   register: gate
 """
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 import typing as t
 
+INFO, CHANGE = "haproxy_servers_info", "haproxy_servers"  # the modules that run on a balancer
 RETURN_LEASE = 60.0  # seconds beyond the wait for the servers, so that a run that lives keeps its lease
 
 
@@ -29,10 +30,49 @@ class Settings(t.NamedTuple):
 
 
 class Balancers:
-    """The balancers of a host.
+    """Several balancers, which are asked one after the other.
 
-    :param ask: ``ask(balancer, options)`` runs the module haproxy_servers there. It raises an
+    :param ask: ``ask(balancer, module, options)`` runs the module :data:`INFO` or :data:`CHANGE` there. It raises an
         error of ``errors``, whose message names the balancer.
+    """
+
+    def __init__(
+        self,
+        names: t.Sequence[str],
+        *,
+        ask: t.Callable[[str, str, dict[str, t.Any]], dict[str, t.Any]],
+        errors: type[Exception],
+    ) -> None:
+        self._names = list(dict.fromkeys(names))
+        self._ask = ask
+        self._errors = errors
+        self._problems: dict[str, str] = {}
+
+    def out(self) -> list[str]:
+        """The names of all servers that some balancer gives no traffic."""
+        answers = self._ask_all(self._names, INFO, {})
+        self._raise_problems()
+        servers = [server for answer in answers.values() for server in answer["servers"]]
+        return sorted({each["server"] for each in servers if each["gets_nothing"]})
+
+    def _ask_all(self, names: t.Sequence[str], module: str, options: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+        """The answers by balancer. A balancer without an answer does not delay the others, and is a problem."""
+        answers = {}
+        for name in names:
+            try:
+                answers[name] = self._ask(name, module, options)
+            except self._errors as error:
+                self._problems[name] = str(error)
+        return answers
+
+    def _raise_problems(self) -> None:
+        if self._problems:
+            raise BalancersError("; ".join(self._problems.values()))
+
+
+class Membership(Balancers):
+    """A host as a server of all its balancers, which it leaves and returns to.
+
     :param record: ``record(options)`` runs the module load_balancer_record on the host.
     """
 
@@ -41,25 +81,15 @@ class Balancers:
         names: t.Sequence[str],
         settings: Settings,
         *,
-        ask: t.Callable[[str, dict[str, t.Any]], dict[str, t.Any]],
+        ask: t.Callable[[str, str, dict[str, t.Any]], dict[str, t.Any]],
         record: t.Callable[[dict[str, t.Any]], dict[str, t.Any]],
         errors: type[Exception],
         clock: t.Callable[[], float] = time.time,
     ) -> None:
-        self._names = list(dict.fromkeys(names))
+        super().__init__(names, ask=ask, errors=errors)
         self._settings = settings
-        self._ask = ask
         self._record = record
-        self._errors = errors
         self._clock = clock
-        self._problems: dict[str, str] = {}
-
-    def survey(self) -> dict[str, t.Any]:
-        """The names of all servers that some balancer gives no traffic."""
-        answers = self._ask_all(self._names, {"state": "read"})
-        self._raise_problems()
-        servers = [server for answer in answers.values() for server in answer["servers"]]
-        return {"changed": False, "out": sorted({each["server"] for each in servers if each["gets_nothing"]})}
 
     def drain(self, resume: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Take the host out of all balancers. A result with ``resume`` is to be followed by another call with it."""
@@ -70,15 +100,15 @@ class Balancers:
             seen = self._look()
             changed = self._hold(seen)
             if settings.simulate:
-                planned = self._ask_all(self._names, self._member("drained"))
+                planned = self._change_all(self._names, "drained")
                 self._raise_problems()
                 return self._plan(planned)
             # Sessions are waited for on one balancer after the other; new ones must come through none of them.
-            changed |= _changed(self._ask_all(self._names[:-1], self._member("drained", timeout=0)))
+            changed |= _changed(self._change_all(self._names[:-1], "drained", timeout=0))
             self._raise_problems()
         now = self._clock()
         limit = min(until, now + settings.wait_at_most) if settings.wait_at_most else until
-        answers = self._ask_until(limit, settings.drain_timeout, self._member("drained"))
+        answers = self._drain_until(limit)
         left = {name: answer["left"] for name, answer in answers.items() if answer["left"]}
         self._raise_problems()
         result = {"changed": changed or _changed(answers), "msg": "", "resume": {}}
@@ -91,7 +121,7 @@ class Balancers:
             )
             if settings.on_timeout == "fail":
                 return {**result, "failed": True}
-            self._ask_all(list(left), self._member("drained", timeout=0, force=True))
+            self._change_all(list(left), "drained", timeout=0, force=True)
             self._raise_problems()
         return result
 
@@ -106,12 +136,12 @@ class Balancers:
         until = self._clock() + settings.return_timeout
         if not settings.simulate:
             for name in self._names[:-1]:
-                self._ask_all([name], self._member("active", timeout=0, found=found[name]))
+                self._change_all([name], "active", timeout=0, found=found[name])
         answers = {}
         for name in self._names:
             if name not in self._problems:
                 rest = max(0.0, until - self._clock())
-                answers.update(self._ask_all([name], self._member("active", timeout=rest, found=found[name])))
+                answers.update(self._change_all([name], "active", timeout=rest, found=found[name]))
         if settings.simulate:
             self._raise_problems()
             names = ", ".join(self._names)
@@ -128,7 +158,7 @@ class Balancers:
 
     def _look(self) -> dict[str, dict[str, t.Any]]:
         """Return the answer of every balancer about the host, before any change."""
-        seen = self._ask_all(self._names, self._member("read"))
+        seen = self._ask_all(self._names, INFO, self._member())
         self._raise_problems()
         settings = self._settings
         without = [name for name, answer in seen.items() if not answer["servers"]]
@@ -168,29 +198,19 @@ class Balancers:
         msg = f"would take out {'; '.join(plans)}" if plans else ""
         return {"changed": bool(plans), "msg": msg, "resume": {}}
 
-    def _member(self, state: str, **more: t.Any) -> dict[str, t.Any]:
-        return {"state": state, "server": self._settings.server, "backends": list(self._settings.backends), **more}
+    def _change_all(self, names: t.Sequence[str], state: str, **more: t.Any) -> dict[str, dict[str, t.Any]]:
+        return self._ask_all(names, CHANGE, {"state": state, **self._member(), **more})
 
-    def _ask_until(self, limit: float, longest: float, options: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+    def _member(self) -> dict[str, t.Any]:
+        return {"server": self._settings.server, "backends": list(self._settings.backends)}
+
+    def _drain_until(self, limit: float) -> dict[str, dict[str, t.Any]]:
         answers = {}
+        longest = self._settings.drain_timeout
         for name in self._names:
             rest = max(0.0, min(limit - self._clock(), longest))  # also if the clock is set meanwhile
-            answers.update(self._ask_all([name], {**options, "timeout": rest}))
+            answers.update(self._change_all([name], "drained", timeout=rest))
         return answers
-
-    def _ask_all(self, names: t.Sequence[str], options: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
-        """The answers by balancer. A balancer without an answer does not delay the others, and is a problem."""
-        answers = {}
-        for name in names:
-            try:
-                answers[name] = self._ask(name, options)
-            except self._errors as error:
-                self._problems[name] = str(error)
-        return answers
-
-    def _raise_problems(self) -> None:
-        if self._problems:
-            raise BalancersError("; ".join(self._problems.values()))
 
 
 def _changed(answers: t.Mapping[str, dict[str, t.Any]]) -> bool:

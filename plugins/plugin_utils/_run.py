@@ -60,6 +60,16 @@ class Store:
     def __init__(self, directory: Path) -> None:
         self._path = directory / "rolling-maintenance.json"
 
+    def note_decision(self, play: str, hosts: t.Iterable[str], decision: dict[str, t.Any]) -> None:
+        """Note what the gate decided for these hosts."""
+        with self.open() as content:
+            content.setdefault("decided", {}).setdefault(play, {}).update(dict.fromkeys(hosts, decision))
+
+    def decision(self, play: str, host: str) -> dict[str, t.Any] | None:
+        """What the gate last decided for a host, None if the host did not come to the gate."""
+        with self.open() as content:
+            return t.cast("dict[str, t.Any] | None", content.get("decided", {}).get(play, {}).get(host))
+
     @contextlib.contextmanager
     def open(self) -> t.Iterator[dict[str, t.Any]]:
         """The content, to be changed in place. No other process sees or changes it meanwhile."""

@@ -71,9 +71,11 @@ class Outcome(NamedTuple):
         return not self.left
 
 
-def read_servers(socket: RuntimeSocket) -> List[Server]:
-    """All servers of all backends.
+def read_servers(socket: RuntimeSocket, *, name: Optional[str] = None, backends: Sequence[str] = ()) -> List[Server]:
+    """The servers of HAProxy, maybe none.
 
+    :param name: only the servers of this name.
+    :param backends: only these; empty means every backend.
     :raises HAProxyError: the answers of HAProxy could not be read.
     :raises SocketError: there are none.
     """
@@ -81,7 +83,8 @@ def read_servers(socket: RuntimeSocket) -> List[Server]:
     servers = []
     for row in _rows(socket.ask("show stat"), socket.address):
         key = row["pxname"], row["svname"]
-        if key in states:  # the rows of frontends, backends and listeners are not servers
+        selected = name in (None, row["svname"]) and (not backends or row["pxname"] in backends)
+        if selected and key in states:  # the rows of frontends, backends and listeners are not servers
             admin, weight = states[key]
             servers.append(
                 Server(
@@ -127,11 +130,7 @@ class Member:
 
     def look(self) -> List[Server]:
         """Its servers, maybe none."""
-        return [
-            server
-            for server in read_servers(self._socket)
-            if server.name == self._name and (not self._backends or server.backend in self._backends)
-        ]
+        return read_servers(self._socket, name=self._name, backends=self._backends)
 
     def take_out(self, *, timeout: float, force: bool = False) -> Outcome:
         """Give the servers no new sessions, and take them out once those that they have are over.

@@ -11,7 +11,7 @@ import threading
 import pytest
 from emulation import until
 
-from playbooks import ADDRESSED
+from playbooks import ADDRESSED, LOCAL, module_task, play
 
 pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
 
@@ -47,8 +47,11 @@ def test_each_balancer_is_asked_where_it_is_when_addresses_are_made_from_names(h
     for state in ("drained", "active"):
         haproxy_fleet.host.run(state, env={"ADDRESSED_LOG": str(log)})
     lines = [line.split() for line in log.read_text().splitlines()]
-    assert {address for address, module in lines if module == "haproxy_servers"} == {"at-lb1", "at-lb2"}
-    assert {address for address, module in lines if module != "haproxy_servers"} == {"at-web1"}
+    on_balancers = ("haproxy_servers", "haproxy_servers_info")
+    assert {(module, address) for address, module in lines if module in on_balancers} == {
+        (module, balancer) for module in on_balancers for balancer in ("at-lb1", "at-lb2")
+    }
+    assert {address for address, module in lines if module not in on_balancers} == {"at-web1"}
 
 
 def test_ports_users_keys_and_ssh_arguments_may_be_made_from_names(haproxy_fleet, ssh):
@@ -283,6 +286,30 @@ def test_a_server_name_that_no_balancer_knows_is_refused_before_anything_is_chan
     run = haproxy_fleet.host.run("drained", rc=2, load_balancer_haproxy_server="web9")
     assert "No server is called web9 on lb1, lb2, in any backend" in " ".join(run.output.split())
     assert not haproxy_fleet.host.marker.exists()
+
+
+def test_servers_are_read_by_host_and_backend_without_level_admin(ansible, haproxy_fleet):
+    haproxy_fleet.lb1.command("set server api/web1 state maint")
+    read = {"socket": str(haproxy_fleet.lb1.reader)}
+    selections = {"all": {}, "host": {"server": "web1"}, "backend": {"backends": ["api"]}, "none": {"server": "web9"}}
+    tasks = [
+        {**module_task("haproxy_servers_info", {**read, **selection}), "name": name}
+        for name, selection in selections.items()
+    ]
+    balancers = {"balancers": ["lb1"], "become": False, **read}
+    tasks.append({**module_task("load_balancer_haproxy_info", balancers), "name": "out"})
+    run = ansible.run_playbook([play(tasks)], inventory={"all": {"hosts": {"lb1": LOCAL}}}, check=True)
+    results = {name: run.one(task=name) for name in (*selections, "out")}
+    shown = {name: {f"{each['backend']}/{each['server']}" for each in results[name]["servers"]} for name in selections}
+    assert shown == {
+        "all": {"www/web1", "www/web2", "api/web1", "api/web2"},
+        "host": {"www/web1", "api/web1"},
+        "backend": {"api/web1", "api/web2"},
+        "none": set(),
+    }
+    assert results["host"]["found"] == {"www": "ready", "api": "MAINT"}
+    assert results["out"]["out"] == ["web1"]
+    assert not any(result["changed"] for result in results.values())
 
 
 def slow_request(balancer):

@@ -16,6 +16,7 @@ from emulation import until
 CONFIGURATION = """\
 global
     stats socket {socket} mode 600 level admin
+    stats socket {reader} mode 600 level user
 defaults
     mode http
     timeout connect 10s
@@ -80,8 +81,9 @@ class HAProxy:
 
     def __init__(self, directory: pathlib.Path, backends: dict[str, dict[str, int]]) -> None:
         self.socket = directory / "admin.sock"
+        self.reader = directory / "user.sock"  # which only allows to read
         self.ports = {name: free_port() for name in backends}
-        configuration = CONFIGURATION.format(socket=self.socket)
+        configuration = CONFIGURATION.format(socket=self.socket, reader=self.reader)
         for name, servers in backends.items():
             configuration += SECTION.format(name=name, port=self.ports[name])
             configuration += "".join(f"    server {server} 127.0.0.1:{port}\n" for server, port in servers.items())

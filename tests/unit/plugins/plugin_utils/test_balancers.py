@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 
-from plugins.plugin_utils._balancers import Balancers, BalancersError, Settings
+from plugins.plugin_utils._balancers import CHANGE, INFO, Balancers, BalancersError, Membership, Settings
 
 SETTINGS = Settings(
     server="web1",
@@ -22,7 +22,7 @@ class Dead(Exception):
 
 
 class Fleet:
-    """Balancers that answer as the module haproxy_servers does, and a record. ``calls`` holds what was asked."""
+    """Balancers that answer as the modules INFO and CHANGE do, and a record. ``calls`` holds what was asked."""
 
     def __init__(self):
         self.now = 1000.0
@@ -33,8 +33,8 @@ class Fleet:
         self.calls = []
         self.holders, self.found = [], {}
 
-    def ask(self, balancer, options):
-        state = options["state"]
+    def ask(self, balancer, module, options):
+        state = {INFO: "read", CHANGE: options.get("state")}[module]
         self.calls.append((balancer, state, options.get("timeout"), options.get("force", False)))
         if balancer in self.dead:
             raise Dead(f"{balancer} cannot be reached")
@@ -82,9 +82,9 @@ def fleet():
 
 
 @pytest.fixture
-def balancers(fleet):
+def membership(fleet):
     def make(*names, **settings):
-        return Balancers(
+        return Membership(
             names or ("lb1", "lb2"),
             SETTINGS._replace(**settings),
             ask=fleet.ask,
@@ -96,27 +96,27 @@ def balancers(fleet):
     return make
 
 
-def test_one_balancer_is_read_noted_and_drained_once(fleet, balancers):
-    assert balancers("lb1").drain({}) == {"changed": True, "msg": "", "resume": {}}
+def test_one_balancer_is_read_noted_and_drained_once(fleet, membership):
+    assert membership("lb1").drain({}) == {"changed": True, "msg": "", "resume": {}}
     assert [call[:2] for call in fleet.calls] == [("lb1", "read"), ("web1", "held"), ("lb1", "drained")]
 
 
-def test_all_balancers_get_the_order_before_the_first_wait(fleet, balancers):
+def test_all_balancers_get_the_order_before_the_first_wait(fleet, membership):
     fleet.sessions = {"lb1": 1, "lb2": 1}
-    balancers().drain({})
+    membership().drain({})
     drained = [call for call in fleet.calls if call[1] == "drained"]
     assert drained[0] == ("lb1", "drained", 0, False)
     assert [call[0] for call in drained] == ["lb1", "lb1", "lb2"]
 
 
-def test_what_was_found_is_noted_before_anything_is_changed(fleet, balancers):
+def test_what_was_found_is_noted_before_anything_is_changed(fleet, membership):
     fleet.servers["lb2"]["api"] = "MAINT"
-    balancers().drain({})
+    membership().drain({})
     assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready", "lb2/api": "MAINT"}
     assert fleet.calls.index(("web1", "held")) < fleet.calls.index(("lb1", "drained", 0, False))
 
 
-def test_what_another_holder_was_just_putting_back_is_not_taken_for_the_order_of_an_operator(fleet, balancers):
+def test_what_another_holder_was_just_putting_back_is_not_taken_for_the_order_of_an_operator(fleet, membership):
     fleet.servers["lb1"]["www"] = "MAINT"
     record = fleet.record
 
@@ -125,35 +125,35 @@ def test_what_another_holder_was_just_putting_back_is_not_taken_for_the_order_of
         return record(options)
 
     fleet.record = returns_meanwhile
-    balancers().drain({})
+    membership().drain({})
     assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready"}
 
 
-def test_a_dead_balancer_is_named_before_anything_is_changed(fleet, balancers):
+def test_a_dead_balancer_is_named_before_anything_is_changed(fleet, membership):
     fleet.dead = {"lb1"}
     with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
-        balancers().drain({})
+        membership().drain({})
     assert fleet.holders == []
     assert fleet.states("drained") == []
 
 
-def test_balancers_that_lack_the_host_are_named_before_anything_is_changed(fleet, balancers):
+def test_balancers_that_lack_the_host_are_named_before_anything_is_changed(fleet, membership):
     fleet.servers["lb2"] = {}
     with pytest.raises(BalancersError, match="No server is called web1 on lb2, in any backend"):
-        balancers().drain({})
+        membership().drain({})
     assert fleet.holders == []
 
 
-def test_a_backend_must_exist_on_one_balancer(fleet, balancers):
+def test_a_backend_must_exist_on_one_balancer(fleet, membership):
     fleet.servers["lb2"]["api"] = "ready"
-    balancers(backends=["www", "api"]).drain({})
+    membership(backends=["www", "api"]).drain({})
     with pytest.raises(BalancersError, match="No server is called web1 in apo on any of lb1, lb2"):
-        balancers(backends=["www", "apo"]).drain({})
+        membership(backends=["www", "apo"]).drain({})
 
 
-def test_sessions_that_last_are_named_on_all_balancers(fleet, balancers):
+def test_sessions_that_last_are_named_on_all_balancers(fleet, membership):
     fleet.sessions = {"lb1": 2, "lb2": 3}
-    result = balancers().drain({})
+    result = membership().drain({})
     assert result["failed"]
     assert result["msg"] == (
         "it gets no new connections, but after 300 s it still has sessions: 2 on lb1 www/web1, 3 on lb2 www/web1"
@@ -161,36 +161,36 @@ def test_sessions_that_last_are_named_on_all_balancers(fleet, balancers):
     assert fleet.now == 1300  # the time is for all of them together
 
 
-def test_sessions_that_last_may_be_left_where_the_host_is_taken_out_nevertheless(fleet, balancers):
+def test_sessions_that_last_may_be_left_where_the_host_is_taken_out_nevertheless(fleet, membership):
     fleet.sessions = {"lb2": 3}
-    result = balancers(on_timeout="continue").drain({})
+    result = membership(on_timeout="continue").drain({})
     assert "failed" not in result
     assert "3 on lb2 www/web1" in result["msg"]
     assert fleet.calls[-1] == ("lb2", "drained", 0, True)
 
 
-def test_a_wait_ends_with_its_stretch_and_is_taken_up_again(fleet, balancers):
+def test_a_wait_ends_with_its_stretch_and_is_taken_up_again(fleet, membership):
     fleet.sessions = {"lb1": 1}
-    first = balancers("lb1", wait_at_most=15).drain({})
+    first = membership("lb1", wait_at_most=15).drain({})
     assert (first["resume"], fleet.now) == ({"until": 1300.0}, 1015)
     fleet.now = 1290
     fleet.calls.clear()
-    last = balancers("lb1", wait_at_most=15).drain(first["resume"])
+    last = membership("lb1", wait_at_most=15).drain(first["resume"])
     assert (last["failed"], fleet.now) == (True, 1300)
     assert [call[:2] for call in fleet.calls] == [("lb1", "drained")]
 
 
-def test_a_clock_that_was_set_back_does_not_prolong_the_drain(fleet, balancers):
+def test_a_clock_that_was_set_back_does_not_prolong_the_drain(fleet, membership):
     fleet.sessions = {"lb1": 1}
     fleet.now = -1e6
-    balancers("lb1").drain({"until": 1300.0})
+    membership("lb1").drain({"until": 1300.0})
     assert fleet.now == -1e6 + 300
 
 
-def test_a_host_is_put_back_everywhere_before_any_balancer_is_waited_for(fleet, balancers):
-    balancers().drain({})
+def test_a_host_is_put_back_everywhere_before_any_balancer_is_waited_for(fleet, membership):
+    membership().drain({})
     fleet.calls.clear()
-    assert balancers().restore() == {"changed": True, "msg": "", "resume": {}}
+    assert membership().restore() == {"changed": True, "msg": "", "resume": {}}
     assert [call[:3] for call in fleet.calls if call[1] == "active"] == [
         ("lb1", "active", 0),
         ("lb1", "active", 120),
@@ -199,48 +199,51 @@ def test_a_host_is_put_back_everywhere_before_any_balancer_is_waited_for(fleet, 
     assert fleet.holders == []
 
 
-def test_a_host_stays_out_for_another_holder(fleet, balancers):
-    balancers(holder="rolling_maintenance").drain({})
-    balancers().drain({})
-    assert balancers().restore()["msg"] == "stays drained for rolling_maintenance"
+def test_a_host_stays_out_for_another_holder(fleet, membership):
+    membership(holder="rolling_maintenance").drain({})
+    membership().drain({})
+    assert membership().restore()["msg"] == "stays drained for rolling_maintenance"
     assert fleet.states("active") == []
 
 
-def test_a_host_that_was_not_drained_is_not_put_back(fleet, balancers):
-    assert balancers().restore() == {"changed": False, "msg": "", "resume": {}}
+def test_a_host_that_was_not_drained_is_not_put_back(fleet, membership):
+    assert membership().restore() == {"changed": False, "msg": "", "resume": {}}
     assert fleet.states("active") == []
 
 
-def test_a_dead_balancer_does_not_keep_the_host_out_of_the_others(fleet, balancers):
-    balancers().drain({})
+def test_a_dead_balancer_does_not_keep_the_host_out_of_the_others(fleet, membership):
+    membership().drain({})
     fleet.calls.clear()
     fleet.dead = {"lb1"}
     with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
-        balancers().restore()
+        membership().restore()
     assert fleet.states("active") == ["lb1", "lb2"]
     assert fleet.holders == ["respond"]  # so that the next run finishes it
 
 
-def test_servers_that_do_not_come_up_are_named_with_their_balancer_and_check(fleet, balancers):
-    balancers().drain({})
+def test_servers_that_do_not_come_up_are_named_with_their_balancer_and_check(fleet, membership):
+    membership().drain({})
     fleet.down = {"lb2"}
     with pytest.raises(BalancersError, match=r"^lb2 www/web1 is DOWN 120 s after it was put back; .* gave L7STS 503"):
-        balancers().restore()
+        membership().restore()
     assert fleet.holders == ["respond"]
 
 
-def test_check_mode_names_what_would_change(fleet, balancers):
-    result = balancers(simulate=True).drain({})
+def test_check_mode_names_what_would_change(fleet, membership):
+    result = membership(simulate=True).drain({})
     assert result["msg"] == "would take out lb1 www/web1, which is UP; lb2 www/web1, which is UP"
     fleet.holders = ["respond"]
-    assert balancers(simulate=True).restore()["msg"] == "would put it back on lb1, lb2"
+    assert membership(simulate=True).restore()["msg"] == "would put it back on lb1, lb2"
     assert fleet.holders == ["respond"]
 
 
-def test_servers_that_some_balancer_gives_no_traffic_are_surveyed(fleet, balancers):
-    assert balancers().survey()["out"] == []
+def test_servers_that_some_balancer_gives_no_traffic_are_read(fleet):
+    def out():
+        return Balancers(["lb1", "lb2"], ask=fleet.ask, errors=Dead).out()
+
+    assert out() == []
     fleet.servers["lb2"]["www"] = "DRAIN"
-    assert balancers().survey()["out"] == ["web1"]
+    assert out() == ["web1"]
     fleet.dead = {"lb1"}
     with pytest.raises(BalancersError, match="lb1 cannot be reached"):
-        balancers().survey()
+        out()

@@ -77,6 +77,18 @@ def test_what_fails_changes_nothing(tmp_path):
         assert content == {}
 
 
+def test_each_host_reads_the_last_decision_of_its_own_gate(tmp_path):
+    store = Store(tmp_path)
+    store.note_decision("play", ["web1", "web2"], {"open": False})
+    store.note_decision("play", ["web1"], {"open": True})
+    store.note_decision("another play", ["web3"], {"open": True})
+    assert [store.decision("play", host) for host in ("web1", "web2", "web3")] == [
+        {"open": True},
+        {"open": False},
+        None,
+    ]
+
+
 def test_no_change_of_several_processes_at_once_is_lost(tmp_path):
     script = (
         "import pathlib, sys; from plugins.plugin_utils._run import Store\n"

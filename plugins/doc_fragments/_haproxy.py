@@ -1,0 +1,71 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+
+class ModuleDocFragment:
+    # Options of every module that runs on a balancer with HAProxy
+    DOCUMENTATION = r"""
+options:
+  backends:
+    description: Only these backends. Empty means every backend.
+    type: list
+    elements: str
+    default: []
+  socket:
+    description: Runtime socket of HAProxy, an absolute path or C(HOST:PORT).
+    type: path
+    default: /run/haproxy/admin.sock
+requirements:
+  - python >= 3.6 (on the balancer)
+"""
+
+    # Options of every module that runs on the controller and asks all balancers
+    BALANCERS = r"""
+options:
+  balancers:
+    description: Inventory names of the balancers.
+    type: list
+    elements: str
+    required: true
+  socket:
+    description:
+      - Runtime socket of HAProxy, an absolute path or C(HOST:PORT).
+      - If a balancer has the variable C(load_balancer_haproxy_socket), its value is used for that balancer.
+    type: str
+    default: /run/haproxy/admin.sock
+  become:
+    description:
+      - Whether to become root on the balancers.
+      - If a balancer has the variable C(ansible_become), its value is used for that balancer.
+    type: bool
+    default: true
+requirements:
+  - python >= 3.10 (on the controller)
+  - python >= 3.6 (on the balancers)
+notes:
+  - The module runs on the controller. The connection to a balancer uses the variables of that balancer, so these may
+    contain templates for addresses, ports, users and keys.
+  - The task fails if a balancer cannot be reached, and its message names the balancer. The host of the play does not
+    count as unreachable then.
+attributes:
+  action:
+    support: full
+    description: The task runs on the controller.
+  platform:
+    support: full
+    description: Operating systems of the hosts that the module can run for. Its balancers must not be Windows hosts.
+    platforms: posix, windows
+  check_mode:
+    support: full
+    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+  diff_mode:
+    support: none
+    description: Will return details on what has changed, when in diff mode.
+  idempotent:
+    support: full
+    description:
+      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+"""

@@ -1,0 +1,124 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: haproxy_servers_info
+short_description: Read the servers of one HAProxy
+version_added: 1.0.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - Returns the servers of HAProxy, their sessions, and whether they get traffic.
+  - Uses the runtime socket of HAProxy, for which C(level admin) is not required. The module runs on the balancer and
+    requires only Python.
+options:
+  server:
+    description: Name of a host in C(haproxy.cfg). Without this option, the servers of all hosts are returned.
+    type: str
+extends_documentation_fragment:
+  - maintops.scheduled_events._haproxy
+  - maintops.scheduled_events._imds.attributes
+attributes:
+  check_mode:
+    support: full
+    details:
+      - The module only reads.
+  diff_mode:
+    support: N/A
+    details:
+      - The module only reads.
+  idempotent:
+    support: full
+seealso:
+  - module: maintops.scheduled_events.haproxy_servers
+  - module: maintops.scheduled_events.load_balancer_haproxy_info
+"""
+
+EXAMPLES = r"""
+- name: Read the servers of a host on one balancer
+  maintops.scheduled_events.haproxy_servers_info:
+    server: "{{ inventory_hostname }}"
+  delegate_to: lb1
+  register: out
+
+- name: Show the backends in which it gets no traffic
+  ansible.builtin.debug:
+    msg: "{{ out.servers | selectattr('gets_nothing') | map(attribute='backend') }}"
+"""
+
+RETURN = r"""
+servers:
+  description: The servers.
+  returned: success
+  type: list
+  elements: dict
+  contains:
+    backend:
+      description: Name of the backend.
+      returned: success
+      type: str
+      sample: www
+    server:
+      description: Name of the server.
+      returned: success
+      type: str
+      sample: web1
+    status:
+      description: Status, as HAProxy shows it.
+      returned: success
+      type: str
+      sample: UP
+    sessions:
+      description: Number of current sessions, plus those in the queue of the server.
+      returned: success
+      type: int
+      sample: 3
+    gets_nothing:
+      description: Whether the server gets no new sessions, for any reason.
+      returned: success
+      type: bool
+      sample: false
+    check:
+      description: Result of the last health check; empty if there is none.
+      returned: success
+      type: str
+      sample: L7OK HTTP status check returned code 200
+found:
+  description:
+    - State that is set for the server in each backend. V(ready), V(DRAIN), V(MAINT), or the state that HAProxy shows
+      for a server that is out of service for another reason.
+    - This is what the option O(maintops.scheduled_events.haproxy_servers#module:found) restores.
+  returned: when O(server) is set
+  type: dict
+  sample: {www: ready, api: MAINT}
+"""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import read_servers
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy_call import (
+    COMMON_OPTIONS,
+    ERRORS,
+    describe,
+    found_in,
+)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.runtime_socket import (
+    RuntimeSocket,
+)
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, server={"type": "str"}), supports_check_mode=True)
+    params = module.params
+    try:
+        servers = read_servers(RuntimeSocket(params["socket"]), name=params["server"], backends=params["backends"])
+    except ERRORS as error:
+        module.fail_json(msg=str(error))
+    result = {"servers": [describe(server) for server in servers]}
+    if params["server"] is not None:
+        result["found"] = found_in(servers)
+    module.exit_json(changed=False, **result)
+
+
+if __name__ == "__main__":
+    main()
