@@ -26,7 +26,7 @@ WITHOUT_GIT = 315532800  # 1980, the first year that all archivers know
 
 
 def time_of_source(checkout: pathlib.Path) -> int:
-    """What the files of the tarball are dated."""
+    """Return the date of the files in the tarball."""
     if "SOURCE_DATE_EPOCH" in os.environ:
         return int(os.environ["SOURCE_DATE_EPOCH"])
     try:

@@ -43,7 +43,7 @@ TITLED = re.compile(r"(?P<title>.+?)\s*<(?P<target>[^<>]+)>", re.DOTALL)
 
 
 class Target(NamedTuple):
-    """What a label names."""
+    """The target of a label."""
 
     guide: str
     title: str
@@ -249,7 +249,7 @@ def line_of(node: nodes.Node) -> int:
 
 
 def source_of(name: str, kind: str) -> str:
-    """Where the repository has the documentation of a plugin or role of this collection; empty for others."""
+    """Return the address of the documentation of a plugin or role of this collection; empty for others."""
     if not name.startswith(COLLECTION):
         return ""
     short = name.removeprefix(COLLECTION)

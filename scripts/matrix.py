@@ -37,7 +37,7 @@ NOT_RUN = "not run"
 
 
 def result_of(name: str) -> dict[str, object]:
-    """What a session left, or nothing."""
+    """Return the result of a session; empty without one."""
     path = RESULTS / f"{name}.json"
     return json.loads(path.read_text()) if path.exists() else {}
 
@@ -69,7 +69,7 @@ def row_of_python(version: str) -> list[str]:
 
 
 def block() -> str:
-    """What README.md holds between the two lines."""
+    """Return the text of README.md between the two lines."""
     versions = [f"{major}.{minor}" for major, minor in pythons.VERSIONS]
     lines = [
         f"Results of `make matrix` on {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}. A missing Python is"

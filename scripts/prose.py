@@ -86,7 +86,7 @@ def other_prose(source: str) -> str:
 
 
 def find(path: str, source: str) -> Iterator[str]:
-    """What is found in a file, as lines for the user."""
+    """Yield the findings in a file, as lines for the user."""
     program = path.endswith(".py") or source.startswith("#!/usr/bin/python")
     prose = python_prose(source) if program else other_prose(source)
     # Each run of white space counts as one space, also a line break and the indentation that follows.

@@ -106,7 +106,7 @@ def make(checkout: pathlib.Path, version: str) -> pathlib.Path:
 
 
 def notes(checkout: pathlib.Path, version: str) -> str:
-    """What CHANGELOG.md has about the version."""
+    """Return the section of CHANGELOG.md about the version."""
     anchor = '<a id="v{}"></a>'.format(version.replace(".", "-"))
     text = (checkout / "CHANGELOG.md").read_text().partition(anchor)[2]
     return re.split(r'^<a id="v[0-9-]+"></a>$', text, maxsplit=1, flags=re.MULTILINE)[0].strip()

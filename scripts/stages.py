@@ -62,7 +62,7 @@ class Stage:
 
     @property
     def seconds(self) -> float:
-        """How long it has run."""
+        """The run time so far."""
         return time.monotonic() - self._began
 
     def ended(self) -> bool:

@@ -69,7 +69,7 @@ def convert(value: Any, to: Callable[[str], Any]) -> Any:
 
 
 def to_flag(text: str) -> bool:
-    """What Ansible takes for true and false."""
+    """Return the flag for a text that Ansible accepts as true or false."""
     return TEXTS_OF_FLAGS[text.lower()]
 
 
@@ -295,7 +295,7 @@ def _show(value: Any) -> str:
 
 
 def check(given: Dict[str, Any]) -> Dict[str, Any]:
-    """What the program is given.
+    """Check the input of the program, and return its files as data.
 
     :raises WrongOption: the first mistake.
     """

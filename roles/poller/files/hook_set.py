@@ -79,7 +79,7 @@ def _read_json(path: str) -> Any:
 
 
 def differences(directory: str, current: Optional[HookSet], wanted: Contents) -> List[str]:
-    """What a new set would change, a line each.
+    """Return the changes of a new set, a line each.
 
     :raises CannotReplace: a file of the owner has the name of a hook, and another content.
     """

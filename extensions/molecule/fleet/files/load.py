@@ -36,7 +36,7 @@ class Count:
 
 
 async def request(session, url):
-    """What failed; None if nothing did."""
+    """Return the failure; None without one."""
     try:
         async with session.get(url) as response:
             await response.read()

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Emulator time: what the simulated platform lives by. Seconds since the epoch, as a float."""
+"""The clock of the simulated platform. Seconds since the epoch, as a float."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One scheduled event: what was asked for, and what has become of it."""
+"""One scheduled event: its request and its state."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def new_event_id() -> str:
 
 @dataclass(frozen=True)
 class EventSpec:
-    """What to schedule. All times in seconds of emulator time.
+    """The request for an event. All times in seconds of emulator time.
 
     ``started_for`` counts from Started to removal; ``cotenant_delay`` from the approval to Started; ``late_by`` from
     NotBefore to Started without an approval; ``cancel_after`` from the announcement. None: the platform's default.

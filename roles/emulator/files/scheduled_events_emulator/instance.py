@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What ``/metadata/instance`` says of one VM: a tree of objects and lists with strings as leaves."""
+"""The content of ``/metadata/instance`` for one VM: a tree of objects and lists with strings as leaves."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The ordered log of what happened: approvals as posted, and every transition of every event."""
+"""The ordered log: approvals as posted, and every transition of every event."""
 
 from __future__ import annotations
 

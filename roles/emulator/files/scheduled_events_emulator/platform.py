@@ -78,7 +78,7 @@ class _Timer:
 
 @dataclass(frozen=True)
 class Approval:
-    """What became of a POST: ``known`` ids are in the caller's scope, ``approved`` of them newly so."""
+    """The outcome of a POST: ``known`` ids are in the caller's scope, ``approved`` ids are newly acknowledged."""
 
     known: tuple[str, ...]
     approved: tuple[str, ...]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The HTTP of the IMDS: who calls, what is refused, what is answered. One instance serves the whole fleet."""
+"""The HTTP of the IMDS: callers, refusals and answers. One instance serves the whole fleet."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ WRONG_TYPES = b'{"DocumentIncarnation":[1],"Events":{"EventId":7,"EventStatus":n
 
 @dataclass(frozen=True)
 class Settings:
-    """How the service behaves where hosts differ.
+    """The behaviour of the service that differs between hosts.
 
     ``first_answer_delay`` is in real seconds, ``events_within`` in seconds of emulator time, ``rate_limit`` in requests
     per real second and VM (0: no limit).
@@ -59,7 +59,7 @@ class Settings:
 
 @dataclass
 class Caller:
-    """What the front end remembers of a VM. Times for reports are emulator time."""
+    """The state of a VM in the front end. Times for reports are emulator time."""
 
     machine: Machine
     service: Service

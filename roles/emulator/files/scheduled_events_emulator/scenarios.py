@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Named timelines: what Azure typically does, as events to schedule (docs/contract.md, section 14)."""
+"""Named timelines: the typical behaviour of Azure, as events to schedule (docs/contract.md, section 14)."""
 
 from __future__ import annotations
 

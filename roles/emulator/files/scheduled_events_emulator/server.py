@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The process: sockets on every address of the fleet, the control API, and an end by itself."""
+"""The process: sockets on every address of the fleet, the control API, and the automatic stop."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CannotListen(RuntimeError):
 
 @dataclass(frozen=True)
 class Options:
-    """How to serve. ``port`` 0 and the control port 0 mean: choose one. ``exit_after`` 0: never, in real seconds."""
+    """The options of the server. ``port`` 0, control port 0: choose one. ``exit_after``: real seconds, 0 for never."""
 
     port: int
     control_host: str

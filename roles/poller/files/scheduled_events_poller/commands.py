@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the commands of ``scheduled-events`` do. Each takes the parsed arguments and returns an exit status."""
+"""The commands of ``scheduled-events``. Each takes the parsed arguments and returns an exit status."""
 
 import argparse
 import contextlib

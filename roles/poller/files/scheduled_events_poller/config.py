@@ -39,7 +39,7 @@ class ConfigError(ValueError):
 
 
 class Settings(NamedTuple):
-    """What the owner decided. Times are in seconds.
+    """The settings of the owner. Times are in seconds.
 
     ``hooks``: by phase, the names of the hooks that must be there, in their order; a phase without any is absent.
     ``hook_timeout``: what the hooks of one phase may take together. ``margin``: how long before NotBefore the prepare

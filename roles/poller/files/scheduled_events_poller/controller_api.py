@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The API of a controller (AWX, Ansible Automation Platform): one request at a time, and what its answer means."""
+"""The API of a controller (AWX, Ansible Automation Platform): one request at a time, and the meaning of its answer."""
 
 import json
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
@@ -116,7 +116,7 @@ class Controller:
         return Found(found[0]["id"], found[0])
 
     def _base(self) -> str:
-        """Where the API is: behind a gateway it has another place."""
+        """The path of the API, which differs behind a gateway."""
         if not self._prefix:
             about = self._object("GET", "/api/")
             apis = about.get("apis")

@@ -34,7 +34,7 @@ Environment = Mapping[str, str]
 
 
 class Places(NamedTuple):
-    """Where the hook finds things; tests use other places. ``marks`` is a directory that ends with the boot."""
+    """The paths of the hook; tests use other paths. ``marks`` is a directory that ends with the boot."""
 
     settings: str = controller_settings.CONTROLLER_FILE
     status: str = os.path.join(Directories().runtime, "status.json")
@@ -42,14 +42,14 @@ class Places(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """How the hook ends."""
+    """The end of the hook."""
 
     exit_status: int
     reason: str
 
 
 class Notice(NamedTuple):
-    """What the polling unit knows of the event by now. ``not_before``: seconds since the epoch."""
+    """The current knowledge of the polling unit about the event. ``not_before``: seconds since the epoch."""
 
     present: bool = True
     started: bool = False
@@ -148,7 +148,7 @@ class Hook:
         return None
 
     def _over(self, notice: Notice) -> Optional[Ending]:
-        """How to end now that the event needs no preparation any more."""
+        """Return the end of the hook, because the event needs no preparation any more."""
         if notice.started:
             if self._mark.is_set:
                 return Ending(DONE, f"the event has started; {self._known()}")
@@ -334,7 +334,7 @@ def run(
 
 
 class Unusable(Jobs):
-    """What the hook has in place of jobs when it cannot even ask."""
+    """The substitute for jobs when the hook cannot even send a request."""
 
     def __init__(self, reason: str) -> None:
         self._reason = reason

@@ -53,7 +53,7 @@ class Clock:
 
 
 class Wanted(NamedTuple):
-    """What a job is launched with."""
+    """The launch parameters of a job."""
 
     event: Mapping[str, Any]
     hosts: Tuple[str, ...]
@@ -156,7 +156,7 @@ class Jobs:
         self._controller.post(f"jobs/{job.id}/cancel/", {})
 
     def why(self, job: Job) -> Optional[str]:
-        """What is known of the end of a job, besides its status; ``None`` until the controller has counted its hosts.
+        """The result of a job in addition to its status; ``None`` until the controller has counted its hosts.
 
         :raises Refused: the controller does not show it.
         :raises Unavailable: it may, later.

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the owner decided about the job of a controller: the file that only root can read, checked whole."""
+"""The settings of the owner for the job of a controller: a file that only root can read, checked whole."""
 
 import json
 import os
@@ -25,7 +25,7 @@ _MOST_TOKEN = 4096  # bytes
 
 
 class ControllerSettings(NamedTuple):
-    """What the owner decided. Times are in seconds.
+    """The settings of the owner. Times are in seconds.
 
     ``job_template`` and ``inventory``: an id, a name, or NAME++ORGANIZATION. ``grace``: this long before NotBefore the
     VM acknowledges without the controller; 0 is never.

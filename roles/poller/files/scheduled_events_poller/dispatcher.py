@@ -52,7 +52,7 @@ CLOCK = Clock()
 
 
 class Look(NamedTuple):
-    """What a look at the spool brought: how many requests were taken, and whether something is left in it."""
+    """The result of a look at the spool: the number of accepted requests, and whether requests remain."""
 
     taken: int
     left: bool

@@ -35,7 +35,7 @@ def prepare(directories: Directories) -> None:
 
 
 def count(directories: Directories) -> int:
-    """How many jobs there are."""
+    """The number of jobs."""
     return sum(parse_run_id(name) is not None for name in os.listdir(directories.jobs))
 
 

@@ -47,19 +47,19 @@ class PollerError(Exception):
 
 
 class Places(NamedTuple):
-    """Where the poller keeps and finds things."""
+    """The paths of the poller."""
 
     state_file: str = STATE_FILE
     directories: Directories = Directories()
 
     @property
     def status_file(self) -> str:
-        """What the poller does and waits for, for ``scheduled-events status`` and Ansible's local facts."""
+        """The status file, for ``scheduled-events status`` and Ansible's local facts."""
         return os.path.join(self.directories.runtime, "status.json")
 
 
 def engine_config(settings: Settings, vm_name: str, hooks_directory: str) -> engine.Config:
-    """What the engine has to know of the configuration and of the hooks that can be found."""
+    """Return the settings of the engine, from the configuration and the installed hooks."""
     configured, missing = hooks.phases(hooks_directory, settings.hooks)
     return engine.Config(
         vm_name=vm_name,
@@ -476,7 +476,7 @@ class Poller:
 
 
 def _asked(settings: Settings) -> Tuple[Any, ...]:
-    """What of the settings says whom to ask for what."""
+    """Return the settings of requests to the service."""
     return settings.endpoint, settings.endpoint_networks, settings.api_version, settings.vm_name
 
 

@@ -238,7 +238,7 @@ def _poll(service: Service) -> PollEnded:
 
 
 def _decisions(actions: Sequence[engine.Approve]) -> FrozenSet[Tuple[str, Optional[str], str]]:
-    """What the actions acknowledge, and by which decision."""
+    """Return the events that the actions acknowledge, with the decision for each."""
     return frozenset((action.key, action.event_type, action.decision) for action in actions)
 
 

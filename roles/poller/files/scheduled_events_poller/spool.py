@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the poller and the root side exchange: the names of the files, and the formats of requests and results.
+"""The exchange of the poller and the root side: the names of the files, and the formats of requests and results.
 
 Both sides build and read them here alone. The root side reads a request as hostile input.
 """
@@ -35,7 +35,7 @@ class RequestError(ValueError):
 
 
 class Directories(NamedTuple):
-    """Where things are; tests use other places."""
+    """The paths of the spool; tests use other paths."""
 
     hooks: str = HOOKS_DIRECTORY
     runtime: str = RUNTIME_DIRECTORY
@@ -43,12 +43,12 @@ class Directories(NamedTuple):
 
     @property
     def requests(self) -> str:
-        """What the poller asks for."""
+        """The directory of requests of the poller."""
         return os.path.join(self.runtime, "requests")
 
     @property
     def socket(self) -> str:
-        """Where the poller listens: for the end of a run, and for commands of the operator."""
+        """The socket of the poller: for the end of a run, and for commands of the operator."""
         return os.path.join(self.runtime, "notify")
 
     @property
@@ -62,7 +62,7 @@ class Directories(NamedTuple):
         return os.path.join(self.hooks_runtime, "results")
 
     def said(self, event_id: str) -> str:
-        """What a hook that runs for an event has said last. It is there for ``scheduled-events status`` alone."""
+        """The last output of a running hook for an event. Only ``scheduled-events status`` uses it."""
         return os.path.join(self.hooks_runtime, f"said-{token_of(event_id.lower())}")
 
 

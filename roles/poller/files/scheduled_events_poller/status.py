@@ -29,7 +29,7 @@ MOST_BYTES = 4 * 1024 * 1024
 
 
 class Polls(NamedTuple):
-    """How polling went. ``last_success``: seconds since the epoch."""
+    """The result of polling. ``last_success``: seconds since the epoch."""
 
     vm_name: Optional[str] = None
     last_success: Optional[float] = None
@@ -152,5 +152,5 @@ def _problems(known: Dict[str, Any]) -> List[str]:
 
 
 def count(events: List[Any]) -> str:
-    """How many events, in words."""
+    """Return the number of events, in words."""
     return "1 event" if len(events) == 1 else f"{len(events)} events"

@@ -37,7 +37,7 @@ class WebhookError(ValueError):
 
 
 class Receiver(NamedTuple):
-    """Who is sent which messages, and how.
+    """A receiver, its messages, and the way of delivery.
 
     ``template``: the body, in place of that of the format. ``secret``: signs each request. ``routing_key``: of
     PagerDuty. ``ca_file``: the CA certificates, ``None`` takes those of the system. ``timeout``: seconds for a request
@@ -255,6 +255,6 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
 
 
 def kind(value: Any) -> str:
-    """What a value is, in the place of a value that may be secret."""
+    """Return the kind of a value, in the place of a value that may be secret."""
     kinds = {str: "a text", dict: "a dictionary", list: "a list", bool: "true or false", type(None): "empty"}
     return kinds.get(type(value), "a number")

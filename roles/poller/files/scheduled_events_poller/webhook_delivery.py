@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Delivers what waits in the spool: in order to each receiver, at least once, and no receiver waits for another."""
+"""Delivers the messages of the spool: in order to each receiver, at least once, and no receiver waits for another."""
 
 import email.utils
 import http
@@ -72,7 +72,7 @@ class Sender:
 
 
 def judge(status: int, headers: Mapping[str, str], now: float) -> Outcome:
-    """What an answer means for the message.
+    """Return the meaning of an answer for the message.
 
     :param now: seconds since the epoch.
     """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What a receiver is sent: body and headers of a request, made of a message of the spool and the configuration."""
+"""The requests for receivers: body and headers, made from a message of the spool and the configuration."""
 
 import hashlib
 import hmac

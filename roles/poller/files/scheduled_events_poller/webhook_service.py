@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The unit that delivers webhooks: runs as long as something waits, and shows how it goes."""
+"""The unit that delivers webhooks: runs as long as a message waits, and shows its progress."""
 
 import contextlib
 import json
