@@ -42,6 +42,10 @@ attributes:
   diff_mode:
     support: none
     description: Will return details on what has changed, when in diff mode.
+  idempotent:
+    description:
+      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+      - This assumes that the system controlled by the module has not changed in a relevant way.
 """
 
     POOLS = r"""
@@ -100,6 +104,8 @@ attributes:
   check_mode:
     support: full
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+  idempotent:
+    support: full
 seealso:
   - module: azure.azcollection.azure_rm_resource
 """

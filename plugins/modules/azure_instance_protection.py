@@ -30,6 +30,8 @@ attributes:
   check_mode:
     support: full
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+  idempotent:
+    support: full
 seealso:
   - module: azure.azcollection.azure_rm_resource
 """

@@ -38,6 +38,10 @@ attributes:
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.
     details:
       - Nothing is sent, and every id is reported as if it were acknowledged.
+  idempotent:
+    support: none
+    details:
+      - Each run sends the request again, since the events cannot be read first. Azure decides what the request changes.
 seealso:
   - module: maintops.scheduled_events.scheduled_event_approve
 """
