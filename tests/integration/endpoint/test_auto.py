@@ -48,8 +48,8 @@ def redirected(closed_port):
     """Return a function for the environment in which this emulator is the wire server."""
 
     def to(endpoint):
-        nobody, emulator = closed_port.rpartition("/")[2], endpoint.rpartition("/")[2]
-        addresses = {"169.254.169.254:80": nobody, "168.63.129.16:80": nobody, "168.63.129.16:8080": emulator}
+        closed, emulator = closed_port.rpartition("/")[2], endpoint.rpartition("/")[2]
+        addresses = {"169.254.169.254:80": closed, "168.63.129.16:80": closed, "168.63.129.16:8080": emulator}
         return {
             "PYTHONPATH": os.pathsep.join([str(HERE / "redirected"), os.environ["PYTHONPATH"]]),
             "REDIRECTED": json.dumps(addresses),

@@ -80,7 +80,7 @@ def test_an_invalid_port_is_refused_before_anything_is_changed(probed_host, back
     assert health(backend) == 200
 
 
-def test_a_host_that_waits_leaves_its_fork_to_others_and_goes_on_later(probed_host, backend):
+def test_a_waiting_host_leaves_its_fork_to_others_and_continues_later(probed_host, backend):
     probed_host.set_variables(load_balancer_drain_timeout=120)
     probed_host.add_host("web2")
     with socket.create_connection(("127.0.0.1", backend.port)):

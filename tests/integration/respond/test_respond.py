@@ -58,7 +58,7 @@ def test_each_event_is_acknowledged_for_itself(story):
     assert [post for post in story.posts if story.single in post[1]] == [("vm3", [story.single], 200)]
 
 
-def test_a_host_recovers_once_after_its_event_is_gone(story):
+def test_a_host_recovers_once_after_its_event_is_over(story):
     for name, event_id in (("vm1", story.pair), ("vm2", story.pair), ("vm3", story.single)):
         assert story.hosts.recoveries(name) == [[event_id]]
         assert story.hosts.recovered_at(name) > removed_at(story.emulator, event_id)

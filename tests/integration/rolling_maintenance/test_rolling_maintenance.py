@@ -121,7 +121,7 @@ def test_a_host_that_an_operator_keeps_out_of_the_balancer_counts_as_unavailable
 
 
 @pytest.mark.parametrize(("on_event", "rc", "maintained"), [("fail", 2, []), ("skip", 0, []), ("respond", 0, ["web1"])])
-def test_a_host_with_an_event_of_its_own(hosts_of, on_event, rc, maintained):
+def test_a_host_with_its_own_event(hosts_of, on_event, rc, maintained):
     hosts = hosts_of("web1")
     hosts.emulator.schedule("Reboot", "web1", notice=900, started_for=1)
     hosts.run(rc=rc, maintenance_on_event=on_event)

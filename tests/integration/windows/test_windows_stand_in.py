@@ -110,7 +110,7 @@ def test_a_stand_in_that_cannot_be_reached_is_unreachable(hosts):
     assert hosts.one("read", "lost_at_once").status == "unreachable"
 
 
-def test_a_wait_goes_on_when_the_stand_in_is_lost_for_a_moment(hosts):
+def test_a_wait_continues_when_the_stand_in_is_lost_for_a_moment(hosts):
     waited = hosts.one("wait", "lost_later")
     assert "Timeout after 6 seconds: still there: Reboot" in waited["msg"]
     assert hosts.emulator.polls("lost_later")["polls"] >= 2

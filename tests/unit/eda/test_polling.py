@@ -136,7 +136,7 @@ def test_an_event_is_sent_once_where_repeat_is_zero(emulate, listen):
     assert len(rulebook.received) == 1
 
 
-def test_polling_goes_on_while_actions_run_and_the_newest_news_of_each_event_waits(emulate, listen):
+def test_polling_continues_while_actions_run_and_the_latest_change_of_each_event_waits(emulate, listen):
     served = emulate()
     rulebook = listen(served.endpoint("web1"))
     rulebook.block()
@@ -213,7 +213,7 @@ FAULTS_OF_THE_EMULATOR = {
 }
 
 
-def test_a_failed_poll_changes_nothing_and_the_source_goes_on(emulate, listen):
+def test_a_failed_poll_changes_nothing_and_the_source_continues(emulate, listen):
     names = list(FAULTS_OF_THE_EMULATOR)
     served = emulate({"vms": [{"name": name, "address": f"127.0.11.{at}"} for at, name in enumerate(names, 1)]})
     event_ids = [served.schedule("Reboot", name) for name in names]

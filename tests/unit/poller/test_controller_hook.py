@@ -375,7 +375,7 @@ def test_a_job_that_ended_badly_lets_the_vm_go_on_if_it_may_take_over(controller
     assert status == FAILED
 
 
-def test_a_vm_never_goes_on_while_a_job_may_run(controller, make_vm):
+def test_a_vm_never_continues_while_a_job_may_run(controller, make_vm):
     controller.status = "running"
     vm = make_vm(grace=120)
     vm.clock.at = [(10, lambda: controller.faults.update({"GET /api/v2/jobs/": again(1000)}))]

@@ -83,7 +83,7 @@ def test_the_result_of_a_run_is_read(root_side, requests):
     assert requests.result(root_side.run_id) == result
 
 
-def test_a_run_that_goes_on_has_no_result(root_side, requests):
+def test_a_running_run_has_no_result(root_side, requests):
     assert requests.result(root_side.run_id) is None
 
 

@@ -27,7 +27,7 @@ def test_the_status_is_that_of_the_program(script, status):
         assert process.wait(0) == status
 
 
-def test_a_program_that_goes_on_has_no_status():
+def test_a_running_program_has_no_status():
     with Process(["/bin/sleep", "1000"]) as process:
         assert process.wait(0.0) is None
         process.end(300)

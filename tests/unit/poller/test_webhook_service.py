@@ -112,7 +112,7 @@ def test_a_receiver_that_is_down_keeps_no_other_waiting_and_gets_all_when_it_is_
     assert [secret for secret in SECRETS if secret in written] == []
 
 
-def test_it_goes_on_after_it_was_killed(unit, service):
+def test_it_continues_after_it_was_killed(unit, service):
     down = receivers.Receiver()
     down.stop()
     unit.configure(ops=down.url)
