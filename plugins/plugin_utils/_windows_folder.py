@@ -49,14 +49,17 @@ class Files(t.Protocol):
     def make(self) -> None:
         """Create the directory unless it exists."""
 
-    def read(self, name: str) -> bytes: ...
+    def read(self, name: str) -> bytes:
+        """The content of a file; FileNotFoundError if it does not exist."""
 
-    def write(self, name: str, content: bytes) -> None: ...
+    def write(self, name: str, content: bytes) -> None:
+        """Create a file, or replace its content in place."""
 
     def rename(self, old: str, new: str) -> bool:
         """Rename a file; False if that failed, as it does if there is a file of the new name."""
 
-    def remove(self, name: str) -> None: ...
+    def remove(self, name: str) -> None:
+        """Remove a file."""
 
 
 class Generation(t.NamedTuple):
