@@ -122,6 +122,7 @@ class World(RuleBasedStateMachine):
         self.failures = []  # key, phase and reason, as the engine learnt them
         self.debts = set()  # keys for which a recovery is owed
         self.started = {}  # key: when a document that the engine took in said so
+        self.perhaps_started = set()  # keys for which one said so while a recovery was asked for
         self.cleared, self.retried, self.forgotten, self.announced = {}, {}, {}, {}  # key: when
         self.polls_in_a_row = 0
         self.whole = True  # no check has failed yet
@@ -390,6 +391,7 @@ class World(RuleBasedStateMachine):
         job.outcome, job.known = outcome, self._happens()
         if job.phase == "recover":
             self.accepted.discard(job.key)
+            self.perhaps_started.discard(job.key)
             if outcome == "ok":
                 self.debts.discard(job.key)
 
@@ -426,11 +428,14 @@ class World(RuleBasedStateMachine):
                 recoveries = [job for job in self.jobs.values() if job.key == event.key and job.phase == "recover"]
                 if all(job.known is not None for job in recoveries):
                     self.started[event.key] = self._happens()
+                else:  # the engine takes it for the old event or for a new one, as it has asked root or not
+                    self.perhaps_started.add(event.key)
 
     def _note_end(self, key):
         self.forgotten[key] = self._happens()
         self.accepted.discard(key)
         self.started.pop(key, None)
+        self.perhaps_started.discard(key)
         self.not_before_pause.pop(key, None)
 
     def _note_request(self, action):
@@ -932,7 +937,7 @@ class World(RuleBasedStateMachine):
         self._live_on(8)
         for event in self.documents[-1].events:
             due = self._is_to_be_acknowledged(event) or self._is_to_be_taken_over(event)
-            if due and event.key not in self.started:
+            if due and event.key not in self.started and event.key not in self.perhaps_started:
                 assert event.key in self.acknowledged, "an event is never acknowledged"
         self.azure = {}
         self._announce()
