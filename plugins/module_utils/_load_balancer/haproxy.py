@@ -95,7 +95,7 @@ def read_servers(socket: RuntimeSocket, *, name: Optional[str] = None, backends:
                     weight=weight,
                     sessions=_number(row["scur"]),
                     queued=_number(row["qcur"]),
-                    check_status=row.get("check_status") or "",
+                    check_status=_last_status(row.get("check_status") or ""),
                     last_check=row.get("last_chk") or "",
                 )
             )
@@ -297,6 +297,11 @@ def _unreadable(command: str, answer: str, address: str) -> str:
         f'The answer to "{command}" on {address} could not be read: it begins with {answer[:80]!r}. '
         "Check that this is the runtime socket of HAProxy"
     )
+
+
+def _last_status(text: str) -> str:
+    """The status of the last health check. HAProxy marks it with an asterisk while the next check runs."""
+    return text[2:] if text.startswith("* ") else text
 
 
 def _number(text: str) -> int:

@@ -324,3 +324,11 @@ def test_the_found_of_another_reason_does_not_excuse_the_order_of_an_operator(ha
     haproxy.servers["www/web1"].update(status="MAINT", admin=0x01)
     haproxy.faults["set"] = b"\n"  # accepted, without effect
     assert names(member(backends=["www"]).put_back({"www": "MAINT (resolution)"}, timeout=0).left) == ["www/web1"]
+
+
+def test_the_status_of_the_last_check_is_read_while_the_next_one_runs(out, member):
+    out.status_when_ready = "DOWN"
+    for each in out.servers.values():
+        each["check"] = '* L7STS,"HTTP status check returned code <503>"'
+    outcome = member().put_back({"api": "MAINT"}, timeout=10)
+    assert [(server.full_name, server.check_status) for server in outcome.left] == [("www/web1", "L7STS")]
