@@ -72,8 +72,8 @@ def block() -> str:
     """Return the text of README.md between the two lines."""
     versions = [f"{major}.{minor}" for major, minor in pythons.VERSIONS]
     lines = [
-        f"Results of `make matrix` on {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}. A missing Python is"
-        " shown as not run.",
+        f"Results of `make matrix` on {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}. A Python that is"
+        " missing here, and a check that was left out, are shown as not run.",
         "",
         *table(["ansible-core", "Python", *ON_A_CORE.values()], [row_of_core(core) for core in cores.CORES]),
         "",
