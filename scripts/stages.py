@@ -9,6 +9,7 @@ two of them share two cores well. The exit status is 1 if a stage failed.
 """
 
 import argparse
+import json
 import pathlib
 import shlex
 import subprocess
@@ -17,11 +18,13 @@ import time
 import xml.etree.ElementTree as ET
 
 import cores
+import report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 NOX = ROOT / ".venv" / "bin" / "nox"
+MEASURED = ROOT / "scripts" / "measured.py"
 LOGS = ROOT / ".nox" / "logs"
-REPORTS = ROOT / ".nox" / "reports"
+REPORTS = report.REPORTS
 # The longest ones first, so that none of them runs alone at the end.
 STAGES = [
     "molecule",
@@ -50,20 +53,24 @@ class Stage:
     def __init__(self, name: str) -> None:
         self.name = name
         self.log = LOGS / f"{name}.log"
+        self._result = REPORTS / f"{name}.json"
         self._began = time.monotonic()
         with self.log.open("wb") as output:
             self._process = subprocess.Popen(
-                [str(NOX), "--non-interactive", "--session", name],
+                [sys.executable, str(MEASURED), str(self._result), str(NOX), "--non-interactive", "--session", name],
                 cwd=str(ROOT),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
             )
 
-    @property
-    def seconds(self) -> float:
-        """The run time so far."""
-        return time.monotonic() - self._began
+    def used(self) -> str:
+        """The time and the memory that it took."""
+        seconds = span(time.monotonic() - self._began)
+        if not self._result.exists():  # it was killed
+            return seconds
+        result = json.loads(self._result.read_text())
+        return f"{seconds} (CPU {span(result['cpu'])}, memory {result['memory'] // 2**20} MiB)"
 
     def ended(self) -> bool:
         return self._process.poll() is not None
@@ -94,7 +101,7 @@ def conclude(stage: Stage, running: list[Stage], waiting: list[str]) -> None:
         show(f"--- the last {SHOWN} of {len(lines)} lines of {stage.log}")
         show("\n".join(lines[-SHOWN:]))
         show(f"--- {stage.name} failed; repeat it with: {REPEAT} {shlex.quote(stage.name)}")
-    show(f"{stage.name}: {outcome} in {span(stage.seconds)}; left: {', '.join(left) or 'nothing'}")
+    show(f"{stage.name}: {outcome} in {stage.used()}; left: {', '.join(left) or 'nothing'}")
 
 
 def run_all(names: list[str]) -> list[str]:
@@ -139,7 +146,7 @@ def main() -> None:
     names = parser.parse_args().stages
     for directory in (LOGS, REPORTS):
         directory.mkdir(parents=True, exist_ok=True)
-    for path in REPORTS.glob("*.xml"):
+    for path in [*REPORTS.glob("*.xml"), *REPORTS.glob("*.json")]:
         path.unlink()
     show(f"Stages, {LANES} at a time: {', '.join(names)}")
     missing = skipped_pythons()
@@ -152,6 +159,7 @@ def main() -> None:
     show(f"{len(names) - len(failed)} of {len(names)} stages passed in {span(time.monotonic() - began)}")
     if failed:
         show(f"Failed: {', '.join(failed)}. Repeat with: {REPEAT} {shlex.join(failed)}")
+    show(f"Report: {report.write()}")
     show(sum_up())
     sys.exit(1 if failed else 0)
 

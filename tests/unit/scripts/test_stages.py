@@ -6,6 +6,7 @@
 
 import importlib.util
 import pathlib
+import re
 import sys
 
 import pytest
@@ -40,6 +41,8 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(stages, "NOX", nox)
     monkeypatch.setattr(stages, "LOGS", tmp_path / "logs")
     monkeypatch.setattr(stages, "REPORTS", tmp_path / "reports")
+    for name, path in (("REPORTS", "reports"), ("PAGE", "report/index.html"), ("PASSED", "report/passed.json")):
+        monkeypatch.setattr(stages.report, name, tmp_path / path)
 
     def call(*names):
         monkeypatch.setattr(sys, "argv", ["stages.py", *names])
@@ -65,10 +68,20 @@ def test_two_stages_run_at_a_time(run):
 
 def test_the_remaining_stages_are_shown(run):
     _code, output, _begun = run("well")
-    assert "well: passed in 0:0" in output
+    assert re.search(r"well: passed in 0:0\d \(CPU 0:00, memory \d+ MiB\)", output)
     assert "left: nothing" in output
 
 
 def test_the_last_line_sums_the_tests_up(run):
     _code, output, _begun = run("tests")
     assert output.splitlines()[-1] == "4 passed, 3 failed, 3 skipped"
+
+
+def test_the_report_shows_the_stages(run, tmp_path):
+    _code, output, _begun = run("well", "fails")
+    page = tmp_path / "report" / "index.html"
+    assert f"Report: {page}" in output
+    assert re.findall("<td>(well|fails|passed|failed)</td>", page.read_text()) in (
+        ["well", "passed", "fails", "failed"],
+        ["fails", "failed", "well", "passed"],
+    )
