@@ -12,7 +12,7 @@ import datetime
 import hashlib
 import json
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ._lease import Lease, Locked
 from ._scheduled_events import engine
@@ -31,6 +31,8 @@ HANDED_OUT = ("started", "prepare", "recover")
 
 # A phase of a play ends when its tasks do; silence is not judged here. NotBefore bounds what the tasks ask for.
 CHANGED_AT_MOST = 5  # times that a step is taken again since others have written meanwhile
+
+NAMES_SHOWN = 20  # names of VMs in one message
 
 LONGEST_PHASE = 7 * 24 * 3600.0
 
@@ -87,7 +89,8 @@ class Wish(NamedTuple):
     :param monotonic: of the controller, now.
     :param slice: how long to poll on the host while there is nothing to do.
     :param known: ``marker`` of the turn before; the turn ends as soon as it changes.
-    :param acknowledge: keys of events that are to be acknowledged now, once the outcome is taken.
+    :param acknowledge: the events that are to be acknowledged now, once the outcome is taken: ``event_id``, and the
+        ``event_type`` and ``names`` for which the hosts have prepared.
     :param compute: whether to show what the service says about this VM, if an event concerns it.
     :param assume_over: for a plan: take the events for gone instead of reading the document.
     :param state: for a plan: the state, which is not kept on the host.
@@ -101,7 +104,7 @@ class Wish(NamedTuple):
     monotonic: float = 0.0
     slice: float = 0.0
     known: str = ""
-    acknowledge: Sequence[str] = ()
+    acknowledge: Sequence[Dict[str, Any]] = ()
     compute: bool = False
     assume_over: bool = False
     state: str = ""
@@ -309,7 +312,7 @@ class Turn:
                 # The requests are sent without the lock, since they may take minutes.
                 self._lease.renew(ACKNOWLEDGE_LEASE)
         _same, actions = engine.step(state, None, [], self._now(), config)
-        wanted = {key.lower() for key in self._wish.acknowledge}
+        wanted = {claim["event_id"].lower() for claim in self._wish.acknowledge}
         ready = [action for action in actions if isinstance(action, engine.Approve) and action.key in wanted]
         together = [action for action in ready if not action.alone]
         groups = [[action] for action in ready if action.alone] + ([together] if together else [])
@@ -317,9 +320,14 @@ class Turn:
 
     def _send(self, group: Sequence[engine.Approve], config: engine.Config) -> List[engine.Result]:
         decided = {action.key: action for action in group}
+        claims = {claim["event_id"].lower(): claim for claim in self._wish.acknowledge}
+        changes: Dict[str, str] = {}
 
         def may_approve(event: ScheduledEvent) -> bool:
-            return event.key in decided and engine.still_agrees(decided[event.key], event, config)
+            change = _change(claims[event.key], event) if event.key in decided else ""
+            if change:
+                changes[event.key] = change
+            return not change and event.key in decided and engine.still_agrees(decided[event.key], event, config)
 
         ids = [action.event_id for action in group]
         try:
@@ -330,11 +338,13 @@ class Turn:
             return [engine.ApprovalResult(key, accepted=False, error=str(error), refused=refused) for key in decided]
         self._acknowledged.extend(outcome.approved)
         accepted = {event_id.lower() for event_id in outcome.approved}
-        reason = "the latest document does not allow it"
-        return [
-            engine.ApprovalResult(key, accepted=key in accepted, error="" if key in accepted else reason)
-            for key in decided
-        ]
+        self._problems.extend(changes.values())
+        return [self._approval(key, accepted, changes) for key in decided]
+
+    @staticmethod
+    def _approval(key: str, accepted: Set[str], changes: Dict[str, str]) -> engine.Result:
+        reason = changes.get(key, "the latest document does not allow it")
+        return engine.ApprovalResult(key, accepted=key in accepted, error="" if key in accepted else reason)
 
     # What the controller reads
 
@@ -393,7 +403,7 @@ class Turn:
     def _sight(self, document: Document) -> List[Dict[str, Any]]:
         """The events that can be acknowledged, each with the names of its VMs, compared as they are."""
         return [
-            {"event_id": event.event_id, "names": list(event.names)}
+            {"event_id": event.event_id, "event_type": event.event_type or "", "names": list(event.names)}
             for event in document.events
             if event.event_id and event.event_status == "Scheduled" and self._is_wanted(event)
         ]
@@ -420,6 +430,21 @@ class Turn:
             "condition": found.kind,
             "detail": found.detail,
         }
+
+
+def _change(claim: Dict[str, Any], event: ScheduledEvent) -> str:
+    """What differs between the event for which the hosts have prepared and this one; empty if nothing does."""
+    event_type, names = claim["event_type"], {name.lower() for name in claim["names"]}
+    if (event_type, names) == (event.event_type or "", set(event.names)):
+        return ""
+    before, now = f"{event_type} of {_some(names)}", f"{event.event_type} of {_some(event.names)}"
+    return f"{event.event_id} is not acknowledged: the play has prepared for a {before}, and it is a {now} now"
+
+
+def _some(names: Iterable[str]) -> str:
+    each = sorted(set(names))
+    more = f" and {len(each) - NAMES_SHOWN} more" if len(each) > NAMES_SHOWN else ""
+    return (", ".join(each[:NAMES_SHOWN]) or "no VM") + more
 
 
 def _handed_out(state: State) -> Tuple[str, List[EventState]]:

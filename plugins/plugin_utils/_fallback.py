@@ -18,7 +18,7 @@ import typing as t
 from ..module_utils._scheduled_events.condition import NOT_ACCEPTED, TO_BE_ACKNOWLEDGED
 from ._acknowledging import Answer, is_of, resource_id_of, scope_of
 from ._arm import ArmError
-from ._rendezvous import PREPARED, Rendezvous, Word
+from ._rendezvous import PREPARED, Outcome, Rendezvous, Seen, Word
 
 # Seconds of silence after which the other hosts count this one's preparation, and may acknowledge with a fresh
 # document; and after which it is acknowledged from here. A host that waits for others polls for 15 seconds at a time.
@@ -83,13 +83,16 @@ class Fallback:
         else:
             own = [event for event in shown["sight"] if self._known["vm_name"].lower() in event["names"]]
             self._known["silent_since"] = None
-            self._known["last_read"] = {"at": asked_at._asdict(), "events": {event["event_id"]: {} for event in own}}
+            names = {event["event_id"]: {"names": sorted(set(event["names"]))} for event in own}
+            self._known["last_read"] = {"at": asked_at._asdict(), "events": names}
         last = self._known["last_read"]
         if last is not None:
             # Without a document the host may still have taken an outcome.
             waiting = {each["event_id"]: each for each in shown["waiting"] if self._is_open(each)}
             last["events"] = {
-                event_id: self._describe(waiting[event_id]) for event_id in last["events"] if event_id in waiting
+                event_id: {"names": event["names"], **self._describe(waiting[event_id])}
+                for event_id, event in last["events"].items()
+                if event_id in waiting
             }
 
     @staticmethod
@@ -132,7 +135,7 @@ class Fallback:
         silent_for = self._monotonic() - since
         # An older document does not count here either: another run may have undone the preparation since.
         if silent_for >= TELL_AFTER and self._age() <= self._settings.max_age:
-            self._tell_hosts([event_id for event_id in prepared if event_id in last["events"]], last["events"])
+            self._tell_hosts([event_id for event_id in prepared if self._is_unchanged(event_id)], last["events"])
         if silent_for < SEND_AFTER:
             return
         for event_id, event in last["events"].items():
@@ -143,7 +146,7 @@ class Fallback:
         news = [event_id for event_id in prepared if not events[event_id].get("told")]
         if not news:
             return
-        outcomes = dict.fromkeys(news, PREPARED)
+        outcomes = {event_id: Outcome(PREPARED, events[event_id]["event_type"] or "") for event_id in news}
         self._rendezvous.tell(Word(host=self._host, vm_name=self._known["vm_name"], outcomes=outcomes))
         for event_id in news:
             events[event_id]["told"] = True
@@ -151,6 +154,16 @@ class Fallback:
     def _is_due(self, event_id: str) -> bool:
         attempt = self._known["fallback"].get(event_id, {})
         return not attempt.get("end") and self._monotonic() >= attempt.get("next_try", 0.0)
+
+    def _last_seen(self, event_id: str) -> Seen | None:
+        last = self._known["last_read"]
+        event = last["events"].get(event_id) if last is not None else None
+        return Seen(event["event_type"] or "", event["names"]) if event is not None else None
+
+    def _is_unchanged(self, event_id: str) -> bool:
+        """Whether the last document shows the names and the type that the host has prepared for."""
+        before, now = self._known["prepared_for"].get(event_id), self._last_seen(event_id)
+        return before is not None and now is not None and Seen(*before) == now
 
     def objection(self, event_id: str) -> str:
         """Why the event must not be acknowledged from here, or is not any more; empty if it can be."""
@@ -164,7 +177,10 @@ class Fallback:
         not_before = last["events"][event_id]["not_before"]
         if not_before is not None and not_before <= self._wall():
             return "its NotBefore has passed"
-        return self._rendezvous.obstacle(event_id) or self._missing_resource()
+        seen = self._last_seen(event_id)
+        if seen is None or not self._is_unchanged(event_id):
+            return "the last document that was read on the host names other VMs, or another type, than was prepared for"
+        return self._rendezvous.obstacle(event_id, seen) or self._missing_resource()
 
     def _age(self) -> float:
         at = Moment(**self._known["last_read"]["at"])
@@ -183,11 +199,11 @@ class Fallback:
         return self._settings.resource_id or str(self._known["resource_id"])
 
     def _attempt(self, event_id: str, event: t.Mapping[str, t.Any]) -> None:
-        objection = self.objection(event_id)
-        if objection:
+        objection, seen = self.objection(event_id), self._last_seen(event_id)
+        if objection or seen is None:
             self._warn(f"{event_id} is not acknowledged through Azure Resource Manager: {objection}")
             return
-        if not self._rendezvous.claim(event_id):
+        if not self._rendezvous.claim(event_id, seen):
             return  # another host does it
         accepted = False
         try:

@@ -25,18 +25,32 @@ FREE, CLAIMED, ACCEPTED = "free", "claimed", "accepted"
 WAY_OUT = "add it to the play, or set respond_speak_for_others to true if it needs no preparation"
 
 
+class Seen(t.NamedTuple):
+    """An event as a document shows it: what the hosts prepare for, and what the acknowledgement has to agree with."""
+
+    event_type: str
+    names: t.Sequence[str]  # of its VMs, in lower case
+
+
+class Outcome(t.NamedTuple):
+    """``prepared`` or ``failed``, and the type of the event for which that is so."""
+
+    kind: str
+    event_type: str
+
+
 class Word(t.NamedTuple):
     """The report of one host to the others.
 
-    :param sight: the events that it sees and that can be acknowledged: the names of their VMs, by id.
-    :param outcomes: for each event that it has dealt with, by id, ``prepared`` or ``failed``.
+    :param sight: the events that it sees and that can be acknowledged, by id.
+    :param outcomes: for each event that it has dealt with, by id.
     :param busy: whether its tasks run.
     """
 
     host: str
     vm_name: str
-    sight: t.Mapping[str, t.Sequence[str]] = {}
-    outcomes: t.Mapping[str, str] = {}
+    sight: t.Mapping[str, Seen] = {}
+    outcomes: t.Mapping[str, Outcome] = {}
     busy: bool = False
 
 
@@ -56,7 +70,7 @@ class Rendezvous:
     def tell(self, word: Word) -> None:
         """Store the report of a host. It replaces the host's earlier report, except for events that it does not see."""
         before = self._read(word.host)
-        sight = {event_id.lower(): [name.lower() for name in names] for event_id, names in word.sight.items()}
+        sight = {event_id.lower(): _as_seen(seen) for event_id, seen in word.sight.items()}
         outcomes = {event_id.lower(): outcome for event_id, outcome in word.outcomes.items()}
         kept = {event_id: value for event_id, value in before.get("outcomes", {}).items() if event_id not in sight}
         told = {
@@ -80,36 +94,48 @@ class Rendezvous:
         owner = (folder / _digest(vm_name.lower())).read_text()
         return None if owner == host else owner
 
-    def obstacle(self, event_id: str, *, assuming: str = "") -> str | None:
+    def obstacle(self, event_id: str, seen: Seen, *, assuming: str = "") -> str | None:
         """Why the event must not be acknowledged; None if every VM that it names is prepared or spoken for.
 
-        :param assuming: the host that counts as prepared, in spite of its reports.
-        """
-        words = [self._assume(word, event_id) if word["host"] == assuming else word for word in self._read_all()]
-        event_id = event_id.lower()
-        names = dict.fromkeys(name for word in words for name in word["sight"].get(event_id, []))
-        outcomes = {word["vm_name"]: word["outcomes"].get(event_id) for word in words}
-        if PREPARED not in [outcomes.get(name) for name in names]:
-            failed = [name for name in names if outcomes.get(name) == FAILED]
-            return f"{failed[0]} failed to prepare" if failed else "no host has prepared"
-        reasons = (self._objection(name, outcomes, words) for name in names)
-        return next(filter(None, reasons), None)
+        Another host may have read a newer document that names more VMs. These must be prepared, too.
 
-    @staticmethod
-    def _assume(word: t.Mapping[str, t.Any], event_id: str) -> dict[str, t.Any]:
-        return {**word, "outcomes": {**word["outcomes"], event_id.lower(): PREPARED}}
+        :param seen: the event as the host that asks has seen it last.
+        :param assuming: the host that counts as prepared for it, in spite of its reports.
+        """
+        event_id, words, own = event_id.lower(), self._read_all(), _as_seen(seen).names
+        # A host that the event does not name does not follow it, so its sight may be old.
+        sights = [word["sight"][event_id][1] for word in words if word["vm_name"] in _names(word, event_id)]
+        names = dict.fromkeys(name for each in [own, *sights] for name in each)
+        outcomes = {word["vm_name"]: _outcome(word, event_id) for word in words}
+        outcomes.update(dict.fromkeys(_vm_of(assuming, words), Outcome(PREPARED, seen.event_type)))
+        ready = Outcome(PREPARED, seen.event_type)
+        if ready not in [outcomes.get(name) for name in names]:
+            reasons = (self._unprepared(name, outcome, seen) for name, outcome in outcomes.items() if name in names)
+            return next(filter(None, reasons), None) or "no host has prepared"
+        return next(filter(None, (self._objection(name, seen, outcomes, words) for name in names)), None)
 
     def _objection(
-        self, name: str, outcomes: t.Mapping[str, str | None], words: t.Sequence[t.Mapping[str, t.Any]]
+        self,
+        name: str,
+        seen: Seen,
+        outcomes: t.Mapping[str, Outcome | None],
+        words: t.Sequence[t.Mapping[str, t.Any]],
     ) -> str | None:
-        if outcomes.get(name) == PREPARED:
-            return None
         if name in outcomes:
-            return f"{name} failed to prepare" if outcomes[name] == FAILED else f"{name} has not prepared"
+            ready = outcomes[name] == Outcome(PREPARED, seen.event_type)
+            return None if ready else self._unprepared(name, outcomes[name], seen) or f"{name} has not prepared"
         silent = sorted(set(self._play_hosts) - {word["host"] for word in words})
         if silent:  # the VM may be one of them
             return f"{name} may be one of the hosts that have not answered: {', '.join(silent)}"
         return None if self._speak_for_others else f"{name} is not a host of this play; {WAY_OUT}"
+
+    @staticmethod
+    def _unprepared(name: str, outcome: Outcome | None, seen: Seen) -> str:
+        if outcome is None:
+            return ""
+        if outcome.kind == FAILED:
+            return f"{name} failed to prepare"
+        return f"{name} has prepared for a {outcome.event_type}, and the event is a {seen.event_type} now"
 
     def others_need_a_turn(self, host: str) -> bool:
         """Whether another host of the play has running tasks, or has not reported anything yet."""
@@ -117,12 +143,14 @@ class Rendezvous:
         told = {word["host"] for word in words}
         return bool(set(self._play_hosts) - told) or any(word["busy"] for word in words if word["host"] != host)
 
-    def claim(self, event_id: str, *, assuming: str = "") -> bool:
+    def claim(self, event_id: str, seen: Seen, *, assuming: str = "") -> bool:
         """Take the acknowledgement of a complete event over, for one host of the run alone.
+
+        The host acknowledges only what equals ``seen`` when it reads the next document.
 
         :param assuming: the host that is taken for prepared. It acknowledges only if that turns out to be so.
         """
-        if self.obstacle(event_id, assuming=assuming) is not None:
+        if self.obstacle(event_id, seen, assuming=assuming) is not None:
             return False
         try:
             self._claim_of(event_id).mkdir(parents=True)
@@ -162,6 +190,22 @@ class Rendezvous:
     def _read_all(self) -> list[dict[str, t.Any]]:
         folder = self._directory / "hosts"
         return [json.loads(path.read_text()) for path in sorted(folder.iterdir())] if folder.exists() else []
+
+
+def _as_seen(seen: Seen) -> Seen:
+    return Seen(seen.event_type, [name.lower() for name in seen.names])
+
+
+def _names(word: t.Mapping[str, t.Any], event_id: str) -> t.Sequence[str]:
+    return word["sight"][event_id][1] if event_id in word["sight"] else ()
+
+
+def _outcome(word: t.Mapping[str, t.Any], event_id: str) -> Outcome | None:
+    return Outcome(*word["outcomes"][event_id]) if event_id in word["outcomes"] else None
+
+
+def _vm_of(host: str, words: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+    return [word["vm_name"] for word in words if word["host"] == host]
 
 
 def _digest(text: str) -> str:

@@ -16,7 +16,7 @@ from pathlib import Path
 from ._acknowledging import Answer
 from ._controller import is_dead
 from ._fallback import Fallback, Moment, Settings
-from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, PREPARED, Rendezvous, Word
+from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, PREPARED, Outcome, Rendezvous, Seen, Word
 
 PHASES = ("prepare", "started", "recover")
 LOAD_BALANCER_STEP, HANDLERS_STEP = "load_balancer.yml", "handlers.yml"  # tasks files of the role
@@ -77,6 +77,8 @@ class Notes:
             "recovered": [],
             "failures": [],
             "announced": {},
+            "seen": {},
+            "prepared_for": {},
             "waiting": [],
             "unreported": None,
             "lost_since": None,
@@ -192,9 +194,25 @@ class Responding:
 
     def _report(self, outcome: dict[str, t.Any] | None) -> dict[str, t.Any]:
         """Take a turn with the outcome. If only this host was waited for, it acknowledges in the same turn."""
-        ids = _prepared_by(outcome) if self._options["acknowledge"] else []
-        claimed = [event_id for event_id in ids if self._rendezvous.claim(event_id, assuming=self._host)]
+        events = _prepared_by(outcome) if self._options["acknowledge"] else []
+        claimed = [
+            event["event_id"]
+            for event in events
+            if self._is_seen_as(event) and self._claim(event["event_id"], assuming=self._host)
+        ]
         return self._ask_while_claimed(claimed, outcome) if claimed else self._ask(outcome)
+
+    def _is_seen_as(self, event: t.Mapping[str, t.Any]) -> bool:
+        seen = self._seen(event["event_id"])
+        return seen is not None and seen.event_type == (event["event_type"] or "")
+
+    def _seen(self, event_id: str) -> Seen | None:
+        """The event as the last document of this host showed it."""
+        return Seen(*self._notes["seen"][event_id]) if event_id in self._notes["seen"] else None
+
+    def _claim(self, event_id: str, *, assuming: str = "") -> bool:
+        seen = self._seen(event_id)
+        return seen is not None and self._rendezvous.claim(event_id, seen, assuming=assuming)
 
     def _ask_while_claimed(self, claimed: list[str], outcome: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         accepted: set[str] = set()
@@ -223,7 +241,9 @@ class Responding:
             "monotonic": self._clock.monotonic(),
             "slice": 0.0 if acknowledge or self._check_mode else self._slice(),
             "known": notes["marker"],
-            "acknowledge": list(acknowledge),
+            "acknowledge": [
+                {"event_id": event_id, **Seen(*notes["seen"][event_id])._asdict()} for event_id in acknowledge
+            ],
             "compute": self._fallback is not None and self._fallback.wants_compute,
             "assume_over": notes["over"],
             "state": notes["state"],
@@ -256,8 +276,11 @@ class Responding:
         if self._fallback:
             self._fallback.learn(shown, asked_at)
         for event in shown["sight"] or []:
+            notes["seen"][event["event_id"]] = Seen(event["event_type"], sorted(set(event["names"])))
             if notes["vm_name"].lower() in event["names"]:
                 notes["announced"].setdefault(event["event_id"], "")
+        for event_id in shown["prepared"]:  # also what an earlier run has prepared for
+            notes["prepared_for"].setdefault(event_id, self._seen(event_id))
 
     def _tell_people(self, line: dict[str, t.Any]) -> None:
         event = f"{line['event_type']} {line['event_id']}"
@@ -305,19 +328,20 @@ class Responding:
         )
 
     def _tell_hosts(self, shown: dict[str, t.Any]) -> None:
-        outcomes = {**dict.fromkeys(shown["prepared"], PREPARED), **dict.fromkeys(shown["unprepared"], FAILED)}
+        types = {event["event_id"]: event["event_type"] or "" for event in shown["waiting"]}
+        kinds = {**dict.fromkeys(shown["prepared"], PREPARED), **dict.fromkeys(shown["unprepared"], FAILED)}
         self._rendezvous.tell(
             Word(
                 host=self._host,
                 vm_name=shown["vm_name"],
-                sight={event["event_id"]: event["names"] for event in shown["sight"] or []},
-                outcomes=outcomes,
+                sight={event["event_id"]: Seen(event["event_type"], event["names"]) for event in shown["sight"] or []},
+                outcomes={event_id: Outcome(kind, types[event_id]) for event_id, kind in kinds.items()},
                 busy=shown["next"] in PHASES and self._has_work(shown["next"]),
             )
         )
 
     def _acknowledge(self, shown: dict[str, t.Any]) -> dict[str, t.Any]:
-        claimed = [event_id for event_id in shown["ready"] if self._rendezvous.claim(event_id)]
+        claimed = [event_id for event_id in shown["ready"] if self._claim(event_id)]
         if not claimed:
             return shown
         answer = self._ask_while_claimed(claimed)
@@ -391,6 +415,9 @@ class Responding:
 
     def _phase(self, shown: dict[str, t.Any]) -> dict[str, t.Any]:
         phase = shown["next"]
+        if phase == "prepare":
+            ids = [event["event_id"] for event in shown["events"]]
+            self._notes["prepared_for"].update({event_id: self._seen(event_id) for event_id in ids})
         self._notes.keep()
         balance = "active" if phase == "recover" else "drained"
         return {
@@ -442,7 +469,7 @@ class Responding:
             raise error
         if self._fallback:
             self._fallback.miss()
-            self._fallback.act(_prepared_by(outcome))
+            self._fallback.act([event["event_id"] for event in _prepared_by(outcome)])
         now = self._clock.monotonic()
         if self._notes["lost_since"] is None:
             self._notes["lost_since"] = now
@@ -521,10 +548,14 @@ class Responding:
 
     def _held(self) -> list[dict[str, str]]:
         return [
-            {"event_id": event_id, "reason": self._rendezvous.obstacle(event_id) or self._why_not(event_id)}
+            {"event_id": event_id, "reason": self._obstacle(event_id) or self._why_not(event_id)}
             for event_id in self._notes["announced"]
             if self._rendezvous.status(event_id) != ACCEPTED
         ]
+
+    def _obstacle(self, event_id: str) -> str | None:
+        seen = self._seen(event_id)
+        return None if seen is None else self._rendezvous.obstacle(event_id, seen)
 
     def _why_not(self, event_id: str) -> str:
         if not self._options["acknowledge"]:
@@ -533,8 +564,8 @@ class Responding:
         return next(filter(None, details), "") or "it was over before a host could acknowledge it"
 
 
-def _prepared_by(outcome: t.Mapping[str, t.Any] | None) -> list[str]:
+def _prepared_by(outcome: t.Mapping[str, t.Any] | None) -> list[dict[str, t.Any]]:
     """The events for which a preparation has ended well, by its outcome."""
     if not outcome or outcome.get("phase") != "prepare" or not outcome["ok"]:
         return []
-    return [event["event_id"] for event in outcome.get("events", [])]
+    return list(outcome.get("events", []))

@@ -22,6 +22,8 @@ NOW = 1600000000.0
 ID, OTHER_ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "51941B56-8080-45AC-81AE-8BDA818F5958"
 IN_300, IN_1200 = "Sun, 13 Sep 2020 12:31:40 GMT", "Sun, 13 Sep 2020 12:46:40 GMT"
 
+CLAIM = {"event_id": ID, "event_type": "Reboot", "names": ["vm1"]}
+
 
 def event(event_id=ID, kind="Reboot", status="Scheduled", resources=("vm1",), not_before=IN_1200):
     return {
@@ -117,7 +119,7 @@ def test_the_way_of_an_event(host):
     assert (shown["next"], [each["event_id"] for each in shown["events"]], shown["ready"]) == ("prepare", [ID], [])
     shown = host.phase(shown)
     assert (shown["next"], shown["ready"], shown["prepared"]) == ("wait", [ID], [ID])
-    shown = host.turn(acknowledge=[ID])
+    shown = host.turn(acknowledge=[CLAIM])
     assert (shown["next"], shown["ready"], shown["acknowledged"]) == ("wait", [], [ID])
     assert host.service.posts == [[ID]]
     host.service.events = []
@@ -129,7 +131,7 @@ def test_the_way_of_an_event(host):
 
 def test_an_event_is_acknowledged_in_the_turn_that_takes_its_outcome(host):
     host.service.events = [event()]
-    shown = host.phase(host.turn(), acknowledge=[ID])
+    shown = host.phase(host.turn(), acknowledge=[CLAIM])
     assert (shown["next"], shown["ready"], shown["acknowledged"]) == ("wait", [], [ID])
     assert [each["text"] for each in shown["story"]][:1] == ["prepared"]
     assert host.service.posts == [[ID]]
@@ -137,7 +139,7 @@ def test_an_event_is_acknowledged_in_the_turn_that_takes_its_outcome(host):
 
 def test_nothing_is_acknowledged_in_the_turn_that_takes_a_failed_outcome(host):
     host.service.events = [event()]
-    shown = host.phase(host.turn(), acknowledge=[ID], ok=False, reason="no")
+    shown = host.phase(host.turn(), acknowledge=[CLAIM], ok=False, reason="no")
     assert (shown["next"], shown["unprepared"]) == ("wait", [ID])
     assert host.service.posts == []
 
@@ -145,9 +147,9 @@ def test_nothing_is_acknowledged_in_the_turn_that_takes_a_failed_outcome(host):
 def test_nothing_is_acknowledged_that_is_not_prepared(host):
     host.service.events = [event()]
     shown = host.turn()
-    host.turn(acknowledge=[ID])
+    host.turn(acknowledge=[CLAIM])
     shown = host.phase(shown, ok=False, reason="no")
-    host.turn(acknowledge=[ID])
+    host.turn(acknowledge=[CLAIM])
     assert host.service.posts == []
     assert (shown["next"], shown["unprepared"]) == ("wait", [ID])
 
@@ -228,22 +230,76 @@ def test_a_refused_acknowledgement_is_ready_again_after_a_pause(host):
     host.service.events = [event()]
     host.phase(host.turn())
     host.service.refusals = [Refused("answered 400", status=400)]
-    shown = host.turn(acknowledge=[ID])
+    shown = host.turn(acknowledge=[CLAIM])
     assert (shown["ready"], shown["acknowledged"]) == ([], [])
     assert "answered 400" in shown["problems"][0]
     host.service.refusals = []
     shown = host.turn(slice=60.0)
     assert shown["ready"] == [ID]
-    assert host.turn(acknowledge=[ID])["acknowledged"] == [ID]
+    assert host.turn(acknowledge=[CLAIM])["acknowledged"] == [ID]
 
 
 def test_an_acknowledgement_agrees_with_the_document_read_right_before(host):
     host.service.events = [event()]
     host.phase(host.turn())
     host.service.events = [event(kind="Redeploy")]
-    shown = host.turn(acknowledge=[ID])
+    shown = host.turn(acknowledge=[CLAIM])
     assert host.service.posts == []
     assert shown["next"] == "prepare"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "text"),
+    [
+        (["vm1"], {"resources": ["vm1", "vm2"]}, "for a Reboot of vm1, and it is a Reboot of vm1, vm2 now"),
+        (["vm1"], {"resources": ["vm2", "vm1"]}, "for a Reboot of vm1, and it is a Reboot of vm1, vm2 now"),
+        (["vm1", "vm2"], {"resources": ["vm1"]}, "for a Reboot of vm1, vm2, and it is a Reboot of vm1 now"),
+        (["vm1", "vm2"], {"resources": ["vm1, vm2", "vm1"]}, "for a Reboot of vm1, vm2, and it is a Reboot of"),
+    ],
+    ids=["grew", "has another leader", "shrank", "a name that looks like two"],
+)
+def test_an_event_that_names_other_vms_than_the_play_has_prepared_for_is_answered_and_not_sent(host, before, now, text):
+    host.service.events = [event(resources=before)]
+    shown = host.turn()
+    host.service.events = [event(**now)]
+    claim = {**CLAIM, "names": before}
+    shown = host.phase(shown, acknowledge=[claim])
+    assert (host.service.posts, shown["acknowledged"], shown["next"]) == ([], [], "wait")
+    assert text in shown["problems"][0]
+    assert shown["sight"][0]["names"] == now["resources"]
+    shown = host.turn(slice=60.0)
+    assert shown["ready"] == [ID]
+    assert host.turn(acknowledge=[{**CLAIM, "names": now["resources"]}])["acknowledged"] == [ID]
+
+
+def test_an_event_that_grows_between_two_attempts_to_send_is_not_sent_again(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+
+    def grow(event_ids):
+        host.service.posts.append(event_ids)
+        host.service.events = [event(resources=["vm1", "vm2"])]
+        raise Refused("answered 400", status=400)
+
+    host.service.approve = grow
+    host.turn(acknowledge=[CLAIM])
+    assert host.service.posts == [[ID]]
+
+
+def test_a_claim_for_another_type_is_answered_and_not_sent(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    shown = host.turn(acknowledge=[{**CLAIM, "event_type": "Freeze"}])
+    assert (host.service.posts, shown["acknowledged"]) == ([], [])
+    assert "for a Freeze of vm1, and it is a Reboot of vm1 now" in shown["problems"][0]
+
+
+@pytest.mark.parametrize("resources", [["VM1"], ["vm1", "VM1"]])
+def test_names_in_another_case_are_the_same(host, resources):
+    host.service.events = [event()]
+    shown = host.turn()
+    host.service.events = [event(resources=resources)]
+    assert host.phase(shown, acknowledge=[CLAIM])["acknowledged"] == [ID]
 
 
 def test_a_phase_of_a_run_that_died_begins_again_in_the_next_one(host):
@@ -332,7 +388,7 @@ def test_a_plan_posts_and_keeps_nothing(host):
     assert shown["next"] == "prepare"
     shown = host.phase(shown, check_mode=True, state=shown["state"])
     assert shown["ready"] == [ID]
-    shown = host.turn(check_mode=True, state=shown["state"], acknowledge=[ID])
+    shown = host.turn(check_mode=True, state=shown["state"], acknowledge=[CLAIM])
     assert shown["acknowledged"] == [ID]
     shown = host.turn(check_mode=True, state=shown["state"], assume_over=True)
     assert shown["next"] == "recover"

@@ -9,7 +9,7 @@ import os
 import pytest
 
 from plugins.plugin_utils._controller import owner_of
-from plugins.plugin_utils._rendezvous import Rendezvous, Word
+from plugins.plugin_utils._rendezvous import Outcome, Rendezvous, Seen, Word
 from plugins.plugin_utils._responding import Clock, HostLost, Notes, Responding, looks_cut_off
 
 OPTIONS = {
@@ -26,6 +26,8 @@ OPTIONS = {
 }
 EVENT = {"event_id": "A1", "event_type": "Reboot", "seconds_until_not_before": 600.0}
 OWNER = {"pid": 1, "node": "here"}
+SEEN = Seen("Reboot", ["vm1", "vm2"])
+CLAIM = {"event_id": "A1", "event_type": "Reboot", "names": ["vm1", "vm2"]}
 
 
 def shown(following="wait", **more):
@@ -39,7 +41,7 @@ def shown(following="wait", **more):
         "unprepared": [],
         "recover_failed": [],
         "waiting": [waiting()] if following != "done" else [],
-        "sight": [{"event_id": "A1", "names": ["vm1", "vm2"]}],
+        "sight": [sight("vm1", "vm2")],
         "marker": "m",
         "acknowledged": [],
         "story": [],
@@ -48,6 +50,10 @@ def shown(following="wait", **more):
         "state": "",
         **more,
     }
+
+
+def sight(*names, event_type="Reboot"):
+    return {"event_id": "A1", "event_type": event_type, "names": list(names)}
 
 
 def waiting(**more):
@@ -98,9 +104,12 @@ class Host:
         return self.responding.until_something_is_to_be_done()
 
     def tell(self, *, host="web2", vm_name="vm2", busy=False, **outcomes):
-        self.rendezvous.tell(
-            Word(host=host, vm_name=vm_name, sight={"A1": ["vm1", "vm2"]}, outcomes=outcomes, busy=busy)
-        )
+        told = {event_id: Outcome(kind, "Reboot") for event_id, kind in outcomes.items()}
+        self.rendezvous.tell(Word(host=host, vm_name=vm_name, sight={"A1": SEEN}, outcomes=told, busy=busy))
+
+    def acknowledges(self):
+        """The ids that each turn was asked to acknowledge."""
+        return [[claim["event_id"] for claim in asked["acknowledge"]] for asked, _outcome in self.asked]
 
 
 @pytest.fixture
@@ -155,7 +164,7 @@ def test_the_host_that_completes_an_event_acknowledges_it(host):
     host.tell(A1="prepared")
     ready = shown(ready=["A1"], prepared=["A1"])
     end = host.responds(ready, shown(acknowledged=["A1"], prepared=["A1"]), shown("done"))
-    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], ["A1"], []]
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], [CLAIM], []]
     assert end["respond_result"]["acknowledged"] == ["A1"]
     assert host.rendezvous.status("A1") == "accepted"
 
@@ -163,7 +172,7 @@ def test_the_host_that_completes_an_event_acknowledges_it(host):
 def test_an_event_that_another_host_is_not_prepared_for_is_not_acknowledged(host):
     host.tell()
     end = host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done", sight=[]))
-    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], []]
+    assert host.acknowledges() == [[], []]
     assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "vm2 has not prepared"}]
 
 
@@ -173,10 +182,10 @@ def prepared(**more):
 
 
 def test_the_last_host_to_prepare_acknowledges_in_the_turn_that_takes_its_outcome(host):
+    host.responds(shown("prepare"))
     host.tell(A1="prepared")
-    host.tell(host="web1", vm_name="vm1", busy=True)
     end = host.responds(shown(acknowledged=["A1"], prepared=["A1"]), shown("done"), fresh=False, outcome=prepared())
-    assert [(asked["acknowledge"], bool(outcome)) for asked, outcome in host.asked] == [(["A1"], True), ([], False)]
+    assert [(asked["acknowledge"], bool(outcome)) for asked, outcome in host.asked] == [([CLAIM], True), ([], False)]
     assert host.asked[0][0]["slice"] == 0
     assert end["respond_result"]["acknowledged"] == ["A1"]
     assert host.rendezvous.status("A1") == "accepted"
@@ -193,11 +202,56 @@ def test_the_last_host_to_prepare_acknowledges_in_the_turn_that_takes_its_outcom
     ],
 )
 def test_an_outcome_that_completes_no_event_claims_none(host, neighbour, outcome, acknowledge):
+    host.responds(shown("prepare"))
     host.tell(**neighbour)
-    host.tell(host="web1", vm_name="vm1", busy=True)
     host.responds(shown("done"), fresh=False, outcome=outcome, acknowledge=acknowledge)
-    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[]]
+    assert host.acknowledges() == [[]]
     assert host.rendezvous.status("A1") == "free"
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        sight("vm1", "vm2", "vm3"),
+        sight("vm1", "vm2", "vm99"),
+        sight("vm1"),
+        sight("vm1", "vm2", event_type="Redeploy"),
+    ],
+    ids=["grew", "grew beyond the play", "shrank", "another type"],
+)
+def test_what_is_claimed_is_what_the_hosts_have_prepared_for(host, now):
+    """Not what the event has become since: the turn on the host compares, and shows the change."""
+    host.responds(shown("prepare"))
+    host.tell(A1="prepared")
+    changed = shown(sight=[now], prepared=["A1"], ready=[])
+    host.responds(changed, shown("done"), fresh=False, outcome=prepared())
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[CLAIM], []]
+    assert host.rendezvous.status("A1") == "free"
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (sight("vm1"), [{**CLAIM, "names": ["vm1"]}]),
+        (sight("vm1", "vm2", "vm99"), []),
+        (sight("vm1", "vm2", event_type="Redeploy"), []),
+    ],
+)
+def test_the_next_claim_is_for_what_the_event_has_become(host, now, expected):
+    host.responds(shown("prepare"))
+    host.tell(A1="prepared")
+    known = [waiting(event_type=now["event_type"])]
+    changed = shown(sight=[now], prepared=["A1"], ready=["A1"], waiting=known)
+    host.responds(changed, shown("done"), fresh=False)
+    assert [claim for asked, _outcome in host.asked for claim in asked["acknowledge"]] == expected
+
+
+def test_a_preparation_for_another_type_than_the_last_document_shows_claims_nothing(host):
+    host.responds(shown("prepare"))
+    host.tell(A1="prepared")
+    outcome = prepared(events=[{**EVENT, "event_type": "Freeze"}])
+    host.responds(shown("done"), fresh=False, outcome=outcome)
+    assert host.acknowledges() == [[]]
 
 
 def test_a_separate_caller_may_report_an_outcome_without_phase_and_events(host):
@@ -225,7 +279,7 @@ def test_a_host_that_could_take_an_acknowledgement_over_polls_in_short_slices(ho
     assert host.asked[1][0]["slice"] == 15.0
     host.tell(A1="prepared")
     host.tell(host="web1", vm_name="vm1", A1="prepared")
-    assert host.rendezvous.claim("A1")
+    assert host.rendezvous.claim("A1", SEEN)
     host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done"))
     assert host.asked[1][0]["slice"] == 5.0
     host.rendezvous.accept("A1")
