@@ -94,9 +94,20 @@ def run_pytest(session: nox.Session, *args: str, **env: str) -> None:
     session.run("pytest", f"--junitxml={report}", *args, *session.posargs, env=env)
 
 
+def scratch(session: nox.Session) -> pathlib.Path:
+    """The directory for the files of a session.
+
+    Not that of `session.create_tmp`, which also sets TMPDIR to it: the sockets of tests, of Molecule and of Python's
+    multiprocessing are below TMPDIR, and a path of more than 107 bytes, as in a deep checkout, is too long for them.
+    """
+    directory = pathlib.Path(session.virtualenv.location).resolve() / "scratch"
+    directory.mkdir(parents=True, exist_ok=True)
+    return directory
+
+
 def installed_collection(session: nox.Session) -> str:
     """Install the collection from its tarball; return the directory for ANSIBLE_COLLECTIONS_PATH."""
-    collections = pathlib.Path(session.create_tmp()).resolve() / "collections"
+    collections = scratch(session) / "collections"
     session.run("scripts/install-collection", str(collections), external=True, silent=True)
     return str(collections)
 
@@ -305,9 +316,9 @@ def molecule(session: nox.Session) -> None:
 
 def ansible_test(session: nox.Session, core: str, command: str, *options: str) -> bool:
     """Run a command of ansible-test in a copy of the checkout; nothing is downloaded but packages."""
-    home = pathlib.Path(session.create_tmp()).resolve() / "home"
+    home = scratch(session) / "home"
     session.run("python", "scripts/ansible_test_home.py", str(home))
-    checkout = pathlib.Path(session.create_tmp()) / "ansible_collections" / "maintops" / "scheduled_events"
+    checkout = scratch(session) / "ansible_collections" / "maintops" / "scheduled_events"
     copy_checkout(checkout)
     version = version_of(session, "ansible.release.__version__", "ansible.release")
     with session.chdir(checkout):
