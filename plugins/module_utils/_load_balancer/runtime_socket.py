@@ -13,6 +13,7 @@ from typing import Callable, Tuple, Union
 
 MAX_ANSWER = 64 * 1024 * 1024  # bytes; "show stat" needs about 500 for each server
 FLEETING = (errno.ENOENT, errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE, errno.EAGAIN)  # while HAProxy restarts
+LONGEST_PATH = 107  # bytes of the path of a Unix socket, in Linux
 
 
 class SocketError(Exception):
@@ -131,6 +132,12 @@ class RuntimeSocket:
 
 def _target(address: str) -> Tuple[int, Union[str, Tuple[str, int]]]:
     if address.startswith("/"):
+        length = len(os.fsencode(address))
+        if length > LONGEST_PATH:
+            raise SocketError(
+                f"{address} is not a socket: its path has {length} bytes, expected {LONGEST_PATH} at most. "
+                "Use a shorter path or HOST:PORT"
+            )
         return socket.AF_UNIX, address
     host, colon, port = address.rpartition(":")
     host = host.strip("[]")

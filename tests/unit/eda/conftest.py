@@ -42,7 +42,7 @@ class Listening:
         self._ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self._run(main, args)), daemon=True)
         self._thread.start()
-        self._ready.wait(LIMIT)
+        assert self._ready.wait(LIMIT), "the source did not start"
 
     async def _run(self, main, args):
         self._loop = asyncio.get_running_loop()

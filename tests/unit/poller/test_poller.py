@@ -450,3 +450,13 @@ def test_a_document_that_was_asked_for_before_another_was_read_is_not_taken(quie
     quiet._document_at = 500.0
     assert quiet._take_poll(service.PollEnded(None, 499.0, document())) is None
     assert quiet._take_poll(service.PollEnded(None, 501.0, document())) == document()
+
+
+def test_a_runtime_directory_whose_path_is_too_long_for_a_socket_is_named(unit):
+    unit.configure()
+    runtime = unit.path("r" * 107)
+    assert unit.command(f"--runtime-directory={runtime}", "run") == (
+        1,
+        "",
+        f"scheduled-events: the poller cannot begin: {runtime}/notify: AF_UNIX path too long\n",
+    )

@@ -14,6 +14,7 @@ import sys
 import time
 
 import pytest
+from root_side import LONGER_THAN_A_TEST
 from scheduled_events_poller import dispatcher, jobs, runner
 from scheduled_events_poller.processes import Process
 from scheduled_events_poller.spool import LONGEST_REASON, MAX_REQUEST, RunResult
@@ -145,15 +146,15 @@ def test_the_name_of_a_hook_that_is_not_utf_8_gives_a_readable_result(root_side)
 def test_a_killed_runner_leaves_a_failure_through_the_end_of_its_unit(root_side, tmp_path):
     root_side.add_hook(marking(tmp_path / "mark"))
     root_side.accept()
-    with Process([*dispatcher.root_command(root_side.directories), "run", root_side.run_id]) as process:
-        hook = int(_until_written(tmp_path / "mark"))
-        os.kill(process.pid, signal.SIGKILL)
-        assert process.wait(300) == -signal.SIGKILL
+    process = Process([*dispatcher.root_command(root_side.directories), "run", root_side.run_id])
+    hook = int(_until_written(tmp_path / "mark"))
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait(LONGER_THAN_A_TEST) == -signal.SIGKILL
     os.kill(hook, signal.SIGKILL)
     how = {b"SERVICE_RESULT": b"signal", b"EXIT_CODE": b"killed", b"EXIT_STATUS": b"KILL"}
     arguments = [*dispatcher.root_command(root_side.directories), "ended", root_side.run_id]
-    with Process(arguments, environment={**os.environb, **how}) as process:
-        assert process.wait(300) == 0
+    process = Process(arguments, environment={**os.environb, **how})
+    assert process.wait(LONGER_THAN_A_TEST) == 0
     assert root_side.result()[1:3] == ("failed", "its unit ended before its hooks: signal killed KILL")
     assert root_side.jobs() == []
 
@@ -363,11 +364,11 @@ def test_a_job_that_runs_takes_over_the_times_of_a_request_that_revises_it(root_
     mark = tmp_path / "mark"
     root_side.add_hook(marking(mark))
     root_side.accept(ends_at=time.monotonic() + 600, timeout=600.0)
-    with Process([*dispatcher.root_command(root_side.directories), "run", root_side.run_id]) as process:
-        _until_written(mark)
-        root_side.leave(ends_at=time.monotonic(), timeout=600.0)
-        dispatcher.Dispatcher(root_side.directories, lambda _ids: {}).look()
-        assert process.wait(300) == 0
+    process = Process([*dispatcher.root_command(root_side.directories), "run", root_side.run_id])
+    _until_written(mark)
+    root_side.leave(ends_at=time.monotonic(), timeout=600.0)
+    dispatcher.Dispatcher(root_side.directories, lambda _ids: {}).look()
+    assert process.wait(LONGER_THAN_A_TEST) == 0
     assert root_side.result()[1:3] == ("timeout", "10-hook: it was ended at its deadline")
     assert root_side.jobs() == []
 
@@ -585,13 +586,14 @@ def test_a_hook_that_is_interrupted_in_a_trial_does_not_go_on(root_side, tmp_pat
 def test_what_a_hook_waits_for_imports_nothing_slow(module):
     package = os.path.dirname(os.path.dirname(os.path.abspath(runner.__file__)))
     library = os.path.join(package, "..", "..", "..", "plugins", "module_utils")
-    slow = "argparse asyncio datetime hashlib inspect logging random shutil socket subprocess tempfile threading"
+    slow = "argparse asyncio datetime hashlib inspect logging random shutil socket tempfile"
     code = (
         f"import sys; sys.path += [{package!r}, {library!r}]; import scheduled_events_poller.{module}; "
         f"print([name for name in {slow.split()!r} if name in sys.modules])"
     )
     read_end, write_end = os.pipe()
-    with os.fdopen(read_end, "rb") as pipe, Process([sys.executable, "-IS", "-c", code], output=write_end) as process:
+    with os.fdopen(read_end, "rb") as pipe:
+        process = Process([sys.executable, "-IS", "-c", code], output=write_end)
         os.close(write_end)
         assert pipe.read() == b"[]\n"
-        assert process.wait(300) == 0
+        assert process.wait(LONGER_THAN_A_TEST) == 0

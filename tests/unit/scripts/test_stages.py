@@ -85,3 +85,8 @@ def test_the_report_shows_the_stages(run, tmp_path):
         ["well", "passed", "fails", "failed"],
         ["fails", "failed", "well", "passed"],
     )
+
+
+def test_no_session_moves_tmpdir_below_the_checkout():
+    """Nox's `create_tmp` does, and sockets in the directories of tests then fail in a checkout with a long path."""
+    assert "session.create_tmp()" not in (SCRIPT.parents[1] / "noxfile.py").read_text()

@@ -317,13 +317,13 @@ _ENDED = "systemctl start ended with "
 def _systemctl_start(ids: Sequence[str]) -> str:
     units = [f"scheduled-events-hook@{request_id}.service" for request_id in ids]
     try:
-        with Process(["systemctl", "start", "--no-block", "--", *units]) as process:
-            status = process.wait(PATIENCE)
-            if status is None:
-                process.end(1.0)
-                return f"systemctl start did not end within {PATIENCE:g} s"
+        process = Process(["systemctl", "start", "--no-block", "--", *units])
     except OSError as error:
         return f"systemctl cannot be started: {error}"
+    status = process.wait(PATIENCE)
+    if status is None:
+        process.end(1.0)
+        return f"systemctl start did not end within {PATIENCE:g} s"
     return f"{_ENDED}status {status}; see journalctl -u scheduled-events-hooks" if status else ""
 
 
@@ -337,8 +337,7 @@ def spawner(directories: Directories) -> Start:
         )
         for request_id in ids:
             try:
-                with Process([*root_command(directories), "run", request_id], output=log):
-                    pass
+                Process([*root_command(directories), "run", request_id], output=log)
             except OSError as error:
                 reasons[request_id] = f"it cannot be started: {error}"
         os.close(log)

@@ -527,7 +527,12 @@ def _listen(path: str) -> Iterator[socket.socket]:
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
-        listener.bind(path)
+        try:
+            listener.bind(path)
+        except OSError as error:
+            if error.errno is None:  # "AF_UNIX path too long", without the path
+                raise OSError(f"{path}: {error}") from error
+            raise
         listener.setblocking(False)
         yield listener
 

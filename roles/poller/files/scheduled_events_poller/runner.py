@@ -329,7 +329,6 @@ def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Tu
             process = Process([path], environment=variables, stdin=standard_input.fileno(), output=output.fileno())
         except OSError as error:
             raise HookRefused(f"it cannot be started: {_start_error(error, path)}") from error
-        stack.enter_context(process)
         status = None
         try:
             while status is None and deadline.left() > 0:

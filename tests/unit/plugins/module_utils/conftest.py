@@ -112,7 +112,8 @@ class Service:
     def stop(self):
         self.server.shutdown()
         self.server.server_close()
-        self.thread.join(5)
+        self.thread.join(60)
+        assert not self.thread.is_alive(), "the service did not stop"
 
 
 @pytest.fixture

@@ -128,6 +128,7 @@ class RawService:
         self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
         self._thread.join(PATIENCE)
+        assert not self._thread.is_alive(), "the service did not stop"
 
     def _accept(self):
         while True:

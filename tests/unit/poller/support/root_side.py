@@ -11,6 +11,9 @@ import time
 from scheduled_events_poller import runner
 from scheduled_events_poller.spool import Directories, Job, format_request, parse_result
 
+# Seconds: a wait that takes this limit fails, since the time limit of a test (pyproject.toml) ends before it.
+LONGER_THAN_A_TEST = 3600
+
 EVENT_ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 RUN_ID = EVENT_ID.lower() + ".prepare.7"
 EVENT = {

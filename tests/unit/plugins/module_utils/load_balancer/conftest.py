@@ -118,9 +118,16 @@ def clock():
 
 
 @pytest.fixture
-def serve():
+def sockets():
+    """A directory whose path is short, as that of a socket has to be."""
+    directory = tempfile.mkdtemp(prefix="socket-")
+    yield directory
+    shutil.rmtree(directory)
+
+
+@pytest.fixture
+def serve(sockets):
     """Return a function that lets a FakeHAProxy answer on a socket, and returns its address."""
-    directory = tempfile.mkdtemp(prefix="socket-")  # short, as the path of a socket has to be
     running = []
 
     def start(haproxy, tcp=False):
@@ -128,7 +135,7 @@ def serve():
             server = TcpServer(("127.0.0.1", 0), Handler)
             address = f"127.0.0.1:{server.server_address[1]}"
         else:
-            address = os.path.join(directory, f"{len(running)}.sock")
+            address = os.path.join(sockets, f"{len(running)}.sock")
             server = UnixServer(address, Handler)
         server.haproxy = haproxy
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
@@ -141,4 +148,3 @@ def serve():
     for server in running:
         server.shutdown()
         server.server_close()
-    shutil.rmtree(directory)

@@ -76,8 +76,13 @@ def test_a_socket_that_is_not_there_is_named(clock):
         RuntimeSocket("/nowhere/admin.sock", clock=clock, sleep=clock.sleep).ask("show stat")
 
 
-def test_a_socket_without_a_listener_is_named(tmp_path, clock):
-    path = str(tmp_path / "s")
+def test_a_path_that_is_too_long_for_a_socket_is_refused():
+    with pytest.raises(SocketError, match=r"^/aa*/s is not a socket: its path has 108 bytes, expected 107 at most"):
+        RuntimeSocket("/" + "a" * 105 + "/s").ask("show stat")
+
+
+def test_a_socket_without_a_listener_is_named(sockets, clock):
+    path = os.path.join(sockets, "s")
     with socket.socket(socket.AF_UNIX) as holder:
         holder.bind(path)
     with pytest.raises(SocketError, match=r"Connection refused\. No program listens there"):
