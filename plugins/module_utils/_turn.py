@@ -294,6 +294,7 @@ class Turn:
             parallel=False,
             started_after_prepare=False,
             defer=options["maintenance_margin"] if maintained and not self._check_mode else None,
+            prepares=bool(options["prepare_tasks"] or options["load_balancer"]),
         )
 
     # Acknowledging
@@ -365,8 +366,7 @@ class Turn:
         elif report.kind == engine.SEEN:
             self._tell(entry.event, f"seen as {entry.event.event_status}")
         elif report.kind == engine.ENDED:
-            done = {"prepare": "prepared", "started": "answered", "recover": "recovered"}[report.phase]
-            self._tell(entry.event, done if report.outcome == OK else f"{report.phase} failed: {report.text}")
+            self._tell(entry.event, _ended(report, entry))
 
     def _ahead(self, event: ScheduledEvent) -> str:
         if event.not_before is None:
@@ -458,11 +458,18 @@ def _handed_out(state: State) -> Tuple[str, List[EventState]]:
 
 def _is_prepared(entry: EventState, config: engine.Config, *, recovered: int) -> bool:
     """Also of an event that is over: the other hosts may learn it only then."""
-    return _ended_well(entry, "prepare") and not engine.must_prepare(entry, config, recovered=recovered)
+    run = entry.runs.get("prepare")
+    if run is None or run.outcome != OK or not run.prepares:
+        return False
+    return not engine.must_prepare(entry, config, recovered=recovered)
 
 
-def _ended_well(entry: EventState, phase: str) -> bool:
-    return phase in entry.runs and entry.runs[phase].outcome == OK
+def _ended(report: engine.Report, entry: EventState) -> str:
+    if report.outcome != OK:
+        return f"{report.phase} failed: {report.text}"
+    if report.phase == "prepare" and not entry.runs["prepare"].prepares:
+        return "has nothing configured that prepares for it"
+    return {"prepare": "prepared", "started": "answered", "recover": "recovered"}[report.phase]
 
 
 def _failed(entry: EventState, phase: str) -> bool:

@@ -18,7 +18,7 @@ import tempfile
 import typing as t
 from pathlib import Path
 
-PREPARED, FAILED = "prepared", "failed"
+PREPARED, FAILED, UNCONFIGURED = "prepared", "failed", "unconfigured"
 
 FREE, CLAIMED, ACCEPTED = "free", "claimed", "accepted"
 
@@ -33,7 +33,8 @@ class Seen(t.NamedTuple):
 
 
 class Outcome(t.NamedTuple):
-    """``prepared`` or ``failed``, and the type of the event for which that is so."""
+    """``prepared``, ``failed``, or ``unconfigured`` where nothing is configured that prepares for the event; and the
+    type of the event for which that is so."""
 
     kind: str
     event_type: str
@@ -135,6 +136,8 @@ class Rendezvous:
             return ""
         if outcome.kind == FAILED:
             return f"{name} failed to prepare"
+        if outcome.kind == UNCONFIGURED:
+            return f"nothing is configured that prepares {name} for it"
         return f"{name} has prepared for a {outcome.event_type}, and the event is a {seen.event_type} now"
 
     def others_need_a_turn(self, host: str) -> bool:

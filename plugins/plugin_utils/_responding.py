@@ -13,10 +13,11 @@ import typing as t
 import uuid
 from pathlib import Path
 
+from ..module_utils._scheduled_events.condition import NOTHING_PREPARES
 from ._acknowledging import Answer
 from ._controller import is_dead
 from ._fallback import Fallback, Moment, Settings
-from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, PREPARED, Outcome, Rendezvous, Seen, Word
+from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, PREPARED, UNCONFIGURED, Outcome, Rendezvous, Seen, Word
 
 PHASES = ("prepare", "started", "recover")
 LOAD_BALANCER_STEP, HANDLERS_STEP = "load_balancer.yml", "handlers.yml"  # tasks files of the role
@@ -194,7 +195,7 @@ class Responding:
 
     def _report(self, outcome: dict[str, t.Any] | None) -> dict[str, t.Any]:
         """Take a turn with the outcome. If only this host was waited for, it acknowledges in the same turn."""
-        events = _prepared_by(outcome) if self._options["acknowledge"] else []
+        events = self._prepared_by(outcome) if self._options["acknowledge"] else []
         claimed = [
             event["event_id"]
             for event in events
@@ -329,7 +330,11 @@ class Responding:
 
     def _tell_hosts(self, shown: dict[str, t.Any]) -> None:
         types = {event["event_id"]: event["event_type"] or "" for event in shown["waiting"]}
-        kinds = {**dict.fromkeys(shown["prepared"], PREPARED), **dict.fromkeys(shown["unprepared"], FAILED)}
+        kinds = {
+            **dict.fromkeys(shown["prepared"], PREPARED),
+            **dict.fromkeys(shown["unprepared"], FAILED),
+            **{each["event_id"]: UNCONFIGURED for each in shown["waiting"] if each["condition"] == NOTHING_PREPARES},
+        }
         self._rendezvous.tell(
             Word(
                 host=self._host,
@@ -413,6 +418,12 @@ class Responding:
     def _has_work(self, phase: str) -> bool:
         return bool(self._tasks_of(phase) or self._options["load_balancer"])
 
+    def _prepared_by(self, outcome: t.Mapping[str, t.Any] | None) -> list[dict[str, t.Any]]:
+        """The events for which a preparation has ended well, by its outcome."""
+        if not outcome or outcome.get("phase") != "prepare" or not outcome["ok"] or not self._has_work("prepare"):
+            return []
+        return list(outcome.get("events", []))
+
     def _phase(self, shown: dict[str, t.Any]) -> dict[str, t.Any]:
         phase = shown["next"]
         if phase == "prepare":
@@ -469,7 +480,7 @@ class Responding:
             raise error
         if self._fallback:
             self._fallback.miss()
-            self._fallback.act([event["event_id"] for event in _prepared_by(outcome)])
+            self._fallback.act([event["event_id"] for event in self._prepared_by(outcome)])
         now = self._clock.monotonic()
         if self._notes["lost_since"] is None:
             self._notes["lost_since"] = now
@@ -562,10 +573,3 @@ class Responding:
             return "respond_acknowledge is false"
         details = [each["detail"] for each in self._notes["waiting"] if each["event_id"] == event_id]
         return next(filter(None, details), "") or "it was over before a host could acknowledge it"
-
-
-def _prepared_by(outcome: t.Mapping[str, t.Any] | None) -> list[dict[str, t.Any]]:
-    """The events for which a preparation has ended well, by its outcome."""
-    if not outcome or outcome.get("phase") != "prepare" or not outcome["ok"]:
-        return []
-    return list(outcome.get("events", []))

@@ -24,6 +24,7 @@ NOT_ACCEPTED = "acknowledgement not accepted"
 PREPARE_FAILED = "preparation failed"
 PREPARE_MISSING = "prepare hooks missing"
 PREPARE_UNCONFIGURED = "prepare hooks no longer configured"
+NOTHING_PREPARES = "nothing prepares"
 HELD_BY_RULE = "held by a rule"
 HELD_BY_POLICY = "held by the policy"
 LEFT_TO_CONTROLLER = "left to the controller"
@@ -104,6 +105,8 @@ def _before_impact(state: State, entry: EventState, config: engine.Config) -> Co
     decision = decisions.decide(entry.event, config.rules)
     if decision == decisions.IGNORE:  # by a rule that is newer than its hooks
         return Condition(HELD_BY_RULE)
+    if decision != decisions.APPROVE and _nothing_prepares(entry, config):
+        return _unprepared(entry, config, left=left)
     if not engine.is_ready(entry, config, recovered=state.recovered):
         return _not_ready(state, entry, config)
     if decision == decisions.HOLD:
@@ -121,6 +124,24 @@ def _before_impact(state: State, entry: EventState, config: engine.Config) -> Co
     if entry.approval.error:
         return Condition(NOT_ACCEPTED, detail=entry.approval.error)
     return Condition(TO_BE_ACKNOWLEDGED)
+
+
+def _nothing_prepares(entry: EventState, config: engine.Config) -> bool:
+    run = entry.runs.get("prepare")
+    return not engine.can_prepare(config) and (run is None or not run.prepares)
+
+
+def _unprepared(entry: EventState, config: engine.Config, *, left: bool) -> Condition:
+    """Why an event that nothing prepares for is not acknowledged: what the owner chose comes first."""
+    if decisions.decide(entry.event, config.rules) == decisions.HOLD:
+        return Condition(HELD_BY_RULE)
+    if left:
+        return Condition(LEFT_TO_CONTROLLER, detail=_said(entry))
+    if not engine.policy_allows(entry.event, config):
+        return Condition(HELD_BY_POLICY, detail=config.approve)
+    if entry.event.event_status != "Scheduled":
+        return Condition(STATUS_UNKNOWN, detail=entry.event.event_status or "missing")
+    return Condition(NOTHING_PREPARES)
 
 
 def _said(entry: EventState) -> str:

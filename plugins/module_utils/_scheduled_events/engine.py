@@ -63,6 +63,7 @@ class Config(NamedTuple):
 
     :param hooks: the phases for which the owner configured hooks, whether they can be found or not.
     :param missing: by phase, the names of configured hooks that cannot be found. Such a phase cannot run.
+    :param prepares: whether the hooks of the phase ``prepare`` prepare this VM; otherwise they only report.
     :param parallel: whether hooks of several events run at the same time. Otherwise one phase runs at a time, that of
         the event with the earliest NotBefore first, and the events that are over are recovered together.
     :param started_after_prepare: whether started hooks also run for an event whose preparation has ended.
@@ -83,6 +84,7 @@ class Config(NamedTuple):
     started_after_prepare: bool = True
     defer: Optional[float] = None
     controller_grace: float = 0.0
+    prepares: bool = True
 
 
 class HookResult(NamedTuple):
@@ -134,6 +136,7 @@ class RunHooks(NamedTuple):
     :param deadline: the earlier of the two, in seconds since the epoch.
     :param ends_at: monotonic seconds of this boot after which none of them may be running, whatever the clock says.
     :param failed_phase: for the phase ``failed``: the phase that failed; ``failure`` says why.
+    :param prepares: for the phase ``prepare``: whether a hook has to run that does not only report.
     """
 
     request_id: str
@@ -146,6 +149,7 @@ class RunHooks(NamedTuple):
     ends_at: float
     failed_phase: str = ""
     failure: str = ""
+    prepares: bool = False
 
 
 class Approve(NamedTuple):
@@ -299,6 +303,11 @@ def recovery_runs(state: State) -> bool:
     return any(is_running(entry, "recover") for entry in state.events.values())
 
 
+def can_prepare(config: Config) -> bool:
+    """Whether something is configured that prepares this VM for an event."""
+    return config.prepares and "prepare" in config.hooks
+
+
 def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
     """Whether the prepare hooks have to run, or to run again, before the event counts as prepared.
 
@@ -314,6 +323,7 @@ def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
         or run.serial <= recovered  # a recovery that ended since may have undone it
         or run.event_type != (entry.event.event_type or "")
         or (run.outcome == TIMEOUT and _has_more_time(run, entry.event))
+        or (can_prepare(config) and not run.prepares)  # what prepares was configured since
     )
 
 
@@ -325,7 +335,7 @@ def _has_more_time(run: Run, event: ScheduledEvent) -> bool:
 
 
 def is_ready(entry: EventState, config: Config, *, recovered: int) -> bool:
-    """Whether this VM is prepared for the event, or need not be, as far as it can be acknowledged at all.
+    """Whether this VM is prepared for the event, or need not be by the word of its owner.
 
     :param recovered: ``State.recovered``.
     """
@@ -336,8 +346,8 @@ def is_ready(entry: EventState, config: Config, *, recovered: int) -> bool:
     if must_prepare(entry, config, recovered=recovered):
         return False
     run = entry.runs.get("prepare")
-    if run is None:
-        return True  # no hook is configured, so there is no reason to wait for NotBefore
+    if run is None or not run.prepares:
+        return False  # nothing has prepared this VM, so the event is left to its NotBefore
     if run.outcome == OK:
         return True
     # Hooks that failed may have left a job of the controller running, which acknowledges when it is prepared.
@@ -608,8 +618,8 @@ class _Turn:
         if not self._can_begin(key, phase) or not self._still_of_use(entry, phase):
             self._withdraw(key, phase)
         elif self._now.monotonic >= run.ask_at and (fresh or phase != "recover"):
-            event_type = entry.event.event_type or ""
-            run = run._replace(issued=True, event_type=event_type, **self._times(entry.event, phase))
+            event_type, prepares = entry.event.event_type or "", self._prepares(phase)
+            run = run._replace(issued=True, event_type=event_type, prepares=prepares, **self._times(entry.event, phase))
             self._issue(key, phase, run)
 
     def _withdraw(self, key: str, phase: str) -> None:
@@ -746,6 +756,7 @@ class _Turn:
             serial=self._serial,
             boot_id=self._now.boot_id,
             event_type=entry.event.event_type or "",
+            prepares=self._prepares(phase),
             failed_phase=failure.phase,
             failure=failure.reason,
             **self._times(entry.event, phase),
@@ -753,6 +764,9 @@ class _Turn:
         if phase in ("prepare", "started"):
             self._set(key, ran=True, owed=entry.owed or "recover" in self._config.hooks)
         self._issue(key, phase, run)
+
+    def _prepares(self, phase: str) -> bool:
+        return phase == "prepare" and self._config.prepares
 
     def _times(self, event: ScheduledEvent, phase: str) -> Dict[str, Any]:
         """The times of a run that begins now."""
@@ -794,6 +808,7 @@ class _Turn:
                 run.ends_at,
                 run.failed_phase,
                 run.failure,
+                run.prepares,
             )
         )
 

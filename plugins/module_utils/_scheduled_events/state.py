@@ -36,7 +36,7 @@ class Run(NamedTuple):
 
     ``serial``: its number; a higher one began later. ``issued``: this process asked for it. ``reached``: an earlier
     request for it was written, or may have been. ``asked``: how often asking failed; ``ask_at``: when to try again.
-    ``event_type`` and ``not_before``: of the event that it ran for.
+    ``event_type`` and ``not_before``: of the event that it ran for. ``prepares``: a success prepares the VM for it.
     ``failed_phase`` and ``failure``: for the phase ``failed``, what failed and why.
     Times: ``not_before``, ``not_later_than`` and ``deadline`` are seconds since the epoch, ``ends_at`` and ``ask_at``
     monotonic seconds of the boot ``boot_id``, ``timeout`` a number of seconds.
@@ -52,6 +52,7 @@ class Run(NamedTuple):
     asked: int = 0
     ask_at: float = 0.0
     event_type: str = ""
+    prepares: bool = False
     not_before: Optional[float] = None
     timeout: float = 0.0
     not_later_than: Optional[float] = None
@@ -176,6 +177,7 @@ def _upgrade(root: Dict[str, Any]) -> Dict[str, Any]:
             name = parse_run_id(str(run["request_id"]))
             event_type = _object(entry.get("event"), f"{place}.event").get("event_type") or ""
             run.update(serial=name.serial if name else 0, event_type=event_type, reached=True)
+            run["prepares"] = phase == "prepare"  # hooks that only report came later
             run["ends_at"] = run.pop("give_up_at", 0.0)
             runs[phase] = {**Run()._asdict(), **run}
         ran = any(phase in runs for phase in ("prepare", "started"))

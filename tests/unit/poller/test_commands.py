@@ -71,6 +71,18 @@ def test_approve_speaks_for_others_only_by_force_and_never_for_others_alone(
     assert len(imds.posts) == (1 if code == 0 else 0)
 
 
+@pytest.mark.parametrize("hook", [None, "0-webhooks"])
+def test_an_operator_acknowledges_by_hand_what_nothing_is_configured_to_prepare_for(unit, imds, hook):
+    if hook:
+        unit.add_hook("prepare", "true", name=hook)
+    unit.start()
+    imds.announce()
+    until(lambda: "nothing is configured that prepares for it" in unit.log(), "the note")
+    assert imds.posts == []
+    assert unit.command("approve", ID)[:2] == (0, f"{ID}: acknowledged\n")
+    assert imds.acknowledged() == [[ID]]
+
+
 def test_approve_refuses_what_is_not_prepared(unit, imds):
     unit.add_hook("prepare", "exit 1")
     unit.start()

@@ -34,6 +34,13 @@ def test_a_document_is_counted():
     assert "scheduled_events_last_successful_poll_timestamp_seconds 1769860800.5" in lines
 
 
+def test_events_that_nothing_prepares_for_are_counted():
+    metrics = polled()
+    assert "scheduled_events_events_nothing_prepares 0" in metrics.render().splitlines()
+    metrics.nothing_prepares(2)
+    assert "scheduled_events_events_nothing_prepares 2" in metrics.render().splitlines()
+
+
 @pytest.mark.parametrize(
     ("text", "label"),
     [('a"b', 'a\\"b'), ("a\\b", "a\\\\b"), ("a\nb", "a\\nb"), ("gr\udcfcn", "gr?n"), ("\ud800", "?"), ("ü", "ü")],

@@ -32,6 +32,22 @@ def test_an_event_is_prepared_acknowledged_and_recovered(unit, imds):
         assert file.read() == "prepare\nrecover\n"
 
 
+def test_an_event_that_nothing_prepares_for_is_left_to_its_not_before_and_every_view_says_so(unit, imds):
+    unit.add_hook("prepare", f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}", name="0-webhooks")
+    unit.configure(metrics_directory=unit.path(""))
+    unit.start()
+    imds.announce()
+    reason = "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore"
+    until(lambda: f"{ID}: {reason}\n" in unit.log(), "the note")
+    until(lambda: reason in unit.command("status")[1], "the status")
+    with open(unit.path("scheduled_events.prom")) as file:
+        assert "scheduled_events_events_nothing_prepares 1\n" in file.read()
+    assert (unit.ran(), imds.posts) == ("prepare\n", [])
+    unit.add_hook("prepare", f"echo drained >> {unit.path('ran')}")  # and this one is a preparation
+    until(lambda: imds.posts, "the acknowledgement")
+    assert unit.ran() == "prepare\nprepare\ndrained\n"
+
+
 def test_the_journal_shows_the_id_of_an_event_as_azure_writes_it_until_the_end(unit, imds):
     for phase in ("prepare", "recover"):
         unit.add_hook(phase, "true")
@@ -81,6 +97,7 @@ def test_sigterm_ends_it_while_a_request_hangs_and_leaves_hooks_alone(unit, imds
 
 
 def test_a_reload_with_a_bad_configuration_keeps_the_running_one_and_says_so(unit, imds):
+    unit.add_hook("prepare", "true")
     unit.start()
     unit.configure(approve="sometimes")
     unit.process.send_signal(signal.SIGHUP)
@@ -92,6 +109,7 @@ def test_a_reload_with_a_bad_configuration_keeps_the_running_one_and_says_so(uni
 
 
 def test_a_reload_brings_new_rules_into_force(unit, imds):
+    unit.add_hook("prepare", "true")
     unit.configure(approve="never")
     unit.start()
     imds.announce()
@@ -102,6 +120,7 @@ def test_a_reload_brings_new_rules_into_force(unit, imds):
 
 
 def test_an_unreadable_state_is_kept_and_reported(unit, imds):
+    unit.add_hook("prepare", "true")
     with open(unit.path("state.json"), "w") as file:
         file.write("{broken")
     unit.start()
@@ -140,6 +159,7 @@ def test_a_failing_service_does_not_count_as_an_empty_list(unit, imds):
 
 
 def test_metrics_are_written_where_a_directory_is_given(unit, imds):
+    unit.add_hook("prepare", "true")
     unit.configure(metrics_directory=unit.path(""))
     unit.start()
     imds.announce(EventType='Odd"\n')
@@ -189,6 +209,7 @@ def test_twenty_events_that_are_ready_together_take_few_requests(unit, imds):
 
 
 def test_an_event_whose_acknowledgement_is_refused_does_not_block_the_others(unit, imds):
+    unit.add_hook("prepare", "true")
     imds.post_status = 400
     unit.start()
     imds.announce(ID, OTHER_ID)
@@ -198,6 +219,7 @@ def test_an_event_whose_acknowledgement_is_refused_does_not_block_the_others(uni
 
 
 def test_a_start_while_the_first_request_hangs_is_not_blind(unit, imds):
+    unit.add_hook("prepare", "true")
     imds.hang_next = True
     imds.announce()
     unit.start()
@@ -321,6 +343,7 @@ def test_a_wish_without_a_unit_says_what_to_do(unit):
 
 
 def test_the_status_file_begins_with_a_brace_on_a_separate_line(unit, imds):
+    unit.add_hook("prepare", "true")
     unit.start()
     imds.announce(EventSource="Platform")
     until(lambda: imds.posts, "the acknowledgement")

@@ -597,3 +597,28 @@ def test_what_a_hook_waits_for_imports_nothing_slow(module):
         os.close(write_end)
         assert pipe.read() == b"[]\n"
         assert process.wait(LONGER_THAN_A_TEST) == 0
+
+
+# What prepares, and what only reports
+
+
+@pytest.mark.parametrize("names", [[], ["0-webhooks"]])
+def test_a_preparation_fails_without_a_hook_that_does_more_than_to_report(root_side, names):
+    for name in names:
+        root_side.add_hook(name=name)
+    result = root_side.run_phase(prepares=True)
+    assert result.outcome == "failed"
+    assert "prepare.d: no hook that prepares this VM is in" in result.reason
+    assert root_side.run_phase(prepares=False).outcome == "ok"
+
+
+def test_a_preparation_with_a_hook_that_vanished_meanwhile_fails(root_side):
+    second = root_side.add_hook(name="20-drain")
+    root_side.add_hook(f"#!/bin/sh\nrm {second}\n", name="0-webhooks")
+    assert root_side.run_phase(prepares=True).outcome == "failed"
+
+
+def test_a_preparation_ends_well_with_hooks_that_do_more_than_to_report(root_side):
+    root_side.add_hook(name="0-webhooks")
+    root_side.add_hook(name="10-drain")
+    assert root_side.run_phase(prepares=True).outcome == "ok"

@@ -208,14 +208,14 @@ def _objection(event: ScheduledEvent, state: State, decided: engine.Config, *, f
     if decisions.decide(event, decided.rules) == decisions.APPROVE:
         return ""
     entry = state.events.get(event.key)
+    run_ = entry.runs.get("prepare") if entry else None
+    if not engine.can_prepare(decided) and (run_ is None or not run_.prepares):
+        return ""  # nothing is to be done first, so the word of the operator is enough
     if entry is None:
-        if "prepare" not in decided.hooks:
-            return ""
         return "prepare hooks are configured, and the polling unit has not run them for it; --force does it"
     fresh = entry._replace(event=event, present=True)
     if engine.is_ready(fresh, decided, recovered=state.recovered):
         return ""
-    run_ = entry.runs.get("prepare")
     ended = "have not ended" if run_ is None or run_.outcome not in OUTCOMES else f"ended: {run_.outcome}"
     if run_ is not None and run_.outcome == OK:
         ended = "have to run again, since a recovery overlapped them or the event has changed"

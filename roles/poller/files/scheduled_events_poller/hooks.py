@@ -12,16 +12,30 @@ from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequenc
 from _scheduled_events.runs import PHASES
 
 from .dispatcher import root_command
-from .spool import MAX_RESULT, Directories, Job, RequestError, RunResult, format_request, hook_names, parse_result
+from .spool import (
+    MAX_RESULT,
+    REPORTING_HOOKS,
+    Directories,
+    Job,
+    RequestError,
+    RunResult,
+    format_request,
+    hook_names,
+    parse_result,
+)
 
 _TEMPORARY = ".request"  # hidden, beside the spool: what is in there is always whole
 
 
 class Phases(NamedTuple):
-    """The phases that have hooks, and by phase the hooks that should be there and are not."""
+    """The phases that have hooks, and by phase the hooks that should be there and are not.
+
+    ``prepares``: whether a prepare hook does more than to report.
+    """
 
     configured: FrozenSet[str]
     missing: Dict[str, Tuple[str, ...]]
+    prepares: bool
 
 
 def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phases:
@@ -33,7 +47,7 @@ def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phase
     :param required: names of the hooks that the configuration requires, by phase.
     """
     directory = os.path.realpath(hooks_directory)  # once: all phases of one set
-    configured, missing = set(), {}
+    configured, missing, prepares = set(), {}, False
     for phase in PHASES:
         names = required.get(phase, ())
         try:
@@ -42,10 +56,12 @@ def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phase
             there = None
         if names or there is None or there:
             configured.add(phase)
+        if phase == "prepare":
+            prepares = bool(names) or there is None or any(name not in REPORTING_HOOKS for name in there)
         absent = tuple(name for name in names if there is not None and name not in there)
         if absent:
             missing[phase] = absent
-    return Phases(frozenset(configured), missing)
+    return Phases(frozenset(configured), missing, prepares)
 
 
 class HookRequests:

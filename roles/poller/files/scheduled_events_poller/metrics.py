@@ -27,6 +27,7 @@ class Metrics:
         self._polls = {"success": 0, "failure": 0}
         self._approvals = {"accepted": 0, "failed": 0}
         self._delay, self._delays = 0.0, 0
+        self._unprepared = 0
         self._hook_seconds: Dict[str, float] = collections.defaultdict(float)
         self._hook_runs: Dict[Tuple[str, str], int] = collections.defaultdict(int)
 
@@ -52,6 +53,10 @@ class Metrics:
         """An event was acknowledged so many seconds after it was seen."""
         self._delay += max(0.0, seconds)
         self._delays += 1
+
+    def nothing_prepares(self, events: int) -> None:
+        """So many events are left to their NotBefore, since nothing is configured that prepares for them."""
+        self._unprepared = events
 
     def write(self, directory: str) -> None:
         """Replace the file in the directory.
@@ -79,6 +84,12 @@ class Metrics:
             if isinstance(incarnation, int) and abs(incarnation) <= LARGEST:
                 yield _family("incarnation", "gauge", "DocumentIncarnation read last.", [((), float(incarnation))])
             yield _family("events", "gauge", "Events of this VM in the document read last.", self._events())
+        yield _family(
+            "events_nothing_prepares",
+            "gauge",
+            "Events that are not acknowledged, because nothing is configured that prepares for them.",
+            [((), self._unprepared)],
+        )
         approvals = [((("result", result),), count) for result, count in self._approvals.items()]
         yield _family("approvals_total", "counter", "Attempts to acknowledge an event.", approvals)
         yield _family(

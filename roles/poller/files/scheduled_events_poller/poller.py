@@ -17,6 +17,7 @@ import uuid
 from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from _scheduled_events import engine
+from _scheduled_events.condition import NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.engine import HookResult, Moment, NotAsked
 from _scheduled_events.files import write_atomically
@@ -60,17 +61,18 @@ class Places(NamedTuple):
 
 def engine_config(settings: Settings, vm_name: str, hooks_directory: str) -> engine.Config:
     """Return the settings of the engine, from the configuration and the installed hooks."""
-    configured, missing = hooks.phases(hooks_directory, settings.hooks)
+    found = hooks.phases(hooks_directory, settings.hooks)
     return engine.Config(
         vm_name=vm_name,
-        hooks=configured,
+        hooks=found.configured,
         rules=settings.rules,
         hook_timeout=settings.hook_timeout,
         margin=settings.margin,
         on_failure=settings.on_failure,
         approve=settings.approve,
         controller_grace=settings.controller_grace,
-        missing=missing,
+        missing=found.missing,
+        prepares=found.prepares,
     )
 
 
@@ -367,6 +369,7 @@ class Poller:
             hooks=tuple(self._settings.hooks.get(action.phase, ())),
             failed_phase=action.failed_phase,
             failure=action.failure,
+            prepares=action.prepares,
         )
 
     def _report(self, report: engine.Report, entry: Optional[EventState]) -> None:
@@ -380,14 +383,17 @@ class Poller:
     def _report_conditions(self, config: engine.Config) -> None:
         """Report what happens to each event and what it waits for, when that has changed."""
         conditions = {}
+        unprepared = 0
         for key, entry in self._state.events.items():
             condition = condition_of(self._state, key, config)
+            unprepared += condition.kind == NOTHING_PREPARES
             conditions[key] = wording.of_condition(condition, entry.event)
             if conditions[key] != self._conditions.get(key):
                 level = systemd.WARNING if condition.trouble else systemd.INFO
                 systemd.log(level, f"{entry.event.event_id}: {conditions[key]}")
                 self._next_heartbeat = 0.0
         self._conditions = conditions
+        self._metrics.nothing_prepares(unprepared)
 
     # Configuration
 

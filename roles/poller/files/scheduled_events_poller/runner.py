@@ -19,7 +19,16 @@ from _scheduled_events.text import shown
 
 from . import jobs
 from .processes import Process
-from .spool import LONGEST_REASON, Directories, Job, RequestError, RunResult, hook_names, parse_request
+from .spool import (
+    LONGEST_REASON,
+    REPORTING_HOOKS,
+    Directories,
+    Job,
+    RequestError,
+    RunResult,
+    hook_names,
+    parse_request,
+)
 
 TRY_AGAIN = 75  # EX_TEMPFAIL, exit status of a hook that wants to be run again
 
@@ -216,6 +225,7 @@ def _ends(
         yield HookEnd(", ".join(missing), FAILED, 0.0, reason)
         return
     deadline = Deadline(job, clock, revised)
+    prepared = not job.prepares
     for name in hooks.names:
         began = clock.monotonic()
         try:
@@ -227,7 +237,10 @@ def _ends(
                 _log(output, f"{job.phase} hook {name}: skipped, since it was removed meanwhile")
                 continue
             outcome, reason = FAILED, f"configured, but removed from {hooks.directory} meanwhile. Run the role again"
+        prepared = prepared or name not in REPORTING_HOOKS
         yield HookEnd(name, outcome, clock.monotonic() - began, reason)
+    if not prepared:  # hooks that the poller had seen were removed since, and success would acknowledge the event
+        yield HookEnd(f"{job.phase}.d", FAILED, 0.0, f"no hook that prepares this VM is in {hooks.directory} any more")
 
 
 def _run_hook(

@@ -29,6 +29,9 @@ MOST_DIGITS = 100  # of a number: what has more takes long to read, and Python m
 
 VERSION = 2
 
+# Hooks of the role that only report: what they do prepares no VM for an event.
+REPORTING_HOOKS = ("0-webhooks",)
+
 
 class RequestError(ValueError):
     """A request that is not carried out; the message says why."""
@@ -73,7 +76,7 @@ class Job(NamedTuple):
     must have ended, or ``None``. ``deadline``: the earlier of both as the engine saw it, in seconds since the epoch.
     ``ends_at``: monotonic seconds of this boot after which no hook of the run may be running, whatever the clock says.
     ``hooks``: names of the hooks that the configuration requires. ``failed_phase`` and ``failure``: for the phase
-    ``failed``, the phase that failed and why.
+    ``failed``, the phase that failed and why. ``prepares``: a hook has to run that does not only report.
     """
 
     request_id: str
@@ -87,6 +90,7 @@ class Job(NamedTuple):
     hooks: Tuple[str, ...] = ()
     failed_phase: str = ""
     failure: str = ""
+    prepares: bool = False
 
 
 class RunResult(NamedTuple):
@@ -164,6 +168,9 @@ def parse_request(text: bytes, request_id: str) -> Job:
     failed_phase = _text(raw, "failed_phase")
     if failed_phase not in ("", *PHASES):
         raise RequestError("failed_phase is not a phase")
+    prepares = raw.get("prepares", False)  # a request of the release before lacks it
+    if not isinstance(prepares, bool):
+        raise RequestError("prepares is not true or false")
     not_later_than = raw.get("not_later_than")
     return Job(
         request_id=request_id,
@@ -177,6 +184,7 @@ def parse_request(text: bytes, request_id: str) -> Job:
         hooks=tuple(hooks),
         failed_phase=failed_phase,
         failure=_text(raw, "failure"),
+        prepares=prepares,
     )
 
 

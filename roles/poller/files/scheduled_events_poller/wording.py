@@ -72,6 +72,9 @@ _CONDITIONS = {
     conditions.PREPARE_UNCONFIGURED: (
         "not acknowledged, because its preparation must run again, and no prepare hooks are configured now"
     ),
+    conditions.NOTHING_PREPARES: (
+        "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore"
+    ),
     conditions.HELD_BY_RULE: "not acknowledged, because the action of a rule is hold; waiting for NotBefore",
     conditions.HELD_BY_POLICY: "not acknowledged, because approve is {detail}; waiting for NotBefore",
     conditions.LEFT_TO_CONTROLLER: "acknowledged by the job of the controller, not by this VM: {detail}",

@@ -105,6 +105,22 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
         (Vm(hooks=frozenset()).read(event(status="New")), Condition(condition.STATUS_UNKNOWN, detail="New")),
         (Vm(hooks=frozenset()).read(event(status=None)), Condition(condition.STATUS_UNKNOWN, detail="missing")),
         (Vm(hooks=frozenset()).read(event(status="Started")), Condition(condition.UNDER_WAY)),
+        (Vm(hooks=frozenset()).read(event()), Condition(condition.NOTHING_PREPARES)),
+        (Vm(prepares=False).read(event()).end("prepare"), Condition(condition.NOTHING_PREPARES)),
+        (prepared().configure(prepares=False), Condition(condition.TO_BE_ACKNOWLEDGED)),
+        (Vm(hooks=frozenset(), approve="never").read(event()), Condition(condition.HELD_BY_POLICY, detail="never")),
+        (
+            Vm(hooks=frozenset(), approve="controller").read(event()),
+            Condition(condition.LEFT_TO_CONTROLLER, detail="nothing is known of its job here"),
+        ),
+        (
+            Vm(hooks=frozenset(), rules=parse_rules([{"action": "hold"}])).read(event()),
+            Condition(condition.HELD_BY_RULE),
+        ),
+        (
+            Vm(hooks=frozenset(), rules=parse_rules([{"action": "approve"}])).read(event()),
+            Condition(condition.TO_BE_ACKNOWLEDGED),
+        ),
         (
             Vm(missing={"prepare": ("10-a", "20-b")}).read(event()),
             Condition(condition.PREPARE_MISSING, detail="10-a, 20-b"),
@@ -128,7 +144,7 @@ def test_a_preparation_that_has_to_run_again_without_configured_hooks_is_one_tha
 
 def test_an_event_waits_for_the_recovery_of_another():
     vm = gone()
-    vm.configure(hooks=frozenset(["recover"]))
+    vm.configure(rules=parse_rules([{"action": "approve"}]))
     assert vm.read(event(B)).condition(B) == Condition(condition.WAITS_FOR_RECOVERY)
 
 

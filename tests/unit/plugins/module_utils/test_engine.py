@@ -29,6 +29,9 @@ IN_5, IN_30, IN_300, IN_1200 = (
     "Sun, 13 Sep 2020 12:46:40 GMT",
 )
 
+APPROVED = parse_rules([{"action": "approve"}])
+SHORT_FREEZES = parse_rules([{"event_types": ["Freeze"], "min_duration": 0, "max_duration": 8, "action": "approve"}])
+
 
 def event(event_id=ID, kind="Reboot", status="Scheduled", resources=("vm1",), **more):
     return dict(EventId=event_id, EventType=kind, EventStatus=status, Resources=list(resources), **more)
@@ -247,9 +250,93 @@ def test_a_failed_preparation_is_held_or_acknowledged_as_the_owner_says(on_failu
         ("never", ["vm1"], False),
     ],
 )
-def test_an_event_that_no_hook_handles_is_acknowledged_at_once_if_the_policy_allows(approve, resources, acknowledged):
-    vm = Engine(hooks=frozenset(), approve=approve)
-    assert vm.step(document(event(resources=resources))) == (["approve " + ID] if acknowledged else [])
+def test_the_policy_decides_which_events_are_acknowledged(approve, resources, acknowledged):
+    vm = Engine(approve=approve)
+    vm.step(document(event(resources=resources)))
+    assert vm.step(None, ok(run("prepare", 1))) == (["approve " + ID] if acknowledged else [])
+
+
+# No preparation, no acknowledgement
+
+
+NOTHING = [{"hooks": frozenset()}, {"hooks": ALL - {"prepare"}}, {"prepares": False}]
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+@pytest.mark.parametrize("on_failure", ["hold", "approve"])
+@pytest.mark.parametrize("outcome", ["ok", "failed", "timeout"])
+def test_an_event_is_left_to_its_not_before_when_nothing_is_configured_that_prepares_for_it(
+    nothing, on_failure, outcome
+):
+    vm = Engine(on_failure=on_failure, approve="any", **nothing)
+    vm.step(document(event(NotBefore=IN_300)))
+    vm.step(None, *[HookResult(asked.request_id, outcome) for asked in vm.hooks()])
+    for _minute in range(10):
+        assert [each for each in vm.step(document(event(NotBefore=IN_300))) if each.startswith("approve")] == []
+        vm.pass_time(60)
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+def test_a_rule_acknowledges_without_a_preparation(nothing):
+    assert "approve " + ID in Engine(rules=APPROVED, **nothing).step(document(event()))
+
+
+def test_hooks_that_only_report_run_once():
+    vm = Engine(prepares=False)
+    assert vm.step(document(event())) == [run("prepare", 1)]
+    assert not vm.hooks()[0].prepares
+    assert vm.step(document(event()), ok(run("prepare", 1))) == []
+    assert vm.step(document(event())) == []
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+def test_what_is_configured_later_prepares_for_an_event_that_nothing_prepared_for(nothing):
+    vm = Engine(**nothing)
+    vm.step(document(event()))
+    vm.step(None, *[ok(asked.request_id) for asked in vm.hooks()])
+    vm.configure(hooks=ALL, prepares=True)
+    (prepare,) = vm.step(document(event()))
+    assert vm.hooks()[0].prepares
+    assert vm.step(None, ok(prepare)) == ["approve " + ID]
+
+
+def test_what_is_configured_while_hooks_run_that_only_report_prepares_after_them():
+    vm = Engine(prepares=False)
+    vm.step(document(event()))
+    vm.configure(prepares=True)
+    assert vm.step(document(event())) == []
+    assert vm.step(None, ok(run("prepare", 1))) == [run("prepare", 2)]
+    vm.restart()
+    assert vm.step(None) == [run("prepare", 2)]
+    assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
+
+
+def test_a_request_that_no_process_received_is_repeated_as_the_configuration_is_now():
+    vm = Engine(prepares=False)
+    vm.step(document(event()))
+    vm.step(None, NotAsked(run("prepare", 1), "the spool is full"))
+    vm.configure(prepares=True)
+    vm.pass_time(1)
+    assert vm.step(document(event())) == [run("prepare", 1)]
+    assert vm.hooks()[0].prepares
+    assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
+
+
+@pytest.mark.parametrize("nothing", NOTHING)
+def test_a_preparation_counts_also_when_nothing_is_configured_any_more(nothing):
+    vm = Engine()
+    vm.step(document(event()))
+    vm.configure(**nothing)
+    assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
+
+
+def test_a_preparation_for_another_type_does_not_count_when_only_reports_are_configured_since():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, ok(run("prepare", 1)))
+    vm.configure(prepares=False)
+    assert vm.step(document(event(kind="Redeploy"))) == [run("prepare", 2)]
+    assert vm.step(document(event(kind="Redeploy")), ok(run("prepare", 2))) == []
 
 
 def left_to_a_controller(grace, **config):
@@ -408,7 +495,7 @@ def test_an_event_without_an_id_holds_the_vm_and_is_reported():
 
 
 def test_acknowledging_backs_off_until_it_is_accepted():
-    vm = Engine(hooks=frozenset())
+    vm = Engine(hooks=frozenset(), rules=APPROVED)
     attempts = []
     for _second in range(40):
         if vm.step(document(event())):
@@ -419,7 +506,7 @@ def test_acknowledging_backs_off_until_it_is_accepted():
 
 
 def test_acknowledging_what_is_refused_backs_off_to_a_minute():
-    vm = Engine(hooks=frozenset())
+    vm = Engine(hooks=frozenset(), rules=APPROVED)
     attempts = []
     for _second in range(300):
         if vm.step(document(event())):
@@ -430,7 +517,7 @@ def test_acknowledging_what_is_refused_backs_off_to_a_minute():
 
 
 def test_what_was_accepted_is_not_acknowledged_again():
-    vm = Engine(hooks=frozenset())
+    vm = Engine(hooks=frozenset(), rules=APPROVED)
     vm.step(document(event()))
     vm.step(None, ApprovalResult(ID.lower(), accepted=True))
     vm.pass_time(1000)
@@ -478,13 +565,13 @@ def test_an_event_that_is_ready_is_to_be_acknowledged_in_each_step_until_the_ser
 
 
 def test_all_that_is_ready_is_to_be_acknowledged_in_the_same_step():
-    vm = Engine(hooks=frozenset())
+    vm = Engine(hooks=frozenset(), rules=APPROVED)
     ids = [f"AAAAAAAA-0000-0000-0000-0000000000{number:02}" for number in range(20)]
     assert vm.step(document(*map(event, ids))) == ["approve " + each for each in ids]
 
 
 def test_an_event_of_a_refused_request_is_from_then_on_acknowledged_alone():
-    vm = Engine(hooks=frozenset())
+    vm = Engine(hooks=frozenset(), rules=APPROVED)
     vm.step(document(event()))
     assert not vm.approval().alone
     vm.step(None, ApprovalResult(ID.lower(), accepted=False, error="400", refused=True))
@@ -498,7 +585,7 @@ def test_an_event_of_a_refused_request_is_from_then_on_acknowledged_alone():
 
 
 def test_the_time_until_the_acknowledgement_is_reported():
-    vm = Engine(hooks=frozenset())
+    vm = Engine(hooks=frozenset(), rules=APPROVED)
     vm.step(document(event()))
     vm.pass_time(2.5)
     vm.step(None, ApprovalResult(ID.lower(), accepted=True))
@@ -648,10 +735,10 @@ def test_recover_hooks_that_are_configured_later_run_for_what_ran_without_them()
 
 
 def test_prepare_hooks_that_are_configured_after_the_acknowledgement_run():
-    vm = Engine(hooks=ALL - {"prepare"})
+    vm = Engine(hooks=ALL - {"prepare"}, rules=APPROVED)
     assert vm.step(document(event())) == ["approve " + ID]
     vm.step(None, ApprovalResult(ID.lower(), accepted=True))
-    vm.configure(hooks=ALL)
+    vm.configure(hooks=ALL, rules=())
     assert vm.step(document(event())) == [run("prepare", 1)]
 
 
@@ -668,8 +755,9 @@ def test_an_event_that_a_rule_ignores_from_now_on_is_recovered_when_it_is_over()
 
 
 def decided(**fields):
-    vm = Engine(hooks=frozenset())
+    vm = Engine(rules=SHORT_FREEZES)
     vm.step(document(event(**fields)))
+    vm.step(document(event(**fields)), ok(run("prepare", 1)))
     return vm, vm.approval()
 
 
@@ -1102,7 +1190,7 @@ def test_a_request_that_is_repeated_names_the_type_of_event_for_which_its_run_co
 
 
 def test_an_event_that_was_seen_started_is_not_acknowledged_when_a_document_calls_it_scheduled_again():
-    vm = Engine(hooks=frozenset())
+    vm = Engine(hooks=frozenset(), rules=APPROVED)
     vm.step(document(event(status="Started")))
     assert vm.step(document(event())) == []
 

@@ -78,6 +78,7 @@ class Job:
         self.began = self.ended = None  # of the processes
         self.began_at = None  # monotonic
         self.kind = None  # the type of event that the processes read
+        self.prepares = False  # whether one of the processes prepares the VM
         self.killed = False  # by a power cut
         self.will_report = True
         self.result = None  # in the directory of results
@@ -133,8 +134,10 @@ class World(RuleBasedStateMachine):
         approve=st.sampled_from(["alone", "alone", "leader", "any", "never", "controller"]),
         grace=st.sampled_from(GRACES),
         rules=st.sampled_from(sorted(RULES)),
+        prepares=st.sampled_from([True, True, True, False]),
     )
-    def begin(self, hooks, on_failure, approve, grace, rules):
+    def begin(self, hooks, on_failure, approve, grace, rules, prepares):
+        self.prepares = self.ever_prepares = prepares  # whether the prepare hooks do more than to report
         self.hooks = {phase: UNCONFIGURED if phase in hooks else CONFIGURED for phase in PHASES}
         self.ever_configured = {phase for phase in PHASES if self.hooks[phase] == CONFIGURED}
         self.failed_always_configured = "failed" in self.ever_configured
@@ -162,6 +165,7 @@ class World(RuleBasedStateMachine):
             hook_timeout=TIMEOUT,
             margin=MARGIN,
             missing={phase: ("10-x",) for phase, how in self.hooks.items() if how == MISSING},
+            prepares=self.prepares,
             **self.options,
         )
 
@@ -346,7 +350,7 @@ class World(RuleBasedStateMachine):
             condition.condition(self.state, key, config)
         if document is not None:
             self._check_5_no_event_waits_for_another(document)
-            self._check_8_without_hooks_it_is_acknowledged_at_once(document, approvals, began)
+            self._check_8_what_a_rule_approves_is_acknowledged_at_once(document, approvals, began)
             self._check_6_a_moved_not_before_reached_the_hooks()
         self._offer(approvals, config)
 
@@ -501,13 +505,14 @@ class World(RuleBasedStateMachine):
     def _root_starts(self, job):
         if self.monotonic >= job.received.ends_at:
             self._reports(job, "timeout")
-        elif not self._available(job.phase):
+        elif not self._available(job.phase) or (job.received.prepares and not self.prepares):
             self._reports(job, "failed")
         else:
             if job.phase != "failed":
                 assert not any(each.alive for each in self._jobs_of(job.key)), "two phases of one event at once"
             job.began, job.began_at = self._happens(), self.monotonic
             job.kind = job.received.event["event_type"]
+            job.prepares = job.phase == "prepare" and self.prepares
 
     def _reports(self, job, outcome):
         job.result = engine.HookResult(job.first.request_id, outcome, f"reason {self._happens()}")
@@ -540,6 +545,12 @@ class World(RuleBasedStateMachine):
             self.failed_always_configured = False
         if how != UNCONFIGURED:
             self.ever_configured.add(phase)
+
+    @rule(prepares=st.booleans())
+    def prepare_hooks_prepare_or_only_report(self, prepares):
+        self._carry_out_all()
+        self.prepares = prepares
+        self.ever_prepares = self.ever_prepares or prepares
 
     @precondition(lambda self: any(job.alive for job in self.jobs.values()))
     @rule(data=st.data(), outcome=st.sampled_from(["ok", "ok", "ok", "failed", "timeout"]), at_once=st.booleans())
@@ -743,8 +754,8 @@ class World(RuleBasedStateMachine):
         assert not any(self._may_run(job) for job in recoveries), "acknowledged while a recovery of this VM may run"
         if approve == "controller" and decision == "prepare":
             assert event.not_before.timestamp() == action.not_before, "took over for another NotBefore"
-        if decision == "approve" or (self.hooks["prepare"] == UNCONFIGURED and approve != "controller"):
-            assert decision != "approve" or approve != "controller" or names == {VM}, "acknowledged for others too"
+        if decision == "approve":
+            assert approve != "controller" or names == {VM}, "acknowledged for others too"
             return
         prepared = [job for job in self.jobs.values() if job.phase == "prepare" and job.key == event.key]
         assert not any(self._may_run(job) for job in prepared), "acknowledged while prepare hooks run"
@@ -758,6 +769,8 @@ class World(RuleBasedStateMachine):
 
     def _is_a_preparation(self, job, event, recoveries):
         """Whether this run has prepared the VM for the event, and no recovery has undone it since."""
+        if not (job.prepares if job.began is not None else job.last.prepares):
+            return False
         if self.options["on_failure"] == "approve" and self.options["approve"] != "controller":
             if job.killed or (job.known is None and not job.reached_root):
                 return False
@@ -814,6 +827,8 @@ class World(RuleBasedStateMachine):
             each.phase == "recover" and (each.known is None or each.known > last.asked) for each in self.jobs.values()
         ) or any(moment > last.asked for moment in self.cleared.values())
         if undone or last.kinds != {job.first.event["event_type"]}:
+            return
+        if job.first.prepares and not last.last.prepares:  # it only reported
             return
         assert last.outcome != "ok", "prepared again what had ended well"
         later = self._moment(job.first) > self._moment(last.first)
@@ -876,8 +891,8 @@ class World(RuleBasedStateMachine):
         run = entry and entry.runs.get("prepare")
         return bool(run) and run.request_id == job.first.request_id and run.outcome == "running" and not run.asked
 
-    def _check_8_without_hooks_it_is_acknowledged_at_once(self, document, approvals, began):
-        if self.hooks["prepare"] != UNCONFIGURED or any(
+    def _check_8_what_a_rule_approves_is_acknowledged_at_once(self, document, approvals, began):
+        if any(
             job.phase == "recover" and (job.known is None or job.known > began) for job in self.jobs.values()
         ):
             return
@@ -885,10 +900,10 @@ class World(RuleBasedStateMachine):
         for event in document.events:
             if event.key in self.accepted | set(self.started) or not self._is_to_be_acknowledged(event):
                 continue
-            if any(job.key == event.key and job.phase == "prepare" for job in self.jobs.values()):
-                continue  # what was prepared once is another matter
+            if self._action(event) != "approve" or event.key in self.perhaps_started:
+                continue
             refused = event.key in self.not_before_pause
-            assert event.key in wanted or refused, "an event that no hook handles is kept waiting"
+            assert event.key in wanted or refused, "an event that a rule approves is kept waiting"
 
     def _is_to_be_acknowledged(self, event):
         names = [name.lower() for name in event.resources]
@@ -903,15 +918,18 @@ class World(RuleBasedStateMachine):
             event.event_status == "Scheduled"
             and bool(event.key)
             and allowed[self.options["approve"]]
-            and self._action(event) in ("prepare", "approve")
+            and (self._action(event) == "approve" or (self._action(event) == "prepare" and self._can_prepare()))
         )
+
+    def _can_prepare(self):
+        return self.prepares and self.hooks["prepare"] == CONFIGURED
 
     def _is_to_be_taken_over(self, event):
         """Whether the controller has had its time for an event that this VM can prepare for."""
         return (
             self.options["approve"] == "controller"
             and self.options["controller_grace"] > 0
-            and self.hooks["prepare"] == CONFIGURED
+            and self._can_prepare()
             and event.event_status == "Scheduled"
             and bool(event.key)
             and VM in [name.lower() for name in event.resources]
@@ -931,6 +949,7 @@ class World(RuleBasedStateMachine):
         self.spool_full = self.root_sleeps = self.service_is_slow = False
         self.answers = []
         self.hooks = {phase: CONFIGURED if phase in self.ever_configured else UNCONFIGURED for phase in PHASES}
+        self.prepares = self.ever_prepares
         self._root_looks()
         self._live_on(4)
         self._retry_all()

@@ -121,10 +121,10 @@ class Unit:
         with open(self.path("poller.json"), "w") as file:
             json.dump(self.settings, file)
 
-    def add_hook(self, phase, script):
+    def add_hook(self, phase, script, name="10-hook"):
         directory = os.path.join(self.path("hooks"), phase + ".d")
         os.makedirs(directory, exist_ok=True)
-        path = os.path.join(directory, "10-hook")
+        path = os.path.join(directory, name)
         with open(path, "w") as file:
             file.write("#!/bin/sh\n" + script + "\n")
         os.chmod(path, EXECUTABLE)
