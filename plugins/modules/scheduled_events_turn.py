@@ -69,7 +69,9 @@ options:
     type: float
     default: 900
   prepare_tasks:
-    description: Tasks file that the caller runs to prepare the host. Empty means that there is nothing to do.
+    description:
+      - Tasks file that the caller runs to prepare the host. Empty means that there is nothing to do.
+      - Without prepare tasks and O(load_balancer) nothing prepares the host, and its events are not acknowledged.
     type: str
     default: ''
   started_tasks:

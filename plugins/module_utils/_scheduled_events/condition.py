@@ -111,6 +111,10 @@ def _before_impact(state: State, entry: EventState, config: engine.Config) -> Co
         return _not_ready(state, entry, config)
     if decision == decisions.HOLD:
         return Condition(HELD_BY_RULE)
+    return _ready(state, entry, config, left=left)
+
+
+def _ready(state: State, entry: EventState, config: engine.Config, *, left: bool) -> Condition:
     if left and not entry.approval.error:
         moment = engine.takes_over_at(entry.event, config) if "prepare" in entry.runs else None
         kind = LEFT_TO_CONTROLLER if moment is None else TAKES_OVER

@@ -129,7 +129,9 @@ def test_a_phase_whose_directory_cannot_be_read_is_configured_and_misses_nothing
     assert phases(root_side.directories.hooks, {"failed": ("10-a",)}) == ({"failed"}, {}, False)
 
 
-@pytest.mark.parametrize(("names", "prepares"), [(["0-webhooks"], False), (["0-webhooks", "10-drain"], True), ([], False)])
+@pytest.mark.parametrize(
+    ("names", "prepares"), [(["0-webhooks"], False), (["0-webhooks", "10-drain"], True), ([], False)]
+)
 def test_a_hook_that_only_reports_is_no_preparation(root_side, names, prepares):
     for name in names:
         root_side.add_hook(name=name)

@@ -84,6 +84,7 @@ def test_a_request_with_an_event_that_cannot_be_written_is_a_separate_error(root
         (None, {"not_later_than": []}, "not_later_than is not a number"),
         (None, {"hooks": "10-a"}, "hooks is not a list of texts"),
         (None, {"hooks": [1]}, "hooks is not a list of texts"),
+        (None, {"prepares": 1}, "prepares is not true or false"),
         (None, {"failed_phase": "prepair"}, "failed_phase is not a phase"),
         (None, {"failure": 1}, "failure is not a text"),
         (None, {"padding": "x" * spool.MAX_REQUEST}, "longer than"),

@@ -892,9 +892,7 @@ class World(RuleBasedStateMachine):
         return bool(run) and run.request_id == job.first.request_id and run.outcome == "running" and not run.asked
 
     def _check_8_what_a_rule_approves_is_acknowledged_at_once(self, document, approvals, began):
-        if any(
-            job.phase == "recover" and (job.known is None or job.known > began) for job in self.jobs.values()
-        ):
+        if any(job.phase == "recover" and (job.known is None or job.known > began) for job in self.jobs.values()):
             return
         wanted = {action.key for action in approvals}
         for event in document.events:

@@ -129,6 +129,34 @@ def test_the_way_of_an_event(host):
     assert host.files() == []
 
 
+NO_WORK = {"prepare_tasks": "", "load_balancer": False}
+
+
+def test_an_event_for_which_nothing_is_configured_that_prepares_is_left_to_its_not_before(host):
+    host.service.events = [event()]
+    shown = host.phase(host.turn(options=NO_WORK), options=NO_WORK, acknowledge=[CLAIM])
+    assert (shown["next"], shown["ready"], shown["prepared"]) == ("wait", [], [])
+    assert [each["condition"] for each in shown["waiting"]] == ["nothing prepares"]
+    assert [each["text"] for each in shown["story"]] == ["has nothing configured that prepares for it"]
+    assert host.service.posts == []
+
+
+def test_what_prepares_only_in_a_later_run_prepares_then(host):
+    host.service.events = [event()]
+    host.phase(host.turn(options=NO_WORK), options=NO_WORK)
+    shown = host.turn("run2", abandoned="run1")
+    assert shown["next"] == "prepare"
+    shown = host.phase(shown, run="run2", acknowledge=[CLAIM])
+    assert shown["acknowledged"] == [ID]
+
+
+def test_a_preparation_of_an_earlier_run_counts_where_nothing_is_configured_any_more(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    shown = host.turn("run2", abandoned="run1", options=NO_WORK)
+    assert (shown["next"], shown["ready"], shown["prepared"]) == ("wait", [ID], [ID])
+
+
 def test_an_event_is_acknowledged_in_the_turn_that_takes_its_outcome(host):
     host.service.events = [event()]
     shown = host.phase(host.turn(), acknowledge=[CLAIM])

@@ -160,6 +160,15 @@ def test_a_phase_without_tasks_is_done_without_the_play(host):
     assert (host.asked[1][1]["request_ids"], host.asked[1][1]["ok"]) == (["1"], True)
 
 
+def test_a_host_without_anything_that_prepares_claims_nothing_and_says_so(host):
+    host.tell(A1="prepared")
+    nothing = shown(waiting=[waiting(condition="nothing prepares")])
+    end = host.responds(shown("prepare"), nothing, shown("done", sight=[]), prepare_tasks="")
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], [], []]
+    reason = "nothing is configured that prepares vm1 for it"
+    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": reason}]
+
+
 def test_the_host_that_completes_an_event_acknowledges_it(host):
     host.tell(A1="prepared")
     ready = shown(ready=["A1"], prepared=["A1"])
