@@ -4,9 +4,12 @@
 
 """What the role respond costs up to the acknowledgements, beside a playbook that is written by hand.
 
-Each host has its own event, and both drain with the same command. The playbook by hand reads the events, drains,
-and acknowledges: it remembers nothing, waits for nothing, and brings nothing back. Both use as many forks as hosts. All
-hosts are this machine, so the CPU time holds what runs on the hosts, on both sides.
+All drain with the same command. The playbook by hand reads the events, drains, and acknowledges: it remembers nothing,
+waits for nothing, and brings nothing back. All use as many forks as hosts, or `--forks`. All hosts are this machine, so
+the CPU time holds what runs on the hosts, on all sides.
+
+Two shapes: `each` is an event for each host, and the time ends with the last acknowledgement. `one` is one event that
+names all hosts: one host acknowledges it when all have drained. There the role runs under both strategies.
 
 `--load N` keeps N busy loops beside the runs; `--notice S` announces Spot evictions S seconds ahead, once everything is
 ready, and starts the playbook at once.
@@ -15,7 +18,9 @@ Prints lines for people and a line of JSON. A missed target is shown, and the ex
 """
 
 import argparse
+import itertools
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -47,6 +52,9 @@ BY_HAND = [
         },
     },
 ]
+EACH, ONE = "each", "one"
+SIDES = {EACH: ("by_hand", "free"), ONE: ("by_hand", "free", "linear")}
+STARTED_FOR = {EACH: 20, ONE: 2}  # seconds; where hosts have an event each, the last one acknowledges later
 TIME_TARGET = 1.5  # times the playbook by hand
 CPU_TARGET = 30.0  # seconds for 16 hosts
 RESULTS_TARGET, MODULES_TARGET = 10, 4  # for a host before its acknowledgement
@@ -65,44 +73,50 @@ def cpu_of_tree(pid):
     return sum(map(int, fields[11:15])) / TICKS + sum(cpu_of_tree(child) for child in children)
 
 
-def to_the_posts(emulator, started, hosts):
-    """Wait until every host has acknowledged: seconds since the start, CPU seconds, and the results until then."""
+def to_the_posts(emulator, started, events):
+    """Wait until every event is acknowledged: seconds since the start, CPU seconds, and the results until then."""
     give_up_at = time.monotonic() + LIMIT
-    while len(emulator.posts()) < hosts:
-        if not started.running and len(emulator.posts()) < hosts:
+    while len(emulator.posts()) < events:
+        if not started.running and len(emulator.posts()) < events:
             sys.exit(started.output)
         if time.monotonic() > give_up_at:
-            sys.exit(f"no {hosts} acknowledgements in {LIMIT:g} s: {started.output}")
+            sys.exit(f"no {events} acknowledgements in {LIMIT:g} s: {started.output}")
         time.sleep(0.05)
     cpu = cpu_of_tree(started._process.pid)
     last = max(entry["at_real"] for entry in emulator.log("post"))
     return last - started._started, cpu, started.tasks
 
 
-def measure(ansible, directory, hosts, notice):
+def playbook_of(side, shape, prepare):
+    if side != "by_hand":
+        own = {"respond_prepare_tasks": str(prepare)}
+        return {"strategy": f"ansible.builtin.{side}", "roles": [{"role": f"{COLLECTION}.respond"}], "vars": own}
+    [*others, acknowledge] = BY_HAND
+    return {"tasks": [*others, {**acknowledge, "run_once": shape == ONE}]}
+
+
+def measure(ansible, directory, shape, hosts, options):
+    notice, forks = options.notice, options.forks or hosts
     names = [f"vm{number}" for number in range(1, hosts + 1)]
     vms = [{"name": name, "kind": "availability_set", "set": "web"} for name in names]
     prepare = directory / "drain.yml"
     prepare.write_text(json.dumps([DRAIN]))
     rows = {}
-    for side in ("by_hand", "respond"):
+    for side in SIDES[shape]:
         (directory / side).mkdir()
         emulator = Emulator(EMULATOR, directory / side, vms, ("--rate-limit", "0", "--exit-after", "3600"))
         try:
-            for name in names:
+            events = [names] if shape == ONE else [[name] for name in names]
+            for named in events:
                 event_type = "Preempt" if notice else "Reboot"
-                emulator.schedule(event_type, name, notice=notice or 3600, started_for=20)
+                emulator.schedule(event_type, *named, notice=notice or 3600, started_for=STARTED_FOR[shape])
             inventory = emulator.inventory(
                 respond_endpoint=emulator.endpoints.get,
                 respond_state_directory=lambda name: str(directory / name),
             )
-            how = {"inventory": inventory, "options": ("--forks", str(hosts))}
-            if side == "by_hand":
-                started = ansible.start_playbook([{"hosts": "all", "gather_facts": False, "tasks": BY_HAND}], **how)
-            else:
-                own = {"respond_become": False, "respond_prepare_tasks": str(prepare), "respond_margin": 5}
-                started = ansible.start_playbook(f"{COLLECTION}.respond", extra_vars=own, **how)
-            seconds, cpu, results = to_the_posts(emulator, started, hosts)
+            play = {"hosts": "all", "gather_facts": False, **playbook_of(side, shape, prepare)}
+            started = ansible.start_playbook([play], inventory=inventory, options=("--forks", str(forks)))
+            seconds, cpu, results = to_the_posts(emulator, started, len(events))
             started.result(timeout=LIMIT)
         finally:
             emulator.stop()
@@ -114,17 +128,21 @@ def measure(ansible, directory, hosts, notice):
             "results": len(first),
             "modules": len([each for each in modules if each.status != "skipped"]),
         }
-    return {"hosts": hosts, **rows, "ratio": round(rows["respond"]["seconds"] / rows["by_hand"]["seconds"], 2)}
+    by_hand = rows["by_hand"]["seconds"]
+    ratios = {side: round(row["seconds"] / by_hand, 2) for side, row in rows.items() if side != "by_hand"}
+    return {"hosts": hosts, "shape": shape, "forks": forks, **rows, "ratios": ratios}
 
 
 def missed(row, notice):
     """The targets that a row misses."""
-    respond = row["respond"]
+    respond, ratios = row["free"], row["ratios"]
     if notice:
         return [f"{respond['seconds']} s to the POST > {SPOT_TARGET}"] if respond["seconds"] > SPOT_TARGET else []
     problems = []
-    if row["ratio"] > TIME_TARGET:
-        problems.append(f"{row['ratio']} times the time by hand > {TIME_TARGET}")
+    if ratios["free"] > TIME_TARGET:
+        problems.append(f"{ratios['free']} times the time by hand > {TIME_TARGET}")
+    if ratios["free"] > ratios.get("linear", math.inf):
+        problems.append(f"free {ratios['free']} times the time by hand > linear {ratios['linear']}")
     if row["hosts"] == 16 and respond["cpu"] > CPU_TARGET:
         problems.append(f"{respond['cpu']} CPU s > {CPU_TARGET}")
     if respond["results"] > RESULTS_TARGET or respond["modules"] > MODULES_TARGET:
@@ -137,25 +155,28 @@ def main():
     parser.add_argument("--hosts", type=int, nargs="+", default=[1, 4, 16], help="how many hosts to try")
     parser.add_argument("--load", type=int, default=0, metavar="N", help="busy loops beside the runs")
     parser.add_argument("--notice", type=float, metavar="S", help="Spot evictions with this notice in seconds")
+    parser.add_argument("--shapes", nargs="+", default=[EACH, ONE], choices=[EACH, ONE], help="which events")
+    parser.add_argument("--forks", type=int, metavar="N", help="forks of Ansible")
     options = parser.parse_args()
     rows, problems = [], []
     loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _number in range(options.load)]
     try:
         with tempfile.TemporaryDirectory(prefix="respond-scale-") as base:
             ansible = Ansible(pathlib.Path(base))
-            for hosts in options.hosts:
-                directory = pathlib.Path(base) / f"hosts-{hosts}"
+            for shape, hosts in itertools.product(options.shapes, options.hosts):
+                directory = pathlib.Path(base) / f"{shape}-{hosts}"
                 directory.mkdir()
-                row = measure(ansible, directory, hosts, options.notice)
+                row = measure(ansible, directory, shape, hosts, options)
                 rows.append(row)
-                by_hand, respond = row["by_hand"], row["respond"]
-                print(
-                    f"{hosts:3} hosts, start to the last POST: respond {respond['seconds']} s, {respond['cpu']} CPU s, "
-                    f"{respond['results']} results and {respond['modules']} module runs a host; by hand "
-                    f"{by_hand['seconds']} s, {by_hand['cpu']} CPU s: {row['ratio']} times the time",
-                    flush=True,
-                )
-                problems += [f"{hosts} hosts: {problem}" for problem in missed(row, options.notice)]
+                print(f"{hosts:3} hosts, events: {shape}, start to the last POST:", flush=True)
+                for side in SIDES[shape]:
+                    found = row[side]
+                    print(
+                        f"    {side:8} {found['seconds']:6} s, {row['ratios'].get(side, 1)} times the time by hand, "
+                        f"{found['cpu']} CPU s, {found['results']} results and {found['modules']} module runs a host",
+                        flush=True,
+                    )
+                problems += [f"{hosts} hosts, {shape}: {problem}" for problem in missed(row, options.notice)]
     finally:
         for loop in loops:
             loop.kill()

@@ -35,6 +35,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate im
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_slice import refuse_slices
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHostError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run import Run, Store, is_dead, this_run
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._strategy import runs_each_host_alone
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_files import (
     TasksFileError,
     TasksFiles,
@@ -380,8 +381,7 @@ class ActionModule(ActionBase):
         refuse_slices(variables)
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
         # A strategy that lets each host go its own way runs this for each, whatever run_once says.
-        strategy = str(self._task.get_play().strategy)
-        each = any(word in strategy for word in ("free", "pinned"))
+        each = runs_each_host_alone(str(self._task.get_play().strategy))
         own = [variables["inventory_hostname"]] if each else list(variables["ansible_play_batch"])
         gate = Gate(self, variables, arguments, own)
         try:

@@ -49,6 +49,10 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     Responding,
     looks_cut_off,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._strategy import (
+    refuse_late_hosts,
+    runs_each_host_alone,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_file import check_tasks_file
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import is_windows
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows_host import HostGone, WindowsHost
@@ -57,7 +61,6 @@ MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.
 WINDOWS_PACE = Pace(poll_gap=3.0, short_lease=600.0)
 BRIEF = 30.0  # seconds to remove files of a host, or to close its connection
-FREE_STRATEGIES = ("free", "host_pinned")
 
 display = Display()
 
@@ -78,6 +81,7 @@ class ActionModule(ArmAction):
         options["outcome"] = _outcome(options["outcome"])
         self._options = options
         self._check_fallback()
+        self._check_hosts()
         responding = self._responding()
         try:
             following = responding.until_something_is_to_be_done()
@@ -113,11 +117,22 @@ class ActionModule(ArmAction):
             execute=self._execute_turn,
             say=display.display,
             warn=_warn,
-            shares_fork=int(self._variables.get("ansible_forks") or 1) < len(hosts),
-            lockstep=str(play.strategy).rpartition(".")[2] not in FREE_STRATEGIES,
+            active_hosts=self._variables["ansible_play_hosts"],
+            shares_fork=self._forks() < len(hosts),
+            lockstep=not runs_each_host_alone(str(play.strategy)),
             check_mode=bool(self._task.check_mode),
             send=self._acknowledge_from_here if self._options["fallback"] != "none" else None,
         )
+
+    def _forks(self) -> int:
+        """How many hosts of the play may run a task at the same time."""
+        forks = int(self._variables.get("ansible_forks") or 1)
+        return min(forks, int(self._task.throttle or forks))
+
+    def _check_hosts(self) -> None:
+        if not self._options["within_maintenance"]:
+            play, hosts = self._task.get_play(), len(self._variables["ansible_play_hosts_all"])
+            refuse_late_hosts(strategy=str(play.strategy), serial=play.serial or [], hosts=hosts, forks=self._forks())
 
     def _leave_report(self, result: dict[str, t.Any]) -> None:
         """Leave the part of the host in the summary of the job, since no task of an unreachable host runs any more."""

@@ -64,6 +64,7 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "fallback_controller": {"type": "str", "default": "localhost"},
     "outcome": {"type": "dict"},
     "again": {"type": "bool", "default": False},
+    "within_maintenance": {"type": "bool", "default": False},
 }
 
 

@@ -147,6 +147,13 @@ options:
     description: Whether the previous call returned RV(next=wait). Leave this option out in the first call of a run.
     type: bool
     default: false
+  within_maintenance:
+    description:
+      - Whether the role C(rolling_maintenance) calls the module for the hosts of a batch. Otherwise a play in batches
+        is refused, as well as the strategy P(ansible.builtin.host_pinned#strategy) with fewer forks than hosts, since
+        later hosts would not be prepared. A run fails if an event is over before a host that it names has a turn.
+    type: bool
+    default: false
   controller:
     description: Values of the action plugin. The action plugin sets this option. Do not set it.
     type: dict

@@ -125,10 +125,20 @@ class Rendezvous:
         if name in outcomes:
             ready = outcomes[name] == Outcome(PREPARED, seen.event_type)
             return None if ready else self._unprepared(name, outcomes[name], seen) or f"{name} has not prepared"
-        silent = sorted(set(self._play_hosts) - {word["host"] for word in words})
-        if silent:  # the VM may be one of them
+        silent = self._silent(words)
+        if silent:
             return f"{name} may be one of the hosts that have not answered: {', '.join(silent)}"
         return None if self._speak_for_others else f"{name} is not a host of this play; {WAY_OUT}"
+
+    def _silent(self, words: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+        """The hosts that have not reported anything: any of them may be a VM that is not known yet."""
+        return sorted(set(self._play_hosts) - {word["host"] for word in words})
+
+    def without_a_turn(self, seen: Seen) -> list[str]:
+        """The hosts that the event may name, and that have not reported anything."""
+        words = self._read_all()
+        known = {word["vm_name"] for word in words}
+        return self._silent(words) if set(_as_seen(seen).names) - known else []
 
     @staticmethod
     def _unprepared(name: str, outcome: Outcome | None, seen: Seen) -> str:

@@ -117,6 +117,7 @@ class Responding:
     :param execute: ``execute(controller, outcome, within)`` runs the module on the host with what the controller adds
         to its options. It raises :class:`HostLost`, also if there is no answer within these seconds.
     :param say: show a line to people; ``warn``: one that they should look at.
+    :param active_hosts: those of the play that have neither failed nor become unreachable.
     :param shares_fork: whether there are fewer forks than hosts, so a host that waits keeps another one from starting.
     :param lockstep: whether each host waits for the others at each task.
     :param send: acknowledge in the place of a host that no longer answers, as :class:`Fallback` has it.
@@ -134,6 +135,7 @@ class Responding:
         execute: t.Callable[[dict[str, t.Any], dict[str, t.Any] | None, float], dict[str, t.Any]],
         say: t.Callable[[str], None],
         warn: t.Callable[[str], None],
+        active_hosts: t.Sequence[str],
         shares_fork: bool = False,
         lockstep: bool = False,
         check_mode: bool = False,
@@ -145,6 +147,7 @@ class Responding:
         self._notes = notes
         self._rendezvous = rendezvous
         self._execute, self._say, self._warn = execute, say, warn
+        self._active_hosts = active_hosts
         self._shares_fork, self._lockstep = shares_fork, lockstep
         self._check_mode = check_mode
         self._clock = clock or Clock()
@@ -531,6 +534,8 @@ class Responding:
         """Return the result at the end of the run."""
         notes = self._notes
         held = self._held()
+        if not (notes["failures"] or self._check_mode or self._options["within_maintenance"]):
+            notes.add("failures", self._late_hosts())
         result = {
             "vm_name": notes["vm_name"],
             **{name: notes[name] for name in ("prepared", "acknowledged")},
@@ -556,6 +561,22 @@ class Responding:
                 else {}
             ),
         }
+
+    def _late_hosts(self) -> t.Iterator[str]:
+        """A failure for each event that was not acknowledged since a host of the play had no turn.
+
+        A host that has failed, or cannot be reached, lets the run fail itself.
+        """
+        for event_id in self._notes["announced"] if self._has_work("prepare") else ():
+            seen = self._seen(event_id)
+            hosts = self._rendezvous.without_a_turn(seen) if seen else []
+            late = [host for host in hosts if host in self._active_hosts]
+            if late and self._rendezvous.status(event_id) != ACCEPTED:
+                yield (
+                    f"{event_id} was over before {', '.join(late)} had a turn, and it may name "
+                    f"{'this host' if len(late) == 1 else 'one of these hosts'}: {', '.join(seen.names)}. "
+                    "Run the role for all hosts of the play at the same time"
+                )
 
     def _held(self) -> list[dict[str, str]]:
         return [

@@ -34,6 +34,7 @@ OPTIONS = {
     "drain_on_timeout": "fail",
     "fallback_max_age": 300.0,
     "fallback_resource_id": VM,
+    "within_maintenance": False,
     "outcome": None,
 }
 LOST = HostLost("no route")
@@ -133,6 +134,7 @@ class Host:
             execute=self.execute,
             say=self.said.append,
             warn=self.warned.append,
+            active_hosts=self.hosts,
             check_mode=check_mode,
             clock=Clock(lambda: NOW + self.now + self.slept - 1000, lambda: self.now, self.sleep),
             send=self.send if fallback else None,

@@ -22,6 +22,7 @@ OPTIONS = {
     "load_balancer": False,
     "drain_timeout": 300.0,
     "drain_on_timeout": "fail",
+    "within_maintenance": False,
     "outcome": None,
 }
 EVENT = {"event_id": "A1", "event_type": "Reboot", "seconds_until_not_before": 600.0}
@@ -69,6 +70,7 @@ class Host:
         self.rendezvous = Rendezvous(directory, play_hosts=["web1", "web2"])
         self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
         self.script, self.bounds = [], []
+        self.active_hosts = ["web1", "web2"]
 
     def execute(self, controller, outcome, within):
         self.asked.append((controller, outcome))
@@ -96,6 +98,7 @@ class Host:
             execute=self.execute,
             say=self.said.append,
             warn=self.warned.append,
+            active_hosts=self.active_hosts,
             shares_fork=shares_fork,
             lockstep=lockstep,
             check_mode=check_mode,
@@ -324,6 +327,42 @@ def test_the_outcome_of_a_phase_is_part_of_the_result(host):
     assert end["respond_result"]["recovered"] == ["A1"]
 
 
+def test_a_host_of_the_event_that_had_no_turn_before_it_was_over_fails_the_run(host):
+    end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]))
+    assert end["failed"]
+    assert end["respond_result"]["failures"] == [
+        "A1 was over before web2 had a turn, and it may name this host: vm1, vm2. "
+        "Run the role for all hosts of the play at the same time"
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prepare_tasks": ""},
+        {"check_mode": True},
+        {"within_maintenance": True},
+    ],
+)
+def test_a_host_without_a_turn_fails_no_plan_no_maintenance_and_no_run_that_prepares_nothing(host, change):
+    end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]), **change)
+    assert end["respond_result"]["failures"] == []
+
+
+def test_a_host_that_is_unreachable_fails_the_run_itself(host):
+    host.active_hosts = ["web1"]
+    end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]))
+    assert end["respond_result"]["failures"] == []
+
+
+def test_a_host_that_had_a_turn_or_is_not_named_does_not_fail_the_run(host):
+    end = host.responds(shown(sight=[sight("vm1")], prepared=["A1"]), shown("done", sight=[]))
+    assert end["respond_result"]["failures"] == []
+    host.tell()
+    end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]))
+    assert end["respond_result"]["failures"] == []
+
+
 def test_a_failed_phase_is_reported_with_its_reason(host):
     host.responds(shown("prepare"))
     outcome = {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": False, "reason": "no space left."}
@@ -391,6 +430,7 @@ def test_a_host_that_was_never_reached_is_not_tried_again_and_has_no_result(host
 @pytest.mark.parametrize("sign", [{"impact": True}, {"accepted": True}, {"not_before": 900.0}])
 def test_a_vm_that_its_event_deletes_is_not_waited_for(host, kind, sign):
     gone = shown("wait", waiting=[waiting(event_type=kind, **sign)])
+    host.tell()
     end = host.responds(gone, HostLost("gone"))
     assert (end["next"], end["respond_result"]["failures"]) == ("done", [])
     assert "has deleted the VM" in end["summary"]

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The order in which a play runs its hosts. Private to the collection."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.loader import strategy_loader
+from ansible.utils.helpers import pct_to_int
+
+BUILTIN = "ansible.builtin."
+FREE, PINNED = "ansible.plugins.strategy.free", "ansible.plugins.strategy.host_pinned"
+
+
+def runs_each_host_alone(strategy: str) -> bool:
+    """Whether a host never waits for the others: the strategies ``free`` and ``host_pinned``, and what is made of them.
+
+    A strategy of a collection is known by its class, and not by its name.
+    """
+    return FREE in _modules_of(strategy)
+
+
+def pins_hosts(strategy: str) -> bool:
+    """Whether a host keeps its fork until its play has ended, as with ``host_pinned``."""
+    return PINNED in _modules_of(strategy)
+
+
+def _modules_of(strategy: str) -> set[str]:
+    name = strategy[len(BUILTIN) :] if strategy.startswith(BUILTIN) else strategy
+    if name == "linear":
+        return set()  # without loading anything
+    found = strategy_loader.get(name, class_only=True)
+    return {each.__module__ for each in found.__mro__} if found else set()
+
+
+def refuse_late_hosts(*, strategy: str, serial: t.Sequence[int | str], hosts: int, forks: int) -> None:
+    """Refuse a play that begins with some of its hosts only when others have ended.
+
+    The first ones would wait until their events are over, and events of the others would start unprepared.
+
+    :param serial: the keyword of the play.
+    :param hosts: how many the play has.
+    :raises AnsibleActionFail: it does.
+    """
+    batch = pct_to_int(serial[0], hosts) if serial else 0
+    why = "so an event that names a later host starts before this host is prepared, and is not acknowledged"
+    if 0 < batch < hosts:
+        raise AnsibleActionFail(
+            f"serial is {serial[0]}, and the play has {hosts} hosts: the first batch ends when its events are over, "
+            f"{why}. Remove serial from the play of the role respond"
+        )
+    if forks < hosts and pins_hosts(strategy):
+        raise AnsibleActionFail(
+            f"The strategy is {strategy}, and the play has {hosts} hosts and {forks} forks: a host keeps its fork "
+            f"until its events are over, {why}. Use the strategy ansible.builtin.free, or at least {hosts} forks"
+        )
