@@ -103,6 +103,7 @@ def _entry_of_version_0_1_0(event_id: str, state: str, event: Any, number: int) 
     run = Run(
         request_id=f"0.1.0-{number}",
         serial=number,
+        first=number,
         outcome=RUNNING if state == "preparing" else OK,
         event_type=read.event_type or "",
         prepares=state != "started",

@@ -72,7 +72,8 @@ class Receiver(http.server.ThreadingHTTPServer):
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                signed = self.headers["X-Scheduled-Events-Timestamp"].encode() + b"." + body
+                names = "X-Scheduled-Events-Id", "X-Scheduled-Events-Timestamp"
+                signed = b".".join([*(self.headers[name].encode() for name in names), body])
                 expected = "sha256=" + hmac.new(WEBHOOK_SECRET.encode(), signed, hashlib.sha256).hexdigest()
                 if (self.path, self.headers["X-Scheduled-Events-Signature"]) == (WEBHOOK_PATH, expected):
                     receiver.messages.append(json.loads(body))

@@ -137,6 +137,8 @@ class RunHooks(NamedTuple):
     :param ends_at: monotonic seconds of this boot after which none of them may be running, whatever the clock says.
     :param failed_phase: for the phase ``failed``: the phase that failed; ``failure`` says why.
     :param prepares: for the phase ``prepare``: whether a hook has to run that does not only report.
+    :param first_run: the id of the run that this one repeats, or its own: the same after a reboot.
+    :param recovered: ``State.recovered`` when the first run began.
     """
 
     request_id: str
@@ -150,6 +152,8 @@ class RunHooks(NamedTuple):
     failed_phase: str = ""
     failure: str = ""
     prepares: bool = False
+    first_run: str = ""
+    recovered: int = 0
 
 
 class Approve(NamedTuple):
@@ -524,8 +528,9 @@ class _Turn:
 
     def _lose_recovery(self, key: str) -> None:
         """A recovery that may have begun has no outcome: it may have undone a part of any preparation, and is due."""
+        run = self.events[key].runs["recover"]
         self._recovered = self._serial
-        self.events[key] = self._new_life(self.events[key])
+        self.events[key] = self._new_life(self.events[key])._replace(lost_recovery=run.first)
 
     def _new_life(self, entry: EventState) -> EventState:
         """The entry of an event that is announced again after its recovery has ended, or may have begun."""
@@ -562,7 +567,7 @@ class _Turn:
         elif entry.event.unreadable != event.unreadable:
             self._report_problems(key, event)
         if not entry.present:  # announced again, so what was accepted before may no longer count
-            entry = entry._replace(approval=entry.approval._replace(accepted=False))
+            entry = entry._replace(approval=entry.approval._replace(accepted=False), lost_recovery=0)
         impact = entry.impact or event.event_status == "Started"
         self.events[key] = entry._replace(event=event, present=True, impact=impact)
 
@@ -750,10 +755,13 @@ class _Turn:
     def _begin(self, key: str, phase: str) -> None:
         entry = self.events[key]
         self._serial += 1
+        first, recovered = self._first_of(entry, phase)
         failure = entry.failures[0] if phase == "failed" else Failure("", "")
         run = Run(
             request_id=run_id_of(key, phase, self._serial),
             serial=self._serial,
+            first=first,
+            recovered=recovered,
             boot_id=self._now.boot_id,
             event_type=entry.event.event_type or "",
             prepares=self._prepares(phase),
@@ -767,6 +775,18 @@ class _Turn:
 
     def _prepares(self, phase: str) -> bool:
         return phase == "prepare" and self._config.prepares
+
+    def _first_of(self, entry: EventState, phase: str) -> Tuple[int, int]:
+        """The serial of the first run that the present one repeats, or is, and ``State.recovered`` when that began."""
+        before = entry.runs.get(phase)
+        if phase == "recover" and entry.lost_recovery:
+            return entry.lost_recovery, self._recovered
+        if before is None:
+            return self._serial, self._recovered
+        undone = before.serial <= self._recovered or before.event_type != (entry.event.event_type or "")
+        if undone and phase in ("prepare", "started"):  # a new run, since what it did no longer counts
+            return self._serial, self._recovered
+        return before.first, before.recovered
 
     def _times(self, event: ScheduledEvent, phase: str) -> Dict[str, Any]:
         """The times of a run that begins now."""
@@ -809,6 +829,8 @@ class _Turn:
                 run.failed_phase,
                 run.failure,
                 run.prepares,
+                run_id_of(key, phase, run.first),
+                run.recovered,
             )
         )
 

@@ -34,9 +34,11 @@ class StateError(ValueError):
 class Run(NamedTuple):
     """The hooks of one phase of one event.
 
-    ``serial``: its number; a higher one began later. ``issued``: this process asked for it. ``reached``: an earlier
-    request for it was written, or may have been. ``asked``: how often asking failed; ``ask_at``: when to try again.
-    ``event_type`` and ``not_before``: of the event that it ran for. ``prepares``: a success prepares the VM for it.
+    ``serial``: its number; a higher one began later. ``first``: that of the run which it repeats, as after a reboot, or
+    its own; ``recovered``: ``State.recovered`` when that began. ``issued``: this process asked for it. ``reached``: an
+    earlier request for it was written, or may have been. ``asked``: how often asking failed; ``ask_at``: when to try
+    again. ``event_type`` and ``not_before``: of the event that it ran for. ``prepares``: a success prepares the VM
+    for it.
     ``failed_phase`` and ``failure``: for the phase ``failed``, what failed and why.
     Times: ``not_before``, ``not_later_than`` and ``deadline`` are seconds since the epoch, ``ends_at`` and ``ask_at``
     monotonic seconds of the boot ``boot_id``, ``timeout`` a number of seconds.
@@ -44,6 +46,8 @@ class Run(NamedTuple):
 
     request_id: str = ""
     serial: int = 0
+    first: int = 0
+    recovered: int = 0
     outcome: str = RUNNING
     reason: str = ""
     boot_id: str = ""
@@ -87,6 +91,7 @@ class EventState(NamedTuple):
     ``event``: as it was seen last. ``present``: the last document held it, and named this VM. ``impact``: it was seen
     Started once. ``runs``: by phase. ``failures``: those whose ``failed`` hooks have not ended. ``ran``: prepare or
     started hooks ran, or may have, and are not undone. ``owed``: recover hooks were configured when they began.
+    ``lost_recovery``: the first run of a recovery that has no outcome, such as one that a reboot interrupted, or 0.
     """
 
     event: ScheduledEvent
@@ -98,6 +103,7 @@ class EventState(NamedTuple):
     approval: Approval = Approval()
     ran: bool = False
     owed: bool = False
+    lost_recovery: int = 0
 
 
 class State(NamedTuple):
@@ -176,14 +182,15 @@ def _upgrade(root: Dict[str, Any]) -> Dict[str, Any]:
                 continue  # "no hooks" were configured, so none ran
             name = parse_run_id(str(run["request_id"]))
             event_type = _object(entry.get("event"), f"{place}.event").get("event_type") or ""
-            run.update(serial=name.serial if name else 0, event_type=event_type, reached=True)
+            serial = name.serial if name else 0
+            run.update(serial=serial, first=serial, event_type=event_type, reached=True)
             run["prepares"] = phase == "prepare"  # hooks that only report came later
             run["ends_at"] = run.pop("give_up_at", 0.0)
             runs[phase] = {**Run()._asdict(), **run}
         ran = any(phase in runs for phase in ("prepare", "started"))
         entry.pop("note", None)
         failures = entry.get("failures")
-        entry.update(runs=runs, ran=ran, owed=ran)
+        entry.update(runs=runs, ran=ran, owed=ran, lost_recovery=0)
         if isinstance(failures, list):
             entry["failures"] = [Failure(str(phase))._asdict() for phase in failures]
         entry["approval"] = {**Approval()._asdict(), **_object(entry.get("approval"), f"{place}.approval")}
@@ -210,6 +217,7 @@ def _parse_entry(value: Any, place: str) -> EventState:
         approval=_parse_tuple(Approval, raw.get("approval"), f"{place}.approval"),
         ran=_typed(raw, "ran", bool, place),
         owed=_typed(raw, "owed", bool, place),
+        lost_recovery=_typed(raw, "lost_recovery", int, place),
     )
 
 

@@ -142,7 +142,9 @@ def test_whatever_is_in_a_request_it_is_read_or_refused_and_never_breaks_a_hook(
 def test_any_event_id_gives_a_name_that_is_accepted(root_side, key):
     name = run_id_of(key, "prepare", 12)
     if key.upper().lower() == key:
-        assert parse_request(request(root_side, event={"event_id": key.upper()}), name).phase == "prepare"
+        assert (
+            parse_request(request(root_side, event={"event_id": key.upper()}, first_run=name), name).phase == "prepare"
+        )
     assert "/" not in name
     assert len(name) < 128
 

@@ -131,7 +131,12 @@ def configure(tmp_path, *receivers):
 
 
 def run_hook(tmp_path, phase="prepare", run=RUN, text=None, config=None):
-    environment = {"SCHEDULED_EVENT_PHASE": phase, "SCHEDULED_EVENT_RUN": run, "SCHEDULED_EVENTS_VM_NAME": "web1"}
+    environment = {
+        "SCHEDULED_EVENT_PHASE": phase,
+        "SCHEDULED_EVENT_FIRST_RUN": run,
+        "SCHEDULED_EVENT_RUN": f"{run}.9",  # each repetition has its own
+        "SCHEDULED_EVENTS_VM_NAME": "web1",
+    }
     places = [config or str(tmp_path / "webhooks.json"), str(tmp_path / "state"), str(tmp_path / "run")]
     return subprocess.run(
         [sys.executable, "-IS", HOOKS_COMMAND, "spool-webhooks", *places],

@@ -17,10 +17,12 @@ import sys
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers["Content-Length"]))
-        signed = self.headers["X-Scheduled-Events-Timestamp"].encode() + b"." + body
+        names = "X-Scheduled-Events-Id", "X-Scheduled-Events-Timestamp"
+        signed = b".".join([*(self.headers[name].encode() for name in names), body])
         expected = "sha256=" + hmac.new(sys.argv[2].encode(), signed, hashlib.sha256).hexdigest()
         genuine = hmac.compare_digest(expected, self.headers["X-Scheduled-Events-Signature"])
         message = json.loads(body)
+        genuine = genuine and message["id"] == self.headers["X-Scheduled-Events-Id"]
         with open(sys.argv[3], "a") as file:
             file.write("{event_id}|{phase}|{id}|{0}\n".format("signed" if genuine else "forged", **message))
         self.send_response(204)

@@ -267,6 +267,7 @@ def test_hooks(chosen: argparse.Namespace) -> int:
         hooks=tuple(settings.hooks.get(chosen.phase, ())),
         failed_phase="prepare" if chosen.phase == "failed" else "",
         failure="a test of the failed hooks" if chosen.phase == "failed" else "",
+        first_run="test",
     )
     result = runner.run_phase(job, chosen.hooks_directory, sys.stdout.buffer)
     directory = os.path.join(chosen.hooks_directory, f"{chosen.phase}.d")

@@ -370,6 +370,8 @@ class Poller:
             failed_phase=action.failed_phase,
             failure=action.failure,
             prepares=action.prepares,
+            first_run=action.first_run,
+            recovered=action.recovered,
         )
 
     def _report(self, report: engine.Report, entry: Optional[EventState]) -> None:

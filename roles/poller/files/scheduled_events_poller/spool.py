@@ -77,6 +77,8 @@ class Job(NamedTuple):
     ``ends_at``: monotonic seconds of this boot after which no hook of the run may be running, whatever the clock says.
     ``hooks``: names of the hooks that the configuration requires. ``failed_phase`` and ``failure``: for the phase
     ``failed``, the phase that failed and why. ``prepares``: a hook has to run that does not only report.
+    ``first_run``: the id of the run that this one repeats, or its own.
+    ``recovered``: the number of the newest run of this VM when a recovery ended last before the first run.
     """
 
     request_id: str
@@ -91,6 +93,8 @@ class Job(NamedTuple):
     failed_phase: str = ""
     failure: str = ""
     prepares: bool = False
+    first_run: str = ""
+    recovered: int = 0
 
 
 class RunResult(NamedTuple):
@@ -171,6 +175,9 @@ def parse_request(text: bytes, request_id: str) -> Job:
     prepares = raw.get("prepares", False)  # a request of the release before lacks it
     if not isinstance(prepares, bool):
         raise RequestError("prepares is not true or false")
+    first = parse_run_id(_text(raw, "first_run"))
+    if first is None or first[:2] != name[:2]:
+        raise RequestError("first_run is not a run of this phase and event")
     not_later_than = raw.get("not_later_than")
     return Job(
         request_id=request_id,
@@ -185,6 +192,8 @@ def parse_request(text: bytes, request_id: str) -> Job:
         failed_phase=failed_phase,
         failure=_text(raw, "failure"),
         prepares=prepares,
+        first_run=_text(raw, "first_run"),
+        recovered=int(_number(raw, "recovered", most=1e15)),
     )
 
 

@@ -35,16 +35,16 @@ def build(receiver: Receiver, message: Message, *, now: float) -> Request:
     else:
         document = _FORMATS[receiver.format](receiver, message)
     body = json.dumps(document)
-    timestamp = str(int(now))
+    message_id, timestamp = str(message["id"]), str(int(now))
     headers = {
         "Content-Type": "application/json",
         "User-Agent": "maintops-scheduled-events",
         **receiver.headers,
-        f"{HEADER_PREFIX}Id": str(message["id"]),
+        f"{HEADER_PREFIX}Id": message_id,
         f"{HEADER_PREFIX}Timestamp": timestamp,
     }
     if receiver.secret is not None:
-        headers[f"{HEADER_PREFIX}Signature"] = f"sha256={_digest(receiver.secret, f'{timestamp}.{body}')}"
+        headers[f"{HEADER_PREFIX}Signature"] = f"sha256={_digest(receiver.secret, f'{message_id}.{timestamp}.{body}')}"
         if receiver.format == EDA:
             # What the webhook source of Event-Driven Ansible checks by itself, with its option hmac_secret.
             headers["X-Hub-Signature-256"] = f"sha256={_digest(receiver.secret, body)}"

@@ -55,7 +55,7 @@ def _message(environment: Mapping[str, str], event: Any) -> Dict[str, Any]:
     vm_name = environment.get("SCHEDULED_EVENTS_VM_NAME", "")
     return {
         "version": 1,
-        "id": message_id(vm_name, environment.get("SCHEDULED_EVENT_RUN", "")),
+        "id": message_id(vm_name, environment.get("SCHEDULED_EVENT_FIRST_RUN", "")),
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "phase": phase,
         "vm_name": vm_name,
@@ -65,11 +65,14 @@ def _message(environment: Mapping[str, str], event: Any) -> Dict[str, Any]:
     }
 
 
-def message_id(vm_name: str, run_id: str) -> str:
-    """The id of the message: the same when a run of hooks that a reboot interrupted is repeated."""
-    if parse_run_id(run_id) is None:  # a trial by hand
+def message_id(vm_name: str, first_run: str) -> str:
+    """The id of the message: of VM, event, phase and life, so that a repetition has it too, also after a reboot.
+
+    :param first_run: the id of the run of which all repetitions leave the same message.
+    """
+    if parse_run_id(first_run) is None:  # a trial by hand
         return str(uuid.uuid4())
-    return str(uuid.UUID(bytes=hashlib.sha256(f"{vm_name}\0{run_id}".encode("utf-8", "replace")).digest()[:16]))
+    return str(uuid.UUID(bytes=hashlib.sha256(f"{vm_name}\0{first_run}".encode("utf-8", "replace")).digest()[:16]))
 
 
 def _put(spool: Spool, content: bytes, message_id: str, receiver: Receiver) -> None:

@@ -1248,3 +1248,65 @@ def test_started_hooks_run_after_a_preparation_that_has_ended_only_where_they_ar
     vm.step(document(event()))
     vm.step(None, HookResult(run("prepare", 1), outcome))
     assert vm.step(document(event(status="Started"))) == expected
+
+
+def firsts(vm):
+    """By phase, the first runs of the runs that the last step asked for."""
+    return {action.phase: action.first_run for action in vm.actions if isinstance(action, RunHooks)}
+
+
+def test_a_run_that_a_reboot_interrupted_is_repeated_under_a_new_id_and_names_the_first_one():
+    vm = Engine()
+    for phase, read in (("prepare", document(event())), ("recover", document())):
+        vm.step(read)
+        [first] = firsts(vm).values()
+        for _time in range(2):
+            vm.reboot()
+            [again] = vm.step(read)
+            assert (again != first, firsts(vm)) == (True, {phase: first})
+        vm.step(None, ok(again))
+
+
+def test_a_failure_names_its_own_first_run_also_after_a_reboot():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(event()), HookResult(run("prepare", 1), "failed"))
+    assert firsts(vm) == {"failed": run("failed", 2)}
+    vm.reboot()
+    vm.step(document(event()))
+    assert firsts(vm) == {"failed": run("failed", 2)}
+    vm.step(document(event()), ok(run("failed", 3)), Retry(ID.lower()))
+    assert firsts(vm) == {"prepare": run("prepare", 1)}
+    vm.step(document(event()), HookResult(run("prepare", 4), "failed"))
+    assert firsts(vm) == {"failed": run("failed", 5)}
+
+
+def test_a_preparation_after_which_the_type_changed_is_no_repetition():
+    vm = Engine()
+    vm.step(document(event(kind="Freeze")))
+    vm.step(document(event(kind="Redeploy")), ok(run("prepare", 1)))
+    assert firsts(vm) == {"prepare": run("prepare", 2)}
+
+
+def test_a_preparation_that_a_recovery_may_have_undone_is_no_repetition_of_it():
+    vm = Engine()
+    vm.step(document(event(OTHER_ID)))
+    vm.step(document(), ok(run("prepare", 1, OTHER_ID)))  # its recovery begins
+    [prepare] = vm.step(document(event()))
+    [first] = vm.actions[-1:]
+    vm.step(document(event()), ok(run("recover", 2, OTHER_ID)))
+    vm.step(document(event()), ok(prepare))
+    [again] = [action for action in vm.actions if isinstance(action, RunHooks)]
+    assert (again.first_run, again.request_id) == (run("prepare", 4), run("prepare", 4))
+    assert again.recovered != first.recovered
+
+
+def test_an_event_that_is_announced_again_after_a_lost_recovery_begins_a_new_life():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    vm.reboot()
+    vm.step(document(event()))
+    assert firsts(vm) == {"prepare": run("prepare", 3)}
+    vm.step(document(), ok(run("prepare", 3)))
+    assert firsts(vm) == {"recover": run("recover", 4)}

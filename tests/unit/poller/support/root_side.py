@@ -59,6 +59,7 @@ class RootSide:
             "deadline": 1769860800.0,
             "ends_at": time.monotonic() + 60.0,
         }
+        fields["first_run"] = changes.get("request_id", RUN_ID)
         return Job(**dict(fields, **changes))
 
     def leave(self, **changes):
