@@ -193,6 +193,7 @@ class Life:
             endpoint_source="given",
             dry_run=False,
             acknowledging_for=0.0,
+            unsaved="",
         )
         json.dumps(shown).encode()
         status.judge(shown, self._wall)
@@ -221,6 +222,7 @@ class Life:
             endpoint_source="given",
             dry_run=False,
             acknowledging_for=0.0,
+            unsaved="",
         )
         read = json.loads(json.dumps(shown).encode("utf-8"))
         check_text(status.judge(read, read["time"])[1], "the status")

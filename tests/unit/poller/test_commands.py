@@ -221,6 +221,7 @@ KNOWN = {
     "last_successful_poll": 1000.0,
     "failed_polls": 0,
     "error": "",
+    "unsaved": "",
     "dry_run": False,
     "events": [],
     "vm_name": "vm1",
@@ -251,6 +252,7 @@ KNOWN = {
         ),
         (1001.0, {"acknowledging_for": 31.0}, status.WARNING, "an acknowledgement has been under way for 31 seconds"),
         (1001.0, {"unnamed_events": 1}, status.WARNING, None),
+        (1001.0, {"unsaved": "the state cannot be saved"}, status.WARNING, "the state cannot be saved"),
         (1001.0, {"error": "disk full"}, status.WARNING, "disk full"),
     ],
 )

@@ -13,8 +13,9 @@ import time
 import pytest
 from _scheduled_events import engine, state
 from _scheduled_events.document import parse
+from _scheduled_events.rules import parse_rules
 from polling_unit import GIVE_UP, ID, OTHER_ID, until
-from scheduled_events_poller import poller, service, systemd
+from scheduled_events_poller import poller, service, status, systemd
 from scheduled_events_poller.config import Settings
 from scheduled_events_poller.spool import Directories
 
@@ -398,9 +399,10 @@ class NoHooks:
         return None
 
 
-def document():
-    event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
-    return service.Polled(parse(json.dumps({"Events": [event]}), api_version="2020-07-01"), "vm1")
+def document(*, events=True, **changes):
+    event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"], **changes}
+    text = json.dumps({"Events": [event] if events else []})
+    return service.Polled(parse(text, api_version="2020-07-01"), "vm1")
 
 
 @pytest.mark.parametrize(("failures", "gap"), [(0, 1.0), (1, 2.0), (2, 4.0), (3, 5.0), (1000000, 5.0)])
@@ -428,7 +430,45 @@ def test_nothing_is_done_that_could_not_be_remembered(quiet, monkeypatch, capsys
     monkeypatch.setattr(quiet, "_carry_out", pytest.fail)
     quiet._decide(document())
     assert quiet._state == state.State(serial=1)
-    assert "the state cannot be kept, so nothing can be done" in capsys.readouterr().err
+    assert "the state cannot be saved, so nothing can be done" in capsys.readouterr().err
+
+
+def shown(poller_):
+    """What the status file and the metrics show now, and how the status is rated."""
+    poller_._settings = poller_._settings._replace(metrics_directory=poller_._places.directories.runtime)
+    poller_._show()
+    with open(poller_._places.status_file) as file:
+        known = json.load(file)
+    code, summary = status.judge(known, time.time())
+    with open(os.path.join(poller_._settings.metrics_directory, "scheduled_events.prom")) as file:
+        [unsaved] = [line.split()[1] for line in file if line.startswith("scheduled_events_state_unsaved ")]
+    return known["maintenance_pending"], code, "cannot be saved" in summary, int(unsaved)
+
+
+def test_while_the_state_cannot_be_saved_each_view_shows_it(quiet, tmp_path, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    hidden = (True, status.WARNING, True, 1)
+    for polled in (document(), document(), document(events=False)):
+        now[0] += 5.0
+        quiet._poll_succeeded(polled)
+        quiet._decide(polled)
+        assert shown(quiet) == hidden
+    quiet._state_file = state.StateFile(str(tmp_path / "state.json"))
+    assert shown(quiet) == hidden  # until a save succeeds
+    now[0] += 5.0
+    quiet._decide(document(events=False))
+    assert shown(quiet) == (False, status.OK, False, 0)
+
+
+@pytest.mark.parametrize(("event_status", "pending"), [("Scheduled", True), ("Started", True), ("Advisory", False)])
+def test_an_event_that_a_rule_ignores_is_maintenance_too(quiet, event_status, pending):
+    quiet._settings = quiet._settings._replace(rules=parse_rules([{"action": "ignore"}]))
+    polled = document(EventStatus=event_status)
+    quiet._poll_succeeded(polled)
+    quiet._decide(polled)
+    assert quiet._state.events == {}
+    assert shown(quiet)[0] is pending
 
 
 def test_a_full_disk_with_a_result_pending_is_tried_every_two_seconds(quiet, monkeypatch):

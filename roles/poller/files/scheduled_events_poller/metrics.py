@@ -28,6 +28,7 @@ class Metrics:
         self._approvals = {"accepted": 0, "failed": 0}
         self._delay, self._delays = 0.0, 0
         self._unprepared = 0
+        self.unsaved = False  # whether the state could not be saved the last time
         self._hook_seconds: Dict[str, float] = collections.defaultdict(float)
         self._hook_runs: Dict[Tuple[str, str], int] = collections.defaultdict(int)
 
@@ -90,6 +91,8 @@ class Metrics:
             "Events that are not acknowledged, because nothing is configured that prepares for them.",
             [((), self._unprepared)],
         )
+        unsaved = [((), float(self.unsaved))]
+        yield _family("state_unsaved", "gauge", "1 while the state cannot be saved, so nothing is done.", unsaved)
         approvals = [((("result", result),), count) for result, count in self._approvals.items()]
         yield _family("approvals_total", "counter", "Attempts to acknowledge an event.", approvals)
         yield _family(

@@ -99,6 +99,7 @@ class Poller:
         self._document_at = time.monotonic()  # when a document was read last; at first, when we began
         self._next_poll = self._next_heartbeat = self._next_sign_of_life = self._blocked_until = 0.0
         self._status_line = ""
+        self._unsaved = ""  # why the state could not be saved the last time
         self._unsent = ""  # what systemd must not miss
         self._stopping = self._reloading = False
 
@@ -287,7 +288,10 @@ class Poller:
             self._journal.better("poll", f"polling works again, after {self._polls.failures} failed polls")
         if self._polls.failures or self._polls.last_success is None:
             self._next_heartbeat = 0.0
-        self._polls = status.Polls(vm_name=polled.vm_name, last_success=now)
+        named = status.named(polled.document, polled.vm_name)
+        if named != self._polls.named:
+            self._next_heartbeat = 0.0
+        self._polls = status.Polls(vm_name=polled.vm_name, last_success=now, named=named)
         self._document_at = time.monotonic()
         self._metrics.poll_succeeded(polled.document, vm_name=polled.vm_name, now=now)
 
@@ -314,7 +318,8 @@ class Poller:
         results = self._results + [HookResult(end.request_id, end.outcome, end.reason) for _phase, end in ended]
         now = Moment(time.time(), time.monotonic(), self._boot_id)
         state, actions = engine.step(self._state, polled.document if polled else None, results, now, config)
-        if state != self._state and not self._save(state):
+        # What could not be saved may be over by now, but only a save shows that the next event can be saved.
+        if (state != self._state or self._unsaved) and not self._save(state):
             return  # nothing is done that would be forgotten; a later turn decides the same
         for phase, end in ended:
             self._metrics.hooks_ended(phase, end.outcome, end.seconds)
@@ -341,12 +346,18 @@ class Poller:
             self._state_file.save(state)
         except OSError as error:
             self._blocked_until = time.monotonic() + DISK_PAUSE
-            problem = f"the state cannot be kept, so nothing can be done: {error}"
-            self._polls = self._polls._replace(error=problem)
-            self._journal.complain("state", problem)
+            self._show_unsaved(f"the state cannot be saved, so nothing can be done: {error}")
+            self._journal.complain("state", self._unsaved)
             return False
-        self._journal.better("state", "the state can be kept again")
+        self._show_unsaved("")
+        self._journal.better("state", "the state can be saved again")
         return True
+
+    def _show_unsaved(self, problem: str) -> None:
+        if problem != self._unsaved:
+            self._next_heartbeat = 0.0
+        self._unsaved = problem
+        self._metrics.unsaved = bool(problem)
 
     def _carry_out(self, action: engine.Action, config: engine.Config, known: Mapping[str, EventState]) -> None:
         if isinstance(action, engine.Report):
@@ -464,6 +475,7 @@ class Poller:
             endpoint_source=found.source if found else None,
             dry_run=self._settings.dry_run,
             acknowledging_for=self._acknowledger.busy_for(),
+            unsaved=self._unsaved,
         )
         # Over several lines: the local fact of Ansible puts its own keys after the first one.
         write_atomically(self._places.status_file, json.dumps(shown, indent=1).encode() + b"\n", mode=0o644)
@@ -475,6 +487,8 @@ class Poller:
             f"{entry.event.event_type} {key}: {self._conditions.get(key, '')}"
             for key, entry in self._state.events.items()
         ]
+        if self._unsaved:
+            parts.append(self._unsaved)
         if self._polls.error:
             parts.append(f"polling fails: {self._polls.error}")
         what = "; ".join(parts) or (

@@ -11,7 +11,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from _scheduled_events import condition as conditions
 from _scheduled_events import engine
-from _scheduled_events.document import format_time
+from _scheduled_events.document import Document, format_time
 from _scheduled_events.state import State
 
 from . import wording
@@ -29,12 +29,22 @@ MOST_BYTES = 4 * 1024 * 1024
 
 
 class Polls(NamedTuple):
-    """The result of polling. ``last_success``: seconds since the epoch."""
+    """The result of polling.
+
+    ``last_success``: seconds since the epoch. ``named``: how many events of the last document name this VM, also those
+    that a rule ignores.
+    """
 
     vm_name: Optional[str] = None
     last_success: Optional[float] = None
     failures: int = 0
     error: str = ""
+    named: int = 0
+
+
+def named(document: Document, vm_name: str) -> int:
+    """How many events of a document name this VM; an advisory event announces no maintenance."""
+    return sum(event.affects(vm_name) and (event.event_status or "").lower() != "advisory" for event in document.events)
 
 
 def describe(
@@ -46,12 +56,14 @@ def describe(
     endpoint_source: Optional[str],
     dry_run: bool,
     acknowledging_for: float,
+    unsaved: str,
 ) -> Dict[str, Any]:
     """The content of the status file.
 
     :param config: ``None`` while the name of this VM is not known.
     :param endpoint_source: how the endpoint was found, ``None`` while it is not known.
     :param acknowledging_for: seconds for which the present attempt to acknowledge has been going on.
+    :param unsaved: why the state cannot be saved; empty if it is saved.
     """
     now = time.time()
     events = [] if config is None else [_event(state, key, config) for key in state.events]
@@ -68,11 +80,13 @@ def describe(
         "last_successful_poll": polls.last_success,
         "failed_polls": polls.failures,
         "error": polls.error,
+        "unsaved": unsaved,
         "acknowledging_for": acknowledging_for,
         "missing_hooks": {} if config is None else {phase: list(names) for phase, names in config.missing.items()},
         "unnamed_events": state.unnamed,
-        # Without a document nothing is known, which never means that there is no maintenance.
-        "maintenance_pending": unread or bool(state.events) or state.unnamed > 0,
+        # Without a document nothing is known, and without a saved state not all: neither means that there is no
+        # maintenance. An event of the document counts before it is in the state, and if a rule ignores it.
+        "maintenance_pending": unread or bool(unsaved or state.events or state.unnamed or polls.named),
         "events": events,
     }
 
@@ -146,6 +160,8 @@ def _problems(known: Dict[str, Any]) -> List[str]:
         problems.append("an event of this VM has no EventId, so it can be neither prepared nor acknowledged")
     if known["acknowledging_for"] > LONG_ATTEMPT:
         problems.append(f"an acknowledgement has been under way for {known['acknowledging_for']:.0f} seconds")
+    if known["unsaved"]:
+        problems.append(known["unsaved"])
     if known["error"]:
         problems.append(known["error"])
     return problems
