@@ -17,6 +17,11 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleE
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.engine import ANY
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.rules import (
+    RuleError,
+    parse_rules,
+)
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import OPTIONS, Pace
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._acknowledging import (
@@ -61,6 +66,12 @@ MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.
 WINDOWS_PACE = Pace(poll_gap=3.0, short_lease=600.0)
 BRIEF = 30.0  # seconds to remove files of a host, or to close its connection
+# Variables of the role respond that the role no longer reads, and those to use now.
+FORMER_VARIABLES = {
+    "respond_event_types": "respond_rules",
+    "respond_event_sources": "respond_rules",
+    "respond_speak_for_others": "respond_speak_for, or respond_acknowledge=any",
+}
 
 display = Display()
 
@@ -79,6 +90,7 @@ class ActionModule(ArmAction):
         options["vm_name"] = options["vm_name"] or None
         options.update({name: self._tasks_file(options[name]) for name in (f"{phase}_tasks" for phase in PHASES)})
         options["outcome"] = _outcome(options["outcome"])
+        self._check_rules(options["rules"])
         self._options = options
         self._check_fallback()
         self._check_hosts()
@@ -113,7 +125,11 @@ class ActionModule(ArmAction):
             owner=owner,
             options=self._options,
             notes=notes,
-            rendezvous=Rendezvous(directory, play_hosts=hosts, speak_for_others=self._options["speak_for_others"]),
+            rendezvous=Rendezvous(
+                directory,
+                play_hosts=hosts,
+                speak_for=None if self._options["acknowledge"] == ANY else self._options["speak_for"],
+            ),
             execute=self._execute_turn,
             say=display.display,
             warn=_warn,
@@ -133,6 +149,14 @@ class ActionModule(ArmAction):
         if not self._options["within_maintenance"]:
             play, hosts = self._task.get_play(), len(self._variables["ansible_play_hosts_all"])
             refuse_late_hosts(strategy=str(play.strategy), serial=play.serial or [], hosts=hosts, forks=self._forks())
+
+    def _check_rules(self, rules: t.Any) -> None:
+        for former in FORMER_VARIABLES.keys() & self._variables.keys():
+            raise AnsibleActionFail(f"{former} has no effect any more. Remove it, and use {FORMER_VARIABLES[former]}")
+        try:
+            parse_rules(rules, place="respond_rules")
+        except RuleError as error:
+            raise AnsibleActionFail(str(error)) from error
 
     def _leave_report(self, result: dict[str, t.Any]) -> None:
         """Leave the part of the host in the summary of the job, since no task of an unreachable host runs any more."""

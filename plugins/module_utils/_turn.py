@@ -20,7 +20,7 @@ from ._scheduled_events import rules as decisions
 from ._scheduled_events.approval import ApprovalFailed, approve
 from ._scheduled_events.client import ImdsClient, ImdsError, Refused
 from ._scheduled_events.condition import condition
-from ._scheduled_events.document import Document, ScheduledEvent, describe, one_of
+from ._scheduled_events.document import Document, ScheduledEvent, describe
 from ._scheduled_events.files import Changed, Folder
 from ._scheduled_events.runs import FAILED, OK
 from ._scheduled_events.state import EventState, State
@@ -41,11 +41,23 @@ ACKNOWLEDGE_LEASE = 600.0  # seconds, more than a request and its repetitions ta
 COMPUTE_TIMEOUT = 2.5  # seconds for an answer that nothing waits for
 IDENTITY = ("subscriptionId", "resourceGroupName", "vmScaleSetName", "name")  # what the resource id is made of
 
+# Which events a play acknowledges: those of which it has prepared all VMs, all that it has prepared for, or none.
+PREPARED = "prepared"
+ACKNOWLEDGE = (PREPARED, engine.ANY, engine.NEVER)
+
+RULE_OPTIONS: Dict[str, Dict[str, Any]] = {
+    "action": {"type": "str", "choices": list(decisions.ACTIONS), "required": True},
+    "event_types": {"type": "list", "elements": "str"},
+    "event_sources": {"type": "list", "elements": "str"},
+    "event_statuses": {"type": "list", "elements": "str"},
+    "min_duration": {"type": "int"},
+    "max_duration": {"type": "int"},
+    "max_resources": {"type": "int"},
+}
 OPTIONS: Dict[str, Dict[str, Any]] = {
-    "event_types": {"type": "list", "elements": "str", "default": []},
-    "event_sources": {"type": "list", "elements": "str", "default": []},
-    "acknowledge": {"type": "bool", "default": True},
-    "speak_for_others": {"type": "bool", "default": False},
+    "rules": {"type": "list", "elements": "dict", "default": [], "options": RULE_OPTIONS},
+    "acknowledge": {"type": "str", "choices": list(ACKNOWLEDGE), "default": PREPARED},
+    "speak_for": {"type": "list", "elements": "str", "default": []},
     "state_directory": {"type": "path", "default": "/var/lib/maintops"},
     "maintenance_margin": {"type": "float", "default": 60},
     "wait_timeout": {"type": "float", "default": 3600},
@@ -145,6 +157,7 @@ class Turn:
         self._client = client
         self._vm_name = vm_name
         self._options = options
+        self._rules = decisions.parse_rules(options["rules"], place="respond_rules")
         self._wish = wish
         self._check_mode = check_mode
         self._pace = pace
@@ -279,19 +292,15 @@ class Turn:
 
     def _config(self) -> engine.Config:
         options = self._options
-        rules: Tuple[decisions.Rule, ...] = ()
-        if options["event_types"] or options["event_sources"]:
-            types, sources = tuple(options["event_types"]), tuple(options["event_sources"])
-            only = decisions.Rule(decisions.PREPARE, event_types=types, event_sources=sources)
-            rules = (only, decisions.Rule(decisions.IGNORE))
         answers_started = options["started_tasks"] or options["load_balancer"]
         maintained = is_under_maintenance(self._folder, self._clock.wall)
         return engine.Config(
             vm_name=self._vm_name,
             hooks=frozenset(HANDED_OUT if answers_started else ("prepare", "recover")),
-            rules=rules,
+            rules=self._rules,
             hook_timeout=LONGEST_PHASE,
-            approve=engine.ANY if options["acknowledge"] else engine.NEVER,
+            # Whether the others are prepared, the hosts of the play agree on.
+            acknowledge=engine.NEVER if options["acknowledge"] == engine.NEVER else engine.ANY,
             parallel=False,
             started_after_prepare=False,
             defer=options["maintenance_margin"] if maintained and not self._check_mode else None,
@@ -406,12 +415,10 @@ class Turn:
         return [
             {"event_id": event.event_id, "event_type": event.event_type or "", "names": list(event.names)}
             for event in document.events
-            if event.event_id and event.event_status == "Scheduled" and self._is_wanted(event)
+            if event.event_id
+            and event.event_status == "Scheduled"
+            and decisions.decide(event, self._rules) != decisions.IGNORE
         ]
-
-    def _is_wanted(self, event: ScheduledEvent) -> bool:
-        types, sources = self._options["event_types"], self._options["event_sources"]
-        return (not types or one_of(event.event_type, types)) and (not sources or one_of(event.event_source, sources))
 
     def _describe(self, event: ScheduledEvent) -> Dict[str, Any]:
         now = datetime.datetime.fromtimestamp(self._clock.wall(), datetime.timezone.utc)
@@ -428,6 +435,7 @@ class Turn:
             "impact": entry.impact,
             "accepted": entry.approval.accepted,
             "not_before": None if not_before is None else not_before.timestamp(),
+            "decision": decisions.decide(entry.event, config.rules),
             "condition": found.kind,
             "detail": found.detail,
         }

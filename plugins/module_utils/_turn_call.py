@@ -9,6 +9,7 @@ from typing import Any, Dict, Optional
 from ._module import ImdsModule
 from ._scheduled_events.endpoint import SettingError
 from ._scheduled_events.files import Folder
+from ._scheduled_events.rules import RuleError
 from ._scheduled_events.state import StateError
 from ._turn import PACE, Clock, Pace, Turn, Wish
 
@@ -24,17 +25,17 @@ def take_turn(run: ImdsModule, folder: Optional[Folder] = None, pace: Pace = PAC
     controller = dict(run.params["controller"])
     vm_name = controller.pop("vm_name", "") or run.vm_name()
     clock = Clock(sleep=run.sleep)
-    turn = Turn(
-        run.client,
-        vm_name,
-        run.params,
-        Wish(**controller),
-        check_mode=run.module.check_mode,
-        clock=clock,
-        folder=folder,
-        pace=pace,
-    )
     try:
+        turn = Turn(
+            run.client,
+            vm_name,
+            run.params,
+            Wish(**controller),
+            check_mode=run.module.check_mode,
+            clock=clock,
+            folder=folder,
+            pace=pace,
+        )
         return dict(turn.take(), changed=False)
-    except (StateError, OSError) as error:
+    except (RuleError, StateError, OSError) as error:
         raise SettingError(str(error)) from error

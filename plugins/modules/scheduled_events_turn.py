@@ -25,26 +25,59 @@ extends_documentation_fragment:
   - maintops.scheduled_events._imds.anywhere
   - maintops.scheduled_events._imds.files
 options:
-  event_types:
-    description: Handle only events of these types. Empty means all types.
-    type: list
-    elements: str
-    default: []
-  event_sources:
-    description: Handle only events from these sources. Empty means all sources.
-    type: list
-    elements: str
-    default: []
-  acknowledge:
-    description: Whether to acknowledge events. An event that is not acknowledged starts at its NotBefore.
-    type: bool
-    default: true
-  speak_for_others:
+  rules:
     description:
-      - Whether to acknowledge an event that also names a VM that is not a host of the play. The acknowledgement counts
-        for that VM, too. With V(false) such an event is not acknowledged.
-    type: bool
-    default: false
+      - Rules for the handling of events. The module applies the first rule whose conditions all match. If no rule
+        matches, the action is V(prepare).
+    type: list
+    elements: dict
+    default: []
+    suboptions:
+      action:
+        description:
+          - V(prepare) prepares the host, then acknowledges. V(approve) acknowledges at once, without a preparation.
+            V(hold) prepares the host and does not acknowledge. V(ignore) does nothing.
+        type: str
+        required: true
+        choices:
+          - prepare
+          - approve
+          - ignore
+          - hold
+      event_types:
+        description: Any of Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation.
+        type: list
+        elements: str
+      event_sources:
+        description: Platform or User.
+        type: list
+        elements: str
+      event_statuses:
+        description: Scheduled or Started.
+        type: list
+        elements: str
+      min_duration:
+        description: Minimum duration of the impact in seconds. An unknown duration never matches.
+        type: int
+      max_duration:
+        description: Maximum duration of the impact in seconds. An unknown duration never matches.
+        type: int
+      max_resources:
+        description: Maximum number of VMs that the event may name.
+        type: int
+  acknowledge:
+    description:
+      - Events to acknowledge. V(prepared) means events of which every VM is prepared by this play, or is in
+        O(speak_for). V(any) means all events for which the hosts of the play that it names are prepared. V(never) means
+        no events.
+    type: str
+    choices: [prepared, any, never]
+    default: prepared
+  speak_for:
+    description: Names in Azure of VMs outside the play that need no preparation.
+    type: list
+    elements: str
+    default: []
   state_directory:
     description: Directory on the host for the state file. It must survive a reboot, and is created if missing.
     type: path

@@ -18,11 +18,11 @@ import tempfile
 import typing as t
 from pathlib import Path
 
-PREPARED, FAILED, UNCONFIGURED = "prepared", "failed", "unconfigured"
+PREPARED, FAILED, UNCONFIGURED, HELD = "prepared", "failed", "unconfigured", "held"
 
 FREE, CLAIMED, ACCEPTED = "free", "claimed", "accepted"
 
-WAY_OUT = "add it to the play, or set respond_speak_for_others to true if it needs no preparation"
+WAY_OUT = "add it to the play, or name it in respond_speak_for if it needs no preparation"
 
 
 class Seen(t.NamedTuple):
@@ -33,8 +33,11 @@ class Seen(t.NamedTuple):
 
 
 class Outcome(t.NamedTuple):
-    """``prepared``, ``failed``, or ``unconfigured`` where nothing is configured that prepares for the event; and the
-    type of the event for which that is so."""
+    """What became of the preparation, and the type of the event for which that is so.
+
+    ``kind``: ``prepared``, also where a rule says that no preparation is required; ``failed``; ``unconfigured``, where
+    nothing is configured that prepares; or ``held`` by a rule.
+    """
 
     kind: str
     event_type: str
@@ -60,13 +63,15 @@ class Rendezvous:
 
     :param directory: of the controller, created if missing; empty at the start of a play.
     :param play_hosts: all hosts of the play, whether they are reached or not.
-    :param speak_for_others: whether VMs that are not hosts of the play hold no event.
+    :param speak_for: the VMs outside the play that hold no event, by name; None for all of them.
     """
 
-    def __init__(self, directory: Path, *, play_hosts: t.Sequence[str], speak_for_others: bool = False) -> None:
+    def __init__(
+        self, directory: Path, *, play_hosts: t.Sequence[str], speak_for: t.Collection[str] | None = ()
+    ) -> None:
         self._directory = directory
         self._play_hosts = play_hosts
-        self._speak_for_others = speak_for_others
+        self._speak_for = None if speak_for is None else {name.lower() for name in speak_for}
 
     def tell(self, word: Word) -> None:
         """Store the report of a host. It replaces the host's earlier report, except for events that it does not see."""
@@ -125,10 +130,12 @@ class Rendezvous:
         if name in outcomes:
             ready = outcomes[name] == Outcome(PREPARED, seen.event_type)
             return None if ready else self._unprepared(name, outcomes[name], seen) or f"{name} has not prepared"
+        if self._speak_for is not None and name in self._speak_for:
+            return None
         silent = self._silent(words)
         if silent:
             return f"{name} may be one of the hosts that have not answered: {', '.join(silent)}"
-        return None if self._speak_for_others else f"{name} is not a host of this play; {WAY_OUT}"
+        return None if self._speak_for is None else f"{name} is not a host of this play; {WAY_OUT}"
 
     def _silent(self, words: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
         """The hosts that have not reported anything: any of them may be a VM that is not known yet."""
@@ -138,7 +145,7 @@ class Rendezvous:
         """The hosts that the event may name, and that have not reported anything."""
         words = self._read_all()
         known = {word["vm_name"] for word in words}
-        return self._silent(words) if set(_as_seen(seen).names) - known else []
+        return self._silent(words) if set(_as_seen(seen).names) - known - (self._speak_for or set()) else []
 
     @staticmethod
     def _unprepared(name: str, outcome: Outcome | None, seen: Seen) -> str:
@@ -148,6 +155,8 @@ class Rendezvous:
             return f"{name} failed to prepare"
         if outcome.kind == UNCONFIGURED:
             return f"nothing is configured that prepares {name} for it"
+        if outcome.kind == HELD:
+            return f"the action of a rule is hold for {name}"
         return f"{name} has prepared for a {outcome.event_type}, and the event is a {seen.event_type} now"
 
     def others_need_a_turn(self, host: str) -> bool:

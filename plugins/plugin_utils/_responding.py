@@ -14,12 +14,15 @@ import uuid
 from pathlib import Path
 
 from ..module_utils._scheduled_events.condition import NOTHING_PREPARES
+from ..module_utils._scheduled_events.engine import NEVER
+from ..module_utils._scheduled_events.rules import APPROVE, HOLD
 from ._acknowledging import Answer
 from ._controller import is_dead
 from ._fallback import Fallback, Moment, Settings
-from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, PREPARED, UNCONFIGURED, Outcome, Rendezvous, Seen, Word
+from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, HELD, PREPARED, UNCONFIGURED, Outcome, Rendezvous, Seen, Word
 
 PHASES = ("prepare", "started", "recover")
+DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts, whatever became of the preparation
 LOAD_BALANCER_STEP, HANDLERS_STEP = "load_balancer.yml", "handlers.yml"  # tasks files of the role
 DELETING = ("Preempt", "Terminate")  # after which the VM is gone
 
@@ -155,7 +158,8 @@ class Responding:
         self._locked_out = False
         self._warned: set[str] = set()
         self._resumed = self._clock.monotonic()
-        self._fallback = self._make_fallback(send) if send and options["acknowledge"] and not check_mode else None
+        self._acknowledges = options["acknowledge"] != NEVER
+        self._fallback = self._make_fallback(send) if send and self._acknowledges and not check_mode else None
 
     def _make_fallback(self, send: t.Callable[[str, str, float], Answer]) -> Fallback:
         # Where the tasks ran longer, another run may have the host.
@@ -198,7 +202,7 @@ class Responding:
 
     def _report(self, outcome: dict[str, t.Any] | None) -> dict[str, t.Any]:
         """Take a turn with the outcome. If only this host was waited for, it acknowledges in the same turn."""
-        events = self._prepared_by(outcome) if self._options["acknowledge"] else []
+        events = self._prepared_by(outcome) if self._acknowledges else []
         claimed = [
             event["event_id"]
             for event in events
@@ -312,7 +316,7 @@ class Responding:
         if twin:
             return self._leave_it_to(twin)
         self._tell_hosts(shown)
-        if shown["ready"] and self._options["acknowledge"]:
+        if shown["ready"] and self._acknowledges:
             shown = self._acknowledge(shown)
             if "next" not in shown:
                 return shown
@@ -337,6 +341,7 @@ class Responding:
             **dict.fromkeys(shown["prepared"], PREPARED),
             **dict.fromkeys(shown["unprepared"], FAILED),
             **{each["event_id"]: UNCONFIGURED for each in shown["waiting"] if each["condition"] == NOTHING_PREPARES},
+            **{each["event_id"]: DECIDED[each["decision"]] for each in shown["waiting"] if each["decision"] in DECIDED},
         }
         self._rendezvous.tell(
             Word(
@@ -422,10 +427,11 @@ class Responding:
         return bool(self._tasks_of(phase) or self._options["load_balancer"])
 
     def _prepared_by(self, outcome: t.Mapping[str, t.Any] | None) -> list[dict[str, t.Any]]:
-        """The events for which a preparation has ended well, by its outcome."""
+        """The events for which a preparation has ended well, by its outcome, and that no rule holds."""
         if not outcome or outcome.get("phase") != "prepare" or not outcome["ok"] or not self._has_work("prepare"):
             return []
-        return list(outcome.get("events", []))
+        held = [each["event_id"] for each in self._notes["waiting"] if each["decision"] == HOLD]
+        return [event for event in outcome.get("events", []) if event["event_id"] not in held]
 
     def _phase(self, shown: dict[str, t.Any]) -> dict[str, t.Any]:
         phase = shown["next"]
@@ -590,7 +596,7 @@ class Responding:
         return None if seen is None else self._rendezvous.obstacle(event_id, seen)
 
     def _why_not(self, event_id: str) -> str:
-        if not self._options["acknowledge"]:
-            return "respond_acknowledge is false"
+        if not self._acknowledges:
+            return "respond_acknowledge is never"
         details = [each["detail"] for each in self._notes["waiting"] if each["event_id"] == event_id]
         return next(filter(None, details), "") or "it was over before a host could acknowledge it"

@@ -173,7 +173,7 @@ def test_a_job_of_the_hook_acknowledges_and_its_artifacts_say_so(setup, vms):
     event_id = vms.schedule("Redeploy", "web1", "web2", notice=86400, started_for=60)
     organization = setup.awx.one("organizations", name=ORGANIZATION)["id"]
     label = setup.hook.create("labels", name=f"event-{event_id}", organization=organization)["id"]
-    answers = {"respond_acknowledge": "true", "respond_wait_timeout": 240}
+    answers = {"respond_acknowledge": "prepared", "respond_wait_timeout": 240}
     launched = launch(
         setup, setup.hook, limit="web1,web2", labels=[label], extra_vars={**answers, "scheduled_event": {"a": "b"}}
     )

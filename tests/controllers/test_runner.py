@@ -52,10 +52,8 @@ def test_respond_takes_the_strings_of_a_survey_and_leaves_artifacts_and_a_summar
         extra_vars={
             **JOB,
             "respond_become": "false",
-            "respond_event_types": "",
-            "respond_event_sources": "Platform, User",
-            "respond_acknowledge": "true",
-            "respond_speak_for_others": "false",
+            "respond_acknowledge": "prepared",
+            "respond_speak_for": "web8, web9",
             "respond_load_balancer": "false",
             "respond_wait_timeout": "240",
             "respond_prepare_tasks": "{{ project }}/prepare.yml",

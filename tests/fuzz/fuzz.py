@@ -53,6 +53,7 @@ METRIC = re.compile(
     r'(#.*|[a-z_]+(\{[a-z]+="([^"\\\n]|\\[\\"n])*"(,[a-z]+="([^"\\\n]|\\[\\"n])*")*\})? [-+0-9.einfaI N]+)\Z'
 )
 PHASES = ("prepare", "started", "recover", "failed")
+SHORT_FREEZES = (rules.Rule(action=rules.APPROVE, event_types=("Freeze",), min_duration=0, max_duration=8),)
 RECORDED = documents.recorded()
 
 
@@ -84,9 +85,9 @@ class Life:
             vm_name=self.vm_name,
             hooks=frozenset(phase for phase in PHASES if rng.random() < 0.8),
             missing={phase: ("10-hook",) for phase in PHASES if rng.random() < 0.03},
-            rules=rng.choice(((), rules.DEFAULT_RULES, (rules.Rule(action=rng.choice(rules.ACTIONS)),))),
+            rules=rng.choice(((), SHORT_FREEZES, (rules.Rule(action=rng.choice(rules.ACTIONS)),))),
             on_failure=rng.choice(engine.ON_FAILURE),
-            approve=rng.choice(engine.APPROVE_POLICIES),
+            acknowledge=rng.choice(engine.ACKNOWLEDGE_POLICIES),
         )
 
     def documents(self):

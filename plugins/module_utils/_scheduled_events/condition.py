@@ -120,7 +120,7 @@ def _ready(state: State, entry: EventState, config: engine.Config, *, left: bool
         kind = LEFT_TO_CONTROLLER if moment is None else TAKES_OVER
         return Condition(kind, detail=_said(entry), until=moment or 0.0)
     if not engine.policy_allows(entry.event, config):
-        return Condition(HELD_BY_POLICY, detail=config.approve)
+        return Condition(HELD_BY_POLICY, detail=config.acknowledge)
     if not engine.may_approve(entry.event, config):
         return Condition(STATUS_UNKNOWN, detail=entry.event.event_status or "missing")
     if engine.recovery_runs(state):
@@ -142,7 +142,7 @@ def _unprepared(entry: EventState, config: engine.Config, *, left: bool) -> Cond
     if left:
         return Condition(LEFT_TO_CONTROLLER, detail=_said(entry))
     if not engine.policy_allows(entry.event, config):
-        return Condition(HELD_BY_POLICY, detail=config.approve)
+        return Condition(HELD_BY_POLICY, detail=config.acknowledge)
     if entry.event.event_status != "Scheduled":
         return Condition(STATUS_UNKNOWN, detail=entry.event.event_status or "missing")
     return Condition(NOTHING_PREPARES)

@@ -34,7 +34,7 @@ LONGEST_PAUSE_ASKING = 30.0
 # What the owner may choose: what to do when prepare hooks failed, and which events this VM acknowledges.
 ON_FAILURE = (decisions.HOLD, decisions.APPROVE)
 ALONE, LEADER, ANY, NEVER, CONTROLLER = "alone", "leader", "any", "never", "controller"
-APPROVE_POLICIES = (ALONE, LEADER, ANY, NEVER, CONTROLLER)
+ACKNOWLEDGE_POLICIES = (ALONE, LEADER, ANY, NEVER, CONTROLLER)
 
 # The kinds of a Report.
 SEEN, UNNAMED, PROBLEM, ENDED, NOT_ASKED, ACKNOWLEDGED, RETRIED, CLEARED, OVER = (
@@ -74,11 +74,11 @@ class Config(NamedTuple):
 
     vm_name: str
     hooks: FrozenSet[str]
-    rules: Tuple[decisions.Rule, ...] = decisions.DEFAULT_RULES
+    rules: Tuple[decisions.Rule, ...] = ()
     hook_timeout: float = 600.0
     margin: float = 10.0
     on_failure: str = decisions.HOLD
-    approve: str = ALONE
+    acknowledge: str = ALONE
     missing: Mapping[str, Tuple[str, ...]] = {}
     parallel: bool = True
     started_after_prepare: bool = True
@@ -243,22 +243,22 @@ def still_agrees(action: Approve, event: ScheduledEvent, config: Config) -> bool
 
 
 def policy_allows(event: ScheduledEvent, config: Config) -> bool:
-    """Whether the owner's policy ``approve`` lets this VM acknowledge the event."""
-    if config.approve == ALONE:
+    """Whether the owner's policy ``acknowledge`` lets this VM acknowledge the event."""
+    if config.acknowledge == ALONE:
         return event.affects_only(config.vm_name)
-    if config.approve == LEADER:
+    if config.acknowledge == LEADER:
         return event.is_led_by(config.vm_name)
-    if config.approve == CONTROLLER:
+    if config.acknowledge == CONTROLLER:
         # An event that is acknowledged without a preparation starts no job, which could acknowledge it.
         return takes_over_at(event, config) is not None or (
             not left_to_controller(event, config) and event.affects_only(config.vm_name)
         )
-    return config.approve == ANY
+    return config.acknowledge == ANY
 
 
 def left_to_controller(event: ScheduledEvent, config: Config) -> bool:
     """Whether the job of a controller is to acknowledge the event, and this VM at most takes over."""
-    return config.approve == CONTROLLER and decisions.decide(event, config.rules) == decisions.PREPARE
+    return config.acknowledge == CONTROLLER and decisions.decide(event, config.rules) == decisions.PREPARE
 
 
 def takes_over_at(event: ScheduledEvent, config: Config) -> Optional[float]:
@@ -355,7 +355,7 @@ def is_ready(entry: EventState, config: Config, *, recovered: int) -> bool:
     if run.outcome == OK:
         return True
     # Hooks that failed may have left a job of the controller running, which acknowledges when it is prepared.
-    may_fail = config.on_failure == decisions.APPROVE and config.approve != CONTROLLER
+    may_fail = config.on_failure == decisions.APPROVE and config.acknowledge != CONTROLLER
     return run.outcome in (FAILED, TIMEOUT) and may_fail
 
 

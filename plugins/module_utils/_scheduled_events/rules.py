@@ -60,22 +60,17 @@ class Rule(NamedTuple):
         )
 
 
-DEFAULT_RULES = (Rule(action=APPROVE, event_types=("Freeze",), min_duration=0, max_duration=8),)
-
-
 def decide(event: ScheduledEvent, rules: Sequence[Rule]) -> str:
     """The action of the first rule that matches the event; ``prepare`` if none does."""
     return next((rule.action for rule in rules if rule.matches(event)), PREPARE)
 
 
 def parse_rules(value: Any, *, place: str = "rules") -> Tuple[Rule, ...]:
-    """Check rules as they come from configuration. ``None`` gives the default rules.
+    """Check rules as they come from configuration.
 
     :param place: how messages call the list.
     :raises RuleError: the first mistake found.
     """
-    if value is None:
-        return DEFAULT_RULES
     if not isinstance(value, list):
         raise RuleError(f"{place}: expected a list of rules, not {_show(value)}")
     return tuple(_parse_rule(rule, f"{place}[{index}]") for index, rule in enumerate(value))

@@ -31,6 +31,8 @@ WORDS = ("event_types", "event_sources", "event_statuses")
 PROGRAMS = ("content", "src", "command")
 KEYS = ("name", "phase", *PROGRAMS)
 
+FORMER_VARIABLES = {"poller_approve": "poller_acknowledge"}  # which the role no longer reads, and the new names
+
 CONTROLLER_PROGRAM = "/usr/local/lib/scheduled-events/scheduled-events-controller"
 CONTROLLER_HOOK = "00-awx-job-template"
 CONTROLLER_NUMBERS = ("request_timeout", "interval")
@@ -302,6 +304,8 @@ def check(given: Dict[str, Any]) -> Dict[str, Any]:
     from _scheduled_events.runs import PHASES
     from scheduled_events_poller.config import ConfigError, parse
 
+    for former in given.get("former", ()):
+        raise WrongOption(f"{former} has no effect any more: rename it to {FORMER_VARIABLES[former]}")
     options = convert_options(given["options"])
     grace = options.get("controller_grace")
     controller, own_hooks = read_controller(given.get("controller") or {}, grace, given.get("python", ""))

@@ -105,8 +105,8 @@ def test_an_idle_host_costs_four_results_one_run_of_the_module_and_one_line(host
     hosts = hosts_of("vm1", options=MANUAL)
     strings = (
         "respond_load_balancer=false",
-        "respond_acknowledge=yes",
-        "respond_event_types=Reboot,Redeploy",
+        "respond_acknowledge=prepared",
+        '{"respond_rules": [{"event_types": "Reboot,Redeploy", "max_resources": "5", "action": "prepare"}]}',
         "respond_wait_timeout=100",
         "respond_maintenance_margin=30",
     )

@@ -179,7 +179,7 @@ class Killed:
         held.unlink()
         until(lambda: not self._processes(), what="the end of all processes of the run")
         self._break_files()
-        alone = {name[6:]: {"respond_speak_for_others": True} for name in names}
+        alone = {name[6:]: {"respond_acknowledge": "any"} for name in names}
         self.run, self.run_of_broken = (
             ansible.run_playbook(
                 PLAYBOOK,

@@ -75,8 +75,8 @@ CASES = {
     ),
     "a plugin of others": (":ansplugin:`ansible.builtin.copy#module`", "`ansible.builtin.copy`"),
     "an option": (
-        ":ansopt:`maintops.scheduled_events.poller#role:main:poller_approve=never`",
-        "`poller_approve=never`",
+        ":ansopt:`maintops.scheduled_events.poller#role:main:poller_acknowledge=never`",
+        "`poller_acknowledge=never`",
     ),
     "another guide": (f":ref:`there <{LABEL}_b>`", f"[there]({DOCS}/docs/b.md)"),
     "a section": (f":ref:`{LABEL}_b.more`", f"[More of it]({DOCS}/docs/b.md#more-of-it)"),

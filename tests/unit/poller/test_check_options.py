@@ -27,7 +27,7 @@ OPTIONS = {
     "hook_timeout": 600.0,
     "margin": 10.0,
     "on_failure": "hold",
-    "approve": "alone",
+    "acknowledge": "alone",
     "controller_grace": 0.0,
     "dry_run": False,
     "metrics_directory": "",
@@ -258,7 +258,7 @@ def test_the_hook_of_a_controller_can_have_another_place_in_the_order():
 
 
 def test_a_takeover_comes_with_the_settings_of_the_controller_and_of_the_unit():
-    checked = check(controller=CONTROLLER, approve="controller", controller_grace="120")
+    checked = check(controller=CONTROLLER, acknowledge="controller", controller_grace="120")
     assert checked["controller"]["grace"] == checked["config"]["controller_grace"] == 120.0
 
 
@@ -305,7 +305,7 @@ def test_a_takeover_needs_a_controller_of_the_role():
     with pytest.raises(
         check_options.WrongOption, match="poller_controller_grace: expected 0 without poller_controller"
     ):
-        check(approve="controller", controller_grace=60)
+        check(acknowledge="controller", controller_grace=60)
 
 
 # Webhooks
@@ -382,3 +382,8 @@ def test_every_key_of_a_webhook_is_one_of_the_role():
     assert {key: option["default"] for key, option in options.items() if "default" in option} == {
         key: getattr(defaults, key) for key in ("format", "timeout", "max_messages", "max_bytes")
     }
+
+
+def test_a_variable_with_a_former_name_is_refused_with_the_new_one():
+    with pytest.raises(check_options.WrongOption, match="poller_approve has no effect any more: rename it to poller_a"):
+        check_options.check({"former": ["poller_approve"]})

@@ -109,12 +109,12 @@ def test_approve_refuses_where_prepare_hooks_are_configured_and_no_success_is_kn
 
 def test_approve_sends_what_was_prepared_or_what_a_rule_approves(unit, imds):
     unit.add_hook("prepare", "")
-    unit.configure(approve="never")
+    unit.configure(acknowledge="never", rules=[{"action": "approve", "event_types": ["Freeze"], "max_duration": 8}])
     unit.start()
     imds.announce()
-    until(lambda: "because approve is never" in unit.log(), "the preparation")
+    until(lambda: "because acknowledge is never" in unit.log(), "the preparation")
     imds.announce(ID, OTHER_ID, EventType="Freeze", DurationInSeconds=5)
-    until(lambda: unit.command("status")[1].count("approve is never") == 2, "the second event")
+    until(lambda: unit.command("status")[1].count("acknowledge is never") == 2, "the second event")
     assert unit.command("approve", ID, OTHER_ID)[0] == 0
     assert imds.acknowledged() == [[ID, OTHER_ID]]
 

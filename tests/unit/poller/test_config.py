@@ -29,7 +29,7 @@ def test_every_key_is_read():
         "hook_timeout": 60,
         "margin": 0,
         "on_failure": "approve",
-        "approve": "leader",
+        "acknowledge": "leader",
         "dry_run": True,
         "metrics_directory": "/var/lib/metrics",
     }
@@ -44,7 +44,7 @@ def test_every_key_is_read():
         hook_timeout=60.0,
         margin=0.0,
         on_failure="approve",
-        approve="leader",
+        acknowledge="leader",
         dry_run=True,
         metrics_directory="/var/lib/metrics",
     )
@@ -79,7 +79,7 @@ NESTED = json.loads("[" * 900 + "]" * 900)
         ({"margin": -1}, "margin: expected seconds from 0 to 86400, not -1"),
         ({"margin": NESTED}, "margin: expected seconds from 0 to 86400, not [["),
         ({"on_failure": "ignore"}, 'on_failure: expected one of hold, approve, not "ignore"'),
-        ({"approve": ["any"]}, 'approve: expected one of alone, leader, any, never, controller, not ["any"]'),
+        ({"acknowledge": ["any"]}, 'acknowledge: expected one of alone, leader, any, never, controller, not ["any"]'),
         ({"dry_run": "no"}, 'dry_run: expected true or false, not "no"'),
         ({"metrics_directory": "x"}, "metrics_directory: expected the absolute path of a directory"),
         ({"metrics_directory": "/x\nUser=root"}, "metrics_directory: expected the absolute path of a directory"),
@@ -94,9 +94,12 @@ NESTED = json.loads("[" * 900 + "]" * 900)
         ({"hooks": {"prepare": ["../x"]}}, 'hooks.prepare: expected a name of letters, digits, ".", "_" and "-"'),
         ({"hooks": {"prepare": [".hidden"]}}, "hooks.prepare: expected a name of letters"),
         ({"hooks": {"prepare": ["10-drain\n"]}}, "hooks.prepare: expected a name of letters"),
-        ({"controller_grace": 60}, "controller_grace: expected 0 unless approve is controller, not 60: set approve"),
         (
-            {"approve": "controller", "controller_grace": 10, "margin": 10},
+            {"controller_grace": 60},
+            "controller_grace: expected 0 unless acknowledge is controller, not 60: set acknowledge",
+        ),
+        (
+            {"acknowledge": "controller", "controller_grace": 10, "margin": 10},
             "controller_grace: expected more seconds than margin, 10, not 10",
         ),
         ({"hooks": {"failed": ["a", "a"]}}, 'hooks.failed: expected each name once, not "a" twice'),
@@ -114,7 +117,7 @@ def test_phases_without_a_hook_are_as_good_as_absent():
 
 def test_a_message_quotes_only_the_beginning_of_a_long_value():
     with pytest.raises(config.ConfigError) as caught:
-        config.parse({"approve": "x" * 100000})
+        config.parse({"acknowledge": "x" * 100000})
     assert len(str(caught.value)) < 400
 
 
@@ -161,3 +164,7 @@ def test_a_file_is_loaded(tmp_path):
     path = tmp_path / "poller.json"
     path.write_text(json.dumps({"margin": 5}))
     assert config.load(str(path)).margin == 5
+
+
+def test_a_file_of_the_release_before_can_be_read_while_an_upgrade_is_interrupted():
+    assert config.parse({"approve": "leader"}).acknowledge == "leader"

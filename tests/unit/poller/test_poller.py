@@ -100,7 +100,7 @@ def test_sigterm_ends_it_while_a_request_hangs_and_leaves_hooks_alone(unit, imds
 def test_a_reload_with_a_bad_configuration_keeps_the_running_one_and_says_so(unit, imds):
     unit.add_hook("prepare", "true")
     unit.start()
-    unit.configure(approve="sometimes")
+    unit.configure(acknowledge="sometimes")
     unit.process.send_signal(signal.SIGHUP)
     unit.await_notification("RELOADING=1")
     unit.await_notification("READY=1")
@@ -111,11 +111,11 @@ def test_a_reload_with_a_bad_configuration_keeps_the_running_one_and_says_so(uni
 
 def test_a_reload_brings_new_rules_into_force(unit, imds):
     unit.add_hook("prepare", "true")
-    unit.configure(approve="never")
+    unit.configure(acknowledge="never")
     unit.start()
     imds.announce()
-    until(lambda: "because approve is never" in unit.log(), "the note")
-    unit.configure(approve="alone")
+    until(lambda: "because acknowledge is never" in unit.log(), "the note")
+    unit.configure(acknowledge="alone")
     unit.process.send_signal(signal.SIGHUP)
     until(lambda: imds.posts, "the acknowledgement")
 
@@ -237,12 +237,12 @@ def test_a_reload_drops_an_acknowledgement_that_was_decided_and_not_sent(unit, i
     imds.hang_on_new_connection = True
     open(unit.path("go"), "w").close()
     assert imds.hanging.wait(GIVE_UP)
-    unit.configure(approve="never")
+    unit.configure(acknowledge="never")
     unit.process.send_signal(signal.SIGHUP)
     unit.await_notification("RELOADING=1")
     unit.await_notification("READY=1")
     imds.release.set()
-    until(lambda: "because approve is never" in unit.log(), "the note")
+    until(lambda: "because acknowledge is never" in unit.log(), "the note")
     seen = imds.polls
     until(lambda: imds.polls > seen + 4, "further polls")
     assert imds.posts == []

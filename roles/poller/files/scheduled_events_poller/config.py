@@ -18,8 +18,8 @@ from _scheduled_events.endpoint import (
     check_endpoint_or_auto,
     check_networks,
 )
-from _scheduled_events.engine import ALONE, APPROVE_POLICIES, CONTROLLER, ON_FAILURE
-from _scheduled_events.rules import DEFAULT_RULES, HOLD, Rule, RuleError, parse_rules
+from _scheduled_events.engine import ACKNOWLEDGE_POLICIES, ALONE, CONTROLLER, ON_FAILURE
+from _scheduled_events.rules import HOLD, Rule, RuleError, parse_rules
 from _scheduled_events.runs import PHASES
 
 from .spool import LONGEST_TIMEOUT
@@ -27,6 +27,7 @@ from .spool import LONGEST_TIMEOUT
 CONFIG_FILE = "/etc/scheduled-events/poller.json"
 
 _HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
+_FORMER_NAMES = {"approve": "acknowledge"}  # in a file of release 0.1.0, while an upgrade is interrupted
 _LONGEST_SHOWN = 200  # characters of a wrong value in a message
 
 
@@ -52,12 +53,12 @@ class Settings(NamedTuple):
     api_version: str = DEFAULT_API_VERSION
     vm_name: Optional[str] = None
     interval: float = 1.0
-    rules: Tuple[Rule, ...] = DEFAULT_RULES
+    rules: Tuple[Rule, ...] = ()
     hooks: Mapping[str, Tuple[str, ...]] = MappingProxyType({})
     hook_timeout: float = 600.0
     margin: float = 10.0
     on_failure: str = HOLD
-    approve: str = ALONE
+    acknowledge: str = ALONE
     controller_grace: float = 0.0
     dry_run: bool = False
     metrics_directory: Optional[str] = None
@@ -89,7 +90,8 @@ def parse(decoded: Any) -> Settings:
     if not isinstance(decoded, dict):
         raise ConfigError(f"{_show(decoded)} is not an object: write the keys and values between braces")
     checked: Dict[str, Any] = {}
-    for key, value in decoded.items():
+    for given, value in decoded.items():
+        key = _FORMER_NAMES.get(given, given)
         if key not in _CHECKS:
             raise ConfigError(f"{key[:_LONGEST_SHOWN]}: unknown key; allowed are {', '.join(_CHECKS)}")
         if value is not None:
@@ -101,8 +103,10 @@ def parse(decoded: Any) -> Settings:
 
 def _check_grace(settings: Settings) -> None:
     grace = settings.controller_grace
-    if grace and settings.approve != CONTROLLER:
-        raise ConfigError(f"controller_grace: expected 0 unless approve is {CONTROLLER}, not {grace:g}: set approve")
+    if grace and settings.acknowledge != CONTROLLER:
+        raise ConfigError(
+            f"controller_grace: expected 0 unless acknowledge is {CONTROLLER}, not {grace:g}: set acknowledge"
+        )
     if grace and grace <= settings.margin:
         raise ConfigError(
             f"controller_grace: expected more seconds than margin, {settings.margin:g}, not {grace:g}: by then the "
@@ -219,7 +223,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "hook_timeout": _seconds(1, LONGEST_TIMEOUT),
     "margin": _seconds(0, 86400),
     "on_failure": _one_of(ON_FAILURE),
-    "approve": _one_of(APPROVE_POLICIES),
+    "acknowledge": _one_of(ACKNOWLEDGE_POLICIES),
     "controller_grace": _seconds(0, 86400),
     "dry_run": _flag,
     "metrics_directory": _directory,

@@ -69,7 +69,7 @@ def engine_config(settings: Settings, vm_name: str, hooks_directory: str) -> eng
         hook_timeout=settings.hook_timeout,
         margin=settings.margin,
         on_failure=settings.on_failure,
-        approve=settings.approve,
+        acknowledge=settings.acknowledge,
         controller_grace=settings.controller_grace,
         missing=found.missing,
         prepares=found.prepares,

@@ -76,7 +76,7 @@ _CONDITIONS = {
         "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore"
     ),
     conditions.HELD_BY_RULE: "not acknowledged, because the action of a rule is hold; waiting for NotBefore",
-    conditions.HELD_BY_POLICY: "not acknowledged, because approve is {detail}; waiting for NotBefore",
+    conditions.HELD_BY_POLICY: "not acknowledged, because acknowledge is {detail}; waiting for NotBefore",
     conditions.LEFT_TO_CONTROLLER: "acknowledged by the job of the controller, not by this VM: {detail}",
     conditions.TAKES_OVER: "acknowledged by the job of the controller, or at {until} by this VM: {detail}",
     conditions.TOOK_OVER: "acknowledged by this VM, which took over from the controller: {detail}",

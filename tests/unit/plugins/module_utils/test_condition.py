@@ -66,7 +66,7 @@ def test_hooks_run_with_their_deadline():
 
 
 def test_a_takeover_comes_with_its_moment_and_then_with_why():
-    vm = Vm(approve="controller", controller_grace=60.0, margin=0.0)
+    vm = Vm(acknowledge="controller", controller_grace=60.0, margin=0.0)
     vm.read({**event(), "NotBefore": "Sun, 13 Sep 2020 12:27:10 GMT"}).end("prepare", reason="no answer")
     assert vm.condition() == Condition(condition.TAKES_OVER, detail="no answer", until=1599999970.0)
     vm.take(ApprovalResult(A, accepted=False, error="throttled"))
@@ -85,17 +85,17 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
     ("vm", "expected"),
     [
         (prepared(), Condition(condition.TO_BE_ACKNOWLEDGED)),
-        (prepared(approve="never"), Condition(condition.HELD_BY_POLICY, detail="never")),
+        (prepared(acknowledge="never"), Condition(condition.HELD_BY_POLICY, detail="never")),
         (
-            prepared(approve="controller"),
+            prepared(acknowledge="controller"),
             Condition(condition.LEFT_TO_CONTROLLER, detail="nothing is known of its job here"),
         ),
         (
-            Vm(approve="controller").read(event()).end("prepare", reason="job 7 has ended: successful"),
+            Vm(acknowledge="controller").read(event()).end("prepare", reason="job 7 has ended: successful"),
             Condition(condition.LEFT_TO_CONTROLLER, detail="job 7 has ended: successful"),
         ),
         (
-            Vm(approve="controller").read(event()).end("prepare", "failed", "job 7 has ended: failed"),
+            Vm(acknowledge="controller").read(event()).end("prepare", "failed", "job 7 has ended: failed"),
             Condition(condition.PREPARE_FAILED, detail="job 7 has ended: failed"),
         ),
         (prepared(rules=parse_rules([{"action": "hold"}])), Condition(condition.HELD_BY_RULE)),
@@ -108,9 +108,9 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
         (Vm(hooks=frozenset()).read(event()), Condition(condition.NOTHING_PREPARES)),
         (Vm(prepares=False).read(event()).end("prepare"), Condition(condition.NOTHING_PREPARES)),
         (prepared().configure(prepares=False), Condition(condition.TO_BE_ACKNOWLEDGED)),
-        (Vm(hooks=frozenset(), approve="never").read(event()), Condition(condition.HELD_BY_POLICY, detail="never")),
+        (Vm(hooks=frozenset(), acknowledge="never").read(event()), Condition(condition.HELD_BY_POLICY, detail="never")),
         (
-            Vm(hooks=frozenset(), approve="controller").read(event()),
+            Vm(hooks=frozenset(), acknowledge="controller").read(event()),
             Condition(condition.LEFT_TO_CONTROLLER, detail="nothing is known of its job here"),
         ),
         (

@@ -102,7 +102,7 @@ def ok(request_id):
 
 
 def test_a_recorded_live_migration_is_led_through_all_phases():
-    vm = Engine("westno_0", rules=(), approve="leader")
+    vm = Engine("westno_0", rules=(), acknowledge="leader")
     assert vm.step(recorded("live-migration-1-empty")) == []
     assert vm.step(recorded("live-migration-2-scheduled")) == [run("prepare", 1)]
     assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
@@ -117,7 +117,7 @@ def test_a_recorded_live_migration_is_led_through_all_phases():
 @pytest.mark.parametrize(
     ("name", "vm_name", "api_version", "expected"),
     [
-        ("live-migration-2-scheduled", "WestNO_0", "2020-07-01", []),  # a short freeze, and of others too
+        ("live-migration-2-scheduled", "WestNO_0", "2020-07-01", ["c7061bac.prepare"]),  # of others too
         ("freeze-started-empty-notbefore", "aks-nodepool1-21922338-vmss_47", "2020-07-01", ["d3d9dfec.started"]),
         ("odd-no-resources-no-notbefore", "vm1", "2020-07-01", []),
         ("odd-string-incarnation", "FrontEnd_IN_0", "2020-07-01", ["602d9444.prepare"]),
@@ -251,7 +251,7 @@ def test_a_failed_preparation_is_held_or_acknowledged_as_the_owner_says(on_failu
     ],
 )
 def test_the_policy_decides_which_events_are_acknowledged(approve, resources, acknowledged):
-    vm = Engine(approve=approve)
+    vm = Engine(acknowledge=approve)
     vm.step(document(event(resources=resources)))
     assert vm.step(None, ok(run("prepare", 1))) == (["approve " + ID] if acknowledged else [])
 
@@ -268,7 +268,7 @@ NOTHING = [{"hooks": frozenset()}, {"hooks": ALL - {"prepare"}}, {"prepares": Fa
 def test_an_event_is_left_to_its_not_before_when_nothing_is_configured_that_prepares_for_it(
     nothing, on_failure, outcome
 ):
-    vm = Engine(on_failure=on_failure, approve="any", **nothing)
+    vm = Engine(on_failure=on_failure, acknowledge="any", **nothing)
     vm.step(document(event(NotBefore=IN_300)))
     vm.step(None, *[HookResult(asked.request_id, outcome) for asked in vm.hooks()])
     for _minute in range(10):
@@ -340,7 +340,7 @@ def test_a_preparation_for_another_type_does_not_count_when_only_reports_are_con
 
 
 def left_to_a_controller(grace, **config):
-    vm = Engine(approve="controller", controller_grace=grace, margin=0.0, **config)
+    vm = Engine(acknowledge="controller", controller_grace=grace, margin=0.0, **config)
     vm.step(document(event(resources=["vm1", "vm2"], NotBefore=IN_300)))
     return vm
 
@@ -392,7 +392,7 @@ def test_a_takeover_is_off_when_a_fresh_document_has_another_not_before():
 
 @pytest.mark.parametrize(("resources", "acknowledged"), [(["vm1"], True), (["vm1", "vm2"], False)])
 def test_what_a_rule_approves_starts_no_job_of_a_controller_and_is_acknowledged_as_by_alone(resources, acknowledged):
-    vm = Engine(approve="controller", rules=parse_rules([{"action": "approve"}]))
+    vm = Engine(acknowledge="controller", rules=parse_rules([{"action": "approve"}]))
     assert vm.step(document(event(resources=resources))) == (["approve " + ID] if acknowledged else [])
 
 
@@ -795,7 +795,7 @@ def test_a_fresh_document_that_says_something_else_does_not_agree(fresh):
 @pytest.mark.parametrize(
     "changes",
     [
-        {"approve": "never"},
+        {"acknowledge": "never"},
         {"rules": parse_rules([{"action": "approve"}])},
         {"rules": parse_rules([{"action": "hold"}])},
         {"rules": parse_rules([{"action": "ignore"}])},
@@ -1199,7 +1199,7 @@ def test_an_event_that_was_seen_started_is_not_acknowledged_when_a_document_call
 
 
 def test_without_parallel_runs_the_earliest_not_before_goes_first_and_unknown_ones_last():
-    vm = Engine(rules=(), approve="any", parallel=False)
+    vm = Engine(rules=(), acknowledge="any", parallel=False)
     third = "0E5E1A7A-0000-0000-0000-000000000000"
     announced = document(event(NotBefore=""), event(OTHER_ID, NotBefore=IN_1200), event(third, NotBefore=IN_300))
     assert vm.step(announced) == [run("prepare", 1, third)]

@@ -48,8 +48,10 @@ GRACES = (0.0, 60.0, 900.0)
 
 MINE_ALONE, MINE_LED, MINE_AMONG, OTHERS, NOBODY = ["VM1"], ["vm1", "vm10"], ["vm10", "vm1"], ["vm10"], []
 KINDS = ["Freeze", "Reboot", "Redeploy", "Preempt", "Other"]
+SHORT_FREEZE = {"event_types": ["Freeze"], "min_duration": 0, "max_duration": 8}
 RULES = {
-    "default": decisions.DEFAULT_RULES,
+    "short freezes": decisions.parse_rules([{**SHORT_FREEZE, "action": "approve"}]),
+    "none": (),
     "hold reboots": decisions.parse_rules([{"event_types": ["Reboot"], "action": "hold"}]),
     "ignore freezes": decisions.parse_rules([{"event_types": ["Freeze"], "action": "ignore"}]),
     "approve redeploys": decisions.parse_rules([{"event_types": ["Redeploy"], "action": "approve"}]),
@@ -131,25 +133,25 @@ class World(RuleBasedStateMachine):
     @initialize(
         hooks=st.sampled_from([(), (), ("prepare",), ("recover",), ("failed",), PHASES]),
         on_failure=st.sampled_from(["hold", "hold", "approve"]),
-        approve=st.sampled_from(["alone", "alone", "leader", "any", "never", "controller"]),
+        acknowledge=st.sampled_from(["alone", "alone", "leader", "any", "never", "controller"]),
         grace=st.sampled_from(GRACES),
         rules=st.sampled_from(sorted(RULES)),
         prepares=st.sampled_from([True, True, True, False]),
     )
-    def begin(self, hooks, on_failure, approve, grace, rules, prepares):
+    def begin(self, hooks, on_failure, acknowledge, grace, rules, prepares):
         self.prepares = self.ever_prepares = prepares  # whether the prepare hooks do more than to report
         self.hooks = {phase: UNCONFIGURED if phase in hooks else CONFIGURED for phase in PHASES}
         self.ever_configured = {phase for phase in PHASES if self.hooks[phase] == CONFIGURED}
         self.failed_always_configured = "failed" in self.ever_configured
-        self._configure(on_failure, approve, grace, rules)
+        self._configure(on_failure, acknowledge, grace, rules)
         self.state = State(serial=1)
         self.disk = dump(self.state)
         self._announce()
 
-    def _configure(self, on_failure, approve, grace, rules):
+    def _configure(self, on_failure, acknowledge, grace, rules):
         self.options = {
             "on_failure": on_failure,
-            "approve": approve,
+            "acknowledge": acknowledge,
             "controller_grace": grace,
             "rules": RULES[rules],
         }
@@ -649,15 +651,15 @@ class World(RuleBasedStateMachine):
 
     @rule(
         rules=st.sampled_from(sorted(RULES)),
-        approve=st.sampled_from(["alone", "any", "never", "controller"]),
+        acknowledge=st.sampled_from(["alone", "any", "never", "controller"]),
         grace=st.sampled_from(GRACES),
         on_failure=st.sampled_from(["hold", "approve"]),
     )
-    def owner_changes_the_configuration(self, rules, approve, grace, on_failure):
+    def owner_changes_the_configuration(self, rules, acknowledge, grace, on_failure):
         self._carry_out_all()
         if self.attempt:
             self.attempt.wanted = False
-        self._configure(on_failure, approve, grace, rules)
+        self._configure(on_failure, acknowledge, grace, rules)
 
     @rule(event_id=st.sampled_from(IDS))
     def operator_retries(self, event_id):
@@ -741,10 +743,10 @@ class World(RuleBasedStateMachine):
     def _check_1_nothing_is_acknowledged_unprepared(self, action, event):
         names = {name.lower() for name in event.resources}
         assert VM in names, "acknowledged an event of others"
-        approve = self.options["approve"]
-        assert approve != "never", "acknowledged although the owner said never"
-        assert approve != "alone" or names == {VM}, "acknowledged for others too"
-        assert approve != "leader" or event.resources[0].lower() == VM, "acknowledged without being the leader"
+        acknowledge = self.options["acknowledge"]
+        assert acknowledge != "never", "acknowledged although the owner said never"
+        assert acknowledge != "alone" or names == {VM}, "acknowledged for others too"
+        assert acknowledge != "leader" or event.resources[0].lower() == VM, "acknowledged without being the leader"
         assert event.event_status == "Scheduled", "acknowledged what is not Scheduled"
         assert event.key not in self.started, "acknowledged what has been Started"
         decision = self._action(event)
@@ -752,17 +754,17 @@ class World(RuleBasedStateMachine):
         assert (decision, event.event_type) == (action.decision, action.event_type), "acknowledged by another decision"
         recoveries = [job for job in self.jobs.values() if job.phase == "recover"]
         assert not any(self._may_run(job) for job in recoveries), "acknowledged while a recovery of this VM may run"
-        if approve == "controller" and decision == "prepare":
+        if acknowledge == "controller" and decision == "prepare":
             assert event.not_before.timestamp() == action.not_before, "took over for another NotBefore"
         if decision == "approve":
-            assert approve != "controller" or names == {VM}, "acknowledged for others too"
+            assert acknowledge != "controller" or names == {VM}, "acknowledged for others too"
             return
         prepared = [job for job in self.jobs.values() if job.phase == "prepare" and job.key == event.key]
         assert not any(self._may_run(job) for job in prepared), "acknowledged while prepare hooks run"
         assert any(self._is_a_preparation(job, event, recoveries) for job in prepared), "acknowledged unprepared"
 
     def _check_1_a_controller_has_its_time(self, action):
-        if self.options["approve"] == "controller" and action.decision == "prepare":
+        if self.options["acknowledge"] == "controller" and action.decision == "prepare":
             grace = self.options["controller_grace"]
             assert grace, "took over from the controller although the owner did not say so"
             assert self.wall >= action.not_before - grace, "took over from the controller before its time was over"
@@ -771,7 +773,7 @@ class World(RuleBasedStateMachine):
         """Whether this run has prepared the VM for the event, and no recovery has undone it since."""
         if not (job.prepares if job.began is not None else job.last.prepares):
             return False
-        if self.options["on_failure"] == "approve" and self.options["approve"] != "controller":
+        if self.options["on_failure"] == "approve" and self.options["acknowledge"] != "controller":
             if job.killed or (job.known is None and not job.reached_root):
                 return False
         elif job.outcome != "ok":
@@ -915,7 +917,7 @@ class World(RuleBasedStateMachine):
         return (
             event.event_status == "Scheduled"
             and bool(event.key)
-            and allowed[self.options["approve"]]
+            and allowed[self.options["acknowledge"]]
             and (self._action(event) == "approve" or (self._action(event) == "prepare" and self._can_prepare()))
         )
 
@@ -925,7 +927,7 @@ class World(RuleBasedStateMachine):
     def _is_to_be_taken_over(self, event):
         """Whether the controller has had its time for an event that this VM can prepare for."""
         return (
-            self.options["approve"] == "controller"
+            self.options["acknowledge"] == "controller"
             and self.options["controller_grace"] > 0
             and self._can_prepare()
             and event.event_status == "Scheduled"

@@ -4,7 +4,7 @@
 
 import pytest
 from _scheduled_events.document import parse
-from _scheduled_events.rules import DEFAULT_RULES, RuleError, decide, parse_rules
+from _scheduled_events.rules import RuleError, decide, parse_rules
 
 from .conftest import document_text, event
 
@@ -17,6 +17,7 @@ def read(**fields):
     ("fields", "action"),
     [
         ({"EventType": "Freeze", "DurationInSeconds": 0}, "approve"),
+        ({"EventType": "Freeze", "DurationInSeconds": 5}, "approve"),
         ({"EventType": "Freeze", "DurationInSeconds": 8}, "approve"),
         ({"EventType": "Freeze", "DurationInSeconds": 9}, "prepare"),
         ({"EventType": "Freeze", "DurationInSeconds": -1}, "prepare"),
@@ -25,8 +26,10 @@ def read(**fields):
         ({"EventType": "SomethingNew"}, "prepare"),
     ],
 )
-def test_by_default_a_short_freeze_is_approved_and_everything_else_prepared(fields, action):
-    assert decide(read(**fields), DEFAULT_RULES) == action
+def test_by_default_everything_is_prepared_and_one_rule_approves_short_freezes(fields, action):
+    assert decide(read(**fields), ()) == "prepare"
+    rule = {"event_types": ["Freeze"], "min_duration": 0, "max_duration": 8, "action": "approve"}
+    assert decide(read(**fields), parse_rules([rule])) == action
 
 
 def test_the_first_rule_that_matches_wins():
@@ -59,8 +62,7 @@ def test_a_condition_without_a_value_is_none():
     assert decide(read(), parse_rules([{"event_types": None, "max_duration": None, "action": "ignore"}])) == "ignore"
 
 
-def test_no_rules_at_all_mean_the_default_and_an_empty_list_means_none():
-    assert parse_rules(None) == DEFAULT_RULES
+def test_an_empty_list_has_no_rule():
     assert parse_rules([]) == ()
 
 
@@ -73,6 +75,7 @@ for _level in range(2000):  # more than Python can follow
     ("value", "message"),
     [
         ({}, "rules: expected a list of rules, not {}"),
+        (None, "rules: expected a list of rules, not null"),
         (["hold"], 'rules[0]: expected a dictionary, not "hold"'),
         (
             [{"action": "hold"}, {"event_type": "Freeze", "action": "hold"}],

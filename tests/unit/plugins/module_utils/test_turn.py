@@ -157,6 +157,22 @@ def test_a_preparation_of_an_earlier_run_counts_where_nothing_is_configured_any_
     assert (shown["next"], shown["ready"], shown["prepared"]) == ("wait", [ID], [ID])
 
 
+@pytest.mark.parametrize(
+    ("action", "phase", "decision", "ready"),
+    [("prepare", "prepare", "prepare", True), ("approve", "wait", "approve", True), ("hold", "prepare", "hold", False)],
+)
+def test_a_rule_decides(host, action, phase, decision, ready):
+    host.service.events = [event()]
+    options = {"rules": [{"action": action}]}
+    shown = host.turn(options=options)
+    assert (shown["next"], [each["decision"] for each in shown["waiting"]]) == (phase, [decision])
+    if phase == "prepare":
+        shown = host.phase(shown, options=options)
+    assert shown["ready"] == ([ID] if ready else [])
+    host.turn(options=options, acknowledge=[CLAIM])
+    assert host.service.posts == ([[ID]] if ready else [])
+
+
 def test_an_event_is_acknowledged_in_the_turn_that_takes_its_outcome(host):
     host.service.events = [event()]
     shown = host.phase(host.turn(), acknowledge=[CLAIM])
@@ -405,7 +421,7 @@ def test_a_started_event_for_which_there_is_nothing_to_do_is_left_alone(host):
 
 def test_only_events_of_the_types_that_were_asked_for_count(host):
     host.service.events = [event(), event(OTHER_ID, "Freeze")]
-    shown = host.turn(options={"event_types": ["freeze"]})
+    shown = host.turn(options={"rules": [{"event_types": ["freeze"], "action": "prepare"}, {"action": "ignore"}]})
     assert [each["event_id"] for each in shown["events"]] == [OTHER_ID]
     assert [each["event_id"] for each in shown["sight"]] == [OTHER_ID]
 

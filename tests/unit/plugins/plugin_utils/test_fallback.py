@@ -22,7 +22,7 @@ VM = f"{COMPUTE}/virtualMachines/vm1"
 EVENT = {"event_id": "A1", "event_type": "Redeploy", "seconds_until_not_before": 600.0}
 IDENTITY = {"subscriptionId": VM.split("/")[2], "resourceGroupName": "shop", "vmScaleSetName": "", "name": "vm1"}
 OPTIONS = {
-    "acknowledge": True,
+    "acknowledge": "prepared",
     "wait_timeout": 3600.0,
     "reconnect_timeout": 60.0,
     "phase_timeout": 900.0,
@@ -49,6 +49,7 @@ def waiting(condition, **more):
         "impact": False,
         "accepted": False,
         "not_before": NOW + 600,
+        "decision": "prepare",
         "condition": condition,
         "detail": "",
         **more,
@@ -204,7 +205,7 @@ def test_an_outage_that_ends_in_time_leaves_the_acknowledgement_to_the_host(host
     assert host.arm.calls == []
 
 
-@pytest.mark.parametrize("changes", [{"fallback": False}, {"acknowledge": False}, {"check_mode": True}])
+@pytest.mark.parametrize("changes", [{"fallback": False}, {"acknowledge": "never"}, {"check_mode": True}])
 def test_without_the_owner_s_word_nothing_is_sent(host, changes):
     host.is_lost_after_preparing(**changes)
     assert host.reason() == ""

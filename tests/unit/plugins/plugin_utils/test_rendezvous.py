@@ -84,9 +84,37 @@ def test_a_vm_outside_the_play_holds_the_event_and_the_reason_names_the_way_out(
     assert not meeting.claim("A1", seen)
 
 
-def test_the_owner_may_speak_for_a_vm_outside_the_play_once_all_hosts_have_reported_their_names(tmp_path):
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("unconfigured", "nothing is configured that prepares vm2 for it"),
+        ("held", "the action of a rule is hold for vm2"),
+        ("failed", "vm2 failed to prepare"),
+    ],
+)
+def test_a_host_that_is_not_prepared_holds_the_event_and_says_why(meeting, kind, reason):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 2, A1=kind)
+    assert not meeting.claim("A1", BOTH)
+    assert meeting.obstacle("A1", BOTH) == reason
+
+
+def test_the_owner_may_speak_for_single_vms_outside_the_play_and_for_no_host_of_it(tmp_path):
+    three, seen = ["vm1", "vm98", "vm99"], Seen("Reboot", ["vm1", "vm98", "vm99"])
+    meeting = Rendezvous(tmp_path, play_hosts=["h1", "h2"], speak_for=["VM99", "vm1"])
+    tell(meeting, 1, sight={"A1": three})
+    tell(meeting, 2, sight={})
+    assert meeting.obstacle("A1", seen) == "no host has prepared"
+    tell(meeting, 1, sight={"A1": three}, A1="prepared")
+    assert meeting.obstacle("A1", seen) == f"vm98 is not a host of this play; {WAY_OUT}"
+    assert meeting.obstacle("A1", Seen("Reboot", ["vm1", "vm99"])) == f"vm98 is not a host of this play; {WAY_OUT}"
+    tell(meeting, 1, sight={"A1": ["vm1", "vm99"]}, A1="prepared")
+    assert meeting.claim("A1", Seen("Reboot", ["vm1", "vm99"]))
+
+
+def test_the_owner_may_speak_for_all_vms_outside_the_play_once_all_hosts_have_reported_their_names(tmp_path):
     seen = Seen("Reboot", ["vm1", "vm99"])
-    meeting = Rendezvous(tmp_path, play_hosts=["h1", "h2"], speak_for_others=True)
+    meeting = Rendezvous(tmp_path, play_hosts=["h1", "h2"], speak_for=None)
     tell(meeting, 1, sight={"A1": ["vm1", "vm99"]}, A1="prepared")
     assert not meeting.claim("A1", seen)
     tell(meeting, 2, sight={})

@@ -13,7 +13,7 @@ from plugins.plugin_utils._rendezvous import Outcome, Rendezvous, Seen, Word
 from plugins.plugin_utils._responding import Clock, HostLost, Notes, Responding, looks_cut_off
 
 OPTIONS = {
-    "acknowledge": True,
+    "acknowledge": "prepared",
     "wait_timeout": 3600.0,
     "reconnect_timeout": 900.0,
     "prepare_tasks": "/drain.yml",
@@ -59,7 +59,7 @@ def sight(*names, event_type="Reboot"):
 
 def waiting(**more):
     plain = {"event_id": "A1", "event_type": "Reboot", "present": True, "impact": False, "accepted": False}
-    return {**plain, "not_before": None, "condition": "to be acknowledged", "detail": "", **more}
+    return {**plain, "not_before": None, "decision": "prepare", "condition": "to be acknowledged", "detail": "", **more}
 
 
 class Host:
@@ -172,6 +172,31 @@ def test_a_host_without_anything_that_prepares_claims_nothing_and_says_so(host):
     assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": reason}]
 
 
+def test_what_a_rule_approves_on_all_hosts_is_acknowledged_without_a_preparation(host):
+    host.tell(A1="prepared")  # as the other host says, for which a rule approves it, too
+    approved = shown(ready=["A1"], waiting=[waiting(decision="approve")])
+    end = host.responds(approved, shown(acknowledged=["A1"]), shown("done", sight=[]))
+    assert (end["respond_result"]["acknowledged"], end["respond_result"]["prepared"]) == (["A1"], [])
+
+
+@pytest.mark.parametrize("ready", [[], ["A1"]])
+def test_what_a_rule_of_this_host_holds_no_host_acknowledges(host, ready):
+    held = shown(ready=ready, prepared=["A1"], waiting=[waiting(decision="hold")])
+    host.tell(A1="prepared")
+    host.responds(held, shown("done", sight=[]))
+    assert not host.rendezvous.claim("A1", SEEN)
+    assert host.rendezvous.obstacle("A1", SEEN) == "the action of a rule is hold for vm1"
+
+
+def test_an_outcome_of_an_event_that_a_rule_holds_claims_nothing(host):
+    host.tell(A1="prepared")
+    held = shown("prepare", waiting=[waiting(decision="hold")])
+    host.responds(held)
+    host.responding._notes.keep()
+    host.responds(shown("done", sight=[]), fresh=False, outcome=prepared())
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[]]
+
+
 def test_the_host_that_completes_an_event_acknowledges_it(host):
     host.tell(A1="prepared")
     ready = shown(ready=["A1"], prepared=["A1"])
@@ -206,11 +231,11 @@ def test_the_last_host_to_prepare_acknowledges_in_the_turn_that_takes_its_outcom
 @pytest.mark.parametrize(
     ("neighbour", "outcome", "acknowledge"),
     [
-        ({}, prepared(), True),
-        ({"A1": "failed"}, prepared(), True),
-        ({"A1": "prepared"}, prepared(ok=False), True),
-        ({"A1": "prepared"}, prepared(phase="started"), True),
-        ({"A1": "prepared"}, prepared(), False),
+        ({}, prepared(), "prepared"),
+        ({"A1": "failed"}, prepared(), "prepared"),
+        ({"A1": "prepared"}, prepared(ok=False), "prepared"),
+        ({"A1": "prepared"}, prepared(phase="started"), "prepared"),
+        ({"A1": "prepared"}, prepared(), "never"),
     ],
 )
 def test_an_outcome_that_completes_no_event_claims_none(host, neighbour, outcome, acknowledge):
@@ -278,11 +303,11 @@ def test_a_claim_that_was_not_accepted_is_given_back(host, answer):
     assert host.rendezvous.status("A1") == "free"
 
 
-def test_with_respond_acknowledge_false_nothing_is_claimed_and_the_reason_says_so(host):
+def test_with_respond_acknowledge_never_nothing_is_claimed_and_the_reason_says_so(host):
     host.tell(A1="prepared")
-    end = host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done", sight=[]), acknowledge=False)
+    end = host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done", sight=[]), acknowledge="never")
     assert len(host.asked) == 2
-    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "respond_acknowledge is false"}]
+    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "respond_acknowledge is never"}]
 
 
 def test_a_host_that_could_take_an_acknowledgement_over_polls_in_short_slices(host):
