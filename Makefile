@@ -4,13 +4,14 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test matrix lint unit library emulator integration controllers eda molecule fleet property-long fuzz sanity galaxy docs release tarball publish-test publish bench clean
+.PHONY: help demo picture test quick soak lint unit library emulator integration controllers eda molecule fuzz sanity galaxy docs release tarball publish-test publish bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
 # Where the collection is installed; what it depends on serves load balancers alone.
 COLLECTIONS := .nox/collections
 NOX := .venv/bin/nox
+QUOTED = $(foreach stage,$(STAGES),'$(stage)')
 # Demo and benchmarks see the collection as installed, and may not reach a real metadata service.
 RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" \
        ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/$(COLLECTIONS)" \
@@ -27,20 +28,23 @@ picture: $(VENV) ## draw docs/images/timeline.svg again from a run
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
 	@$(RUN) python demo/timeline.py docs/images/timeline.svg
 
-test: $(VENV) ## run all checks and tests
-	@.venv/bin/python scripts/stages.py
+test: $(VENV) ## run every check and test once, where it can differ: what a change needs; STAGES="lint unit"
+	@.venv/bin/python scripts/stages.py $(QUOTED)
 
-matrix: $(VENV) ## run the checks on each ansible-core and Python, and write the results into README.md
-	@.venv/bin/python scripts/matrix.py
+quick: $(VENV) ## lint what changed since main, and run the unit tests that name it; TEST=path for more
+	@.venv/bin/python scripts/quick.py $(TEST)
+
+soak: $(VENV) ## run all on each Python and core, with all repetitions: what a release needs; STAGES="unit fuzz"
+	@.venv/bin/python scripts/stages.py --soak $(QUOTED)
 
 # TEST=path names tests. They run without a look at what is installed, and so begin at once.
 lint unit emulator integration eda galaxy: $(VENV)
 	@$(NOX) $(if $(TEST),--no-install) --session $@ -- $(TEST)
 library: $(VENV)
-	@$(NOX) --session library library_requests
+	@$(NOX) --session oldest edge
 lint: ## run only the linters and the type checks
 unit: ## run only the unit tests, on the newest Python; TEST=path for one file or directory
-library: ## run only the unit tests of the code for VMs, on every Python found
+library: ## run only the unit tests of the code for VMs, on the oldest Python, and in part on the others
 emulator: ## run only the unit tests of the emulator, on its oldest supported Python
 integration: ## run only the playbooks against the emulator, from the installed tarball; TEST=path
 eda: ## run only the rulebooks, in a real ansible-rulebook
@@ -50,11 +54,8 @@ galaxy: ## run only the checks of the tarball: its content, and the checks of Ga
 docs: $(VENV) ## build the documentation site in .nox/site/html
 	@$(NOX) --session $@
 
-property-long: $(VENV) ## test the properties of the polling unit's engine with a million steps
-	@ENGINE_PROPERTY_EXAMPLES=20000 $(NOX) --session unit -- -k test_engine_properties --timeout=0
-
 fuzz: $(VENV) ## test all readers of documents with a million mutated documents; SEED=x repeats a run
-	@$(RUN) python tests/fuzz/fuzz.py $(if $(SEED),--seed $(SEED)) $(if $(LIFE),--life $(LIFE))
+	@$(NOX) --session fuzz -- $(if $(SEED),--seed $(SEED)) $(if $(LIFE),--life $(LIFE))
 
 controllers: $(VENV) ## run all tests of AWX and ansible-runner; AWX_START or AWX_URL, AWX_TOKEN set the AWX
 	@$(NOX) --session controllers -- -m ""
@@ -62,9 +63,6 @@ controllers: $(VENV) ## run all tests of AWX and ansible-runner; AWX_START or AW
 COMMAND := test
 molecule: $(VENV) ## run the Molecule scenarios on test hosts with systemd, as root; SCENARIO=x for one
 	@$(NOX) --session molecule -- $(COMMAND) $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)
-
-fleet: $(VENV) ## run the long form of the fleet scenario, as root, which takes hours
-	@FLEET_FORM=long $(NOX) --session molecule -- test --scenario-name fleet
 
 release: $(VENV) ## show what a release would change; VERSION=x.y.z CONFIRM=yes makes the release
 	@$(NOX) --session release -- $(if $(VERSION),--version $(VERSION)) $(if $(filter yes,$(CONFIRM)),--confirm)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The checks and tests. `make test` runs them all, by scripts/stages.py; `nox --session NAME` runs one."""
+"""The checks and tests. scripts/stages.py runs those of `make test` and `make soak`; `nox --session NAME` runs one."""
 
 import json
 import os
@@ -18,11 +18,13 @@ import nox
 ROOT = pathlib.Path(__file__).parent
 sys.path.insert(0, str(ROOT / "scripts"))
 
-import cores  # noqa: E402 - found only through the path set above
+import cores  # noqa: E402 - found only through the path set above, as is the next
+import uv_pip  # noqa: E402
 
 REPORTS = ROOT / ".nox" / "reports"
 RESULTS = ROOT / ".nox" / "matrix"  # scripts/matrix.py reads them
 TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/plugins/module_utils", "tests/unit/poller"]
+CONTROLLER_SIDE_TESTS = ["tests/unit/plugins/filter", "tests/unit/plugins/plugin_utils"]
 GITHUB_SCHEMAS = {
     "vendor.github-workflows": ".github/workflows/*.yml",
     "custom.github-workflows-require-timeout": ".github/workflows/*.yml",
@@ -30,13 +32,20 @@ GITHUB_SCHEMAS = {
     "vendor.github-issue-config": ".github/ISSUE_TEMPLATE/config.yml",
     "vendor.dependabot": ".github/dependabot.yml",
 }
+REFERRED_TO = {
+    "azure/azcollection": [
+        "plugins/inventory/azure_rm.py",
+        "plugins/modules/azure_rm_resource.py",
+        "plugins/modules/azure_rm_resource_info.py",
+    ]
+}
 TWO_AT_A_TIME = ["--numprocesses=2", "--dist=loadfile"]  # most of these tests wait for something
 
 if len(tempfile.gettempdir()) > 30:
     os.environ["TMPDIR"] = "/tmp"  # noqa: S108 - see scratch; tests add some seventy characters
 
 nox.needs_version = ">=2025.2.9"
-nox.options.default_venv_backend = "venv"  # virtualenv no longer knows 3.6
+nox.options.default_venv_backend = "uv"  # a tenth of the time of pip; it does not know 3.6
 nox.options.download_python = "never"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False  # nox skips a missing interpreter, and reports this
@@ -52,7 +61,13 @@ def discover_pythons() -> dict[str, str]:
     return found
 
 
+SOAK = os.environ.get("TIER") == "soak"  # what scripts/stages.py --soak runs, and what it repeats more often
 PYTHONS = discover_pythons()
+UV_SETTINGS = uv_pip.settings()
+OLDEST_PYTHON = next((version for version in PYTHONS if PYTHONS[version]), "3.6")
+NEWEST_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"  # scripts/make-venv has chosen it
+BETWEEN_PYTHONS = [version for version in PYTHONS if version not in (OLDEST_PYTHON, NEWEST_PYTHON)]
+DEBIAN_12_PYTHONS = ("3.9", "3.11")
 ON_EACH_CORE = [nox.param(cores.python_for(core, PYTHONS), core, id=core) for core in cores.CORES]
 PLAYBOOKS = [
     "tests/integration/modules/test_approve.py",
@@ -65,7 +80,13 @@ PLAYBOOKS = [
 
 def install(session: nox.Session, group: str, *more: str) -> None:
     """Install a dependency group of pyproject.toml, and what else is given."""
-    session.install(*nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group), *more)
+    packages = nox.project.dependency_groups(nox.project.load_toml("pyproject.toml"), group) if group else ()
+    session.install(*packages, *more, env=UV_SETTINGS)
+
+
+def backend(version: str) -> str:
+    """What makes virtual environments of a Python: uv does not know 3.6."""
+    return "venv" if version == "3.6" else "uv"
 
 
 def version_of(session: nox.Session, expression: str, module: str = "sys") -> str:
@@ -95,7 +116,8 @@ def run_pytest(session: nox.Session, *args: str, **env: str) -> None:
     report = REPORTS / f"{session.name}.xml"
     if any(argument.startswith("tests/") for argument in session.posargs):
         args = tuple(argument for argument in args if not argument.startswith("tests/"))
-    session.run("pytest", f"--junitxml={report}", *args, *session.posargs, env=env)
+    more = ["--timeout=0"] if SOAK else []
+    session.run("pytest", f"--junitxml={report}", *more, *args, *session.posargs, env=env)
 
 
 def scratch(session: nox.Session) -> pathlib.Path:
@@ -135,6 +157,16 @@ def copy_checkout(destination: pathlib.Path) -> None:
             shutil.copy2(ROOT / name, destination / name, follow_symlinks=False)
 
 
+def copy_what_documentation_refers_to(session: nox.Session, collections: str) -> None:
+    """Copy these plugins of other collections; antsibull-docs reads the documentation of all that it finds."""
+    [packages] = pathlib.Path(session.virtualenv.location).glob("lib/*/site-packages/ansible_collections")
+    for name, plugins in REFERRED_TO.items():
+        for part in ["MANIFEST.json", "meta", "plugins/doc_fragments", *plugins]:
+            source, destination = packages / name / part, pathlib.Path(collections, "ansible_collections", name, part)
+            destination.parent.mkdir(parents=True, exist_ok=True)
+            (shutil.copytree if source.is_dir() else shutil.copy2)(source, destination)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style, licences, types, language, changelog."""
@@ -144,10 +176,12 @@ def lint(session: nox.Session) -> None:
     session.run("mypy")
     session.run("yamllint", "--strict", ".")
     collections = installed_collection(session)
-    session.run("ansible-lint", "--offline", env={"ANSIBLE_COLLECTIONS_PATH": collections})
+    copy_what_documentation_refers_to(session, collections)
+    env = {"ANSIBLE_COLLECTIONS_PATH": collections, "ANSIBLE_COLLECTIONS_SCAN_SYS_PATH": "false"}
+    session.run("ansible-lint", "--offline", env=env)
     installed = f"{collections}/ansible_collections/maintops/scheduled_events"
-    checks = ["--plugin-docs", "--validate-collection-refs=all"]  # those to azure.azcollection, too
-    session.run("antsibull-docs", "lint-collection-docs", *checks, installed)
+    checks = ["--plugin-docs", "--validate-collection-refs=all", "--disallow-unknown-collection-refs"]
+    session.run("antsibull-docs", "lint-collection-docs", *checks, installed, env=env)
     session.run("reuse", "lint", "--quiet")
     session.run("python", "scripts/role_readmes.py", "--check")
     session.run("python", "scripts/guides.py", "--check")
@@ -202,30 +236,33 @@ def unit(session: nox.Session) -> None:
     run_pytest(session, *TWO_AT_A_TIME, "tests/unit")
 
 
-@nox.session(python=list(PYTHONS))
+@nox.session(python=OLDEST_PYTHON, venv_backend=backend(OLDEST_PYTHON))
+def oldest(session: nox.Session) -> None:
+    """The unit tests of what runs on a VM, on the oldest Python and with the oldest requests; `unit` has the newest."""
+    test_target_side(session, "library-oldest", TARGET_SIDE_TESTS)
+
+
+@nox.session(python=BETWEEN_PYTHONS)
+def edge(session: nox.Session) -> None:
+    """What can differ on the other Pythons that a VM may have, two of them with the requests of a distribution."""
+    group = "library-debian-12" if session.python in DEBIAN_12_PYTHONS else "library"
+    test_target_side(session, group, ["-m", "edge", *TARGET_SIDE_TESTS])
+
+
 def library(session: nox.Session) -> None:
-    """The unit tests of what runs on a VM, on every Python that a VM may have, with the newest requests."""
+    """The unit tests of what runs on a VM, on one Python, with the newest requests."""
     test_target_side(session, "library", TARGET_SIDE_TESTS)
 
 
-@nox.session(python=list(PYTHONS))
 def library_oldest(session: nox.Session) -> None:
-    """What asks the service, on every Python that a VM may have, with the oldest requests that runs there."""
+    """What asks the service, on one Python, with the oldest requests that runs there."""
     test_target_side(session, "library-oldest", ["tests/unit/plugins/module_utils"])
 
 
-@nox.session
-@nox.parametrize(
-    "python,group",
-    [
-        nox.param("3.6", "library-rhel-8", id="rhel-8"),
-        nox.param("3.9", "library-debian-12", id="debian-12-3.9"),
-        nox.param("3.11", "library-debian-12", id="debian-12"),
-    ],
-)
-def library_requests(session: nox.Session, group: str) -> None:
-    """What asks the service, with the requests and urllib3 of distributions, from the oldest that is supported on."""
-    test_target_side(session, group, ["tests/unit/plugins/module_utils"])
+for each in PYTHONS:
+    for function in (library, library_oldest):
+        name = f"{function.__name__}-{each}"
+        nox.session(function, name=name, python=each, venv_backend=backend(each), tags=[function.__name__])
 
 
 def test_target_side(session: nox.Session, group: str, tests: list[str]) -> None:
@@ -277,7 +314,7 @@ def eda(session: nox.Session) -> None:
 def controllers(session: nox.Session) -> None:
     """What runs in a controller: in ansible-runner, and in an AWX where one is named (see tests/controllers).
 
-    Without arguments for pytest, the tests marked "long" are left out: `make controllers` runs them too.
+    Without arguments for pytest, the tests marked "long" are left out: `make controllers` and `make soak` run them too.
     """
     install(session, "controllers")
     packages = session.run(
@@ -293,7 +330,7 @@ def controllers(session: nox.Session) -> None:
         session,
         "--durations=10",
         "-m",
-        "not long",
+        "" if SOAK else "not long",
         "tests/controllers",
         ANSIBLE_COLLECTIONS_PATH=packages,
         PYTHON=PYTHONS["3.11"],
@@ -312,6 +349,7 @@ def molecule(session: nox.Session) -> None:
         *(session.posargs or ["test", "--all"]),
         env={
             "ANSIBLE_COLLECTIONS_PATH": installed_collection(session),
+            "FLEET_FORM": "long" if SOAK else "short",
             "MOLECULE_COMMAND_BORDERS": "false",  # they break long lines
             "PYTHONPATH": str(ROOT / "tests" / "guard"),
         },
@@ -321,7 +359,8 @@ def molecule(session: nox.Session) -> None:
 def ansible_test(session: nox.Session, core: str, command: str, *options: str) -> bool:
     """Run a command of ansible-test in a copy of the checkout; nothing is downloaded but packages."""
     home = scratch(session) / "home"
-    session.run("python", "scripts/ansible_test_home.py", str(home))
+    uv = pathlib.Path(sys.prefix, "bin", "uv")
+    session.run("python", "scripts/ansible_test_home.py", str(home), str(uv), env=UV_SETTINGS)
     checkout = scratch(session) / "ansible_collections" / "maintops" / "scheduled_events"
     copy_checkout(checkout)
     version = version_of(session, "ansible.release.__version__", "ansible.release")
@@ -340,7 +379,7 @@ def ansible_test(session: nox.Session, core: str, command: str, *options: str) -
 @nox.parametrize("python,core", ON_EACH_CORE)
 def sanity(session: nox.Session, core: str) -> None:
     """Run ansible-test sanity of one ansible-core, without an ignore file."""
-    session.install(f"ansible-core=={core}.*")
+    install(session, "", f"ansible-core=={core}.*")
     if not ansible_test(session, core, "sanity", *session.posargs):
         session.error(f"ansible-test sanity of ansible-core {core} failed")
 
@@ -349,7 +388,7 @@ def sanity(session: nox.Session, core: str) -> None:
 @nox.parametrize("python,core", ON_EACH_CORE)
 def ansible_test_tests(session: nox.Session, core: str) -> None:
     """Run ansible-test units and ansible-test integration of one ansible-core."""
-    session.install(f"ansible-core=={core}.*")
+    install(session, "", f"ansible-core=={core}.*")
     units = ansible_test(session, core, "units", f"--python={session.python}", "--num-workers=2")
     if not ansible_test(session, core, "integration", f"--python={session.python}") or not units:
         session.error(f"ansible-test of ansible-core {core} failed")
@@ -358,12 +397,12 @@ def ansible_test_tests(session: nox.Session, core: str) -> None:
 @nox.session(name="core")
 @nox.parametrize("python,core", ON_EACH_CORE)
 def on_one_core(session: nox.Session, core: str) -> None:
-    """The unit tests of the plugins, some playbooks against the emulator, and the demo, on one ansible-core."""
+    """The unit tests of what imports Ansible, playbooks against the emulator, and the demo, on one ansible-core."""
     install(session, "unit", f"ansible-core=={core}.*")
     env = {"ANSIBLE_COLLECTIONS_PATH": installed_collection(session), "PYTHONPATH": str(ROOT / "tests" / "guard")}
     version = version_of(session, "ansible.release.__version__", "ansible.release")
     checks = {
-        "unit": (["pytest", *TWO_AT_A_TIME, "tests/unit/plugins"], {}),
+        "unit": (["pytest", *TWO_AT_A_TIME, *CONTROLLER_SIDE_TESTS], {}),
         "playbooks": (["pytest", *TWO_AT_A_TIME, *PLAYBOOKS], env),
         "demo": (["python", "demo/run.py"], env),
     }
@@ -381,6 +420,13 @@ def galaxy(session: nox.Session) -> None:
     """The tarball: what is in it, and what Galaxy and Automation Hub check when it is published."""
     install(session, "galaxy")
     run_pytest(session, "tests/galaxy")
+
+
+@nox.session
+def fuzz(session: nox.Session) -> None:
+    """All readers of documents, with a million mutated documents. Arguments go to tests/fuzz/fuzz.py."""
+    install(session, "library")
+    session.run("python", "tests/fuzz/fuzz.py", *session.posargs, env={"PYTHONPATH": str(ROOT / "tests" / "guard")})
 
 
 @nox.session

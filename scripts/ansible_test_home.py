@@ -4,18 +4,19 @@
 
 """Make a home directory for ansible-test, in which it finds what it would download.
 
-    python scripts/ansible_test_home.py DIRECTORY
+    python scripts/ansible_test_home.py DIRECTORY UV
 
-Run it with the Python that has ansible-core. ansible-test keeps the script with which it installs pip, and its virtual
+Run it with the Python that has ansible-core. UV is the command uv, which gets the variables that are set for uv here.
+ansible-test keeps the script with which it installs pip, and its virtual
 environments, below ~/.ansible, and no setting changes that. In a separate HOME it finds bootstrap_pip.py under the
 names of the script's versions that it knows, and leaves the user's ~/.ansible as it is. Everything else that tools read
 in the user's home directory, such as the configuration of pip, is linked.
 """
 
 import importlib.util
+import os
 import pathlib
 import re
-import shutil
 import sys
 
 BOOTSTRAP = pathlib.Path(__file__).resolve().parent / "bootstrap_pip.py"
@@ -46,8 +47,10 @@ def main() -> None:
     cache = home / ".ansible" / "test" / "cache"
     cache.mkdir(parents=True, exist_ok=True)
     link_settings(home)
+    settings = {name: value for name, value in os.environ.items() if name.startswith("UV_") or name == "SSL_CERT_FILE"}
+    script = f"UV = {sys.argv[2]!r}\nSETTINGS = {settings!r}\n{BOOTSTRAP.read_text()}"
     for version in pip_versions():
-        shutil.copyfile(BOOTSTRAP, cache / f"get_pip_{version.replace('.', '_')}.py")
+        (cache / f"get_pip_{version.replace('.', '_')}.py").write_text(script)
 
 
 if __name__ == "__main__":

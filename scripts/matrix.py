@@ -2,30 +2,26 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run the checks on each ansible-core and the library on each Python, and write the results into README.md.
-
-    python scripts/matrix.py               run everything
-    python scripts/matrix.py SESSION ...   run these sessions of nox again; the other results stay
+"""Write what the sessions of nox left about each ansible-core and each Python into README.md.
 
 README.md holds the results between the lines <!-- matrix --> and <!-- /matrix -->. The sessions leave their results in
-.nox/matrix. The exit status is 1 if one of them failed.
+.nox/matrix; a result stays until its session runs again. scripts/stages.py writes them after `make soak`.
 """
 
 from __future__ import annotations
 
 import datetime
 import json
+import pathlib
 import sys
 
 import cores
 import pythons
-import stages
 
-README = stages.ROOT / "README.md"
-RESULTS = stages.ROOT / ".nox" / "matrix"
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+README = ROOT / "README.md"
+RESULTS = ROOT / ".nox" / "matrix"
 BEGIN, END = "<!-- matrix -->", "<!-- /matrix -->"
-SESSIONS = [f"{session}({core})" for core in cores.CORES for session in ("sanity", "core")]
-SESSIONS += ["library", "library_oldest", f"ansible_test({cores.NEWEST})"]
 ON_A_CORE = {
     "sanity": "`ansible-test sanity`",
     "unit": "unit tests of the plugins",
@@ -72,7 +68,7 @@ def block() -> str:
     """Return the text of README.md between the two lines."""
     versions = [f"{major}.{minor}" for major, minor in pythons.VERSIONS]
     lines = [
-        f"Results of `make matrix` on {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}. A Python that is"
+        f"Results of `make soak` on {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}. A Python that is"
         " missing here, and a check that was left out, are shown as not run.",
         "",
         *table(["ansible-core", "Python", *ON_A_CORE.values()], [row_of_core(core) for core in cores.CORES]),
@@ -82,25 +78,11 @@ def block() -> str:
     return "\n".join([BEGIN, *lines, END])
 
 
-def write() -> None:
+def write() -> pathlib.Path:
     """Replace the results in README.md."""
     before = README.read_text()
     if BEGIN not in before or END not in before:
         sys.exit(f"{README} must have a line {BEGIN} and a line {END}: add them where the results belong.")
     head, _mark, rest = before.partition(BEGIN)
     README.write_text(head + block() + rest.partition(END)[2])
-
-
-def main() -> None:
-    chosen = sys.argv[1:]
-    stages.LOGS.mkdir(parents=True, exist_ok=True)
-    for path in [] if chosen else RESULTS.glob("*.json"):
-        path.unlink()
-    failed = stages.run_all(chosen or SESSIONS)
-    write()
-    print(block())
-    sys.exit(f"Failed: {', '.join(failed)}" if failed else 0)
-
-
-if __name__ == "__main__":
-    main()
+    return README

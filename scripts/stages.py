@@ -4,12 +4,17 @@
 
 """Run the stages of `make test`, two at a time, and show the running and the remaining stages, and the time of each.
 
+    python scripts/stages.py                     the stages of `make test`
+    python scripts/stages.py --soak              those of `make soak`; writes the table in README.md
+    python scripts/stages.py [--soak] STAGE ...  only these
+
 A stage is a session of nox. Its output goes to a log, and to the screen if it fails. Most stages wait for something, so
 two of them share two cores well. The exit status is 1 if a stage failed.
 """
 
 import argparse
 import json
+import os
 import pathlib
 import shlex
 import subprocess
@@ -18,6 +23,8 @@ import time
 import xml.etree.ElementTree as ET
 
 import cores
+import matrix
+import pythons
 import report
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
@@ -25,22 +32,41 @@ NOX = ROOT / ".venv" / "bin" / "nox"
 MEASURED = ROOT / "scripts" / "measured.py"
 LOGS = ROOT / ".nox" / "logs"
 REPORTS = report.REPORTS
-# The longest ones first, so that none of them runs alone at the end.
-STAGES = [
+# `make test`: every behaviour once, where it can differ. The longest ones first, so that none of them runs alone at the
+# end; Molecule and integration need most.
+TEST = [
     "molecule",
-    "lint",
     "integration",
     "unit",
-    "library",
     "controllers",
-    f"sanity({cores.OLDEST})",
-    f"sanity({cores.NEWEST})",
+    "oldest",
     f"core({cores.OLDEST})",
+    f"sanity({cores.NEWEST})",
+    f"sanity({cores.OLDEST})",
+    "lint",
+    "edge",
     "eda",
-    "library_requests",
-    "emulator",
     "docs",
     "galaxy",
+    "emulator",
+]
+# `make soak`: every Python, every core, and every repetition.
+SOAK = [
+    "molecule",
+    "unit",
+    "fuzz",
+    "integration",
+    "controllers",
+    *(f"{session}({core})" for session in ("core", "sanity") for core in cores.CORES),
+    *(f"{session}-{major}.{minor}" for session in ("library", "library_oldest") for major, minor in pythons.VERSIONS),
+    f"ansible_test({cores.NEWEST})",
+    "lint",
+    "edge",
+    "eda",
+    "docs",
+    "galaxy",
+    "emulator",
+    "publish_test",
 ]
 LANES = 2
 REPEAT = ".venv/bin/nox --session"
@@ -142,8 +168,12 @@ def skipped_pythons() -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("stages", nargs="*", default=STAGES, help="the stages to run (default: all)")
-    names = parser.parse_args().stages
+    parser.add_argument("--soak", action="store_true", help="what a release needs")
+    parser.add_argument("stages", nargs="*", help="the stages to run (default: all)")
+    chosen = parser.parse_args()
+    os.environ["TIER"] = "soak" if chosen.soak else "test"
+    every = SOAK if chosen.soak else TEST
+    names = chosen.stages or every
     for directory in (LOGS, REPORTS):
         directory.mkdir(parents=True, exist_ok=True)
     for path in [*REPORTS.glob("*.xml"), *REPORTS.glob("*.json")]:
@@ -152,13 +182,15 @@ def main() -> None:
     missing = skipped_pythons()
     if missing:
         show(f"Skipped, because this machine does not have them: Python {', '.join(missing)}")
-    if names == STAGES:
-        show(f"Skipped, because only `make matrix` runs them: ansible-core {', '.join(cores.BETWEEN)}")
+    if names == TEST:
+        show(f"Left to `make soak`: ansible-core {', '.join(cores.BETWEEN)}, and the full tests of Pythons in between")
     began = time.monotonic()
     failed = run_all(names)
     show(f"{len(names) - len(failed)} of {len(names)} stages passed in {span(time.monotonic() - began)}")
     if failed:
         show(f"Failed: {', '.join(failed)}. Repeat with: {REPEAT} {shlex.join(failed)}")
+    if names == SOAK:
+        show(f"Results of cores and Pythons: {matrix.write()}")
     show(f"Report: {report.write()}")
     show(sum_up())
     sys.exit(1 if failed else 0)

@@ -15,6 +15,17 @@ for _place in ("tests/guard", "tests/support", "plugins/module_utils", "roles/po
 
 import metadata_guard  # noqa: E402 - found only through the path set above
 
+# How many examples a property gets in `make quick`, `make test` and `make soak`; TIER names the tier.
+EXAMPLES = {"quick": 10, "test": 100, "soak": 10000}
+try:
+    from hypothesis import settings
+except ImportError:  # on old Pythons, and on those of VMs: the properties are tested once, by the unit session
+    pass
+else:
+    for _tier, _examples in EXAMPLES.items():
+        settings.register_profile(_tier, max_examples=_examples, deadline=None)
+    settings.load_profile(os.environ.get("TIER", "test"))
+
 
 @pytest.fixture
 def refused_contacts():

@@ -40,6 +40,7 @@ def test_status_shows_what_a_hook_says_while_it_runs_and_not_after_that(unit, im
     assert "its hook says" not in unit.command("status")[1]
 
 
+@pytest.mark.edge
 def test_list_shows_the_events_of_this_vm(unit, imds):
     unit.configure()
     assert unit.command("list")[1] == "no events of vm1 (incarnation 0)\n"

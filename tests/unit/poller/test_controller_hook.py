@@ -471,6 +471,7 @@ def certificate(tmp_path):
     return path
 
 
+@pytest.mark.edge
 def test_a_certificate_must_be_signed_by_an_authority_that_is_trusted(tmp_path, certificate):
     controller = Controller(certificate=certificate + ".both")
     status, reason = Vm(str(tmp_path / "one"), controller.url).run()

@@ -18,6 +18,8 @@ from scheduled_events_poller import dispatcher, jobs
 from scheduled_events_poller.dispatcher import Dispatcher
 from scheduled_events_poller.spool import MAX_REQUEST, RunResult
 
+pytestmark = pytest.mark.edge
+
 
 class Starter:
     """Takes the ids of the runs that would have been started, and refuses those in ``reasons``."""

@@ -20,6 +20,7 @@ from scheduled_events_poller.config import Settings
 from scheduled_events_poller.spool import Directories
 
 
+@pytest.mark.edge
 def test_an_event_is_prepared_acknowledged_and_recovered(unit, imds):
     for phase in ("prepare", "recover"):
         unit.add_hook(phase, f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}")
@@ -81,6 +82,7 @@ def test_a_hanging_poll_holds_up_no_acknowledgement(unit, imds):
     assert not imds.release.is_set()
 
 
+@pytest.mark.edge
 def test_sigterm_ends_it_while_a_request_hangs_and_leaves_hooks_alone(unit, imds):
     unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done; echo > {unit.path('ended')}")
     unit.start()

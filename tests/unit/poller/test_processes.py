@@ -12,6 +12,8 @@ import pytest
 from root_side import LONGER_THAN_A_TEST
 from scheduled_events_poller.processes import Process
 
+pytestmark = pytest.mark.edge
+
 
 def output_of(arguments, **options):
     read_end, write_end = os.pipe()

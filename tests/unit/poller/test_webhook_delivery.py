@@ -17,6 +17,8 @@ from scheduled_events_poller.webhook_config import Receiver
 from scheduled_events_poller.webhook_delivery import Courier, Sender, judge
 from scheduled_events_poller.webhook_spool import Spool
 
+pytestmark = pytest.mark.edge
+
 SECRETS = ["T0SECRETPATH", "tokentoken", "hmachmac"]
 
 

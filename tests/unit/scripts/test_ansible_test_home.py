@@ -35,12 +35,21 @@ def user(tmp_path):
 
 
 @pytest.fixture
-def home(tmp_path, user):
+def uv(tmp_path):
+    """A stand-in of uv, which shows its arguments."""
+    uv = tmp_path / "uv"
+    uv.write_text('#!/bin/sh\necho "uv: $UV_NO_INDEX $*"\n')
+    uv.chmod(0o700)
+    return uv
+
+
+@pytest.fixture
+def home(tmp_path, user, uv):
     """What the script makes for that user, the second time."""
     home = tmp_path / "made" / "home"
     for _time in range(2):
-        command = [sys.executable, str(SCRIPT), str(home)]
-        subprocess.run(command, env={**os.environ, "HOME": str(user)}, check=True, timeout=LIMIT)
+        command = [sys.executable, str(SCRIPT), str(home), str(uv)]
+        subprocess.run(command, env={**os.environ, "HOME": str(user), "UV_NO_INDEX": "1"}, check=True, timeout=LIMIT)
     return home
 
 
@@ -56,8 +65,14 @@ def test_ansible_test_installs_pip_without_a_download(home, tmp_path):
     target = ANSIBLE_TEST / "_util" / "target" / "setup"
     cached = next((home / ".ansible" / "test" / "cache").iterdir()).stem
     version = cached.replace("get_pip_", "").replace("_", ".")
-    bootstrap = {"pip_version": version, "packages": ["pip"], "setuptools": False, "wheel": False}
-    payload = {"script": (target / "quiet_pip.py").read_text(), "verbosity": 0, "commands": [["bootstrap", bootstrap]]}
+    bootstrap = {"pip_version": version, "packages": ["pip==1", "wheel==2"], "setuptools": False, "wheel": False}
+    install = {"requirements": [["r.txt", "yamllint"]], "constraints": [], "packages": []}
+    uninstall = {"packages": ["pip", "wheel"], "ignore_errors": False}
+    payload = {
+        "script": (target / "quiet_pip.py").read_text(),
+        "verbosity": 0,
+        "commands": [["bootstrap", bootstrap], ["install", install], ["uninstall", uninstall]],
+    }
     encoded = base64.b64encode(json.dumps(payload).encode()).decode()
     program = (target / "requirements.py").read_text().format(payload=encoded)
     environment = tmp_path / "environment"
@@ -69,6 +84,10 @@ def test_ansible_test_installs_pip_without_a_download(home, tmp_path):
     )
     assert run.returncode == 0, run.stdout + run.stderr
     assert f"Using cached pip {version} bootstrap script" in run.stderr
+    assert run.stdout.splitlines() == [
+        f"uv: 1 pip install --quiet --python {python} wheel==2",  # pip itself is there
+        f"uv: 1 pip install --quiet --python {python} -r r.txt",
+    ]
     subprocess.run([python, "-m", "pip", "--version"], check=True, timeout=LIMIT)
 
 
@@ -79,7 +98,7 @@ def test_an_ansible_test_without_versions_of_pip_is_an_error(tmp_path, user):
     (tmp_path / "ansible_test" / "__init__.py").touch()
     (internal / "python_requirements.py").write_text("pip = newest\n")
     run = subprocess.run(
-        [sys.executable, str(SCRIPT), str(tmp_path / "home")],
+        [sys.executable, str(SCRIPT), str(tmp_path / "home"), "uv"],
         env={**os.environ, "HOME": str(user), "PYTHONPATH": str(tmp_path)},
         stderr=subprocess.PIPE,
         text=True,

@@ -4,6 +4,7 @@
 
 """What CONTRIBUTING.md, README.md and the workflows name exists: targets of make, files, tests, and scenarios."""
 
+import importlib
 import pathlib
 import re
 
@@ -55,7 +56,7 @@ def test_each_target_of_make_that_a_page_names_exists(page):
 @pytest.mark.parametrize("job", list(jobs()))
 def test_a_job_calls_only_targets_of_make_that_exist(job):
     axes = job.get("strategy", {}).get("matrix", {})
-    runs = [step["run"] for step in job["steps"] if "run" in step]
+    runs = [step["run"] for step in job.get("steps", []) if "run" in step]
     for axis, values in axes.items():
         runs = [run.replace("${{ matrix.AXIS }}".replace("AXIS", axis), value) for run in runs for value in values]
 
@@ -69,6 +70,33 @@ def test_a_workflow_may_only_read_and_pins_each_action_to_a_commit(path):
 
     assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
     assert [each for each in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[0-9]+(\.[0-9]+)+", each)] == []
+
+
+def stages_in(workflow):
+    """The stages that the jobs of a workflow name."""
+    for job in yaml.safe_load((ROOT / ".github" / "workflows" / workflow).read_text())["jobs"].values():
+        axes = job.get("strategy", {}).get("matrix", {})
+        for named in re.findall(r'STAGES="([^"]*)"', " ".join(step.get("run", "") for step in job["steps"])):
+            texts = [named]
+            for axis, values in axes.items():
+                texts = [
+                    text.replace("${{ matrix.AXIS }}".replace("AXIS", axis), value)
+                    for text in texts
+                    for value in values
+                ]
+            yield from (stage for text in texts for stage in text.split())
+
+
+@pytest.mark.parametrize(
+    ("workflow", "tier", "elsewhere"),
+    [
+        ("ci.yml", "TEST", {"molecule", "docs"}),  # workflows of their own
+        ("soak.yml", "SOAK", {"library-3.6", "library_oldest-3.6", "edge"}),  # no image has 3.6; edge is a part
+    ],
+)
+def test_the_jobs_of_a_workflow_run_the_stages_of_a_tier(workflow, tier, elsewhere, monkeypatch):
+    monkeypatch.syspath_prepend(ROOT / "scripts")
+    assert set(stages_in(workflow)) == set(getattr(importlib.import_module("stages"), tier)) - elsewhere
 
 
 def test_the_workflow_molecule_runs_each_scenario():

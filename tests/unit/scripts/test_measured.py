@@ -12,7 +12,15 @@ import sys
 
 import pytest
 
-SCRIPT = pathlib.Path(__file__).parents[3] / "scripts" / "measured.py"
+SCRIPTS = pathlib.Path(__file__).parents[3] / "scripts"
+SCRIPT = str(SCRIPTS / "measured.py")
+LOOKING_OFTEN = f"""
+import sys
+sys.path.insert(0, {str(SCRIPTS)!r})
+import measured
+measured.EVERY = 0.1
+measured.main()
+"""
 WORK = "import time\nwhile time.process_time() < 0.3: pass\n"
 DAEMON = (
     f"import os\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        exec({WORK!r})\n    os._exit(0)\n"
@@ -26,7 +34,7 @@ def measure(tmp_path):
 
     def measure(program):
         result = tmp_path / "result.json"
-        command = [sys.executable, str(SCRIPT), str(result), sys.executable, "-c", program]
+        command = [sys.executable, "-c", LOOKING_OFTEN, str(result), sys.executable, "-c", program]
         return subprocess.run(command, timeout=LIMIT, check=False).returncode, json.loads(result.read_text())
 
     return measure
@@ -49,13 +57,13 @@ def test_a_process_that_left_its_parent_counts(measure):
 
 
 def test_a_process_that_still_runs_counts(measure):
-    program = f"import subprocess, sys\n{WORK}subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(2)'])"
+    program = f"import subprocess, sys\n{WORK}subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1)'])"
     _status, result = measure(program)
     assert result["cpu"] >= 0.3
 
 
 def test_the_memory_of_all_processes_is_added(measure):
-    hold = "import time; held = bytearray(40_000_000); time.sleep(2)"
+    hold = "import time; held = bytearray(40_000_000); time.sleep(1)"
     start = f"subprocess.Popen([sys.executable, '-c', {hold!r}])"
     _status, result = measure(f"import subprocess, sys\nfor each in [{start}, {start}]: each.wait()")
     assert result["memory"] >= 80_000_000
@@ -63,7 +71,7 @@ def test_the_memory_of_all_processes_is_added(measure):
 
 def test_a_signal_that_ends_it_reaches_the_command(tmp_path):
     program = "import signal, time; signal.signal(15, lambda *_: exit(7)); print('ready', flush=True); time.sleep(60)"
-    command = [sys.executable, str(SCRIPT), str(tmp_path / "result.json"), sys.executable, "-c", program]
+    command = [sys.executable, SCRIPT, str(tmp_path / "result.json"), sys.executable, "-c", program]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         process.terminate()

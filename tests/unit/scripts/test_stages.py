@@ -20,6 +20,7 @@ case $3 in
     meets_*)
         : > "$3"
         while [ ! -e meets_a ] || [ ! -e meets_b ]; do sleep 0.05; done ;;
+    tier) echo "$TIER" > tier; ;;
     fails) echo "something broke"; exit 3 ;;
     tests) cp result.xml reports/tests.xml ;;
 esac
@@ -31,6 +32,7 @@ RESULT = '<testsuites><testsuite tests="10" failures="1" errors="2" skipped="3"/
 def run(tmp_path, monkeypatch, capsys):
     """Run stages; the exit status, the output, and the stages in the order in which they began."""
     monkeypatch.syspath_prepend(SCRIPT.parent)  # for scripts/cores.py
+    monkeypatch.setenv("TIER", "")
     spec = importlib.util.spec_from_file_location("stages", SCRIPT)
     stages = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(stages)
@@ -50,6 +52,7 @@ def run(tmp_path, monkeypatch, capsys):
             stages.main()
         return ended.value.code, capsys.readouterr().out, (tmp_path / "begun").read_text().split()
 
+    call.stages = stages
     return call
 
 
@@ -90,3 +93,20 @@ def test_the_report_shows_the_stages(run, tmp_path):
 def test_no_session_moves_tmpdir_below_the_checkout():
     """Nox's `create_tmp` does, and sockets in the directories of tests then fail in a checkout with a long path."""
     assert "session.create_tmp()" not in (SCRIPT.parents[1] / "noxfile.py").read_text()
+
+
+@pytest.mark.parametrize(("options", "tier"), [([], "test"), (["--soak"], "soak")])
+def test_the_stages_know_their_tier(run, tmp_path, options, tier):
+    run(*options, "tier")
+    assert (tmp_path / "tier").read_text() == f"{tier}\n"
+
+
+def test_a_whole_run_of_soak_writes_the_table_of_results(run, monkeypatch, tmp_path):
+    monkeypatch.setattr(run.stages, "SOAK", ["well"])
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- matrix -->\n<!-- /matrix -->\n")
+    monkeypatch.setattr(run.stages.matrix, "README", readme)
+    _code, output, begun = run("--soak")
+    assert begun == ["well"]
+    assert f"Results of cores and Pythons: {readme}" in output
+    assert "| 2.16 |" in readme.read_text()

@@ -20,6 +20,8 @@ from requests.adapters import HTTPAdapter
 
 from .conftest import document_text, event
 
+pytestmark = pytest.mark.edge
+
 PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 
 

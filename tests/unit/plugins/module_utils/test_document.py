@@ -11,6 +11,8 @@ from _scheduled_events.document import DocumentError, Filter, describe, parse, p
 
 from .conftest import document_text, event, payload
 
+pytestmark = pytest.mark.edge
+
 UTC = datetime.timezone.utc
 NOW = datetime.datetime(2022, 4, 11, 22, 11, 58, 500000, tzinfo=UTC)
 

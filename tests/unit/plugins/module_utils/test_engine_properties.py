@@ -8,7 +8,7 @@ A model of the world plays the service, the disk, the root side and the operator
 drives it: results are read, the state is made durable, then actions are carried out one by one, and anything may end
 between any two of them. The model keeps its own record of what happened on the VM, and compares the engine's actions
 with that record, not with the engine's state.
-ENGINE_PROPERTY_EXAMPLES and ENGINE_PROPERTY_STEPS make a run longer.
+The number of examples follows the profile of the tier: see tests/unit/conftest.py.
 """
 
 import datetime
@@ -34,9 +34,9 @@ from hypothesis.stateful import (  # noqa: E402
     run_state_machine_as_test,
 )
 
-EXAMPLES = int(os.environ.get("ENGINE_PROPERTY_EXAMPLES", "1500"))
-STEPS = int(os.environ.get("ENGINE_PROPERTY_STEPS", "60"))
-PART = 500  # examples at once: Hypothesis remembers all of them, about 200 kB each
+EXAMPLES = 5 * settings.default.max_examples
+STEPS = 60
+PART = min(500, EXAMPLES)  # examples at once: Hypothesis remembers all of them, about 200 kB each
 LEAST_STEPS = 50 * EXAMPLES
 
 VM = "vm1"

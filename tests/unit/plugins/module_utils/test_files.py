@@ -10,6 +10,8 @@ import stat
 import pytest
 from _scheduled_events.files import write_atomically, write_once
 
+pytestmark = pytest.mark.edge
+
 
 def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
     path = str(tmp_path / "file")

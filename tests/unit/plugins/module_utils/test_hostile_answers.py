@@ -28,6 +28,8 @@ from _scheduled_events.client import (
 from _scheduled_events.document import Document
 from raw_service import Drip, Endless, Hang, Hold, Mark, RawService, Request, Reset
 
+pytestmark = pytest.mark.edge
+
 SHORT = 0.5  # seconds for an answer that does not come
 LONG = 60.0  # seconds for an answer that does, on a busy machine
 

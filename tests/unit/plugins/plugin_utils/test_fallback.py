@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from arm_stand_in import COMPUTE, ArmStandIn, ModuleFailed, Refused, run_module
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.plugin_utils._acknowledging import acknowledge, is_of
@@ -468,7 +468,6 @@ OPEN_DOCUMENT = st.builds(
 NO_DOCUMENT = st.sampled_from([OUTAGE, LOST, LOST, shown(sight=[], waiting=[], prepared=[])])
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     outcome=st.sampled_from([PREPARED, FAILED]),
     turns=st.lists(st.one_of(OPEN_DOCUMENT, NO_DOCUMENT), max_size=12),

@@ -6,6 +6,8 @@ from _load_balancer.health_probe import Answer, Host, ProbeError, Settings, chec
 from _load_balancer.record import Record
 from _scheduled_events.files import Folder
 
+pytestmark = pytest.mark.edge
+
 URL = "http://127.0.0.1/healthz"
 
 

@@ -10,6 +10,8 @@ from _load_balancer.runtime_socket import RuntimeSocket, SocketError
 
 from .conftest import FakeHAProxy
 
+pytestmark = pytest.mark.edge
+
 
 @pytest.fixture
 def haproxy():
