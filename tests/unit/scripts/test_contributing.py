@@ -22,7 +22,7 @@ SPANS = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```$", "", CONTRIBUTING, fla
 def targets_in(commands):
     """The targets that commands name: make a b C=d # comment."""
     for command in commands:
-        words = re.match(r"(?:\$ )?(?:sudo (?:-\S+ )*)?make((?: [^\s#&|]+)*)", command.strip())
+        words = re.match(r"(?:\$ )?(?:sudo (?:-\S+ )*)?make((?: [^\s#&|]+)*)", re.sub('="[^"]*"', "=", command.strip()))
         if words:
             yield from (word for word in words.group(1).split() if "=" not in word)
 
@@ -66,7 +66,7 @@ def test_a_job_calls_only_targets_of_make_that_exist(job):
 @pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.stem)
 def test_a_workflow_may_only_read_and_pins_each_action_to_a_commit(path):
     text = path.read_text()
-    actions = re.findall(r"uses: (.*)$", text, re.MULTILINE)
+    actions = re.findall(r"uses: ([^.].*)$", text, re.MULTILINE)  # not the workflows of the repository itself
 
     assert yaml.safe_load(text)["permissions"] == {"contents": "read"}
     assert [each for each in actions if not re.fullmatch(r"[\w/-]+@[0-9a-f]{40} # v[0-9]+(\.[0-9]+)+", each)] == []
