@@ -5,7 +5,7 @@
 """Lint what changed since the branch left main, and run the unit tests that name it: python scripts/quick.py [TEST ...]
 
 A unit test is run if it changed, if it imports a module that changed, or if it names a file that changed. The tests of
-the arguments are run too. It uses the environments of the stages lint and unit, and is no replacement for them.
+the arguments are run too. It uses the environments of the stages lint and unit, and does not replace them.
 """
 
 from __future__ import annotations
