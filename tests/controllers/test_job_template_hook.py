@@ -76,7 +76,7 @@ def jobs_of(awx, event):
 
 
 def labels_of(awx, event):
-    prefix = f"scheduled-event.{event['event_id'].lower()}."
+    prefix = f"scheduled-event.{event['event_id'].lower()}.redeploy."
     return [each["name"][len(prefix) :] for each in awx.find("labels", name__startswith=prefix, order_by="id")]
 
 

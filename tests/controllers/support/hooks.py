@@ -41,6 +41,18 @@ def at(seconds):
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def environment(event, deadline):
+    """The environment of the first preparation for an event."""
+    run = f"{event.get('event_id', '').lower()}.prepare.1"
+    return {
+        "SCHEDULED_EVENT_DEADLINE": at(deadline),
+        "SCHEDULED_EVENT_RUN": run,
+        "SCHEDULED_EVENT_FIRST_RUN": run,
+        "SCHEDULED_EVENT_RECOVERED": "0",
+        "http_proxy": "http://127.0.0.1:9",
+    }
+
+
 class Vm:
     """A VM with the settings of a controller."""
 
@@ -76,7 +88,8 @@ class Vm:
     def arguments(self, change, options):
         """The command."""
         program = RUN.format(program=str(PROGRAM), change=change, main=MAIN)
-        places = {"settings": self._settings, "status": self._status, "marks": self._directory}
+        places = {"settings": self._settings, "status": self._status, "runtime": self._directory}
+        places["memory"] = self._directory / "memory"
         return [sys.executable, "-c", program, *(f"--{name}={path}" for name, path in places.items()), *options]
 
 
@@ -90,7 +103,7 @@ class Run:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            env={"SCHEDULED_EVENT_DEADLINE": at(deadline), "http_proxy": "http://127.0.0.1:9"},
+            env=environment(event, deadline),
             text=True,
         )
         command = pathlib.Path(f"/proc/{self._process.pid}/cmdline").read_text()

@@ -11,6 +11,8 @@ import pytest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "support"))
 
+from controller_standin import Controller
+from controller_vm import Vm
 from polling_unit import Imds, Unit
 from root_side import RootSide
 
@@ -32,3 +34,19 @@ def unit(tmp_path, imds):
 @pytest.fixture
 def root_side(tmp_path):
     return RootSide(str(tmp_path))
+
+
+@pytest.fixture
+def controller():
+    made = Controller()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def make_vm(tmp_path, controller):
+    def make(**settings):
+        options = dict({"url": controller.url}, **settings)
+        return Vm(str(tmp_path / f"vm{len(os.listdir(str(tmp_path)))}"), **options)
+
+    return make

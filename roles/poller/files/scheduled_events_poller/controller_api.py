@@ -5,12 +5,14 @@
 """The API of a controller (AWX, Ansible Automation Platform): one request at a time, and the meaning of its answer."""
 
 import json
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Union
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
 from urllib.parse import urlsplit
 
 from _scheduled_events.exchange import Answer, BadUrl, ExchangeFailed, NotConnected, NotTrusted
 from _scheduled_events.text import excerpt, shown
 from _scheduled_events.transport import Transport
+
+from . import controller_secret
 
 LONGEST_RETRY_AFTER = 60.0  # seconds
 _TRY_LATER = (408, 425, 429)
@@ -59,12 +61,23 @@ class Controller:
 
     :param url: without the path.
     :param seconds: for each answer.
+    :param left: the seconds after which no answer is of use any more.
     """
 
-    def __init__(self, url: str, token: str, *, ca_file: str = "", proxy: str = "", seconds: float = 15.0) -> None:
+    def __init__(
+        self,
+        url: str,
+        token: str,
+        *,
+        ca_file: str = "",
+        proxy: str = "",
+        seconds: float = 15.0,
+        left: Callable[[], float] = lambda: float("inf"),
+    ) -> None:
         self._url = url
         self._token = token
         self._seconds = seconds
+        self.left = left
         self._transport = Transport(ca_file=ca_file, proxy=proxy)
         self._prefix = ""
 
@@ -135,7 +148,7 @@ class Controller:
         query: Optional[Mapping[str, Any]] = None,
         body: Optional[Mapping[str, Any]] = None,
     ) -> Dict[str, Any]:
-        what = f"{method} {self._url}{path}"
+        what = self.hide(f"{method} {self._url}{path}")  # its beginning comes from the controller
         answer = self._exchange(what, method, path, query or {}, body)
         if not 200 <= answer.status < 300:
             raise self._failure(what, answer)
@@ -147,7 +160,9 @@ class Controller:
             decoded = None
         if isinstance(decoded, dict):
             return decoded
-        said = excerpt(self._hide(answer.body.decode("utf-8", "replace")))
+        said = excerpt(self.hide(answer.body.decode("utf-8", "replace")))
+        if self._prefix:  # so there is a controller, and what came in between, or cut its answer, may go away
+            raise Unavailable(f"{what}: expected JSON, not {said}", sent=method == "POST")
         raise Refused(f"{what}: expected JSON, not {said}: correct poller_controller.url")
 
     def _exchange(
@@ -156,6 +171,9 @@ class Controller:
         headers = {"Accept": "application/json", "Authorization": f"Bearer {self._token}"}
         if body is not None:
             headers["Content-Type"] = "application/json"
+        seconds = min(self._seconds, self.left())
+        if seconds <= 0:
+            raise Unavailable(f"{what}: there is no time left for it", sent=False)
         try:
             return self._transport.exchange(
                 method,
@@ -163,33 +181,35 @@ class Controller:
                 query={key: str(value) for key, value in query.items()},
                 headers=headers,
                 body=None if body is None else json.dumps(body),
-                seconds=self._seconds,
+                seconds=seconds,
             )
         except NotTrusted as error:
             raise Refused(
-                f"{what}: its certificate is not trusted: {self._hide(str(error))}: name its authority in "
+                f"{what}: its certificate is not trusted: {self.hide(str(error))}: name its authority in "
                 f"poller_controller.ca_file"
             ) from None
         except BadUrl as error:
-            raise Refused(f"{what}: {self._hide(str(error))}: correct poller_controller.url") from None
+            raise Refused(f"{what}: {self.hide(str(error))}: correct poller_controller.url") from None
         except ExchangeFailed as error:
             sent = not isinstance(error, NotConnected)
-            raise Unavailable(f"{what}: {self._hide(str(error))}", sent=sent) from None
+            raise Unavailable(f"{what}: {self.hide(str(error))}", sent=sent) from None
 
     def _failure(self, what: str, answer: Answer) -> Exception:
-        said = shown(self._hide(_detail(answer.body)))
-        message = f"{what} answered {answer.status} {answer.reason}".rstrip() + (f": {said}" if said else "")
+        said = shown(self.hide(_detail(answer.body)))
+        reason = self.hide(answer.reason)
+        message = f"{what} answered {answer.status} {reason}".rstrip() + (f": {said}" if said else "")
         if answer.status in _TRY_LATER or answer.status >= 500:
             return Unavailable(message, sent=answer.status not in _NOT_DONE, pause=_retry_after(answer.headers))
         if 300 <= answer.status < 400:
-            there = shown(answer.headers.get("location", ""))
+            there = shown(self.hide(answer.headers.get("location", "")))
             return Refused(f"{message}: it leads to {there}, which is not followed: correct poller_controller.url")
         if answer.status in ADVICE:
             return Refused(f"{message}: {ADVICE[answer.status]}")
         return Rejected(message) if answer.status == 400 else Refused(message)
 
-    def _hide(self, text: str) -> str:
-        return text.replace(self._token, "…") if self._token else text
+    def hide(self, text: str) -> str:
+        """A text that may repeat the token, without it."""
+        return controller_secret.hide(text, self._token)
 
 
 def _detail(body: bytes) -> str:

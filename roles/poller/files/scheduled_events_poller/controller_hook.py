@@ -4,7 +4,8 @@
 
 """The hook that has a controller run a job for an event, and follows the job to its end.
 
-scheduled-events-controller [--check] [--settings=FILE] [--status=FILE] [--marks=DIRECTORY]
+scheduled-events-controller [--check] [--settings=FILE] [--status=FILE] [--memory=DIRECTORY]
+                            [--runtime=DIRECTORY]
 The event is on standard input, as for every hook. With --check nothing is launched: it shows whether that would work.
 """
 
@@ -12,33 +13,34 @@ import contextlib
 import json
 import os
 import sys
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events.document import parse_not_before
-from _scheduled_events.runs import token_of
 from _scheduled_events.text import shown
 
 from . import controller_settings, status
 from .config import ConfigError
 from .controller_api import Controller, Refused, Unavailable
 from .controller_job import SUCCESSFUL, Clock, Job, Jobs, Wanted
+from .controller_memory import LAUNCHED, MEMORY_DIRECTORY, Memory, Preparation
 from .controller_settings import ControllerSettings, UnmappedHost
 from .spool import LONGEST_REASON, Directories
 
 DONE, FAILED, TRY_AGAIN = 0, 1, 75
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between two requests, the first of which got no answer
-TICK = 1.0  # seconds within which the end of an event is noticed
+TICK, MOMENT = 1.0, 0.05  # seconds within which the end of an event is noticed; the shortest pause
 LOOKS = 3  # at a job that has ended, until the controller has counted its hosts
 
 Environment = Mapping[str, str]
 
 
 class Places(NamedTuple):
-    """The paths of the hook; tests use other paths. ``marks`` is a directory that ends with the boot."""
+    """The paths of the hook; tests use other paths. ``runtime`` is a directory that ends with the boot."""
 
     settings: str = controller_settings.CONTROLLER_FILE
     status: str = os.path.join(Directories().runtime, "status.json")
-    marks: str = Directories().hooks_runtime
+    memory: str = MEMORY_DIRECTORY
+    runtime: str = Directories().hooks_runtime
 
 
 class Ending(NamedTuple):
@@ -56,89 +58,122 @@ class Notice(NamedTuple):
     not_before: Optional[float] = None
 
 
-class Mark:
-    """Whether a job may run that this VM knows of. It outlasts the process: no later one may take over meanwhile."""
+class Timer:
+    """The moments of a hook.
 
-    def __init__(self, directory: str, event_id: str) -> None:
-        self._path = os.path.join(directory, f"controller-{token_of(event_id.lower())}")
-        self.is_set = os.path.exists(self._path)
+    ``not_before``: that of the event, as far as it is known. ``busy``: whether a job may run, so that this VM may not
+    continue without it.
 
-    def set(self, may_run: bool) -> None:
-        """Note whether a job may run."""
-        if may_run == self.is_set:
-            return
-        self.is_set = may_run
-        with contextlib.suppress(OSError):  # then this process alone knows
-            if may_run:
-                os.close(os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-            else:
-                os.unlink(self._path)
+    :param deadline: seconds since the epoch; ``None``: none.
+    :param grace: this long before NotBefore the VM continues without a job; 0 is never.
+    """
+
+    def __init__(self, deadline: Optional[float], not_before: Optional[float], grace: float, clock: Clock) -> None:
+        self._deadline = deadline
+        self._grace = grace
+        self._clock = clock
+        self.not_before = not_before
+        self.busy: Callable[[], bool] = lambda: False
+
+    @property
+    def takes_over(self) -> bool:
+        """Whether this VM continues without the job, if that cannot be had."""
+        return self._grace > 0 and self.not_before is not None
+
+    def has_passed(self) -> bool:
+        """Whether the hook has no more time."""
+        return self._deadline is not None and self._clock.wall() >= self._deadline
+
+    def is_due(self) -> bool:
+        """Whether the moment has come at which this VM continues without a job."""
+        return self.takes_over and self._clock.wall() >= (self.not_before or 0.0) - self._grace
+
+    def until_due(self) -> float:
+        """Seconds until this VM continues without a job, as long as that lies ahead and is possible."""
+        left = (self.not_before or 0.0) - self._grace - self._clock.wall()
+        return left if self.takes_over and not self.busy() and left > 0 else float("inf")
+
+    def left(self) -> float:
+        """Seconds until the next of these moments, after which an answer of the controller comes too late."""
+        left = float("inf") if self._deadline is None else self._deadline - self._clock.wall()
+        return min(left, self.until_due())
 
 
 class Hook:
     """One run of the hook.
 
     :param look: what the polling unit knows of the event.
-    :param deadline: seconds since the epoch; ``None``: none.
-    :param not_before: that of the event when the hook began.
     """
 
     def __init__(
         self,
         jobs: Jobs,
         settings: ControllerSettings,
-        mark: Mark,
+        memory: Memory,
+        timer: Timer,
         *,
         look: Callable[[], Optional[Notice]],
         say: Callable[[str], None],
-        deadline: Optional[float],
-        not_before: Optional[float],
         clock: Clock,
     ) -> None:
         self._jobs = jobs
         self._settings = settings
-        self._mark = mark
+        self._memory = memory
+        self._timer = timer
         self._look = look
         self._say = say
-        self._deadline = deadline
-        self._not_before = not_before
         self._clock = clock
         self._job: Optional[Job] = None
         self._problem = ""
         self._failures = 0
+        timer.busy = lambda: memory.may_run
 
     def run(self) -> Ending:
         """Have the job launched, and follow it."""
+        ask_at = self._clock.monotonic()
+        before = self._timer.not_before
         while True:
-            notice = self._look() or Notice(not_before=self._not_before)
-            self._not_before = notice.not_before
+            # Also between two requests, however long the controller wants to be left alone.
+            notice = self._look() or Notice(not_before=before)
+            before = self._timer.not_before = notice.not_before
             ending = self._over(notice) or self._out_of_time()
+            if ending is None and self._clock.monotonic() >= ask_at:
+                ending, pause = self._ask(notice)
+                ask_at = self._clock.monotonic() + pause
             if ending is not None:
                 return ending
-            pause = self._settings.interval
-            try:
-                ending = self._go_on(notice)
-                self._problem, self._failures = "", 0
-            except Unavailable as error:
-                self._problem = str(error)
-                pause = max(error.pause, min(FIRST_PAUSE * 2 ** min(self._failures, 10), LONGEST_PAUSE))
-                self._failures += 1
-                self._say(f"{self._known()}; trying again: {error}")
-            except Refused as error:
-                return self._refused(str(error))
-            if ending is not None:
-                return ending
-            self._pause(pause)
+            self._clock.sleep(max(MOMENT, min(TICK, ask_at - self._clock.monotonic(), self._timer.left())))
+
+    def _ask(self, notice: Notice) -> Tuple[Optional[Ending], float]:
+        """Take the next step with the controller; returns the end of the hook, or the seconds until the next step."""
+        try:
+            ending = self._go_on(notice)
+        except Unavailable as error:
+            self._problem = str(error)
+            pause = max(error.pause, min(FIRST_PAUSE * 2 ** min(self._failures, 10), LONGEST_PAUSE))
+            self._failures += 1
+            self._say(f"{self._known()}; trying again: {error}")
+            return None, pause
+        except Refused as error:
+            return self._refused(str(error)), 0.0
+        self._problem, self._failures = "", 0
+        return ending, self._settings.interval
 
     def _go_on(self, notice: Notice) -> Optional[Ending]:
         job = self._jobs.find()
         if job is None:
+            if self._memory.running != LAUNCHED:
+                self._memory.set(running=0)
             if not notice.present:
                 return Ending(DONE, "the event is cancelled, and has no job")
             self._jobs.attempt()
             return None
         self._job = job
-        self._mark.set(not job.ended)
+        if job.wrong:
+            return self._wrong(job)
+        self._memory.set(running=0 if job.ended else job.id)
+        if job.counts:
+            self._memory.set(job=max(self._memory.job, job.id))
         if job.ended:
             return self._ended(job)
         if not notice.present:
@@ -147,10 +182,29 @@ class Hook:
         self._say(self._known())
         return None
 
+    def _wrong(self, job: Job) -> Optional[Ending]:
+        """End a job that does not do what it was launched for. It never counts, whatever becomes of it."""
+        if not job.ended:
+            self._memory.set(running=job.id)
+            try:
+                self._jobs.cancel(job)
+            except Refused as error:
+                self._memory.set(after=job.id)
+                reason = f"{self._known()}, and it cannot be canceled: {error}. Cancel it on the controller"
+                return Ending(FAILED, reason)
+            self._say(self._known())
+            return None
+        self._memory.set(running=0, after=job.id)
+        reason = (
+            f'{self._known()}: turn on "Prompt on launch" of the job template for limit, labels, variables and what '
+            f"else poller_controller gives"
+        )
+        return Ending(DONE, self._taken_over(reason)) if self._timer.takes_over else Ending(FAILED, reason)
+
     def _over(self, notice: Notice) -> Optional[Ending]:
         """Return the end of the hook, because the event needs no preparation any more."""
         if notice.started:
-            if self._mark.is_set:
+            if self._memory.may_run and (self._job is None or self._job.counts):
                 return Ending(DONE, f"the event has started; {self._known()}")
             return Ending(
                 FAILED, f"the event has started, and no job was launched for it: {self._problem or 'too late'}"
@@ -160,12 +214,10 @@ class Hook:
         return Ending(DONE, f"the event is cancelled; {self._known()}, and stays unchanged")
 
     def _out_of_time(self) -> Optional[Ending]:
-        now = self._clock.wall()
-        if self._deadline is not None and now >= self._deadline:
+        if self._timer.has_passed():
             # Not a failure: the deadline may have been moved since, and then the hook is run again.
             return Ending(TRY_AGAIN, f"{self._known()}{self._problem and ': ' + self._problem}")
-        over = self._takes_over() and now >= (self._not_before or 0.0) - self._settings.grace
-        if over and self._problem and not self._mark.is_set:
+        if self._timer.is_due() and self._problem and not self._memory.may_run:
             return Ending(DONE, self._taken_over(self._problem))
         return None
 
@@ -174,7 +226,7 @@ class Hook:
             return Ending(DONE, f"job {job.id} has ended: {job.status}")
         why = self._why(job)
         reason = f"job {job.id} has ended: {job.status}{why and ': ' + why}"
-        if self._takes_over():
+        if self._timer.takes_over:
             return Ending(DONE, self._taken_over(reason))
         return Ending(FAILED, f"{reason}. Relaunch it on the controller first")
 
@@ -184,33 +236,29 @@ class Hook:
                 why = self._jobs.why(job)
                 if why is not None:
                     return why
+            if self._timer.left() <= LOOKS * TICK:
+                break
             self._clock.sleep(TICK)
         return ""
 
     def _refused(self, reason: str) -> Ending:
-        if self._mark.is_set:  # the state of the job is not known: the VM must not continue without it
+        if self._memory.may_run:  # the state of the job is not known: the VM must not continue without it
             return Ending(FAILED, f"{self._known()}, and cannot be followed: {reason}")
-        if self._takes_over():
+        if self._timer.takes_over:
             return Ending(DONE, self._taken_over(reason))
         return Ending(FAILED, reason)
-
-    def _takes_over(self) -> bool:
-        return self._settings.grace > 0 and self._not_before is not None
 
     def _taken_over(self, reason: str) -> str:
         return f"{reason}; this VM continues without the job"
 
     def _known(self) -> str:
-        if self._job is not None:
-            return f"job {self._job.id} is {self._job.status}"
-        return "a job may run" if self._mark.is_set else "there is no job yet"
-
-    def _pause(self, seconds: float) -> None:
-        until = self._clock.monotonic() + seconds
-        while self._clock.monotonic() < until:
-            if self._deadline is not None and self._clock.wall() >= self._deadline:
-                return
-            self._clock.sleep(min(TICK, max(0.0, until - self._clock.monotonic())))
+        job = self._job
+        if job is None:
+            return "a job may run" if self._memory.may_run else "there is no job yet"
+        if job.wrong:
+            return f"job {job.id}, which did not take {shown(job.wrong)}, is {job.status}"
+        earlier = "" if job.counts else ", which does not count for this preparation,"
+        return f"job {job.id}{earlier} is {job.status}"
 
 
 # The command
@@ -234,7 +282,7 @@ def main(arguments: List[str]) -> int:
         Speaker()(ending.reason)
         return ending.exit_status
     event = json.loads(sys.stdin.read())
-    said = Directories(hooks_runtime=places.marks).said(str(event["event_id"]))
+    said = Directories(hooks_runtime=places.runtime).said(str(event["event_id"]))
     say = Speaker(said, os.environ.get("SCHEDULED_EVENT_REASON_FILE", ""))
     try:
         ending = run(event, os.environ, places, say)
@@ -264,7 +312,7 @@ class Speaker:
                 file.write(line.encode("utf-8", "replace"))
 
 
-def connect(settings: ControllerSettings) -> Controller:
+def connect(settings: ControllerSettings, timer: Optional[Timer] = None) -> Controller:
     """The controller of the settings.
 
     :raises ConfigError: the token or the authorities cannot be read.
@@ -280,6 +328,7 @@ def connect(settings: ControllerSettings) -> Controller:
         ca_file=settings.ca_file,
         proxy=settings.proxy,
         seconds=settings.request_timeout,
+        **({} if timer is None else {"left": timer.left}),
     )
 
 
@@ -289,14 +338,18 @@ def _ignore(_something: object) -> None:
 
 def check_settings(places: Places) -> Ending:
     """Whether a job could be launched, as far as that can be known without an event."""
+    hide: Callable[[str], str] = str
     try:
         settings = controller_settings.load(places.settings)
-        nobody = Wanted({"event_id": "check"}, ())
-        jobs = Jobs(connect(settings), settings, nobody, note=_ignore, say=_ignore, clock=Clock())
+        nobody = Wanted({"event_id": "check"}, (), ())
+        controller = connect(settings)
+        hide = controller.hide
+        memory = Memory(os.devnull, "check", Preparation("", "", "", ""))  # which keeps nothing
+        jobs = Jobs(controller, settings, nobody, memory, say=_ignore, clock=Clock())
         jobs.check_template()
         jobs.find()
     except (ConfigError, Refused, Unavailable) as error:
-        return Ending(FAILED, str(error))
+        return Ending(FAILED, hide(str(error)))
     return Ending(DONE, f"{settings.url} can launch the job template {settings.job_template} for an event")
 
 
@@ -313,24 +366,34 @@ def run(
         settings = controller_settings.load(places.settings)
     except ConfigError as error:
         return Ending(FAILED, str(error))
-    not_before = _epoch(event.get("not_before"))
-    mark = Mark(places.marks, str(event["event_id"]))
+    timer = Timer(
+        _epoch(environment.get("SCHEDULED_EVENT_DEADLINE")), _epoch(event.get("not_before")), settings.grace, clock
+    )
+    memory = Memory(places.memory, str(event["event_id"]), Preparation.of(event, environment))
+    memory.save()
+    memory.forget_others(clock.wall())
+    hide: Callable[[str], str] = str
+
+    def tell(line: str) -> None:  # no text of the controller leaves this process with the token in it
+        say(hide(line))
+
     try:
-        wanted = Wanted(event, tuple(controller_settings.hosts_of(event["resources"], settings)))
-        jobs = Jobs(connect(settings), settings, wanted, note=mark.set, say=say, clock=clock)
+        controller = connect(settings, timer)
+        hide = controller.hide
+        wanted = _wanted(event, settings, environment.get("SCHEDULED_EVENTS_VM_NAME", ""))
+        jobs = Jobs(controller, settings, wanted, memory, say=tell, clock=clock, left=timer.until_due)
     except (ConfigError, UnmappedHost) as error:
         jobs = Unusable(str(error))
-    hook = Hook(
-        jobs,
-        settings,
-        mark,
-        look=_Looker(places.status, str(event["event_id"]), clock.wall()).look,
-        say=say,
-        deadline=_epoch(environment.get("SCHEDULED_EVENT_DEADLINE")),
-        not_before=not_before,
-        clock=clock,
-    )
-    return hook.run()
+    look = _Looker(places.status, str(event["event_id"])).look
+    ending = Hook(jobs, settings, memory, timer, look=look, say=tell, clock=clock).run()
+    return ending._replace(reason=hide(ending.reason))
+
+
+def _wanted(event: Dict[str, Any], settings: ControllerSettings, vm_name: str) -> Wanted:
+    resources = event["resources"]
+    hosts = controller_settings.hosts_of(resources, settings)
+    own = [host for name, host in zip(resources, hosts) if name.lower() == vm_name.lower()]
+    return Wanted(event, tuple(hosts), tuple(own or hosts))
 
 
 class Unusable(Jobs):
@@ -348,25 +411,34 @@ class Unusable(Jobs):
 
 
 class _Looker:
-    """Reads in the status file of the polling unit what it knows of an event, if it wrote that since the hook began."""
+    """Reads in the status file of the polling unit what it knows of an event, if it wrote that since the hook began.
 
-    def __init__(self, path: str, event_id: str, began: float) -> None:
+    That is so as soon as the file is another one. Its time does not show that: the clock may have been set.
+    """
+
+    def __init__(self, path: str, event_id: str) -> None:
         self._path = path
         self._key = event_id.lower()
-        self._began = began
+        self._old = self._read()
 
     def look(self) -> Optional[Notice]:
+        text = self._read()
+        if text is None or text == self._old:
+            return None
         try:
-            known = json.loads(status.read(self._path).decode("utf-8"))
-            if known["time"] < self._began:
-                return None
-            for event in known["events"]:
+            for event in json.loads(text.decode("utf-8"))["events"]:
                 if str(event["event_id"]).lower() == self._key:
                     started = event["event_status"] == "Started"
                     return Notice(bool(event["present"]), started, _epoch(event["not_before"]))
-        except (OSError, ValueError, RecursionError, KeyError, TypeError):
+        except (ValueError, RecursionError, KeyError, TypeError):
             pass  # what is not known changes nothing
         return None
+
+    def _read(self) -> Optional[bytes]:
+        try:
+            return status.read(self._path)
+        except OSError:
+            return None
 
 
 def _epoch(text: Any) -> Optional[float]:

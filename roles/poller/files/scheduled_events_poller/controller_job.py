@@ -2,41 +2,58 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The one job of an event on a controller, however many VMs see the event in the same second.
+"""The one job of a preparation on a controller, however many VMs see the event in the same second.
 
 Nothing but a label can be the lock: a launch is not idempotent, and the name of a label is unique in its organization.
-An event has the labels ``PREFIX.EVENT.1``, ``.2`` …, one for each attempt. The VM that made the label of an attempt
-may launch for LAUNCH_WITHIN seconds, with that label. The others look for the job by the labels. A VM that sees a label
-without a job for LEASE seconds assumes that its launcher has ended, and creates the next label. LEASE is longer than
-LAUNCH_WITHIN and the answer to a launch together. Each VM counts on its own clock, from when it saw the label first.
+An event of a type has the labels ``PREFIX.EVENT.TYPE.1``, ``.2`` …, one for each attempt. The VM that made the label of
+an attempt may launch for LAUNCH_WITHIN seconds, with that label. The others look for the job by the labels. A VM that
+sees a label without a job for LEASE seconds assumes that its launcher has ended, and creates the next label. LEASE is
+longer than LAUNCH_WITHIN and the answer to a launch together. Each VM counts on its own clock, from when it saw the
+label first.
 
 A launch that was refused leaves the label of its attempt with REFUSED at its end, so that no VM waits for the lease.
+
+Not every job with such a label counts. If the effect of an earlier preparation of this VM was undone, no job counts
+that was there before: the memory has the newest of them. As long as one of those runs, none is launched, so that VMs
+which have to prepare again at the same time share the next job. A job without the limit that an event needs never
+counts, and is canceled.
 """
 
 import contextlib
+import hashlib
+import json
 import re
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple, Union
 
 from _scheduled_events.runs import token_of
 from _scheduled_events.text import excerpt, shown
 
-from .controller_api import Controller, Found, Query, Refused, Rejected, Unavailable
+from .controller_api import Controller, Found, Refused, Rejected, Unavailable
+from .controller_memory import LAUNCHED, Memory
 from .controller_settings import EVENT_VARIABLE, ControllerSettings
 
 PREFIX, REFUSED = "scheduled-event", ".refused"
 LAUNCH_WITHIN, LEASE = 20.0, 90.0  # seconds; an answer takes 60 at most
 SUCCESSFUL = "successful"
 ENDED = (SUCCESSFUL, "failed", "error", "canceled")
+RELAUNCH = "relaunch"  # how a job was launched that repeats another one, also for a part of its hosts
 _TEMPLATE = re.compile(r"\{(?=[{%#])")
+_PLAIN_TYPE = re.compile(r"[a-z0-9]{1,40}\Z")
 MOST = 50  # jobs and labels of one event that are looked at, the newest of them
 
 
 class Job(NamedTuple):
-    """A job of the event, as the controller shows it."""
+    """A job of the event, as the controller shows it.
+
+    ``counts``: it was launched for the present preparation, and for this VM. ``wrong``: what it did not take of its
+    launch.
+    """
 
     id: int
     status: str
+    counts: bool = False
+    wrong: str = ""
 
     @property
     def ended(self) -> bool:
@@ -53,15 +70,24 @@ class Clock:
 
 
 class Wanted(NamedTuple):
-    """The launch parameters of a job."""
+    """The launch parameters of a job. ``own_hosts``: those that are this VM."""
 
     event: Mapping[str, Any]
     hosts: Tuple[str, ...]
+    own_hosts: Tuple[str, ...]
+
+    @property
+    def of_event(self) -> str:
+        """The beginning of the labels of the event."""
+        return f"{PREFIX}.{token_of(str(self.event['event_id']).lower())}."
 
     @property
     def prefix(self) -> str:
-        """The beginning of the labels of the event."""
-        return f"{PREFIX}.{token_of(str(self.event['event_id']).lower())}."
+        """The beginning of the labels of the event while it has its present type."""
+        kind = str(self.event.get("event_type") or "none").lower()
+        if not _PLAIN_TYPE.match(kind):
+            kind = "x" + hashlib.sha256(kind.encode("utf-8", "replace")).hexdigest()[:40]
+        return f"{self.of_event}{kind}."
 
 
 class _Attempt(NamedTuple):
@@ -74,10 +100,10 @@ class _Attempt(NamedTuple):
 
 
 class Jobs:
-    """Finds the job of an event, or launches it.
+    """Finds the job of a preparation, or launches it.
 
-    :param note: called with true before a launch is sent, and with false when it surely was not carried out.
     :param say: takes a line for the owner.
+    :param left: the seconds until this VM continues without a job, if it can; a launch must be answered before.
     """
 
     def __init__(
@@ -85,32 +111,69 @@ class Jobs:
         controller: Controller,
         settings: ControllerSettings,
         wanted: Wanted,
+        memory: Memory,
         *,
-        note: Callable[[bool], None],
         say: Callable[[str], None],
         clock: Clock,
+        left: Callable[[], float] = lambda: float("inf"),
     ) -> None:
+        self._left = left
         self._controller = controller
         self._settings = settings
         self._wanted = wanted
-        self._note = note
+        self._memory = memory
         self._say = say
         self._clock = clock
         self._template: Optional[Found] = None
         self._inventory: Optional[int] = None
         self._mine: Optional[_Attempt] = None
         self._seen: Dict[int, float] = {}  # attempts of others without a job: when this VM saw them first
+        self._ignored: Dict[int, str] = {}  # by job, what it did not take according to the answer to its launch
 
     def find(self) -> Optional[Job]:
         """The job that counts: one that has not ended, else the newest, which may be a relaunch.
 
+        In place of it, one that is wrong, or one that does not count, as long as that has not ended.
+
         :raises Refused: the controller does not do it.
         :raises Unavailable: it may, later.
         """
-        query: Query = {"labels__name__startswith": self._wanted.prefix, "order_by": "-id", "page_size": MOST}
-        found = self._controller.list("jobs/", **query)
-        jobs = [Job(each["id"], str(each.get("status"))) for each in found if isinstance(each.get("id"), int)]
-        return next((job for job in jobs if not job.ended), jobs[0] if jobs else None)
+        if self._memory.after is None:
+            newest = max((job.id for job in self._list(labels__name__startswith=self._wanted.of_event)), default=0)
+            self._memory.set(after=newest)
+        jobs = self._list(labels__name__startswith=self._wanted.prefix)
+        for job in jobs:
+            if job.wrong or (job.counts and not job.ended):
+                return job
+        for job in self._list(labels__name__startswith=self._wanted.of_event):
+            if not job.ended:
+                return job._replace(counts=False)
+        return next((job for job in jobs if job.counts), None)
+
+    def _list(self, **query: Union[str, int]) -> List[Job]:
+        """The jobs with such labels, the newest first."""
+        listed = self._controller.list("jobs/", order_by="-id", page_size=MOST, **query)
+        jobs: List[Job] = []
+        for fields in reversed([each for each in listed if isinstance(each.get("id"), int)]):
+            job = Job(fields["id"], str(fields.get("status")))
+            if job.id > (self._memory.after or 0):
+                hosts = _hosts(fields.get("limit"))
+                # A job that repeats one of this VM may leave out the hosts on which that succeeded.
+                is_part = fields.get("launch_type") == RELAUNCH and any(each.counts for each in jobs)
+                wrong = self._what_is_wrong(fields, hosts)
+                counts = not wrong and (is_part or bool(hosts & _lower(self._wanted.own_hosts)))
+                job = job._replace(counts=counts, wrong=wrong)
+            jobs.append(job)
+        return jobs[::-1]
+
+    def _what_is_wrong(self, fields: Mapping[str, Any], hosts: Set[str]) -> str:
+        """Return what a job did not take of its launch, whichever VM launched it."""
+        wrong = [self._ignored[fields["id"]]] if fields["id"] in self._ignored else []
+        if not hosts & _lower(self._wanted.hosts):
+            wrong.append("limit")
+        if not _has_event(fields.get("extra_vars")):
+            wrong.append(EVENT_VARIABLE)
+        return ", ".join(wrong)
 
     def attempt(self) -> None:
         """Launch the job, unless it is another VM's turn. To be called again as long as there is no job.
@@ -127,6 +190,8 @@ class Jobs:
             self._say(f"attempt {self._mine.number} to launch the job took too long: the next VM takes over")
             self._mine = None
         elif self.find() is None:  # else it is a late one of the attempt before
+            if self._left() < self._settings.request_timeout:
+                raise Unavailable("there is no time left to launch the job and to see the answer", sent=False)
             self._launch(self._mine, template)
 
     def check_template(self) -> Found:
@@ -190,6 +255,10 @@ class Jobs:
             if attempt in self._seen:
                 raise Refused(f"the launch of attempt {attempt} was refused to another VM: see its status")
             return True
+        label = f"{self._wanted.prefix}{attempt}"
+        jobs = self._list(labels__name=label)
+        if jobs:  # of an earlier preparation; one that counts is found next
+            return not any(job.counts for job in jobs)
         # A lost launch counts from here, too, since it may have been carried out.
         seen = self._seen.setdefault(attempt, self._clock.monotonic())
         return self._clock.monotonic() - seen > LEASE
@@ -229,11 +298,14 @@ class Jobs:
         }
         if self._inventory is not None:
             body["inventory"] = self._inventory
-        self._note(True)
+        before = self._memory.running
+        self._memory.set(running=LAUNCHED)
         try:
             launched = self._controller.post(f"job_templates/{template.id}/launch/", body)
+            if not isinstance(launched.get("id"), int):  # as without a body, which may have been cut
+                raise Unavailable("the controller launched a job, expected its id in the answer", sent=True)
         except Refused:
-            self._note(False)
+            self._memory.set(running=before)
             self._mine = None
             self._tell_the_others(attempt.number, template)
             raise
@@ -241,21 +313,13 @@ class Jobs:
             if error.sent:
                 self._mine = None  # it may have been carried out: its job shows this, or the lease expires
             else:
-                self._note(False)
+                self._memory.set(running=before)
             raise
         self._mine = None
-        self._check_launched(launched)
-
-    def _check_launched(self, launched: Mapping[str, Any]) -> None:
-        job = Job(launched.get("id", 0), "new")
-        ignored = launched.get("ignored_fields")
-        if ignored:
-            self.cancel(job)
-            raise Refused(
-                f"job {job.id} was canceled, since the job template did not take {shown(', '.join(_leaves(ignored)))}: "
-                f'turn on "Prompt on launch" for limit, labels, variables and what else poller_controller gives'
-            )
-        self._say(f"job {job.id} is launched, limited to {', '.join(self._wanted.hosts)}")
+        if launched.get("ignored_fields"):
+            self._ignored[launched["id"]] = ", ".join(_leaves(launched["ignored_fields"]))
+        else:
+            self._say(f"job {launched['id']} is launched, limited to {', '.join(self._wanted.hosts)}")
 
     def _tell_the_others(self, attempt: int, template: Found) -> None:
         with contextlib.suppress(Refused, Unavailable):  # then they wait for the lease
@@ -286,6 +350,25 @@ class Jobs:
         if isinstance(slices, int) and slices > 1:
             problems.append(f"it has {slices} slices, which split the VMs of an event: set job_slice_count to 1")
         return problems
+
+
+def _lower(hosts: Iterable[str]) -> Set[str]:
+    return {host.lower() for host in hosts}
+
+
+def _hosts(limit: Any) -> Set[str]:
+    return _lower(host for host in limit.split(",") if host) if isinstance(limit, str) else set()
+
+
+def _has_event(variables: Any) -> bool:
+    """Whether the extra variables of a job, as the controller shows them, hold the event, or cannot be read."""
+    if not isinstance(variables, str):
+        return True
+    try:
+        decoded = json.loads(variables)
+    except (ValueError, RecursionError):
+        return True
+    return not isinstance(decoded, dict) or EVENT_VARIABLE in decoded
 
 
 def _leaves(ignored: Any) -> List[str]:

@@ -85,8 +85,9 @@ class Controller:
         if name == ("POST", "job_templates/N/launch/"):
             return 201, {}, self.run(body)
         if name == ("GET", "jobs/"):
-            prefix = query["labels__name__startswith"]
-            return 200, {}, {"results": [job for job in self._newest() if job["label"].startswith(prefix)]}
+            name, prefix = query.get("labels__name"), query.get("labels__name__startswith")
+            found = [job for job in self._newest() if job["label"].startswith(prefix or name)]
+            return 200, {}, {"results": [job for job in found if prefix or job["label"] == name]}
         job = self.jobs[int(path.split("/")[-2 if name[0] == "GET" else -3])]
         if name[0] == "POST":
             job["status"] = "canceled"
@@ -99,6 +100,8 @@ class Controller:
             "id": len(self.jobs) + 1,
             "status": self.status,
             "limit": body["limit"],
+            "extra_vars": json.dumps(body.get("extra_vars", {"scheduled_event": {}})),
+            "launch_type": "manual",
             "event_processing_finished": True,
         }
         job["label"] = next(label["name"] for label in self.labels if label["id"] == body["labels"][0])

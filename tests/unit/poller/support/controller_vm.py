@@ -1,0 +1,81 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""VMs that run the hook of a controller, with clocks that a test moves."""
+
+import json
+import os
+
+from scheduled_events_poller import controller_hook
+from scheduled_events_poller.controller_hook import Places
+
+TOKEN = "t0k3n"
+NOW = 1600000000.0
+IN_60, IN_300, IN_900 = "2020-09-13T12:27:40Z", "2020-09-13T12:31:40Z", "2020-09-13T12:41:40Z"
+EVENT_ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+LABEL = f"scheduled-event.{EVENT_ID.lower()}.reboot."
+RUN = f"{EVENT_ID.lower()}.prepare."
+
+
+class FakeClock:
+    """Time that passes by sleeping alone. ``at``: what happens after so many seconds."""
+
+    def __init__(self):
+        self.passed = 0.0
+        self.at = []
+
+    def monotonic(self):
+        return 100.0 + self.passed
+
+    def wall(self):
+        return NOW + self.passed
+
+    def sleep(self, seconds):
+        self.passed += seconds
+        while self.at and self.at[0][0] <= self.passed:
+            self.at.pop(0)[1]()
+
+
+class Vm:
+    """A VM with its settings; ``run`` gives how the hook ended."""
+
+    def __init__(self, directory, url, name="vm1", **settings):
+        self.name = name
+        os.mkdir(directory)
+        names = "controller.json", "status.json", "memory"
+        self.places = Places(*(os.path.join(directory, name) for name in names), directory)
+        self.clock = FakeClock()
+        self.said = []
+        given = {"url": url, "job_template": "respond", "token": TOKEN, "interval": 1, **settings}
+        self.write(self.places.settings, given)
+        os.chmod(self.places.settings, 0o600)
+
+    @staticmethod
+    def write(path, document):
+        with open(path, "w") as file:
+            json.dump(document, file)
+
+    def knows(self, *, status="Scheduled", present=True, not_before=IN_900, time=NOW):
+        event = {"event_id": EVENT_ID.lower(), "event_status": status, "present": present, "not_before": not_before}
+        self.write(self.places.status, {"time": time, "events": [event]})
+
+    def run(
+        self, not_before=IN_900, deadline=IN_300, resources=("vm1",), kind="Reboot", run=1, first=None, recovered=0
+    ):
+        """A run of the hook. ``run``: its number; ``first``: that of the run which it repeats."""
+        event = {"event_id": EVENT_ID, "event_type": kind, "resources": list(resources), "not_before": not_before}
+        variables = {
+            "SCHEDULED_EVENT_DEADLINE": deadline,
+            "SCHEDULED_EVENT_RUN": f"{RUN}{run}",
+            "SCHEDULED_EVENT_FIRST_RUN": f"{RUN}{first or run}",
+            "SCHEDULED_EVENT_RECOVERED": str(recovered),
+            "SCHEDULED_EVENTS_VM_NAME": self.name,
+        }
+        ending = controller_hook.run(event, variables, self.places, self.said.append, self.clock)
+        assert TOKEN not in "".join(self.said) + ending.reason
+        return tuple(ending)
+
+
+def again(times, status=503):
+    return [(status, {}, b"")] * times
