@@ -222,7 +222,7 @@ def test_a_job_that_lacks_its_variables_is_canceled(awx, place, vms):
     (job,) = jobs_of(awx, event)
     assert awx.ended(job["id"])["status"] == "canceled"
     awx.call("DELETE", f"job_templates/{template['id']}/")
-    assert (status, "did not take scheduled_event: turn on" in reason) == (1, True), reason
+    assert (status, "did not take scheduled_event, is canceled: turn on" in reason) == (1, True), reason
 
 
 def test_a_refused_launch_is_reported_to_the_other_vms(awx, place, vms):

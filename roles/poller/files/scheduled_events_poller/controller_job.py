@@ -14,7 +14,7 @@ label first.
 A launch that was refused leaves the label of its attempt with REFUSED at its end, so that no VM waits for the lease.
 
 Not every job with such a label counts. If the effect of an earlier preparation of this VM was undone, no job counts
-that was there before: the memory has the newest of them. As long as one of those runs, none is launched, so that VMs
+that existed before: the memory has the newest of them. As long as one of those runs, none is launched, so that VMs
 which have to prepare again at the same time share the next job. A job without the limit that an event needs never
 counts, and is canceled.
 """
@@ -128,7 +128,7 @@ class Jobs:
         self._inventory: Optional[int] = None
         self._mine: Optional[_Attempt] = None
         self._seen: Dict[int, float] = {}  # attempts of others without a job: when this VM saw them first
-        self._ignored: Dict[int, str] = {}  # by job, what it did not take according to the answer to its launch
+        self._ignored: Dict[int, List[str]] = {}  # by job, what it did not take according to the answer to its launch
 
     def find(self) -> Optional[Job]:
         """The job that counts: one that has not ended, else the newest, which may be a relaunch.
@@ -168,12 +168,12 @@ class Jobs:
 
     def _what_is_wrong(self, fields: Mapping[str, Any], hosts: Set[str]) -> str:
         """Return what a job did not take of its launch, whichever VM launched it."""
-        wrong = [self._ignored[fields["id"]]] if fields["id"] in self._ignored else []
+        wrong = set(self._ignored.get(fields["id"], ()))
         if not hosts & _lower(self._wanted.hosts):
-            wrong.append("limit")
+            wrong.add("limit")
         if not _has_event(fields.get("extra_vars")):
-            wrong.append(EVENT_VARIABLE)
-        return ", ".join(wrong)
+            wrong.add(EVENT_VARIABLE)
+        return ", ".join(sorted(wrong))
 
     def attempt(self) -> None:
         """Launch the job, unless it is another VM's turn. To be called again as long as there is no job.
@@ -317,7 +317,7 @@ class Jobs:
             raise
         self._mine = None
         if launched.get("ignored_fields"):
-            self._ignored[launched["id"]] = ", ".join(_leaves(launched["ignored_fields"]))
+            self._ignored[launched["id"]] = _leaves(launched["ignored_fields"])
         else:
             self._say(f"job {launched['id']} is launched, limited to {', '.join(self._wanted.hosts)}")
 

@@ -14,7 +14,7 @@ from _scheduled_events.runs import parse_run_id, token_of
 
 MEMORY_DIRECTORY = "/var/lib/scheduled-events-controller"
 LAUNCHED = -1  # a job whose launch was sent, and not answered
-KEPT = 90 * 24 * 3600.0  # seconds for which an event that nobody asks for any more is remembered
+KEPT = 90 * 24 * 3600.0  # seconds for which an event is remembered after its last hook
 
 
 class Preparation(NamedTuple):
@@ -68,7 +68,7 @@ class Memory:
     def _after(self, known: Dict[str, Any]) -> Optional[int]:
         now = self.preparation
         if not known:
-            # Without a memory, a repetition cannot tell its job from those of earlier preparations.
+            # Without a memory, a repetition cannot know which job is its own.
             return 0 if now.is_trial or now.run == now.first_run else None
         if known.get("first_run") == now.first_run and not now.is_trial:
             return _number(known.get("after"))
