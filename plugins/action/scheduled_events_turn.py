@@ -58,6 +58,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._strateg
     refuse_late_hosts,
     runs_each_host_alone,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tags import leave_out_all
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_file import check_tasks_file
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import is_windows
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows_host import HostGone, WindowsHost
@@ -136,6 +137,7 @@ class ActionModule(ArmAction):
             active_hosts=self._variables["ansible_play_hosts"],
             shares_fork=self._forks() < len(hosts),
             lockstep=not runs_each_host_alone(str(play.strategy)),
+            leave_out_all=lambda path: leave_out_all(self._task, path, self._variables),
             check_mode=bool(self._task.check_mode),
             send=self._acknowledge_from_here if self._options["fallback"] != "none" else None,
         )

@@ -21,6 +21,8 @@ ARTIFACT = "scheduled_events_report"
 DIRECTORY = "job-reports"  # in Ansible's temporary directory of the run
 WHOLE, BEGUN = ".json", ".begun"  # what the file of a host ends with; the second while more of it follows
 
+SHOWN = ("event_type", "event_status", "event_source", "not_before", "resources")
+
 Part = t.Dict[str, t.Any]
 
 
@@ -59,13 +61,21 @@ def of_events(host: str, result: t.Mapping[str, t.Any]) -> Part:
     if "events" not in result:
         return _part(host, {}, [result.get("msg") or "its events could not be read"])
     events = {
-        event["event_id"]: {
-            **{name: event[name] for name in ("event_type", "event_status", "event_source", "not_before", "resources")},
+        _key(event): {
+            **{name: event[name] for name in SHOWN},
             "hosts": {host: "named" if event["affects_this_vm"] else "sees it"},
         }
         for event in result["events"]
     }
     return _part(host, events, [])
+
+
+def _key(event: t.Mapping[str, t.Any]) -> str:
+    """The id of an event. Without one, hosts see the same event where they see the same fields."""
+    if event["event_id"]:
+        return str(event["event_id"])
+    fields = json.dumps([event[name] for name in SHOWN], sort_keys=True)
+    return f"without EventId ({hashlib.sha256(fields.encode()).hexdigest()[:8]})"
 
 
 def of_maintenance(host: str, result: t.Mapping[str, t.Any]) -> Part:

@@ -49,6 +49,7 @@ class Word(t.NamedTuple):
     :param sight: the events that it sees and that can be acknowledged, by id.
     :param outcomes: for each event that it has dealt with, by id.
     :param busy: whether its tasks run.
+    :param last: what it did last, and when, for people.
     """
 
     host: str
@@ -56,6 +57,7 @@ class Word(t.NamedTuple):
     sight: t.Mapping[str, Seen] = {}
     outcomes: t.Mapping[str, Outcome] = {}
     busy: bool = False
+    last: str = ""
 
 
 class Rendezvous:
@@ -70,7 +72,7 @@ class Rendezvous:
         self, directory: Path, *, play_hosts: t.Sequence[str], speak_for: t.Collection[str] | None = ()
     ) -> None:
         self._directory = directory
-        self._play_hosts = play_hosts
+        self.play_hosts = play_hosts
         self._speak_for = None if speak_for is None else {name.lower() for name in speak_for}
 
     def tell(self, word: Word) -> None:
@@ -85,6 +87,7 @@ class Rendezvous:
             "sight": {**before.get("sight", {}), **sight},
             "outcomes": {**kept, **outcomes},
             "busy": word.busy,
+            "last": word.last,
         }
         self._write(word.host, told)
 
@@ -129,7 +132,7 @@ class Rendezvous:
     ) -> str | None:
         if name in outcomes:
             ready = outcomes[name] == Outcome(PREPARED, seen.event_type)
-            return None if ready else self._unprepared(name, outcomes[name], seen) or f"{name} has not prepared"
+            return None if ready else self._unprepared(name, outcomes[name], seen) or _waited_for(name, words)
         if self._speak_for is not None and name in self._speak_for:
             return None
         silent = self._silent(words)
@@ -139,12 +142,12 @@ class Rendezvous:
 
     def _silent(self, words: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
         """The hosts that have not reported anything: any of them may be a VM that is not known yet."""
-        return sorted(set(self._play_hosts) - {word["host"] for word in words})
+        return sorted(set(self.play_hosts) - {word["host"] for word in words})
 
     def without_a_turn(self, seen: Seen) -> list[str]:
         """The hosts that the event may name, and that have not reported anything."""
         words = self._read_all()
-        known = {word["vm_name"] for word in words}
+        known = {word["vm_name"] for word in words} | (self._speak_for or set())
         return self._silent(words) if set(_as_seen(seen).names) - known - (self._speak_for or set()) else []
 
     @staticmethod
@@ -163,7 +166,7 @@ class Rendezvous:
         """Whether another host of the play has running tasks, or has not reported anything yet."""
         words = self._read_all()
         told = {word["host"] for word in words}
-        return bool(set(self._play_hosts) - told) or any(word["busy"] for word in words if word["host"] != host)
+        return bool(set(self.play_hosts) - told) or any(word["busy"] for word in words if word["host"] != host)
 
     def claim(self, event_id: str, seen: Seen, *, assuming: str = "") -> bool:
         """Take the acknowledgement of a complete event over, for one host of the run alone.
@@ -228,6 +231,11 @@ def _outcome(word: t.Mapping[str, t.Any], event_id: str) -> Outcome | None:
 
 def _vm_of(host: str, words: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
     return [word["vm_name"] for word in words if word["host"] == host]
+
+
+def _waited_for(name: str, words: t.Sequence[t.Mapping[str, t.Any]]) -> str:
+    did = [f" ({word['host']} {word['last']})" for word in words if word["vm_name"] == name and word["last"]]
+    return f"{name} has not prepared{''.join(did)}"
 
 
 def _digest(text: str) -> str:

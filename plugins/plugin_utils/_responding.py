@@ -13,7 +13,7 @@ import typing as t
 import uuid
 from pathlib import Path
 
-from ..module_utils._scheduled_events.condition import NOTHING_PREPARES
+from ..module_utils._scheduled_events.condition import NOT_ACCEPTED, NOTHING_PREPARES, TO_BE_ACKNOWLEDGED
 from ..module_utils._scheduled_events.engine import NEVER
 from ..module_utils._scheduled_events.rules import APPROVE, HOLD
 from ._acknowledging import Answer
@@ -121,6 +121,7 @@ class Responding:
         to its options. It raises :class:`HostLost`, also if there is no answer within these seconds.
     :param say: show a line to people; ``warn``: one that they should look at.
     :param active_hosts: those of the play that have neither failed nor become unreachable.
+    :param leave_out_all: whether the tags of the run leave out every task of a tasks file.
     :param shares_fork: whether there are fewer forks than hosts, so a host that waits keeps another one from starting.
     :param lockstep: whether each host waits for the others at each task.
     :param send: acknowledge in the place of a host that no longer answers, as :class:`Fallback` has it.
@@ -139,6 +140,7 @@ class Responding:
         say: t.Callable[[str], None],
         warn: t.Callable[[str], None],
         active_hosts: t.Sequence[str],
+        leave_out_all: t.Callable[[str], bool] = lambda _path: False,
         shares_fork: bool = False,
         lockstep: bool = False,
         check_mode: bool = False,
@@ -150,7 +152,7 @@ class Responding:
         self._notes = notes
         self._rendezvous = rendezvous
         self._execute, self._say, self._warn = execute, say, warn
-        self._active_hosts = active_hosts
+        self._active_hosts, self._leave_out_all = active_hosts, leave_out_all
         self._shares_fork, self._lockstep = shares_fork, lockstep
         self._check_mode = check_mode
         self._clock = clock or Clock()
@@ -178,8 +180,9 @@ class Responding:
 
     def until_something_is_to_be_done(self) -> dict[str, t.Any]:
         """Go on until a phase is to be run, all is done, or other hosts need their turn."""
-        self._take_notes_of(self._options["outcome"])
-        outcome = self._options["outcome"] or self._notes["unreported"]
+        outcome = self._explained(self._options["outcome"])
+        self._take_notes_of(outcome)
+        outcome = outcome or self._notes["unreported"]
         while True:
             try:
                 shown = self._report(outcome)
@@ -189,14 +192,24 @@ class Responding:
                 following = self._after_loss(error, outcome)
             if following is None:
                 continue
-            if following.get("next") not in PHASES or self._has_work(following["next"]):
+            outcome = self._outcome_without_the_play(following)
+            if outcome is None:
                 return following
-            outcome = {
-                "phase": following["next"],
-                "ok": True,
-                **{key: following[key] for key in ("request_ids", "events")},
-            }
             self._take_notes_of(outcome)
+
+    def _outcome_without_the_play(self, following: dict[str, t.Any]) -> dict[str, t.Any] | None:
+        """The outcome of a phase for which the play has nothing to run; None if it has, or if nothing follows."""
+        phase = following.get("next")
+        if phase not in PHASES:
+            return None
+        outcome = {"phase": phase, "ok": True, **{key: following[key] for key in ("request_ids", "events")}}
+        if not self._has_work(phase):
+            return outcome
+        tasks = self._tasks_of(phase)
+        if phase != "prepare" or not tasks or not self._leave_out_all(tasks):
+            return None
+        reason = f"the tags of this run (--tags, --skip-tags) leave out every task of {tasks}"
+        return {**outcome, "ok": False, "reason": reason}
 
     # One turn
 
@@ -292,8 +305,7 @@ class Responding:
 
     def _tell_people(self, line: dict[str, t.Any]) -> None:
         event = f"{line['event_type']} {line['event_id']}"
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock.wall()))
-        self._notes["told"].append({**line, "at": at})
+        self._notes["told"].append({**line, "at": self._utc()})
         self._notes["story"].setdefault(event, []).append(line["text"])
         self._say(f"{self._host}: {event} {line['text']}")
 
@@ -350,8 +362,17 @@ class Responding:
                 sight={event["event_id"]: Seen(event["event_type"], event["names"]) for event in shown["sight"] or []},
                 outcomes={event_id: Outcome(kind, types[event_id]) for event_id, kind in kinds.items()},
                 busy=shown["next"] in PHASES and self._has_work(shown["next"]),
+                last=f"{self._doing(shown['next'])} at {self._utc()}",
             )
         )
+
+    def _doing(self, following: str) -> str:
+        if following not in PHASES:
+            return "last answered"
+        return f"has begun the phase {following}"
+
+    def _utc(self) -> str:
+        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._clock.wall()))
 
     def _acknowledge(self, shown: dict[str, t.Any]) -> dict[str, t.Any]:
         claimed = [event_id for event_id in shown["ready"] if self._claim(event_id)]
@@ -479,8 +500,22 @@ class Responding:
         if not outcome["ok"]:
             names = ", ".join(f"{event['event_type']} {event['event_id']}" for event in events) or "its events"
             again = ". Run the role again to repeat it" if phase == "recover" else ""
-            reason = str(outcome.get("reason") or "no reason was given").rstrip(".")
+            reason = str(outcome.get("reason")).rstrip(".")
             self._notes.add("failures", [f"{phase} failed for {names}: {reason}{again}"])
+
+    def _explained(self, outcome: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
+        if not outcome or outcome["ok"] or outcome.get("reason"):
+            return outcome
+        return {**outcome, "reason": self._why_it_was_stopped()}
+
+    def _why_it_was_stopped(self) -> str:
+        """The reason of a phase that failed although no task of this host did."""
+        lost = [host for host in self._rendezvous.play_hosts if host not in self._active_hosts]
+        if lost:
+            return f"no task of this host failed. Ansible stopped it when it lost {', '.join(lost)} (any_errors_fatal)"
+        return (
+            "no task of this host failed. A tasks file could not be included, or another host failed (any_errors_fatal)"
+        )
 
     # The end
 
@@ -518,13 +553,18 @@ class Responding:
 
     def _still_held(self) -> str:
         held = [
-            f"{each['event_type']} {each['event_id']} ({each['detail'] or each['condition']})"
+            f"{each['event_type']} {each['event_id']} ({self._what_it_waits_for(each)})"
             for each in self._notes["waiting"]
         ]
         return (
             f"not over after {self._options['wait_timeout']:g} s: {', '.join(held)}. Run the role again to finish, "
             "or wait longer with respond_wait_timeout"
         )
+
+    def _what_it_waits_for(self, event: t.Mapping[str, t.Any]) -> str:
+        is_open = event["condition"] in (TO_BE_ACKNOWLEDGED, NOT_ACCEPTED) and self._acknowledges
+        obstacle = self._obstacle(event["event_id"]) if is_open else None
+        return str(obstacle or event["detail"] or event["condition"])
 
     def _failure(self, text: str) -> dict[str, t.Any]:
         self._notes.add("failures", [text])

@@ -78,6 +78,19 @@ def test_the_summary_of_events_shows_which_hosts_are_named():
     ]
 
 
+def test_events_without_an_id_do_not_hide_one_another():
+    freeze = {**EVENT, "event_id": None, "event_type": "Freeze"}
+    reboot = {**EVENT, "event_id": None}
+    parts = {
+        "web1": of_events("web1", {"events": [reboot, freeze]}),
+        "web2": of_events("web2", {"events": [freeze, reboot]}),
+    }
+    lines = summary(parts, hosts=2)
+    assert sorted(line.split()[0] for line in lines if "without EventId" in line) == ["Freeze", "Reboot"]
+    assert len([line for line in lines if line.endswith(": named")]) == 4
+    assert not [event_id for part in parts.values() for event_id in part["events"] if not isinstance(event_id, str)]
+
+
 def test_the_summary_counts_hosts_without_an_event_and_without_a_result():
     parts = {"web1": of_respond("web1", responded(failures=["no"])), "web9": of_respond("web9", IDLE)}
     assert summary(parts, hosts=3) == [

@@ -70,7 +70,7 @@ class Host:
         self.rendezvous = Rendezvous(directory, play_hosts=["web1", "web2"])
         self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
         self.script, self.bounds = [], []
-        self.active_hosts = ["web1", "web2"]
+        self.active_hosts, self.left_out = ["web1", "web2"], ""
 
     def execute(self, controller, outcome, within):
         self.asked.append((controller, outcome))
@@ -85,6 +85,7 @@ class Host:
         self.now += seconds
 
     def responds(self, *script, fresh=True, check_mode=False, shares_fork=False, lockstep=False, **options):
+        """Take turns with these answers of the module."""
         self.script = list(script)
         self.asked.clear()
         self.bounds.clear()
@@ -99,6 +100,7 @@ class Host:
             say=self.said.append,
             warn=self.warned.append,
             active_hosts=self.active_hosts,
+            leave_out_all=lambda path: path == self.left_out,
             shares_fork=shares_fork,
             lockstep=lockstep,
             check_mode=check_mode,
@@ -106,9 +108,9 @@ class Host:
         )
         return self.responding.until_something_is_to_be_done()
 
-    def tell(self, *, host="web2", vm_name="vm2", busy=False, **outcomes):
+    def tell(self, *, host="web2", vm_name="vm2", busy=False, last="", **outcomes):
         told = {event_id: Outcome(kind, "Reboot") for event_id, kind in outcomes.items()}
-        self.rendezvous.tell(Word(host=host, vm_name=vm_name, sight={"A1": SEEN}, outcomes=told, busy=busy))
+        self.rendezvous.tell(Word(host, vm_name, {"A1": SEEN}, told, busy, last))
 
     def acknowledges(self):
         """The ids that each turn was asked to acknowledge."""
@@ -337,10 +339,11 @@ def test_in_lockstep_a_host_that_waits_lets_busy_hosts_go_on(host):
 
 
 def test_a_wait_that_takes_too_long_fails_and_names_the_event(host):
-    host.tell()
-    end = host.responds(shown(), wait_timeout=100.0)
+    host.tell(last="has begun the phase prepare at 14:02")
+    end = host.responds(shown(prepared=["A1"]), wait_timeout=100.0)
+    waits_for = "vm2 has not prepared (web2 has begun the phase prepare at 14:02)"
     assert end["respond_result"]["failures"] == [
-        "not over after 100 s: Reboot A1 (to be acknowledged). Run the role again to finish, "
+        f"not over after 100 s: Reboot A1 ({waits_for}). Run the role again to finish, "
         "or wait longer with respond_wait_timeout"
     ]
 
@@ -393,6 +396,51 @@ def test_a_failed_phase_is_reported_with_its_reason(host):
     outcome = {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": False, "reason": "no space left."}
     end = host.responds(shown("done"), fresh=False, outcome=outcome)
     assert end["respond_result"]["failures"] == ["prepare failed for Reboot A1: no space left"]
+
+
+def test_others_learn_what_a_host_did_last(host):
+    host.tell()
+    host.responds(shown("prepare"))
+    assert host.rendezvous.obstacle("A1", SEEN, assuming="web2") == (
+        "vm1 has not prepared (web1 has begun the phase prepare at 1970-01-01T00:16:41Z)"
+    )
+    host.responds(shown(), shown("done"), fresh=False)
+    assert "(web1 last answered at 1970-01-01T00:1" in host.rendezvous.obstacle("A1", SEEN, assuming="web2")
+
+
+@pytest.mark.parametrize(
+    ("active", "reason"),
+    [
+        (["web1"], "no task of this host failed. Ansible stopped it when it lost web2 (any_errors_fatal)"),
+        (
+            ["web1", "web2"],
+            "no task of this host failed. A tasks file could not be included, or another host failed "
+            "(any_errors_fatal)",
+        ),
+    ],
+)
+def test_a_phase_that_ended_with_another_host_says_so(host, active, reason):
+    host.responds(shown("prepare"))
+    host.active_hosts = active
+    end = host.responds(shown("done"), fresh=False, outcome=prepared(ok=False, reason=""))
+    assert end["respond_result"]["failures"] == [f"prepare failed for Reboot A1: {reason}"]
+    assert host.asked[0][1]["reason"] == reason  # which the state of the host holds
+
+
+def test_prepare_tasks_that_the_tags_leave_out_are_no_preparation(host):
+    host.left_out = "/drain.yml"
+    host.tell(A1="prepared")
+    end = host.responds(shown("prepare"), shown(unprepared=["A1"]), shown("done"), load_balancer=True)
+    assert [outcome and outcome["ok"] for _asked, outcome in host.asked] == [None, False, None]
+    assert host.acknowledges() == [[], [], []]
+    assert end["respond_result"]["failures"] == [
+        "prepare failed for Reboot A1: the tags of this run (--tags, --skip-tags) leave out every task of /drain.yml"
+    ]
+
+
+def test_recover_tasks_that_the_tags_leave_out_change_nothing(host):
+    host.left_out = "/return.yml"
+    assert host.responds(shown("recover"))["next"] == "recover"
 
 
 def test_a_host_that_is_lost_is_tried_again_with_the_same_outcome(host):

@@ -4,7 +4,6 @@
 
 import pytest
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.loader import init_plugin_loader
 
 from plugins.plugin_utils._strategy import pins_hosts, refuse_late_hosts, runs_each_host_alone
 
@@ -25,14 +24,12 @@ OWN = {
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _collection(tmp_path_factory):
+def _collection(collections):
     """A collection with strategies whose names say nothing about what they do."""
-    path = tmp_path_factory.mktemp("collections")
-    folder = path / "ansible_collections/freedom/ops/plugins/strategy"
+    folder = collections / "ansible_collections/freedom/ops/plugins/strategy"
     folder.mkdir(parents=True)
     for name, kin in OWN.items():
         (folder / f"{name.rpartition('.')[2]}.py").write_text(STRATEGY.format(name, kin))
-    init_plugin_loader([str(path)])
 
 
 @pytest.mark.parametrize(
