@@ -74,7 +74,7 @@ class _Tasks:
         return any(self._runs(block, path, within | {path}) for block in chosen)
 
     def _runs(self, entry: t.Any, path: str, within: frozenset[str]) -> bool:
-        if isinstance(entry, Block):  # the tasks of "rescue" are no preparation
+        if isinstance(entry, Block):  # "rescue" alone does not prepare
             return any(self._runs(each, path, within) for each in [*entry.block, *entry.always])
         if entry.action in constants._ACTION_META:
             return False
