@@ -2,14 +2,62 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files that are written as a whole.
+"""Files that are written as a whole, and files that are read although another user wrote them.
 
 Without the standard library's tempfile, which takes longer to import than a hook may wait.
 """
 
 import contextlib
+import errno
 import os
-from typing import Callable, ContextManager, Iterator
+import stat
+from typing import IO, Callable, ContextManager, Iterator, Optional, Tuple
+
+
+class NotPlain(OSError):
+    """The path does not lead to a regular file with one name and of a reasonable size."""
+
+
+@contextlib.contextmanager
+def plain(path: str, *, dir_fd: Optional[int] = None) -> Iterator[Tuple[IO[bytes], os.stat_result]]:
+    """Open a file that a hostile user may have put there, and return it with its status.
+
+    No link is followed, and no other end of a FIFO is waited for. A second name could be that of a file of another
+    user. What takes the place of the file meanwhile makes no difference.
+
+    :raises NotPlain: it is something else than a regular file with one name.
+    :raises OSError: it cannot be opened.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=dir_fd)
+    except OSError as error:
+        if error.errno in (errno.ELOOP, errno.ENXIO):  # a link, or a socket
+            raise NotPlain("it is not a regular file") from error
+        raise
+    try:
+        found = os.fstat(descriptor)
+        if not stat.S_ISREG(found.st_mode):
+            raise NotPlain("it is not a regular file")
+        if found.st_nlink > 1:
+            raise NotPlain("it has another name, too")
+        with os.fdopen(descriptor, "rb", closefd=False) as file:
+            yield file, found
+    finally:
+        os.close(descriptor)
+
+
+def read_plain(path: str, *, most: int, dir_fd: Optional[int] = None) -> bytes:
+    """Return the content of a file that a hostile user may have put there; see :func:`plain`.
+
+    :param most: bytes that it can have.
+    :raises NotPlain: it is something else, or larger.
+    :raises OSError: it cannot be read.
+    """
+    with plain(path, dir_fd=dir_fd) as (file, _found):
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise NotPlain(f"it has more than {most} bytes")
+    return content
 
 
 def write_atomically(path: str, content: bytes, *, mode: int, durable: bool = False) -> None:
@@ -39,6 +87,22 @@ def write_once(path: str, content: bytes, *, mode: int) -> bool:
         except FileExistsError:
             return False
     return True
+
+
+def remove_half_written(path: str) -> None:
+    """Remove what processes that were killed while they wrote the file left beside it.
+
+    :raises OSError: the directory cannot be read.
+    """
+    directory, name = os.path.split(path)
+    for left in os.listdir(directory or "."):
+        if left.startswith(_prefix(name)) and len(left) == len(_prefix(name)) + 12:
+            with contextlib.suppress(OSError):
+                os.unlink(os.path.join(directory, left))
+
+
+def _prefix(name: str) -> str:
+    return f".{name[:60]}."
 
 
 class Changed(OSError):
@@ -110,7 +174,7 @@ class Folder:
 def _written_beside(path: str, content: bytes, mode: int, *, durable: bool = False) -> Iterator[str]:
     """A temporary file with the content, in the directory of ``path``; none is left at the end."""
     directory, name = os.path.split(path)
-    temporary = os.path.join(directory, f".{name[:60]}.{os.urandom(6).hex()}")
+    temporary = os.path.join(directory, _prefix(name) + os.urandom(6).hex())
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -12,9 +12,9 @@ import calendar
 import ipaddress
 import os
 import re
-import stat
 from typing import Callable, Dict, Iterator, List, NamedTuple, Optional, Pattern, Tuple, Union
 
+from .files import plain
 from .text import excerpt, shown
 
 MOST_BYTES = 256 * 1024  # of a file. What is longer has its newest lease at its end.
@@ -153,12 +153,7 @@ def _read(path: str) -> Tuple[bytes, float]:
 
     :raises OSError: it cannot be read, or is not a regular file.
     """
-    # A link could lead anywhere, and a FIFO would be waited for.
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise OSError("it is not a regular file")
+    with plain(path) as (file, found):
         file.seek(max(0, found.st_size - MOST_BYTES))
         return file.read(MOST_BYTES), found.st_mtime
 

@@ -10,7 +10,7 @@ import os
 from typing import Any, Dict, NamedTuple, Optional, Tuple, Type, Union
 
 from .document import Incarnation, ScheduledEvent, parse_not_before
-from .files import write_atomically
+from .files import NotPlain, read_plain, remove_half_written, write_atomically
 from .runs import FAILED, OK, PHASES, TIMEOUT, parse_run_id
 from .text import clean, parse_number, shown, tame_fields
 
@@ -23,6 +23,8 @@ INTERRUPTED = "interrupted"  # the run did not end, or does not count: it has to
 LARGEST = 10**15
 # A state holds what documents held, which are smaller; 0.1.0 kept whatever the service sent.
 _MAX_TEXT, _MAX_FIELDS = 65536, 65536
+
+MOST_BYTES = 64 * 1024 * 1024  # far more than the events of a document take
 
 _OUTCOMES = (RUNNING, INTERRUPTED, OK, FAILED, TIMEOUT)
 
@@ -296,18 +298,24 @@ class StateFile:
     def __init__(self, path: str) -> None:
         self.path = path
 
+    def prepare(self) -> None:
+        """Remove what a crash left half written. No other process may write the state meanwhile.
+
+        :raises OSError: the directory cannot be read.
+        """
+        remove_half_written(self.path)
+
     def load(self) -> Optional[State]:
         """The state, or ``None`` if there is no file yet.
 
-        :raises StateError: the file holds something else.
+        :raises StateError: the file holds something else, or is something else than a file.
         :raises OSError: the file cannot be read.
         """
         try:
-            with open(self.path, encoding="utf-8") as file:
-                return parse(file.read())
+            return parse(read_plain(self.path, most=MOST_BYTES).decode("utf-8"))
         except FileNotFoundError:
             return None
-        except (StateError, UnicodeDecodeError) as error:
+        except (NotPlain, StateError, UnicodeDecodeError) as error:
             raise StateError(f"{self.path}: {error}") from error
 
     def save(self, state: State) -> None:

@@ -217,6 +217,75 @@ def test_status_neither_hangs_nor_breaks_on_what_a_compromised_user_leaves(unit,
     assert output.startswith(f"UNKNOWN: {path} cannot be read: ")
 
 
+HOSTILE = {
+    "a FIFO": os.mkfifo,
+    "a link to endless zeros": lambda path: os.symlink("/dev/zero", path),
+    "a directory": os.mkdir,
+    "a huge file": lambda path: os.truncate(os.open(path, os.O_WRONLY | os.O_CREAT), 2**40),
+    "a second name of a file": lambda path: os.link(
+        os.path.join(os.path.dirname(os.path.dirname(path)), "poller.json"), path
+    ),
+}
+
+
+@pytest.mark.timeout(120)  # without the guard the first kinds hang
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_command_of_root_hangs_on_what_a_compromised_user_leaves(unit, imds, kind):
+    unit.configure()
+    os.mkdir(unit.path("run"))
+    for name in ("run/boot", "run/status.json", "run/leases.json"):
+        HOSTILE[kind](unit.path(name))
+    imds.announce()
+    assert unit.command("poll")[0] == 0
+    assert unit.command("status")[0] == 3
+    os.mkdir(unit.path("state"))
+    HOSTILE[kind](unit.path("state/state.json"))
+    for command in (["poll"], ["approve", ID]):
+        code, _output, errors = unit.command(f"--state-file={unit.path('state/state.json')}", *command)
+        assert code == 1
+        assert errors.startswith(f"scheduled-events: {unit.path('state/state.json')}: it ")
+    assert imds.posts == []
+
+
+def test_the_commands_of_an_operator_leave_no_file(unit, imds):
+    unit.start()
+    imds.announce()
+    until(lambda: imds.polls > 2, "polls")
+    before = sorted(os.listdir(unit.path(".")) + os.listdir(unit.path("run")))
+    for command in (["list"], ["status"], ["poll"], ["approve", ID], ["clear", ID], ["hooks", "test", "prepare"]):
+        unit.command(*command)
+    assert sorted(os.listdir(unit.path(".")) + os.listdir(unit.path("run"))) == before
+
+
+@pytest.mark.timeout(120)  # a second unit that is not refused goes on polling
+def test_a_second_unit_is_refused_and_the_first_one_keeps_its_socket(unit):
+    unit.start()
+    for runtime in ("run", "other"):
+        code, _output, errors = unit.command(f"--runtime-directory={unit.path(runtime)}", "run")
+        assert code == 1
+        assert "the poller cannot begin: another polling unit holds" in errors
+    assert "the polling unit does not know this event" in unit.command("clear", ID)[2]
+    os.mkdir(unit.path("elsewhere"))
+    assert unit.command(f"--state-file={unit.path('elsewhere/state.json')}", "run")[0] == 1
+    unit.restart()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("place", [".", "state.json", "run"])
+def test_another_user_than_that_of_the_state_is_refused_and_leaves_nothing(unit, place):
+    unit.configure()
+    os.mkdir(unit.path("run"))
+    open(unit.path("state.json"), "w").close()
+    os.chown(unit.path(place), 12345, -1)
+    before = sorted(os.listdir(unit.path(".")) + os.listdir(unit.path("run")))
+    code, _output, errors = unit.command("run")
+    assert code == 1
+    assert "belongs to user 12345, and this process runs as the user root" in errors
+    assert "scheduled-events poll" in errors
+    assert sorted(os.listdir(unit.path(".")) + os.listdir(unit.path("run"))) == before
+
+
 KNOWN = {
     "time": 1000.0,
     "last_successful_poll": 1000.0,

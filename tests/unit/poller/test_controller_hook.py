@@ -413,10 +413,11 @@ def test_authorities_that_cannot_be_read_fail_the_hook_at_once(make_vm):
     assert make_vm(ca_file="/nonexistent").run() == (FAILED, expected)
 
 
-def test_settings_that_are_not_json_are_not_quoted(make_vm):
+@pytest.mark.parametrize("text", [TOKEN, "[" * 100000], ids=["text", "nested"])
+def test_settings_that_are_not_json_are_not_quoted(make_vm, text):
     vm = make_vm()
     with open(vm.places.settings, "w") as file:
-        file.write(TOKEN)
+        file.write(text)
     assert vm.run() == (FAILED, f"{vm.places.settings}: it is not JSON: run the role again")
 
 

@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import time
 
 import pytest
@@ -345,6 +346,20 @@ def test_a_wish_without_a_unit_says_what_to_do(unit):
     )
 
 
+def test_a_request_from_a_socket_without_a_name_does_not_end_the_unit(unit):
+    unit.start()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as nameless:
+        nameless.sendto(json.dumps({"verb": "retry", "event_id": ID}).encode(), unit.path("run/notify"))
+    # Also a long id is read whole, and answered.
+    assert "the polling unit does not know this event" in unit.command("retry", "x" * 5000)[2]
+
+
+def test_a_state_that_a_crash_left_half_written_is_removed(unit):
+    open(unit.path(".state.json.0123456789ab"), "w").close()
+    unit.start()
+    assert not os.path.exists(unit.path(".state.json.0123456789ab"))
+
+
 def test_the_status_file_begins_with_a_brace_on_a_separate_line(unit, imds):
     unit.add_hook("prepare", "true")
     unit.start()
@@ -405,6 +420,18 @@ def document(*, events=True, **changes):
     event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"], **changes}
     text = json.dumps({"Events": [event] if events else []})
     return service.Polled(parse(text, api_version="2020-07-01"), "vm1")
+
+
+def test_a_storm_of_reloads_is_not_a_storm_of_polls(quiet, monkeypatch):
+    now, polls = [1000.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Idle, "ask", lambda _self: polls.append(now[0]))
+    monkeypatch.setattr(Idle, "drop", lambda _self: None, raising=False)
+    for _signal in range(1000):
+        quiet._reload()
+        quiet._poll_if_due()
+        now[0] += 0.01
+    assert len(polls) == 10
 
 
 @pytest.mark.parametrize(("failures", "gap"), [(0, 1.0), (1, 2.0), (2, 4.0), (3, 5.0), (1000000, 5.0)])

@@ -281,3 +281,14 @@ def test_root_writes_through_no_link_that_the_unit_s_user_put_there(tmp_path):
     whereabouts.keep(Searched((LEASE,), ()), str(tmp_path / "run"))
     assert victim.read_text() == "untouched"
     assert whereabouts.search_all(str(tmp_path / "run"), now=1.0).leases == (LEASE,)
+
+
+def test_an_endpoint_that_another_thread_forgets_meanwhile_is_used_once(clock):
+    known = Whereabouts(AUTO, Search(Found("http://127.0.0.1:9", "x")), clock=clock)
+
+    def forget():
+        known._found = None
+        return 0.0
+
+    known._clock = forget
+    assert known.endpoint() == "http://127.0.0.1:9"

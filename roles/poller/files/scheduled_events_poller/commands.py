@@ -19,6 +19,7 @@ from _scheduled_events.approval import approve
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
 from _scheduled_events.document import DocumentError, ScheduledEvent, describe, format_time, parse
 from _scheduled_events.endpoint import GIVEN
+from _scheduled_events.files import read_plain
 from _scheduled_events.leases import search
 from _scheduled_events.runs import OK, OUTCOMES
 from _scheduled_events.state import RUNNING, State, StateFile
@@ -90,7 +91,7 @@ def show_status(chosen: argparse.Namespace) -> int:
     path = _places(chosen).status_file
     known: Dict[str, Any] = {}
     try:
-        read = json.loads(status.read(path).decode("utf-8"))
+        read = json.loads(read_plain(path, most=status.MOST_BYTES).decode("utf-8"))
         code, summary = status.judge(read, time.time())
         for event in read["events"]:
             event["said"] = _said(event, _places(chosen).directories)

@@ -14,6 +14,7 @@ Wish = Union[Retry, Clear]
 
 VERBS: Dict[str, Callable[[str], Wish]] = {"retry": Retry, "clear": Clear}
 ANSWER_TIMEOUT = 10.0  # seconds
+LARGEST = 256 * 1024  # bytes of a request or of an answer; a datagram of Linux has fewer
 
 
 class NoUnit(Exception):
@@ -40,7 +41,7 @@ def send(path: str, verb: str, event_id: str) -> str:
         sender.settimeout(ANSWER_TIMEOUT)
         try:
             sender.sendto(json.dumps({"verb": verb, "event_id": event_id}).encode(), path)
-            return sender.recv(65536).decode("utf-8", "replace")
+            return sender.recv(LARGEST).decode("utf-8", "replace")
         except PermissionError as error:
             raise NoUnit("only root can do this. Run the command with sudo") from error
         except (FileNotFoundError, ConnectionRefusedError) as error:

@@ -16,6 +16,7 @@ import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events.document import parse_not_before
+from _scheduled_events.files import read_plain
 from _scheduled_events.text import shown
 
 from . import controller_settings, status
@@ -436,7 +437,7 @@ class _Looker:
 
     def _read(self) -> Optional[bytes]:
         try:
-            return status.read(self._path)
+            return read_plain(self._path, most=status.MOST_BYTES)
         except OSError:
             return None
 

@@ -59,7 +59,7 @@ def load(path: str) -> ControllerSettings:
     text = _read_private(path, 1024 * 1024)
     try:
         decoded = json.loads(text)
-    except ValueError as error:  # whose own words may quote the token
+    except (ValueError, RecursionError) as error:  # whose own words may quote the token
         raise ConfigError(f"{path}: it is not JSON: run the role again") from error
     return parse(decoded)
 

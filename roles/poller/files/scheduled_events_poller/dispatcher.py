@@ -10,11 +10,11 @@ that is spent on looking. Real requests come first.
 
 import contextlib
 import os
-import stat
 import sys
 import time
 from typing import Callable, Dict, List, NamedTuple, Sequence, Set, Tuple
 
+from _scheduled_events.files import NotPlain, plain
 from _scheduled_events.runs import FAILED, parse_run_id
 
 from . import jobs
@@ -224,18 +224,12 @@ def _read(spool: int, request_id: str) -> bytes:
         # Without a file of that name it was taken before, and this process ended.
         with contextlib.suppress(FileNotFoundError):
             os.rename(request_id, taken, src_dir_fd=spool, dst_dir_fd=spool)
-        # Opening must neither follow a link nor wait for the other end of a FIFO.
-        descriptor = os.open(taken, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=spool)
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
-                raise RequestError("it is not a regular file with one name")
+        with plain(taken, dir_fd=spool) as (file, status):
             if status.st_uid != os.fstat(spool).st_uid:
                 raise RequestError("it belongs to another user than its directory")
-            with os.fdopen(descriptor, "rb", closefd=False) as file:
-                return file.read(MAX_REQUEST + 1)
-        finally:
-            os.close(descriptor)
+            return file.read(MAX_REQUEST + 1)
+    except NotPlain as error:
+        raise RequestError("it is not a regular file with one name") from error
     except OSError as error:
         raise RequestError(f"it is not a file that can be read: {error.strerror}") from error
 

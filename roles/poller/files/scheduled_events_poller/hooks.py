@@ -9,6 +9,7 @@ import os
 import subprocess
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
+from _scheduled_events.files import read_plain
 from _scheduled_events.runs import PHASES
 
 from .dispatcher import root_command
@@ -124,7 +125,6 @@ class HookRequests:
         """The result of a run, if it has ended."""
         path = os.path.join(self._directories.results, request_id)
         try:
-            with os.fdopen(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
-                return parse_result(file.read(MAX_RESULT), request_id)
+            return parse_result(read_plain(path, most=MAX_RESULT), request_id)
         except OSError:
             return None

@@ -20,10 +20,10 @@ from _scheduled_events import engine
 from _scheduled_events.condition import NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.engine import HookResult, Moment, NotAsked
-from _scheduled_events.files import write_atomically
+from _scheduled_events.files import NotPlain, read_plain, write_atomically
 from _scheduled_events.state import RUNNING, EventState, State, StateError, StateFile
 
-from . import control, hooks, status, systemd, wording
+from . import control, hooks, instance, status, systemd, wording
 from .config import ConfigError, Settings
 from .metrics import Metrics
 from .pretending import PretendedAcknowledger, PretendedHooks, PretendedStateFile
@@ -98,6 +98,7 @@ class Poller:
         self._config: Optional[engine.Config] = None
         self._document_at = time.monotonic()  # when a document was read last; at first, when we began
         self._next_poll = self._next_heartbeat = self._next_sign_of_life = self._blocked_until = 0.0
+        self._polled_at = 0.0
         self._status_line = ""
         self._unsaved = ""  # why the state could not be saved the last time
         self._unsent = ""  # what systemd must not miss
@@ -120,12 +121,14 @@ class Poller:
     def _open(self, stack: contextlib.ExitStack) -> None:
         directories = self._places.directories
         try:
+            instance.check_owner(self._places.state_file, directories.runtime)
             os.makedirs(directories.runtime, exist_ok=True)
+            stack.enter_context(instance.alone(self._places.state_file, directories.runtime))
             self._boot_id = _boot_id(directories.runtime)
             self._listener = stack.enter_context(_listen(directories.socket))
             self._wake_end, self._wake_start = _wake_pipe(stack)
             self._take_up()
-        except OSError as error:
+        except (OSError, instance.Occupied) as error:
             raise PollerError(f"the poller cannot begin: {error}") from error
         stack.enter_context(self._signals())
         self._polling = Polling(self._settings, self._whereabouts, self._deliver)
@@ -148,6 +151,7 @@ class Poller:
             self._state_file = StateFile(self._places.state_file)
             self._acknowledger = Acknowledger(self._settings, self._whereabouts, self._deliver)
         self._hooks.prepare()
+        self._state_file.prepare()
         self._state = self._first_state()
         self._conditions = {}
 
@@ -201,7 +205,7 @@ class Poller:
             return
         # From beginning to beginning; without an answer the next poll follows it at once.
         gap = self._settings.interval * 2 ** min(self._polls.failures, 10)
-        self._next_poll = now + min(gap, LONGEST_GAP)
+        self._polled_at, self._next_poll = now, now + min(gap, LONGEST_GAP)
         self._polling.ask()
         silent = self._polls.last_success is None or now - self._document_at > PATIENT_AFTER
         # At first not before the service was found, since that was a request, too.
@@ -230,7 +234,7 @@ class Poller:
     def _listen_to_messages(self) -> None:
         with contextlib.suppress(BlockingIOError):
             for _message in range(100):
-                message, sender = self._listener.recvfrom(4096)
+                message, sender = self._listener.recvfrom(control.LARGEST)
                 wish = control.parse(message)
                 if wish is not None:
                     self._take_wish(wish, sender)
@@ -239,6 +243,8 @@ class Poller:
         objection = engine.objection(self._state, wish)
         if not objection:
             self._results.append(wish)
+        if not sender:  # a socket without a name, which waits for no answer
+            return
         with contextlib.suppress(OSError):
             self._listener.sendto(objection.encode("utf-8", "replace"), sender)
 
@@ -434,7 +440,8 @@ class Poller:
         if before.dry_run != now.dry_run:
             self._results = []
             self._take_up()
-        self._next_poll = 0.0
+        # Soon, but not before its time: a storm of reloads is not a storm of polls.
+        self._next_poll = min(self._next_poll, self._polled_at + now.interval)
 
     # Showing how it is
 
@@ -530,9 +537,8 @@ def find_boot_id(runtime_directory: str) -> str:
     starts again, and is out of sight in a sandbox.
     """
     try:
-        with open(os.path.join(runtime_directory, "boot"), encoding="ascii") as file:
-            return file.read().strip()
-    except (FileNotFoundError, UnicodeDecodeError):
+        return read_plain(os.path.join(runtime_directory, "boot"), most=100).decode("ascii").strip()
+    except (FileNotFoundError, NotPlain, UnicodeDecodeError):
         return ""
 
 

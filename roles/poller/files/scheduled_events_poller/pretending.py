@@ -68,6 +68,9 @@ class PretendedAcknowledger:
 class PretendedStateFile:
     """Stores nothing, since a dry run must never count as done."""
 
+    def prepare(self) -> None:
+        """Nothing is needed."""
+
     def load(self) -> Optional[State]:
         """There is no state."""
         return None

@@ -5,7 +5,6 @@
 """The status file of the unit, and its rating for monitoring."""
 
 import os
-import stat
 import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
@@ -109,19 +108,6 @@ def _event(state: State, key: str, config: engine.Config) -> Dict[str, Any]:
         "doing": wording.of_condition(condition, event),
         "trouble": condition.trouble,
     }
-
-
-def read(path: str) -> bytes:
-    """The status file, which belongs to a user without privileges: neither a link nor a FIFO is followed or waited for.
-
-    :raises OSError: it cannot be read, or is not a file of a reasonable size.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or found.st_size > MOST_BYTES:
-            raise OSError("it is not a regular file of a reasonable size")
-        return file.read(MOST_BYTES)
 
 
 def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:

@@ -11,6 +11,7 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Sequence
 
 from _scheduled_events.document import format_time
+from _scheduled_events.files import read_plain
 
 from .webhook_spool import MARK, REASONS, Spool
 
@@ -67,8 +68,8 @@ def read(runtime: str) -> Dict[str, Any]:
     :raises ValueError: it is not what the delivery writes.
     """
     known: Dict[str, Any] = {}
-    with contextlib.suppress(FileNotFoundError), open(os.path.join(runtime, FILE_NAME), encoding="utf-8") as file:
-        known = json.loads(file.read(MOST_BYTES))
+    with contextlib.suppress(FileNotFoundError):
+        known = json.loads(read_plain(os.path.join(runtime, FILE_NAME), most=MOST_BYTES).decode("utf-8"))
         if not isinstance(known, dict):
             raise ValueError(f"{FILE_NAME} is not an object")
     with contextlib.suppress(FileNotFoundError):

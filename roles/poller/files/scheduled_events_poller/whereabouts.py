@@ -20,7 +20,7 @@ from _scheduled_events import discovery
 from _scheduled_events.client import FIRST_CONTACT
 from _scheduled_events.discovery import DISCOVERY_TIMEOUT, Found
 from _scheduled_events.endpoint import AUTO, GIVEN, check_networks
-from _scheduled_events.files import write_atomically
+from _scheduled_events.files import read_plain, write_atomically
 from _scheduled_events.leases import Lease, Searched, newest_first, search
 from _scheduled_events.text import shown
 
@@ -59,11 +59,12 @@ class Whereabouts:
         :raises ImdsError: there is none.
         """
         with self._lock:
-            if self._found is None:
-                self._found = self._find()
+            found = self._found  # which another thread, whose request failed, may forget at any moment
+            if found is None:
+                found = self._found = self._find()
                 self._proved = False
                 self._document_at = self._clock()
-            return self._found.endpoint
+            return found.endpoint
 
     def known(self) -> Optional[Found]:
         """The endpoint, if it is known."""
@@ -126,7 +127,7 @@ def _path(runtime_directory: str) -> str:
 def _load(path: str) -> Searched:
     """The leases that root stored; empty if there are none that can be read."""
     try:
-        decoded = json.loads(status.read(path).decode("utf-8"))
+        decoded = json.loads(read_plain(path, most=status.MOST_BYTES).decode("utf-8"))
         leases = [_lease(raw) for raw in decoded["leases"][:MOST_KEPT]]
         lines = [shown(line) for line in decoded["lines"][:MOST_KEPT] if not line.startswith("no such")]
     except FileNotFoundError:

@@ -8,7 +8,13 @@ import os
 import stat
 
 import pytest
-from _scheduled_events.files import write_atomically, write_once
+from _scheduled_events.files import (
+    NotPlain,
+    read_plain,
+    remove_half_written,
+    write_atomically,
+    write_once,
+)
 
 pytestmark = pytest.mark.edge
 
@@ -51,3 +57,70 @@ def test_a_file_that_is_made_once_is_never_replaced(tmp_path):
 def test_a_file_with_a_name_as_long_as_names_can_be_is_written(tmp_path, write):
     write(str(tmp_path / ("x" * 255)), b"", mode=0o600)
     assert os.listdir(str(tmp_path)) == ["x" * 255]
+
+
+def make_large(path):
+    with open(path, "wb") as file:
+        file.truncate(2**40)
+
+
+def make_second_name(path):
+    with open(path + "-other", "wb") as file:
+        file.write(b"secret")
+    os.link(path + "-other", path)
+
+
+def make_socket(path):
+    os.mknod(path, stat.S_IFSOCK | 0o600)
+
+
+HOSTILE = {
+    os.mkfifo: "it is not a regular file",
+    os.mkdir: "it is not a regular file",
+    make_socket: "it is not a regular file",
+    make_large: "it has more than 100 bytes",
+    make_second_name: "it has another name, too",
+}
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize(("make", "reason"), HOSTILE.items(), ids=lambda value: getattr(value, "__name__", ""))
+def test_what_is_not_a_plain_file_is_refused_and_not_waited_for(tmp_path, make, reason):
+    path = str(tmp_path / "file")
+    make(path)
+    with pytest.raises(NotPlain, match=reason):
+        read_plain(path, most=100)
+
+
+@pytest.mark.parametrize("target", ["/dev/zero", "/etc/passwd", "/nowhere"])
+def test_a_link_is_refused(tmp_path, target):
+    path = str(tmp_path / "file")
+    os.symlink(target, path)
+    with pytest.raises(NotPlain, match="it is not a regular file"):
+        read_plain(path, most=100)
+
+
+def test_what_takes_the_place_of_a_file_while_it_is_opened_is_not_read(tmp_path, monkeypatch):
+    path = str(tmp_path / "file")
+    write_atomically(path, b"content", mode=0o600)
+    fstat = os.fstat
+
+    def replaced(descriptor):
+        os.unlink(path)
+        os.symlink("/etc/passwd", path)
+        return fstat(descriptor)
+
+    monkeypatch.setattr(os, "fstat", replaced)
+    assert read_plain(path, most=7) == b"content"
+
+
+def test_no_file_is_no_hostile_file(tmp_path):
+    with pytest.raises(FileNotFoundError):
+        read_plain(str(tmp_path / "file"), most=100)
+
+
+def test_what_a_crash_left_half_written_is_removed_and_nothing_else(tmp_path):
+    for name in ("state.json", ".state.json.0123456789ab", ".state.json.x", ".other.json.0123456789ab"):
+        (tmp_path / name).write_text("")
+    remove_half_written(str(tmp_path / "state.json"))
+    assert sorted(os.listdir(str(tmp_path))) == [".other.json.0123456789ab", ".state.json.x", "state.json"]
