@@ -249,7 +249,7 @@ def test_neither_links_nor_fifos_nor_directories_are_read(host):
 
 
 def test_what_this_user_cannot_read_is_reported(host, monkeypatch):
-    def refuse(*_arguments):
+    def refuse(*_arguments, **_options):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     host.put("/var/lib/dhcpcd/eth0.lease", sample("dhcpcd.lease"))
