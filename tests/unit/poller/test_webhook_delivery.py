@@ -5,6 +5,7 @@
 """How messages are delivered to a real receiver on loopback, with a clock of the test."""
 
 import json
+import os
 import shutil
 import subprocess
 
@@ -302,3 +303,78 @@ def test_a_certificate_is_verified_against_the_ca_file(tmp_path, certificate):
         assert service.ids() == ids(1, 2, 3)
     finally:
         service.stop()
+
+
+# What is counted, and what a disk does
+
+
+def test_refusals_are_counted_for_each_message(delivery, service):
+    service.answers = [(400, {})] * 2 + [(200, {})] + [(400, {})] * 2 + [(200, {})] * 2
+    for _refusal in range(2):
+        delivery.clock.now += delivery.turn()
+    # The message that was refused twice makes room, so the next refusal is the first one of another message.
+    delivery.spool.remove(delivery.spool.entries()[0])
+    delivery.run()
+    assert delivery.spool.losses() == {}
+    assert service.ids()[2:] == ids(2, 3, 3, 3)
+
+
+def test_a_receiver_works_again_only_after_a_delivery(delivery, service, capsys):
+    service.answers = [(400, {})] * 9
+    delivery.run()
+    assert delivery.turn() > 0
+    assert delivery.courier.trouble is None
+    assert "works again" not in capsys.readouterr().err
+    delivery.put(4)
+    delivery.run()
+    assert "works again, after " in capsys.readouterr().err
+
+
+def test_a_full_disk_does_not_keep_a_refused_message_in_the_way(delivery, service, capsys, monkeypatch):
+    def full(*_arguments, **_options):
+        raise OSError(28, "No space left on device")
+
+    service.answers = [(400, {})] * 3
+    with monkeypatch.context() as patch:
+        patch.setattr("scheduled_events_poller.webhook_spool.write_atomically", full)
+        delivery.run()
+    assert service.ids()[3:] == ids(2, 3)
+    assert capsys.readouterr().err.count("a message is dropped") == 1
+    assert delivery.spool.losses() == {}
+    delivery.spool.count_losses()
+    delivery.spool.count_losses()
+    assert delivery.spool.losses()["ops"]["refused"] == 1
+
+
+def test_a_message_whose_file_cannot_be_removed_is_delivered_once(delivery, service, capsys, monkeypatch):
+    def read_only(_entry):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(delivery.spool, "remove", read_only)
+    for _turn in range(20):
+        delivery.clock.now += delivery.turn()
+    assert service.ids() == ids(1, 2, 3)
+    assert capsys.readouterr().err.count("cannot be removed: Read-only file system") == 3
+
+
+def test_a_turn_does_not_list_the_spool_that_has_not_changed(delivery, monkeypatch):
+    listed = []
+    directory = delivery.spool.directory
+    monkeypatch.setattr(delivery.spool, "_matches", lambda: listed.append(1) or [])
+    os.utime(directory, (1, 1))
+    delivery.spool.entries()
+    for _look in range(10):
+        delivery.spool.entries()
+    assert len(listed) == 1
+    os.utime(directory, (2, 2))
+    delivery.spool.entries()
+    assert len(listed) == 2
+
+
+def test_a_message_that_comes_in_the_same_tick_of_the_clock_is_seen(tmp_path, service):
+    delivery = Delivery(tmp_path, service.url, count=0)
+    os.makedirs(delivery.spool.directory, exist_ok=True)
+    for number in range(1, 20):
+        assert len(delivery.spool.entries()) == number - 1
+        delivery.put(number)
+    assert len(delivery.spool.entries()) == 19

@@ -9,7 +9,7 @@ import http
 import random
 import re
 import time
-from typing import Any, Callable, Mapping, NamedTuple, Optional
+from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Set
 
 from _scheduled_events.exchange import BadUrl, ExchangeFailed, Malformed
 from _scheduled_events.transport import Transport
@@ -141,7 +141,10 @@ class Courier:
         self._monotonic = monotonic
         self._spread = spread
         self._next = 0.0
-        self._failures = self._refusals = 0
+        self._failures = 0
+        self._refused = ("", 0)  # the id of the message that was refused last, and how often
+        self._waiting: List[Entry] = []  # of the last look at the spool, the oldest at the end
+        self._done: Set[str] = set()  # files that are done with, and cannot be removed
 
     def turn(self) -> float:
         """Do what there is to do now; returns the seconds until there may be more."""
@@ -150,19 +153,34 @@ class Courier:
             return left
         entry = self._oldest()
         if entry is None:
-            self._better()
+            self.trouble = None
             return IDLE
         try:
             message = self._spool.read(entry)
         except SpoolError as error:
             self._give_up(entry, UNREADABLE, str(error))
             return 0.0
-        if message is None:
-            return 0.0  # dropped meanwhile
+        if message is None:  # dropped meanwhile
+            self._waiting.pop()
+            return 0.0
         return self._take(entry, message, self._attempt(message))
 
     def _oldest(self) -> Optional[Entry]:
-        return next((entry for entry in self._spool.entries() if entry.receiver == self.receiver.name), None)
+        """The next message. What comes later has a higher number, so one look at the spool is enough for a while."""
+        if not self._waiting:
+            own = [entry for entry in self._spool.entries() if entry.receiver == self.receiver.name]
+            self._done &= {entry.file for entry in own}
+            self._waiting = [entry for entry in reversed(own) if entry.file not in self._done]
+        return self._waiting[-1] if self._waiting else None
+
+    def _remove(self, remove: Callable[[], None], entry: Entry) -> None:
+        """Remove a message that is done with. It is never sent again, even if its file stays."""
+        self._waiting.pop()
+        try:
+            remove()
+        except OSError as error:
+            self._done.add(entry.file)
+            self._log(systemd.ERROR, f"a message, id {entry.id}, cannot be removed: {error.strerror}")
 
     def _attempt(self, message: Mapping[str, Any]) -> Outcome:
         try:
@@ -174,22 +192,20 @@ class Courier:
         name = f"{message.get('phase')} of {message['event'].get('event_id')}"
         if outcome.kind == DELIVERED:
             # A crash before this line delivers it again, with the same id.
-            self._spool.remove(entry)
+            self._remove(lambda: self._spool.remove(entry), entry)
             self._log(systemd.INFO, f"delivered {name}, id {entry.id}")
-            self._refusals = 0
             self._better()
             return 0.0
         if outcome.kind == REFUSE:
-            self._refusals += 1
-            if self._refusals >= MOST_REFUSALS:
+            self._refused = (entry.id, self._refused[1] + 1 if self._refused[0] == entry.id else 1)
+            if self._refused[1] >= MOST_REFUSALS:
                 self._give_up(entry, REFUSED, f"{name}, id {entry.id}, was refused {MOST_REFUSALS} times")
                 return 0.0
         return self._worse(outcome)
 
     def _give_up(self, entry: Entry, reason: str, text: str) -> None:
-        self._refusals = 0
         self._log(systemd.WARNING, f"a message is dropped: {text}")
-        self._spool.give_up(entry, reason)
+        self._remove(lambda: self._spool.give_up(entry, reason), entry)
 
     def _better(self) -> None:
         if self._failures:

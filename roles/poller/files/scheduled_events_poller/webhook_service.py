@@ -59,6 +59,7 @@ class Service:
             mark = self._mark()
             error = self._start()
             while not self._stop.is_set():
+                self._spool.count_losses()
                 self._show(error)
                 if self._mark() != mark or self._spool.is_empty():
                     break

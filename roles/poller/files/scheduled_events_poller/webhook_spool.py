@@ -14,8 +14,9 @@ import fcntl
 import json
 import os
 import re
+import threading
 import time
-from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 from _scheduled_events.files import write_atomically
 
@@ -28,6 +29,8 @@ DROPPED, REFUSED, UNREADABLE = REASONS = ("dropped", "refused", "unreadable")
 
 LOCK_PATIENCE = 5.0  # seconds that a hook waits for another one that writes
 LOCK_PAUSE = 0.05
+
+SETTLED = 1.0  # seconds after which a change of the directory surely shows in its time
 
 _NAME = re.compile(r"([0-9]{20})\.([a-z0-9][a-z0-9_-]{0,49})\.([0-9a-f-]{36})\.json\Z")
 
@@ -64,6 +67,11 @@ class Spool:
         self._losses = os.path.join(directory, "losses.json")
         self._clock = clock
         self._sleep = sleep
+        self._cache = threading.Lock()  # for all below: the delivery has a thread for each receiver
+        self._known: Dict[str, Entry] = {}
+        self._sorted: List[Entry] = []
+        self._mark: Optional[Tuple[int, int]] = None  # of the directory when it was listed; None: list it again
+        self._uncounted: List[Tuple[str, str]] = []  # losses that could not be written down
 
     def put(self, content: bytes, message_id: str, receiver: str, *, max_messages: int, max_bytes: int) -> int:
         """Keep a message, unless one with its id waits already; returns how many older ones had to make room.
@@ -76,11 +84,12 @@ class Spool:
                 if len(content) > max_bytes:
                     self._count(receiver, DROPPED, 1)
                     raise SpoolError(f"it has {len(content)} bytes, and max_bytes allows {max_bytes}")
-                everything = self.entries()
-                waiting = [entry for entry in everything if entry.receiver == receiver]
+                everything = self._matches()
+                own = [match for match in everything if match.group(2) == receiver]
+                waiting = [entry for entry in map(self._entry, own) if entry is not None]
                 if any(entry.id == message_id for entry in waiting):
                     return 0
-                last = everything[-1].number if everything else 0
+                last = int(everything[-1].group(1)) if everything else 0
                 number = max(last + 1, int(self._clock() * 1e6))
                 path = os.path.join(self.directory, f"{number:020d}.{receiver}.{message_id}.json")
                 write_atomically(path, content, mode=0o600, durable=True)
@@ -109,20 +118,39 @@ class Spool:
 
         :raises OSError: the directory cannot be read; one that does not exist holds none.
         """
-        found = []
+        # A file never changes, so only new names need a look, and none as long as the directory is as it was.
+        with self._cache:
+            try:
+                found = os.stat(self.directory)
+            except FileNotFoundError:
+                return []
+            mark = (found.st_ino, found.st_mtime_ns)
+            if mark != self._mark:
+                known = [self._known.get(match.string) or self._entry(match) for match in self._matches()]
+                self._sorted = [entry for entry in known if entry is not None]
+                self._known = {entry.file: entry for entry in self._sorted}
+                # A change in the same tick of the clock would have the same time, so the next look lists it again.
+                self._mark = mark if time.time() - found.st_mtime > SETTLED else None
+            return self._sorted
+
+    def _matches(self) -> "List[re.Match[str]]":
+        try:
+            names = os.listdir(self.directory)
+        except FileNotFoundError:
+            return []
+        return [match for match in map(_NAME.match, sorted(names)) if match is not None]
+
+    def _entry(self, match: "re.Match[str]") -> Optional[Entry]:
         with contextlib.suppress(FileNotFoundError):
-            for name in sorted(os.listdir(self.directory)):
-                match = _NAME.match(name)
-                if match is not None:
-                    with contextlib.suppress(FileNotFoundError):
-                        size = os.stat(os.path.join(self.directory, name)).st_size
-                        found.append(Entry(name, int(match.group(1)), match.group(2), match.group(3), size))
-        return found
+            size = os.stat(os.path.join(self.directory, match.string)).st_size
+            return Entry(match.string, int(match.group(1)), match.group(2), match.group(3), size)
+        return None
 
     def is_empty(self) -> bool:
         """Whether systemd takes the directory for empty, and so does not start the delivery."""
         try:
-            return not any(not name.startswith(".") for name in os.listdir(self.directory))
+            with os.scandir(self.directory) as found:
+                return not any(not each.name.startswith(".") for each in found)
         except FileNotFoundError:
             return True
 
@@ -151,13 +179,23 @@ class Spool:
             os.unlink(os.path.join(self.directory, entry.file))
 
     def give_up(self, entry: Entry, reason: str) -> None:
-        """Remove a message, and count it as lost.
+        """Remove a message, and count it as lost; in memory as long as that cannot be written, as to a full disk.
 
-        :raises OSError: that cannot be done.
+        :raises OSError: it cannot be removed.
         """
-        with self._locked():
-            self._count(entry.receiver, reason, 1)
         self.remove(entry)
+        with self._cache:
+            self._uncounted.append((entry.receiver, reason))
+        self.count_losses()
+
+    def count_losses(self) -> None:
+        """Write down the losses that could not be written down before, if that is possible now."""
+        with contextlib.suppress(OSError):
+            while self._uncounted:
+                with self._locked(), self._cache:
+                    if self._uncounted:
+                        self._count(*self._uncounted[0], 1)
+                        del self._uncounted[0]
 
     def tidy(self) -> None:
         """Remove all files that are not messages: incomplete files after a crash, and files of others.

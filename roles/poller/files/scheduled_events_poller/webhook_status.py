@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Sequence
 from _scheduled_events.document import format_time
 from _scheduled_events.files import read_plain
 
-from .webhook_spool import MARK, REASONS, Spool
+from .webhook_spool import MARK, REASONS, Entry, Spool
 
 if TYPE_CHECKING:  # which needs requests
     from .webhook_delivery import Courier
@@ -41,9 +41,12 @@ def describe(couriers: Sequence["Courier"], spool: Spool, *, error: str) -> Dict
     """
     entries = spool.entries()
     losses = spool.losses()
+    by_receiver: Dict[str, List[Entry]] = {}
+    for entry in entries:
+        by_receiver.setdefault(entry.receiver, []).append(entry)
     receivers = []
     for courier in couriers:
-        waiting = [entry for entry in entries if entry.receiver == courier.receiver.name]
+        waiting = by_receiver.get(courier.receiver.name, [])
         trouble = courier.trouble if waiting else None
         lost = losses.get(courier.receiver.name, {})
         receivers.append(
