@@ -26,6 +26,7 @@ import subprocess
 import sys
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
+WEBHOOK_HOOK = "0-webhooks"  # which only reports
 PHASES = ("prepare", "started", "recover", "failed")
 MANIFEST = "managed-hooks.json"  # in a set: which hooks are the role's; release 0.1.0 has it beside the directory
 LINK, NEW_LINK = "hooks", ".hooks.new"
@@ -287,9 +288,28 @@ def hooks_run() -> bool:
         return True
 
 
-def put_in_place(directory: str, wanted: Contents, *, check: bool) -> List[str]:
+def check_prepare_hooks(current: Optional[HookSet], wanted: Contents) -> None:
+    """Refuse to remove all prepare hooks, as a play does that lacks the variables of the owner.
+
+    :raises CannotReplace: there are some, and none is wanted.
+    """
+    there = sorted(path for path in current.managed if _prepares(path)) if current else []
+    if there and not any(_prepares(path) for path in wanted):
+        raise CannotReplace(
+            f"poller_hooks has no prepare hook, and {', '.join(os.path.basename(path) for path in there)} would be "
+            "removed: expected the variables with which the hooks were installed. Run the play that installed them, "
+            "or set poller_remove_prepare_hooks: true if this VM must no longer prepare for events"
+        )
+
+
+def _prepares(path: str) -> bool:
+    return os.path.dirname(path) == "prepare.d" and os.path.basename(path) != WEBHOOK_HOOK
+
+
+def put_in_place(directory: str, wanted: Contents, *, check: bool, remove_prepare_hooks: bool = False) -> List[str]:
     """Replace the hooks if they are not as wanted; returns what was not, a line each.
 
+    :param remove_prepare_hooks: whether all prepare hooks may be removed.
     :raises CannotReplace: nothing was changed.
     """
     if check and not os.path.isdir(directory):
@@ -300,6 +320,8 @@ def put_in_place(directory: str, wanted: Contents, *, check: bool) -> List[str]:
         if not check:
             finish_interrupted(directory)
         current = current_set(directory)
+        if not remove_prepare_hooks:
+            check_prepare_hooks(current, wanted)
         lines = differences(directory, current, wanted)
         if check:
             return lines
@@ -319,7 +341,12 @@ def main(directory: str, *options: str) -> int:
     """The command line."""
     os.umask(0o022)
     try:
-        lines = put_in_place(directory, read_wanted(sys.stdin.read()), check="--check" in options)
+        lines = put_in_place(
+            directory,
+            read_wanted(sys.stdin.read()),
+            check="--check" in options,
+            remove_prepare_hooks="--remove-prepare-hooks" in options,
+        )
     except CannotReplace as error:
         sys.stderr.write(f"{error}\n")
         return 1

@@ -38,7 +38,7 @@ def exchanging(request, monkeypatch):
 
 
 def put(directory, wanted, *, check=False):
-    return hook_set.put_in_place(str(directory), wanted, check=check)
+    return hook_set.put_in_place(str(directory), wanted, check=check, remove_prepare_hooks=True)
 
 
 def install(directory, wanted, owners=None):
@@ -336,3 +336,19 @@ def test_the_program_fails_with_a_message_when_a_file_of_the_owner_is_in_the_way
     assert (done.returncode, done.stdout) == (1, b"")
     assert b"exists, and this role did not put it there" in done.stderr
     assert b"secret" not in done.stderr
+
+
+@pytest.mark.parametrize("wanted", [{}, {"recover.d/90-return": b"x"}, {"prepare.d/0-webhooks": b"x"}])
+@pytest.mark.parametrize("check", [True, False])
+def test_all_prepare_hooks_are_removed_only_on_request(tmp_path, wanted, check):
+    put(tmp_path, FIRST)
+    with pytest.raises(hook_set.CannotReplace, match="10-drain would be removed.*poller_remove_prepare_hooks: true"):
+        hook_set.put_in_place(str(tmp_path), wanted, check=check)
+    assert put(tmp_path, FIRST) == []
+    assert "removed prepare.d/10-drain" in put(tmp_path, wanted)
+
+
+def test_prepare_hooks_may_be_replaced_and_come_to_a_host_without_any(tmp_path):
+    hook_set.put_in_place(str(tmp_path), {}, check=False)
+    hook_set.put_in_place(str(tmp_path), FIRST, check=False)
+    hook_set.put_in_place(str(tmp_path), SECOND, check=False)
