@@ -27,6 +27,9 @@ LOAD_BALANCER_STEP, HANDLERS_STEP = "load_balancer.yml", "handlers.yml"  # tasks
 DELETING = ("Preempt", "Terminate")  # after which the VM is gone
 
 LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
+# While other hosts prepare, a host that has just reported starts no module for this many times as long as its report
+# took, since a busy controller needs its processors for them. After so many seconds it looks for a new event anyway.
+PAUSE_FACTOR, LONGEST_PAUSE, PAUSE_STEP = 2.0, 10.0, 0.5
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
 FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
 NOT_BEFORE_MARGIN = 10.0  # seconds between the last moment of a drain and NotBefore
@@ -185,9 +188,13 @@ class Responding:
         outcome = outcome or self._notes["unreported"]
         while True:
             try:
+                began, reported = self._clock.monotonic(), outcome
                 shown = self._report(outcome)
                 outcome = self._notes["unreported"] = None
+                took = self._clock.monotonic() - began
                 following = self._follow(shown)
+                if following is None and reported:
+                    self._leave_the_controller_to_others(took)
             except HostLost as error:
                 following = self._after_loss(error, outcome)
             if following is None:
@@ -196,6 +203,16 @@ class Responding:
             if outcome is None:
                 return following
             self._take_notes_of(outcome)
+
+    def _leave_the_controller_to_others(self, took: float) -> None:
+        until = self._clock.monotonic() + min(LONGEST_PAUSE, PAUSE_FACTOR * took)
+        if self._check_mode or not self._rendezvous.others_need_a_turn(self._host):
+            return
+        while self._clock.monotonic() < until and self._is_held_by_others():
+            self._clock.sleep(PAUSE_STEP)
+
+    def _is_held_by_others(self) -> bool:
+        return any(self._may_be_taken_over(event_id) for event_id in self._notes["announced"])
 
     def _outcome_without_the_play(self, following: dict[str, t.Any]) -> dict[str, t.Any] | None:
         """The outcome of a phase for which the play has nothing to run; None if it has, or if nothing follows."""
