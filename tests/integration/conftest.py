@@ -20,6 +20,7 @@ from emulation import Emulator  # noqa: E402
 from webhosts import WebHost  # noqa: E402
 
 from playbooks import Ansible  # noqa: E402
+from zygotes import ZYGOTES  # noqa: E402
 
 metadata_guard.install(on_refusal=print)
 os.environ["PYTHONPATH"] = str(GUARD)  # guards every Python process that a test starts
@@ -34,8 +35,16 @@ def installed_collection():
     return path
 
 
+@pytest.fixture(scope="session")
+def zygotes():
+    """Runs of Ansible and modules start without the cost of their imports: see support/zygote.py."""
+    ZYGOTES.start_modules()
+    yield
+    ZYGOTES.stop()
+
+
 @pytest.fixture(scope="module")
-def ansible(tmp_path_factory):
+def ansible(tmp_path_factory, zygotes):
     """Runs playbooks and modules: see support/playbooks.py."""
     runner = Ansible(tmp_path_factory.mktemp("ansible"))
     yield runner

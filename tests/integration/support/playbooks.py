@@ -9,14 +9,14 @@ import json
 import os
 import pathlib
 import subprocess
-import sys
 import time
 from typing import Any
 
+from zygotes import ZYGOTES
+
 CALLBACKS = pathlib.Path(__file__).parent / "callback_plugins"
 CONNECTIONS = pathlib.Path(__file__).parent / "connection_plugins"
-PYTHON = sys.executable
-LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": PYTHON}
+LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": ZYGOTES.interpreter}
 LOCALHOST = {"all": {"hosts": {"localhost": LOCAL}}}
 # Each host at an address made from its name, as many inventories do it; ADDRESSED_LOG gets "address module" lines.
 ADDRESSED = {"ansible_connection": "addressed", "ansible_host": "at-{{ inventory_hostname }}"}
@@ -81,14 +81,8 @@ class StartedRun:
         self._started = time.time()
         self._output_path = directory / "output.txt"
         with self._output_path.open("wb") as output:
-            self._process = subprocess.Popen(
-                command,
-                cwd=directory,
-                env=environment(RECORD_RESULTS=str(self._record), **env),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+            environ = environment(RECORD_RESULTS=str(self._record), **env)
+            self._process = ZYGOTES.run_ansible(command, cwd=directory, env=environ, output=output)
 
     @property
     def running(self) -> bool:
@@ -153,7 +147,6 @@ class Ansible:
     def __init__(self, base: pathlib.Path) -> None:
         self._base = base
         self._runs: list[StartedRun] = []
-        (base / "ansible.cfg").touch()
 
     def start_playbook(
         self,
@@ -221,7 +214,7 @@ class Ansible:
             run.stop()
 
     def _start(self, command: list[str], directory: pathlib.Path, env: dict[str, str] | None) -> StartedRun:
-        own = {"ANSIBLE_CONFIG": str(self._base / "ansible.cfg"), "ANSIBLE_HOME": str(self._base)}
+        own = {"ANSIBLE_CONFIG": str(ZYGOTES.home / "ansible.cfg"), "ANSIBLE_HOME": str(ZYGOTES.home)}
         run = StartedRun(command, directory, {**own, **(env or {})})
         self._runs.append(run)
         return run

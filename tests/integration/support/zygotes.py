@@ -1,0 +1,185 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Use of zygote.py: processes as subprocess.Popen has them, and an interpreter for modules."""
+
+import array
+import atexit
+import collections
+import marshal
+import os
+import pathlib
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from typing import IO
+
+LIMIT = 120.0  # seconds; only so that a zygote that does not start is named
+PROGRAM = pathlib.Path(__file__).with_name("zygote.py")
+LENGTH = 8  # bytes of a number on the socket
+# What Python or Ansible reads while it is imported. A child has the values with which its zygote started.
+READ_AT_START = ("ANSIBLE_", "PYTHON", "LC_", "LANG", "HOME", "TMPDIR")
+# In place of an interpreter: it hands over what it was given. Written for its start to cost little.
+INTERPRETER = """\
+#!{python} -IS
+import marshal, posix, sys, _socket
+
+def run():
+    started_with = {python_variables}
+    variables = {{name: value for name, value in posix.environ.items() if name.startswith(b"PYTHON")}}
+    if variables != started_with or sys.argv[1:2] and sys.argv[1].startswith("-"):
+        return None
+    connection = _socket.socket(_socket.AF_UNIX)
+    try:
+        connection.connect({socket!r})
+    except OSError:
+        return None
+    umask = posix.umask(0)
+    posix.umask(umask)
+    arguments = [argument.encode(errors="surrogateescape") for argument in sys.argv]
+    request = marshal.dumps((arguments, posix.environ, posix.getcwdb(), umask))
+    streams = b"".join(number.to_bytes(4, sys.byteorder) for number in range(3))
+    header = len(request).to_bytes({length}, "big")
+    connection.sendmsg([header], [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, streams)])
+    connection.sendall(request)
+    answer = b""
+    while len(answer) < 2 * {length}:
+        answer += connection.recv(2 * {length} - len(answer)) or posix._exit(255)
+    return int.from_bytes(answer[{length}:], "big", signed=True)
+
+code = run()
+if code is None:
+    posix.execv({python!r}, [{python!r}, *sys.argv[1:]])
+if code < 0:
+    posix.kill(posix.getpid(), -code)
+posix._exit(code)
+"""
+
+
+class ForkedProcess:
+    """A child of a zygote, with the part of subprocess.Popen that the tests need."""
+
+    def __init__(self, path: str, command: list[str], cwd: pathlib.Path, env: dict[str, str], output: IO[bytes]) -> None:
+        self.returncode: int | None = None
+        environment = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
+        umask = os.umask(0)
+        os.umask(umask)
+        request = marshal.dumps(([os.fsencode(word) for word in command], environment, os.fsencode(cwd), umask))
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(path)
+        with open(os.devnull, "rb") as nothing:
+            streams = array.array("i", [nothing.fileno(), output.fileno(), output.fileno()])
+            handed_over = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)]
+            self._connection.sendmsg([len(request).to_bytes(LENGTH, "big")], handed_over)
+        self._connection.sendall(request)
+        self.pid = self._number()
+
+    def _number(self) -> int:
+        data = self._connection.recv(LENGTH, socket.MSG_WAITALL)
+        assert len(data) == LENGTH, "the zygote ended"
+        return int.from_bytes(data, "big", signed=True)
+
+    def poll(self) -> int | None:
+        """Its exit code, if it has ended."""
+        return self._ended(0)
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Its exit code, once it has ended."""
+        code = self._ended(timeout)
+        if code is None:
+            raise subprocess.TimeoutExpired(str(self.pid), timeout or 0)
+        return code
+
+    def kill(self) -> None:
+        """Kill it, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    def _ended(self, timeout: float | None) -> int | None:
+        if self.returncode is None and select.select([self._connection], [], [], timeout)[0]:
+            self.returncode = self._number()
+            self._connection.close()
+        return self.returncode
+
+
+class Zygotes:
+    """The zygotes of a test session. Each is started at the first need of it."""
+
+    def __init__(self) -> None:
+        # Not in the directory of pytest: the path of a socket has at most 107 characters.
+        self._directory = pathlib.Path(tempfile.mkdtemp(prefix="zygotes-", dir="/tmp"))
+        self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._asked_for: collections.Counter[frozenset[tuple[str, str]]] = collections.Counter()
+        self._names: dict[frozenset[tuple[str, str]], str] = {}
+        self.home = self._directory / "home"
+        self.home.mkdir()
+        (self.home / "ansible.cfg").touch()
+        self._interpreter = self._directory / "python"
+        self._write_interpreter(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+        atexit.register(self.stop)
+
+    @property
+    def interpreter(self) -> str:
+        """What ansible_python_interpreter is to be: this Python, once ``start_modules`` was called without its start."""
+        return str(self._interpreter)
+
+    def _write_interpreter(self, content: str) -> None:
+        self._interpreter.write_text(content)
+        self._interpreter.chmod(0o755)
+
+    def start_modules(self) -> None:
+        """Start what runs modules with the present environment."""
+        path = self._start("modules", dict(os.environ), "modules")
+        variables = {
+            os.fsencode(name): os.fsencode(value) for name, value in os.environ.items() if name.startswith("PYTHON")
+        }
+        self._write_interpreter(
+            INTERPRETER.format(python=sys.executable, python_variables=variables, socket=path, length=LENGTH)
+        )
+
+    def run_ansible(
+        self, command: list[str], *, cwd: pathlib.Path, env: dict[str, str], output: IO[bytes]
+    ) -> "ForkedProcess | subprocess.Popen[bytes]":
+        """Start a command of Ansible; with an environment that is seldom asked for, as the separate process that it is."""
+        settings = frozenset((name, value) for name, value in env.items() if name.startswith(READ_AT_START))
+        self._asked_for[settings] += 1
+        if self._asked_for[settings] == 1 and self._names:  # its start costs as much as a run
+            return subprocess.Popen(
+                command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
+            )
+        name = self._names.setdefault(settings, f"controller{len(self._names)}")
+        return ForkedProcess(self._start(name, env, "controller"), command, cwd, env, output)
+
+    def _start(self, name: str, env: dict[str, str], kind: str) -> str:
+        """The path of the socket of a zygote."""
+        directory = self._directory / name
+        path = directory / "socket"
+        if name not in self._processes:
+            directory.mkdir()
+            self._processes[name] = subprocess.Popen(
+                [sys.executable, str(PROGRAM), kind, str(directory)],
+                cwd="/",
+                env=env,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+            )
+            # It closes its output when it listens.
+            select.select([self._processes[name].stdout], [], [], LIMIT)
+            assert path.exists(), f"the zygote {name} did not start"
+        return str(path)
+
+    def stop(self) -> None:
+        """End all of them."""
+        for process in self._processes.values():
+            process.stdin.close()
+            process.wait(LIMIT)
+        self._processes.clear()
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+
+ZYGOTES = Zygotes()
