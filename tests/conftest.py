@@ -4,14 +4,16 @@
 
 """Write the CPU seconds of each test and of its fixtures into the junit file; scripts/report.py shows them.
 
-They are user and system time of this process and of the children that it has waited for. What a fixture of a module
-started and stops counts for the last test of the module.
+They are user and system time of this process and of its children, and of their children once they have ended.
 """
 
+import os
+import pathlib
 import resource
 
 import pytest
 
+TICKS = os.sysconf("SC_CLK_TCK")
 LEAST = 0.1  # seconds, for a fixture to be named
 
 
@@ -24,7 +26,22 @@ class Account:
 
 def spent():
     usages = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages) + sum(map(spent_by, children()))
+
+
+def children():
+    """Return the processes that this one has started and not waited for, such as emulators."""
+    task = pathlib.Path(f"/proc/self/task/{os.getpid()}/children")
+    return task.read_text().split() if task.exists() else []
+
+
+def spent_by(pid):
+    """Return the seconds of a process and of its ended children."""
+    try:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:  # it has ended
+        return 0
+    return sum(map(int, fields[11:15])) / TICKS
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)

@@ -53,7 +53,7 @@ class Azure:
         directory.mkdir()
         command = COLLECTION / "roles" / "emulator" / "files" / "scheduled-events-emulator"
         options = ("--speed", "60", "--rate-limit", "0", "--port", port)
-        self.emulator = Emulator(command, directory, self._vms, options)
+        self.emulator = Emulator(command.parent, directory, self._vms, options)
 
     def restart(self):
         """End the emulator, and start another one at the same addresses."""

@@ -18,9 +18,9 @@ sys.path[:0] = [str(GUARD), str(HERE / "support"), str(HERE.parent / "support")]
 import metadata_guard  # noqa: E402 - found only through the path set above, as are the next
 from emulation import Emulator  # noqa: E402
 from webhosts import WebHost  # noqa: E402
+from zygotes import ZYGOTES  # noqa: E402
 
 from playbooks import Ansible  # noqa: E402
-from zygotes import ZYGOTES  # noqa: E402
 
 metadata_guard.install(on_refusal=print)
 os.environ["PYTHONPATH"] = str(GUARD)  # guards every Python process that a test starts
@@ -39,12 +39,12 @@ def installed_collection():
 def zygotes():
     """Runs of Ansible and modules start without the cost of their imports: see support/zygote.py."""
     ZYGOTES.start_modules()
-    yield
+    yield ZYGOTES
     ZYGOTES.stop()
 
 
 @pytest.fixture(scope="module")
-def ansible(tmp_path_factory, zygotes):
+def ansible(tmp_path_factory, zygotes):  # noqa: ARG001
     """Runs playbooks and modules: see support/playbooks.py."""
     runner = Ansible(tmp_path_factory.mktemp("ansible"))
     yield runner
@@ -54,11 +54,11 @@ def ansible(tmp_path_factory, zygotes):
 @pytest.fixture(scope="module")
 def emulate(tmp_path_factory, installed_collection):
     """Return a function that starts an emulator: ``emulate([{"name": "vm1"}, …], "--manual-clock", …)``."""
-    command = installed_collection / "roles" / "emulator" / "files" / "scheduled-events-emulator"
+    program = installed_collection / "roles" / "emulator" / "files"
     running = []
 
     def start(vms, *options):
-        emulator = Emulator(command, tmp_path_factory.mktemp("emulator"), vms, options)
+        emulator = Emulator(program, tmp_path_factory.mktemp("emulator"), vms, options)
         running.append(emulator)
         return emulator
 

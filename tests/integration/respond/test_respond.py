@@ -32,7 +32,7 @@ class Story:
         run = hosts.start(
             [f"vm{number}" for number in range(1, 11)],
             host_vars={"vm5": {"prepare_fails": True}},
-            env={"ANSIBLE_FORKS": "10"},
+            options=("--forks", "10"),
         )
         cancel_once_waited_for(self.emulator, self.failing, run, "vm4", "vm5", "vm6", "vm9")
         self.emulator.complete(self.started)
@@ -167,7 +167,6 @@ def test_a_host_that_reboots_is_waited_for_in_every_phase(hosts_of, turn):
     run = hosts.start(
         host_vars={"vm1": {"ansible_connection": "breaks_once"}},
         env={
-            "ANSIBLE_PIPELINING": "false",
             "BREAKS_BEFORE": "scheduled_events_turn",
             "BREAKS_AT": str(turn),
             "BREAKS_MARKER": str(marker),
@@ -185,7 +184,6 @@ def test_a_host_that_reboots_right_after_it_has_acknowledged_is_waited_for(hosts
     run = hosts.run(
         host_vars={"vm1": {"ansible_connection": "breaks_once"}},
         env={
-            "ANSIBLE_PIPELINING": "false",
             "BREAKS_BEFORE": "scheduled_events_turn",
             "BREAKS_AT": "2",
             "BREAKS_AFTERWARDS": "yes",

@@ -227,7 +227,6 @@ def test_a_run_does_not_wait_for_a_preempted_vm_that_was_deleted(hosts_of):
     run = hosts.start(
         host_vars={"vm1": {"ansible_connection": "breaks_once"}},
         env={
-            "ANSIBLE_PIPELINING": "false",
             "BREAKS_BEFORE": "scheduled_events_turn",
             "BREAKS_AT": "4",
             "BREAKS_FOR_GOOD": "1",
@@ -247,7 +246,6 @@ def test_the_summary_shows_what_became_of_a_host_that_was_given_up(hosts_of, kin
         host_vars={"vm1": {"ansible_connection": "breaks_once", "respond_reconnect_timeout": 1}},
         env={
             **kind,
-            "ANSIBLE_PIPELINING": "false",
             "BREAKS_BEFORE": "scheduled_events_turn",
             "BREAKS_AT": "4",
             "BREAKS_FOR_GOOD": "1",
@@ -266,7 +264,7 @@ def test_a_host_that_is_silent_while_its_connection_stays_open_is_reached_again(
     event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
     run = hosts.run(
         host_vars={"vm1": {"ansible_connection": "hangs_once"}},
-        env={"ANSIBLE_PIPELINING": "false", "HANGS_MARKER": str(hosts.directory / "hangs")},
+        env={"HANGS_MARKER": str(hosts.directory / "hangs")},
     )
     assert run.rc == 0, run.output
     assert "vm1: lost (no answer within" in run.output

@@ -84,7 +84,7 @@ def test_a_host_that_reboots_while_it_waits_at_the_gate_is_waited_for(hosts_of, 
     event_id = hosts.emulator.schedule("Reboot", "web1", notice=900)
     started = hosts.start(
         host_vars={"web1": {"ansible_connection": "breaks_once"}},
-        env={"ANSIBLE_PIPELINING": "false", "BREAKS_BEFORE": module, "BREAKS_MARKER": str(tmp_path / "broken")},
+        env={"BREAKS_BEFORE": module, "BREAKS_MARKER": str(tmp_path / "broken")},
     )
     until((tmp_path / "broken").exists, what="the reboot")
     hosts.emulator.cancel(event_id)

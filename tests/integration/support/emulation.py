@@ -6,14 +6,14 @@
 
 import http.client
 import json
-import os
 import pathlib
 import subprocess
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
 from urllib.parse import urlsplit
+
+from zygotes import ZYGOTES
 
 from playbooks import LOCAL
 
@@ -50,14 +50,14 @@ def ask(
 class Emulator:
     """A running emulator.
 
-    :param command: path of scheduled-events-emulator.
+    :param program: the directory with the package of the emulator.
     :param directory: for its files.
     :param vms: as the fleet file spells them; a VM without an address gets a separate one on loopback.
     :param options: more options of ``serve``. The clock runs unless they say ``--manual-clock``.
     """
 
     def __init__(
-        self, command: pathlib.Path, directory: pathlib.Path, vms: list[dict[str, Any]], options: tuple[str, ...] = ()
+        self, program: pathlib.Path, directory: pathlib.Path, vms: list[dict[str, Any]], options: tuple[str, ...] = ()
     ) -> None:
         fleet, started, log = directory / "fleet.json", directory / "started", directory / "emulator.log"
         fleet.write_text(
@@ -66,13 +66,7 @@ class Emulator:
         arguments = ["serve", "--fleet", str(fleet), "--port", "0", "--control", "127.0.0.1:0"]
         arguments += ["--exit-after", str(OUTLIVES), "--started-file", str(started), *options]
         with log.open("wb") as output:
-            self._process = subprocess.Popen(
-                [str(command), *arguments],
-                env={**os.environ, "PYTHON": sys.executable},
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-            )
+            self._process = ZYGOTES.run_emulator(program, arguments, output=output)
         until(
             lambda: started.exists() or self._process.poll() is not None,
             what="the emulator's start",

@@ -4,6 +4,7 @@
 
 """Run playbooks and modules as a user does, in a separate process, and read the result of each task."""
 
+import contextlib
 import dataclasses
 import json
 import os
@@ -114,6 +115,16 @@ class StartedRun:
                 raise AssertionError(f"did not end in {timeout:g} s:\n{self._output_path.read_text()}") from None
             self._result = Run(rc, self._output_path.read_text(), self._started, time.time(), self.tasks)
         return self._result
+
+    def processes(self) -> list[int]:
+        """The processes of the run. Those that it started can outlive it when it is killed."""
+        own = str(self._record).encode()
+        found = []
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):  # it has ended
+                if (process / "cwd").readlink() == self._record.parent or own in (process / "environ").read_bytes():
+                    found.append(int(process.name))
+        return found
 
     def stop(self) -> None:
         """End the run if it is still under way."""

@@ -46,8 +46,9 @@ class Hosts:
         inventory = self.inventory(hosts, **(host_vars or {}))
         return self.ansible.run_playbook(playbook, inventory=inventory, check=check, options=options, env=env)
 
-    def start(self, hosts=None, *, host_vars=None, env=None):
-        return self.ansible.start_playbook(PLAYBOOK, inventory=self.inventory(hosts, **(host_vars or {})), env=env)
+    def start(self, hosts=None, *, host_vars=None, options=(), env=None):
+        inventory = self.inventory(hosts, **(host_vars or {}))
+        return self.ansible.start_playbook(PLAYBOOK, inventory=inventory, options=options, env=env)
 
     def traces(self, name):
         return sorted(path.name for path in (self.directory / name).iterdir() if path.name != "state")

@@ -5,9 +5,10 @@
 """Programs without the cost of their start: a process imports what they need once, and forks for each run.
 
 Most CPU time of a run of Ansible is the import of Ansible, and most of a module the compilation of its sources. A child
-of a zygote runs the same code, with the arguments, environment, directory and streams of its client, and ends as any
-Python does. ``zygote.py controller`` runs the commands of Ansible, ``zygote.py modules`` what ansible_python_interpreter
-names. The standard input of a zygote is a pipe: the zygote ends, and kills its children, when the other side closes it.
+of a zygote runs the same code, with the arguments, environment, directory and streams of its client, and ends as Python
+does. ``zygote.py controller`` runs the commands of Ansible, ``zygote.py modules`` scripts as an interpreter does,
+and ``zygote.py emulators`` the emulator.
+The standard input of a zygote is a pipe. When the other side closes it, the zygote kills its children and ends.
 """
 
 import array
@@ -19,6 +20,7 @@ import importlib
 import marshal
 import os
 import pathlib
+import runpy
 import selectors
 import signal
 import socket
@@ -74,7 +76,7 @@ def receive(connection: socket.socket) -> tuple[Request, list[int]]:
         descriptors.frombytes(content)
     with connection.makefile("rb") as stream:
         content = stream.read(int.from_bytes(header, "big"))
-    # Of this user: the socket is in a directory that nobody else can enter.
+    # Of this user: the socket is in a directory that no other user can enter.
     return Request(*marshal.loads(content)), list(descriptors)  # noqa: S302
 
 
@@ -195,6 +197,11 @@ class Controller:
                 list(plugins.all(class_only=True))
         for plugins in (loader.filter_loader, loader.test_loader):
             list(plugins.all())
+        with contextlib.suppress(ImportError, AttributeError):  # before ansible-core 2.21
+            from ansible._internal._task import UnifiedTaskResult
+
+            for from_module in (False, True):  # which each task would otherwise find out again
+                UnifiedTaskResult.get_result_key_to_resolved_field_mapping(source_is_module=from_module)
         with contextlib.suppress(ImportError):
             (place,) = importlib.import_module(f"ansible_collections.{COLLECTION}.plugins.action").__path__
             for path in pathlib.Path(place).glob("[a-z]*.py"):
@@ -266,7 +273,23 @@ class Modules:
             source = sys.stdin.buffer.read()
         sys.path.insert(0, os.path.dirname(sys.argv[0]))
         sys.modules["__main__"] = main
-        exec(compile(source, sys.argv[0] or "<stdin>", "exec", dont_inherit=True), main.__dict__)
+        exec(compile(source, sys.argv[0] or "<stdin>", "exec", dont_inherit=True), main.__dict__)  # noqa: S102
+
+
+class Emulators:
+    """Runs the emulator, whose directory is the first argument of its client."""
+
+    def __init__(self, _directory: pathlib.Path) -> None:
+        importlib.import_module("aiohttp.web")
+
+    def refresh(self) -> None:
+        """The children leave nothing to share."""
+
+    def run(self, arguments: list[str]) -> None:
+        """Run it as its command does."""
+        sys.path.insert(0, arguments[0])
+        sys.argv = arguments
+        runpy.run_module("scheduled_events_emulator", run_name="__main__", alter_sys=True)
 
 
 def exit_code(run: Callable[[], None]) -> int:
@@ -285,9 +308,9 @@ def exit_code(run: Callable[[], None]) -> int:
 
 
 def main(kind: str, directory: pathlib.Path) -> None:
-    """Serve; in a child, run and end as Python does, but for the memory, which nobody needs to be given back."""
+    """Serve; in a child, run and end as Python does, but keep the memory: the system frees it faster."""
     del sys.path[0]  # the directory of this file
-    programs = {"controller": Controller, "modules": Modules}[kind](directory)
+    programs = {"controller": Controller, "emulators": Emulators, "modules": Modules}[kind](directory)
     zygote = Zygote(f"{directory}/socket", programs.refresh)
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 1)  # which says that it listens

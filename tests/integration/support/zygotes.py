@@ -6,7 +6,6 @@
 
 import array
 import atexit
-import collections
 import marshal
 import os
 import pathlib
@@ -17,10 +16,11 @@ import socket
 import subprocess
 import sys
 import tempfile
-from typing import IO
+from typing import IO, NamedTuple
 
 LIMIT = 120.0  # seconds; only so that a zygote that does not start is named
 PROGRAM = pathlib.Path(__file__).with_name("zygote.py")
+CONTROLLERS = 4  # at the same time: each takes some 60 MB
 LENGTH = 8  # bytes of a number on the socket
 # What Python or Ansible reads while it is imported. A child has the values with which its zygote started.
 READ_AT_START = ("ANSIBLE_", "PYTHON", "LC_", "LANG", "HOME", "TMPDIR")
@@ -64,7 +64,9 @@ posix._exit(code)
 class ForkedProcess:
     """A child of a zygote, with the part of subprocess.Popen that the tests need."""
 
-    def __init__(self, path: str, command: list[str], cwd: pathlib.Path, env: dict[str, str], output: IO[bytes]) -> None:
+    def __init__(
+        self, path: str, command: list[str], cwd: pathlib.Path, env: dict[str, str], output: IO[bytes]
+    ) -> None:
         self.returncode: int | None = None
         environment = {os.fsencode(name): os.fsencode(value) for name, value in env.items()}
         umask = os.umask(0)
@@ -100,11 +102,23 @@ class ForkedProcess:
         if self.poll() is None:
             os.kill(self.pid, signal.SIGKILL)
 
+    def terminate(self) -> None:
+        """Ask it to end, unless it has ended."""
+        if self.poll() is None:
+            os.kill(self.pid, signal.SIGTERM)
+
     def _ended(self, timeout: float | None) -> int | None:
         if self.returncode is None and select.select([self._connection], [], [], timeout)[0]:
             self.returncode = self._number()
             self._connection.close()
         return self.returncode
+
+
+class Controller(NamedTuple):
+    """A zygote for runs of Ansible with the same settings."""
+
+    name: str
+    children: list[ForkedProcess]
 
 
 class Zygotes:
@@ -114,18 +128,19 @@ class Zygotes:
         # Not in the directory of pytest: the path of a socket has at most 107 characters.
         self._directory = pathlib.Path(tempfile.mkdtemp(prefix="zygotes-", dir="/tmp"))
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._asked_for: collections.Counter[frozenset[tuple[str, str]]] = collections.Counter()
-        self._names: dict[frozenset[tuple[str, str]], str] = {}
+        self._controllers: dict[frozenset[tuple[str, str]], Controller] = {}
+        self._number = 0
         self.home = self._directory / "home"
         self.home.mkdir()
-        (self.home / "ansible.cfg").touch()
+        # Ansible looks for results a thousand times a second, which costs more than the tasks of a run that waits.
+        (self.home / "ansible.cfg").write_text("[defaults]\ninternal_poll_interval = 0.01\n")
         self._interpreter = self._directory / "python"
         self._write_interpreter(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
         atexit.register(self.stop)
 
     @property
     def interpreter(self) -> str:
-        """What ansible_python_interpreter is to be: this Python, once ``start_modules`` was called without its start."""
+        """What ansible_python_interpreter is to be: this Python, which ``start_modules`` makes start fast."""
         return str(self._interpreter)
 
     def _write_interpreter(self, content: str) -> None:
@@ -144,16 +159,30 @@ class Zygotes:
 
     def run_ansible(
         self, command: list[str], *, cwd: pathlib.Path, env: dict[str, str], output: IO[bytes]
-    ) -> "ForkedProcess | subprocess.Popen[bytes]":
-        """Start a command of Ansible; with an environment that is seldom asked for, as the separate process that it is."""
+    ) -> ForkedProcess:
+        """Start a command of Ansible."""
         settings = frozenset((name, value) for name, value in env.items() if name.startswith(READ_AT_START))
-        self._asked_for[settings] += 1
-        if self._asked_for[settings] == 1 and self._names:  # its start costs as much as a run
-            return subprocess.Popen(
-                command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
-            )
-        name = self._names.setdefault(settings, f"controller{len(self._names)}")
-        return ForkedProcess(self._start(name, env, "controller"), command, cwd, env, output)
+        running = self._controllers.pop(settings, None) or self._make_room()
+        self._controllers[settings] = running  # the last one is the one last used
+        socket_path = self._start(running.name, env, "controller")
+        running.children.append(ForkedProcess(socket_path, command, cwd, env, output))
+        return running.children[-1]
+
+    def run_emulator(self, directory: pathlib.Path, arguments: list[str], *, output: IO[bytes]) -> ForkedProcess:
+        """Start the emulator of a directory."""
+        env = dict(os.environ)
+        command = [str(directory), *arguments]
+        return ForkedProcess(self._start("emulators", env, "emulators"), command, pathlib.Path("/"), env, output)
+
+    def _make_room(self) -> Controller:
+        """End the zygote that was idle for longest, if there are many; a new one."""
+        idle = [
+            key for key, each in self._controllers.items() if all(child.poll() is not None for child in each.children)
+        ]
+        if len(self._controllers) >= CONTROLLERS and idle:
+            self._end(self._controllers.pop(idle[0]).name)
+        self._number += 1
+        return Controller(f"controller{self._number}", [])
 
     def _start(self, name: str, env: dict[str, str], kind: str) -> str:
         """The path of the socket of a zygote."""
@@ -164,7 +193,7 @@ class Zygotes:
             self._processes[name] = subprocess.Popen(
                 [sys.executable, str(PROGRAM), kind, str(directory)],
                 cwd="/",
-                env=env,
+                env={name: value for name, value in env.items() if name.startswith((*READ_AT_START, "PATH"))},
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
             )
@@ -173,12 +202,17 @@ class Zygotes:
             assert path.exists(), f"the zygote {name} did not start"
         return str(path)
 
+    def _end(self, name: str) -> None:
+        process = self._processes.pop(name)
+        process.stdin.close()
+        process.stdout.close()
+        process.wait(LIMIT)
+        shutil.rmtree(self._directory / name)
+
     def stop(self) -> None:
         """End all of them."""
-        for process in self._processes.values():
-            process.stdin.close()
-            process.wait(LIMIT)
-        self._processes.clear()
+        for name in list(self._processes):
+            self._end(name)
         shutil.rmtree(self._directory, ignore_errors=True)
 
 

@@ -8,7 +8,6 @@ Requests, the state file and its renaming go through stand-ins in Python of modu
 the sources of those modules do (support/windows_stand_in). Update the golden files with GOLDEN=write.
 """
 
-import contextlib
 import json
 import os
 import pathlib
@@ -21,6 +20,7 @@ from windows import CONNECTION, windows
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
 OPTIONS = ("--speed", "60", "--rate-limit", "0")
+FORKS = ("--forks", "20")
 PLACE = "C/Program Files/maintops"  # of the state, on the drive of a stand-in
 CASES = ("quiet", "reboots", "fails", "recovery_fails", "started")
 HOSTS = {"alpha": CASES, "omega": (*CASES, "lost")}  # Linux hosts, and stand-ins of Windows hosts
@@ -76,7 +76,7 @@ class Fleet:
         return {"all": {"hosts": hosts, "vars": {**tasks, "respond_become": False, "respond_wait_timeout": 240}}}
 
     def environment(self):
-        return {**windows(self.directory / "windows.log"), "ANSIBLE_FORKS": "20"}
+        return windows(self.directory / "windows.log")
 
 
 class Story:
@@ -87,20 +87,31 @@ class Story:
         fleet = self.fleet = Fleet(emulate, directory, names)
         self.events = {name: [self._announce(name)] for name in names if not name.endswith("quiet")}
         (directory / "breaks").write_text("9")
-        self.run = ansible.run_playbook(
+        run = ansible.start_playbook(
             PLAYBOOK,
             inventory=fleet.inventory(
                 fails={"fails": ["prepare"], "respond_wait_timeout": 12},
                 recovery_fails={"fails": ["recover"]},
                 lost={"ansible_breaks_at": str(directory / "breaks")},
             ),
+            options=FORKS,
             env=fleet.environment(),
         )
+        for name in ("alpha-started", "omega-started"):
+            until(lambda name=name: self._answered(run, name) or not run.running, what="the started tasks")
+            fleet.emulator.complete(self.events[name][0])
+        self.run = run.result()
         self.broke = (directory / "breaks").read_text()
+
+    @staticmethod
+    def _answered(run, name):
+        """Whether a turn of the host has taken the outcome of its started tasks."""
+        turns = [task["next"] for task in run.all(host=name, action=TURN) if "next" in task.result]
+        return "started" in turns and turns[-1] != "started"
 
     def _announce(self, name):
         emulator = self.fleet.emulator
-        lasts = 1800 if name.endswith("started") else 60
+        lasts = AHEAD if name.endswith("started") else 60
         event_id = emulator.schedule("Reboot", name, notice=AHEAD, started_for=lasts, description="Größe {{ x }}")
         if name.endswith("started"):
             emulator.start(event_id)
@@ -168,7 +179,10 @@ class Killed:
         held = directory / "held"
         held.touch()
         first = ansible.start_playbook(
-            PLAYBOOK, inventory=fleet.inventory(preparing={"holds": str(held)}), env=fleet.environment()
+            PLAYBOOK,
+            inventory=fleet.inventory(preparing={"holds": str(held)}),
+            options=FORKS,
+            env=fleet.environment(),
         )
         ready = [name for name in names if name != "omega-preparing"]
         until(lambda: all(map(self._is_prepared, ready)) or not first.running, what="the preparation")
@@ -177,27 +191,19 @@ class Killed:
         self.first = first
         self.posts_of_first = fleet.emulator.posts()
         held.unlink()
-        until(lambda: not self._processes(), what="the end of all processes of the run")
+        # They see that it was killed only when they want to go on.
+        until(lambda: not first.processes(), what="the end of all processes of the run")
         self._break_files()
         alone = {name[6:]: {"respond_acknowledge": "any"} for name in names}
         self.run, self.run_of_broken = (
             ansible.run_playbook(
                 PLAYBOOK,
                 inventory=fleet.inventory(**alone),
-                options=("--limit", ",".join(hosts)),
+                options=(*FORKS, "--limit", ",".join(hosts)),
                 env=fleet.environment(),
             )
             for hosts in (names[:2], names[2:])
         )
-
-    def _processes(self):
-        """The processes of the run, which see that it was killed only when they want to go on."""
-        log = str(self.fleet.directory / "windows.log").encode()
-        found = []
-        for process in pathlib.Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                found += [process.name] if log in (process / "environ").read_bytes() else []
-        return found
 
     def _is_prepared(self, name):
         entries = self.fleet.state(name).values()
