@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""kill -9 at random moments of an event's life. POLLER_KILLS says how often (200), POLLER_KILLS_SEED repeats a run."""
+"""kill -9 at random moments of an event's life.
+
+POLLER_KILLS says how often (40; 200 in `make soak`), and POLLER_KILLS_SEED repeats a run.
+"""
 
 import concurrent.futures
 import contextlib
@@ -18,7 +21,7 @@ import time
 import pytest
 from emulation import until
 
-KILLS = int(os.environ.get("POLLER_KILLS", "200"))
+KILLS = int(os.environ.get("POLLER_KILLS", "200" if os.environ.get("TIER") == "soak" else "40"))
 SEED = int(os.environ.get("POLLER_KILLS_SEED", str(random.randrange(10**6))))
 KILLS_PER_LIFE = 2
 VMS = ("vm1", "vm2", "vm3", "vm4")

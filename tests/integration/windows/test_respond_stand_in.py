@@ -98,16 +98,18 @@ class Story:
             env=fleet.environment(),
         )
         for name in ("alpha-started", "omega-started"):
-            until(lambda name=name: self._answered(run, name) or not run.running, what="the started tasks")
-            fleet.emulator.complete(self.events[name][0])
+            self._complete_once_answered(name, run)
         self.run = run.result()
         self.broke = (directory / "breaks").read_text()
 
-    @staticmethod
-    def _answered(run, name):
-        """Whether a turn of the host has taken the outcome of its started tasks."""
-        turns = [task["next"] for task in run.all(host=name, action=TURN) if "next" in task.result]
-        return "started" in turns and turns[-1] != "started"
+    def _complete_once_answered(self, name, run):
+        """Remove a Started event once a turn after the started tasks has read it."""
+        emulator = self.fleet.emulator
+        last = "Hold on in started while the test says so"
+        until(lambda: run.all(host=name, task=last) or not run.running, what="the started tasks")
+        polls = emulator.polls(name)["polls"]
+        until(lambda: emulator.polls(name)["polls"] > polls or not run.running, what="a poll after them")
+        emulator.complete(self.events[name][0])
 
     def _announce(self, name):
         emulator = self.fleet.emulator
