@@ -349,6 +349,7 @@ class Gate:
             unmarked=answer["unmarked_because"] if asked else "",
             mark=answer["mark"],
             drained=answer["drained"] or host in (self._arguments["out"] or []),
+            returning_for=(answer["returning"] or {"holder": ""})["holder"],
             document=document,
             records=answer["records"],
             boot_id=answer["boot_id"],

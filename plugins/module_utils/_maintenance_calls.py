@@ -7,8 +7,9 @@
 Private to the collection: it may change in any release.
 """
 
-from typing import Any, Callable, Dict
+from typing import Any, Callable, Dict, Optional
 
+from ._load_balancer.record import Record, RecordError
 from ._maintenance import ASKING, HELD, Host, MaintenanceError
 from ._module import ImdsModule
 from ._scheduled_events.client import ImdsError
@@ -45,9 +46,18 @@ def survey(
     found = {
         "changed": claimed["marked"],
         "drained": folder.has(LOAD_BALANCER_FILE) or flag_is_up(),
+        "returning": _returning(folder),
         "records": host.records(),
     }
     return dict(found, **claimed, **read())
+
+
+def _returning(folder: Folder) -> Optional[Dict[str, Any]]:
+    """Who puts the host back into its load balancer now, and for how many seconds that counts at most."""
+    try:
+        return Record(folder).returning()
+    except RecordError:
+        return None  # the host counts as drained, and the next drain says what is wrong
 
 
 def _claim(module: Any, host: Host) -> Dict[str, Any]:

@@ -16,6 +16,13 @@ options:
   server:
     description: Name of a host in C(haproxy.cfg). Without this option, the servers of all hosts are returned.
     type: str
+  wait:
+    description:
+      - Seconds to wait until the servers of O(server) get traffic. The module does not wait for a server that HAProxy
+        was ordered to give no traffic, or that has weight 0.
+      - The module does not fail when this time has passed; see RV(left).
+    type: float
+    default: 0
 extends_documentation_fragment:
   - maintops.scheduled_events._haproxy
   - maintops.scheduled_events._imds.attributes
@@ -45,6 +52,14 @@ EXAMPLES = r"""
 - name: Show the backends in which it gets no traffic
   ansible.builtin.debug:
     msg: "{{ out.servers | selectattr('gets_nothing') | map(attribute='backend') }}"
+
+- name: Wait until it gets traffic again
+  maintops.scheduled_events.haproxy_servers_info:
+    server: "{{ inventory_hostname }}"
+    wait: 60
+  delegate_to: lb1
+  register: out
+  failed_when: out.left | length > 0
 """
 
 RETURN = r"""
@@ -92,10 +107,22 @@ found:
   returned: when O(server) is set
   type: dict
   sample: {www: ready, api: MAINT}
+left:
+  description:
+    - Servers that get no traffic after O(wait) because of their health checks, in the format of RV(servers).
+  returned: when O(server) is set
+  type: list
+  elements: dict
+  sample: []
 """
 
+import typing as t
+
 from ansible.module_utils.basic import AnsibleModule
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import read_servers
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import (
+    Member,
+    read_servers,
+)
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy_call import (
     COMMON_OPTIONS,
     ERRORS,
@@ -106,17 +133,27 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_ba
     RuntimeSocket,
 )
 
+OPTIONS = {"server": {"type": "str"}, "wait": {"type": "float", "default": 0}}
+
+
+def work(params: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
+    socket = RuntimeSocket(params["socket"])
+    if params["server"] is None:
+        return {"servers": [describe(server) for server in read_servers(socket, backends=params["backends"])]}
+    outcome = Member(socket, params["server"], params["backends"]).wait_until_served(timeout=params["wait"])
+    return {
+        "servers": [describe(server) for server in outcome.servers],
+        "found": found_in(outcome.servers),
+        "left": [describe(server) for server in outcome.left],
+    }
+
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, server={"type": "str"}), supports_check_mode=True)
-    params = module.params
+    module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
     try:
-        servers = read_servers(RuntimeSocket(params["socket"]), name=params["server"], backends=params["backends"])
+        result = work(module.params)
     except ERRORS as error:
         module.fail_json(msg=str(error))
-    result = {"servers": [describe(server) for server in servers]}
-    if params["server"] is not None:
-        result["found"] = found_in(servers)
     module.exit_json(changed=False, **result)
 
 

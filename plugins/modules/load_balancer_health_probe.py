@@ -12,7 +12,9 @@ description:
   - V(drained) creates a flag file and checks that the health endpoint of the service fails. It then waits until the
     balancer has noticed, and until the existing connections have ended. On a Windows host, it does not wait for
     connections.
-  - V(active) removes the flag file, waits until the health endpoint answers 200, and until the balancer has noticed.
+  - V(active) removes the flag file, waits until the health endpoint answers 200, and until all O(balancers) send
+    traffic to the host. Without O(balancers) it waits for the time in which a balancer notices, and one O(interval)
+    more. It never waits for clients.
   - The state before the change, and the holders for whom the host is drained, are recorded with
     M(maintops.scheduled_events.load_balancer_record).
   - The role P(maintops.scheduled_events.load_balancer#role) uses this module.
@@ -62,12 +64,43 @@ options:
     choices: [fail, continue]
     default: fail
   return_timeout:
-    description: Seconds to wait until the health endpoint answers 200.
+    description:
+      - Seconds to wait until the health endpoint answers 200, and then again until O(balancers) send traffic to the
+        host.
     type: float
     default: 120
+  balancers:
+    description:
+      - Inventory names of the HAProxy balancers that probe the host. O(state=active) runs
+        M(maintops.scheduled_events.haproxy_servers_info) on each, and waits until they send traffic to the host. A
+        server that HAProxy was ordered to give no traffic is not waited for.
+    type: list
+    elements: str
+    default: []
+  server:
+    description: Name of the host in C(haproxy.cfg). The default is its name in the inventory.
+    type: str
+  backends:
+    description: Only these backends of O(balancers). Empty means every backend that the host is in.
+    type: list
+    elements: str
+    default: []
+  socket:
+    description:
+      - Runtime socket of HAProxy on O(balancers), an absolute path or C(HOST:PORT). It needs no C(level admin).
+      - If a balancer has the variable C(load_balancer_haproxy_socket), its value is used for that balancer.
+    type: str
+    default: /run/haproxy/admin.sock
+  become:
+    description:
+      - Whether to become root on O(balancers).
+      - If a balancer has the variable C(ansible_become), its value is used for that balancer.
+    type: bool
+    default: true
   directory:
     type: path
 requirements:
+  - python >= 3.6 (on the balancers)
   - ss from iproute2 (on the host)
 extends_documentation_fragment:
   - maintops.scheduled_events._balancing
@@ -166,7 +199,7 @@ def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
     record = Record(Folder(params["directory"]), simulate=module.check_mode)
     notice = notice_time(params["interval"], params["count"])
     host = Host(
-        Settings(params["flag"], params["url"], notice, params["ports"]),
+        Settings(params["flag"], params["url"], notice, params["interval"], params["ports"]),
         record,
         probe=lambda: probe(params["url"]),
         peers=lambda: list_peers(module),

@@ -17,11 +17,16 @@ description:
 options:
   state:
     description:
-      - V(held) records O(holder) and O(found). Use it before anything is changed.
+      - V(held) records O(holder) and O(found). Use it before anything is changed. The module waits while another holder
+        puts the host back. If this takes longer than its O(lease) or O(wait), O(holder) takes the place of the other
+        holder, and puts the host back in the end.
       - V(returning) removes O(holder), unless it is the last holder. See RV(todo).
-      - V(released) removes the last holder. Use it when the host is in service again.
+      - V(interrupted) means that the host could not be put back. Other holders do not wait any longer, and the next run
+        with V(returning) finishes the return.
+      - V(released) removes the last holder. Use it when the host is in service again. Nothing is removed if a holder
+        has come since V(returning).
     type: str
-    choices: [held, returning, released]
+    choices: [held, returning, interrupted, released]
     required: true
   holder:
     description: Holder for whom the host is drained.
@@ -110,7 +115,7 @@ todo:
   description:
     - V(put back) if the caller must put the host back, V(leave out) if the host is drained for other holders as well,
       V(nothing to do) if the host is not drained for O(holder).
-  returned: O(state=returning)
+  returned: O(state=returning) and O(state=interrupted)
   type: str
   sample: put back
 msg:

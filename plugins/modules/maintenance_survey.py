@@ -124,6 +124,23 @@ drained:
   returned: success
   type: bool
   sample: false
+returning:
+  description:
+    - The holder that puts the host back into its load balancer at this moment.
+    - V(null) if the host does not return, or if this has taken longer than it may.
+  returned: success
+  type: dict
+  contains:
+    holder:
+      description: The holder for whom the host was drained.
+      returned: success
+      type: str
+      sample: respond
+    seconds:
+      description: Seconds for which others wait at most.
+      returned: success
+      type: float
+      sample: 175.2
 records:
   description: Maintenance that has finished on the host, by name.
   returned: success

@@ -238,8 +238,16 @@ class Balancing:
             self._resources.place(settings.host, wishes)
             if settings.wait_at_most:
                 return _again(bool(record["changed"]), {"stage": "ordered"})
-        self._resources.settle(settings.host, wishes)
-        self._record({"state": "released", "holder": settings.holder})
+        try:
+            self._resources.settle(settings.host, wishes)
+        except (ArmError, BalancingError):
+            # Others need not wait for this run any longer; the next one finishes it, or the other does.
+            record = self._record({"state": "interrupted", "holder": settings.holder})
+            if record["todo"] == "put back":
+                raise
+        record = self._record({"state": "released", "holder": settings.holder})
+        if record["msg"]:
+            return {"changed": True, "msg": record["msg"], "resume": {}}
         kept_out = [key for key, value in wishes.items() if value == self._product.out]
         msg = f"stays out of {_names(kept_out)}, as it was before" if kept_out else ""
         return {"changed": True, "msg": msg, "resume": {}}
@@ -265,6 +273,7 @@ class Balancing:
     def _let_go(self, record: t.Mapping[str, t.Any]) -> None:
         """Do not stay noted as a holder for whom nothing was done."""
         if record["first"]:
+            self._record({"state": "returning", "holder": self._settings.holder, "lease": 0})
             self._record({"state": "released", "holder": self._settings.holder})
 
     def _pools_without(self, members: t.Sequence[str]) -> list[str]:

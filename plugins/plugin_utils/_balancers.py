@@ -9,6 +9,7 @@ import time
 import typing as t
 
 INFO, CHANGE = "haproxy_servers_info", "haproxy_servers"  # the modules that run on a balancer
+LOOK_AGAIN_AFTER = 2.0  # seconds, for a balancer without an answer
 RETURN_LEASE = 60.0  # seconds beyond the wait for the servers, so that a run that lives keeps its lease
 
 
@@ -42,10 +43,14 @@ class Balancers:
         *,
         ask: t.Callable[[str, str, dict[str, t.Any]], dict[str, t.Any]],
         errors: type[Exception],
+        clock: t.Callable[[], float] = time.time,
+        sleep: t.Callable[[float], None] = time.sleep,
     ) -> None:
         self._names = list(dict.fromkeys(names))
         self._ask = ask
         self._errors = errors
+        self._clock = clock
+        self._sleep = sleep
         self._problems: dict[str, str] = {}
 
     def out(self) -> list[str]:
@@ -54,6 +59,47 @@ class Balancers:
         self._raise_problems()
         servers = [server for answer in answers.values() for server in answer["servers"]]
         return sorted({each["server"] for each in servers if each["gets_nothing"]})
+
+    def wait_until_served(self, server: str, backends: t.Sequence[str], *, timeout: float) -> str:
+        """Wait until all balancers send traffic to a server that was not taken out there; what is to be said about it.
+
+        :raises BalancersError: some do not after ``timeout`` seconds, or cannot be asked.
+        """
+        member = {"server": server, "backends": list(backends)}
+        until, answers = self._clock() + timeout, dict[str, dict[str, t.Any]]()
+        while True:
+            self._problems.clear()
+            for name in [each for each in self._names if each not in answers]:
+                rest = min(max(0.0, until - self._clock()), timeout)  # also if the clock is set meanwhile
+                answers.update(self._ask_all([name], INFO, {**member, "wait": rest}))
+            if not self._problems or self._clock() >= until:
+                break
+            self._sleep(LOOK_AGAIN_AFTER)
+        self._refuse_unknown(answers, server, backends)
+        self._note_down(answers, timeout)
+        self._raise_problems()
+        kept_out = [
+            f"{name} {each['backend']}/{each['server']} ({each['status']})"
+            for name, answer in answers.items()
+            for each in answer["servers"]
+            if each["gets_nothing"]
+        ]
+        return f"{', '.join(kept_out)} stays out, as it was ordered there" if kept_out else ""
+
+    def _note_down(self, answers: t.Mapping[str, dict[str, t.Any]], timeout: float) -> None:
+        for name, answer in answers.items():
+            if answer["left"]:
+                self._problems[name] = "; ".join(_down(name, each, timeout) for each in answer["left"])
+
+    @staticmethod
+    def _refuse_unknown(answers: t.Mapping[str, dict[str, t.Any]], server: str, backends: t.Sequence[str]) -> None:
+        without = [name for name, answer in answers.items() if not answer["servers"]]
+        if without:
+            where = "the backends " + ", ".join(backends) if backends else "any backend"
+            raise BalancersError(
+                f"No server is called {server} on {', '.join(without)}, in {where}: set "
+                "load_balancer_haproxy_server to its name in haproxy.cfg"
+            )
 
     def _ask_all(self, names: t.Sequence[str], module: str, options: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
         """The answers by balancer. A balancer without an answer does not delay the others, and is a problem."""
@@ -86,10 +132,9 @@ class Membership(Balancers):
         errors: type[Exception],
         clock: t.Callable[[], float] = time.time,
     ) -> None:
-        super().__init__(names, ask=ask, errors=errors)
+        super().__init__(names, ask=ask, errors=errors, clock=clock)
         self._settings = settings
         self._record = record
-        self._clock = clock
 
     def drain(self, resume: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Take the host out of all balancers. A result with ``resume`` is to be followed by another call with it."""
@@ -146,30 +191,23 @@ class Membership(Balancers):
             self._raise_problems()
             names = ", ".join(self._names)
             return {"changed": True, "msg": f"would put it back on {names}", "resume": {}}
-        for name, answer in answers.items():
-            if answer["left"]:
-                self._problems[name] = "; ".join(_down(name, server, settings) for server in answer["left"])
+        self._note_down(answers, settings.return_timeout)
         if self._problems:
-            # Others need not wait for this run any longer; the next one finishes it.
-            self._record({"state": "held", "holder": settings.holder, "wait": 0})
-        self._raise_problems()
-        self._record({"state": "released", "holder": settings.holder})
-        return {"changed": True, "msg": "", "resume": {}}
+            # Others need not wait for this run any longer; the next one finishes it, or the other does.
+            record = self._record({"state": "interrupted", "holder": settings.holder})
+            if record["todo"] == "put back":
+                self._raise_problems()
+        record = self._record({"state": "released", "holder": settings.holder})
+        return {"changed": True, "msg": record["msg"], "resume": {}}
 
     def _look(self) -> dict[str, dict[str, t.Any]]:
         """Return the answer of every balancer about the host, before any change."""
         seen = self._ask_all(self._names, INFO, self._member())
         self._raise_problems()
         settings = self._settings
-        without = [name for name, answer in seen.items() if not answer["servers"]]
         known = {server["backend"] for answer in seen.values() for server in answer["servers"]}
         missing = [backend for backend in settings.backends if backend not in known]
-        if without:
-            where = "the backends " + ", ".join(settings.backends) if settings.backends else "any backend"
-            raise BalancersError(
-                f"No server is called {settings.server} on {', '.join(without)}, in {where}: set "
-                "load_balancer_haproxy_server to its name in haproxy.cfg"
-            )
+        self._refuse_unknown(seen, settings.server, settings.backends)
         if missing:
             raise BalancersError(
                 f"No server is called {settings.server} in {', '.join(missing)} on any of {', '.join(self._names)}: "
@@ -235,8 +273,8 @@ def _sessions(left: t.Mapping[str, list[dict[str, t.Any]]]) -> str:
     )
 
 
-def _down(name: str, server: t.Mapping[str, t.Any], settings: Settings) -> str:
+def _down(name: str, server: t.Mapping[str, t.Any], timeout: float) -> str:
     return (
-        f"{name} {server['backend']}/{server['server']} is {server['status']} {settings.return_timeout:g} s after it "
+        f"{name} {server['backend']}/{server['server']} is {server['status']} {timeout:g} s after it "
         f"was put back; its last health check gave {server['check'] or 'nothing'}. Check your service, and run it again"
     )

@@ -15,6 +15,7 @@ import typing as t
 Event = t.Mapping[str, t.Any]
 
 WAIT, SKIP, RESPOND, FAIL = "wait", "skip", "respond", "fail"
+ROLLING_MAINTENANCE = "rolling_maintenance"  # the holder of the role; a live run of it has a mark as well
 INSIST_FOR = 30.0  # seconds that another gate has to withdraw
 
 
@@ -28,7 +29,8 @@ class Seen(t.NamedTuple):
     ``problem``: why it cannot be reached, or why its events cannot be read. ``unmarked``: why it could not be marked as
     under maintenance, if it was to be. ``mark``: that of another run, as the module maintenance_survey shows it.
     ``document``: ``vm_name`` and ``events``; None if they cannot be read. ``records``: what was done, by the name of
-    the maintenance. ``boot_id``: of the machine.
+    the maintenance. ``boot_id``: of the machine. ``returning_for``: the holder that puts it back into its load balancer
+    now; empty if there is none.
     """
 
     host: str
@@ -40,6 +42,7 @@ class Seen(t.NamedTuple):
     document: t.Mapping[str, t.Any] | None = None
     records: t.Mapping[str, t.Mapping[str, t.Any]] = {}
     boot_id: str = ""
+    returning_for: str = ""
 
 
 class Round(t.NamedTuple):
@@ -284,7 +287,8 @@ def _reason(host: Seen, events: t.Sequence[Event], owner: str) -> str:
         first = events[0]
         until = f", NotBefore {first['not_before']}" if first["not_before"] else ""
         return f"{first['event_type']} {first['event_status']}{until}"
-    return _marked_by(host.mark, owner) or ("drained" if host.drained else "")
+    returning = f"is put back into its load balancer for {host.returning_for}" if host.returning_for else ""
+    return _marked_by(host.mark, owner) or returning or ("drained" if host.drained else "")
 
 
 def _is_live(mark: t.Mapping[str, t.Any] | None) -> bool:
@@ -329,7 +333,15 @@ def _judge(
     told = {each.host: _reason(each, of_host[each.host], settings.owner) for each in seen}
     reasons = {host: reason for host, reason in told.items() if reason}
     # A host of the batch may be drained: it counts once, however unavailable it is.
-    shut_by = [each.host for each in seen if of_host[each.host] or _unfit(each) or _is_live(each.mark)]
+    # But a service that is just coming back must not be drained: the run that puts it back waits for its answer.
+    shut_by = [
+        each.host
+        for each in seen
+        if of_host[each.host]
+        or _unfit(each)
+        or _is_live(each.mark)
+        or each.returning_for not in ("", ROLLING_MAINTENANCE)
+    ]
     obstacles = [host for host in batch if host in shut_by]
     unavailable = [host for host in settings.fleet if host in reasons and host not in batch]
     needed = len([host for host in batch if host in settings.fleet])

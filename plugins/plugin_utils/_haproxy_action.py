@@ -24,6 +24,34 @@ COMMON_ARGUMENTS: dict[str, dict[str, t.Any]] = {
 }
 
 
+class BalancerHosts:
+    """The balancers, each reached over its own connection.
+
+    :param arguments: ``socket`` and ``become``.
+    """
+
+    def __init__(self, action: ActionBase, variables: dict[str, t.Any], arguments: t.Mapping[str, t.Any]) -> None:
+        self._action = action
+        self._variables = variables
+        self._arguments = arguments
+        self._hosts: dict[str, OtherHost] = {}
+
+    def ask(self, name: str, module: str, options: dict[str, t.Any]) -> dict[str, t.Any]:
+        """The result of a module of the collection on a balancer.
+
+        :raises OtherHostError: there is none. The message names the balancer.
+        """
+        if name not in self._hosts:
+            self._hosts[name] = OtherHost(self._action, name, self._variables, become=self._arguments["become"])
+        socket = self._hosts[name].variables.get(SOCKET_VARIABLE, self._arguments["socket"])
+        within = max(float(options.get("timeout", 0)), float(options.get("wait", 0))) + ANSWERS_WITHIN
+        return self._hosts[name].run(f"{COLLECTION}.{module}", {**options, "socket": socket}, within=within)
+
+    def close(self) -> None:
+        for host in self._hosts.values():
+            host.close()
+
+
 class HAProxyAction(ActionBase):
     """It runs on the controller, and a module on each balancer."""
 
@@ -34,30 +62,19 @@ class HAProxyAction(ActionBase):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
-        self._hosts: dict[str, OtherHost] = {}
         _validation, self._arguments = self.validate_argument_spec(argument_spec={**COMMON_ARGUMENTS, **self.ARGUMENTS})
         if not self._arguments["balancers"]:
             raise AnsibleActionFail(
                 "balancers is empty, expected the inventory names of the balancers. Set load_balancer_haproxy_hosts"
             )
+        hosts = BalancerHosts(self, self._variables, self._arguments)
+        self._ask = hosts.ask
         try:
             return {**result, **self._work()}
         except (BalancersError, OtherHostError) as error:
             raise AnsibleActionFail(str(error)) from error
         finally:
-            for host in self._hosts.values():
-                host.close()
+            hosts.close()
 
     def _work(self) -> dict[str, t.Any]:
         raise NotImplementedError
-
-    def _ask(self, name: str, module: str, options: dict[str, t.Any]) -> dict[str, t.Any]:
-        """The result of a module of the collection on a balancer.
-
-        :raises OtherHostError: there is none. The message names the balancer.
-        """
-        if name not in self._hosts:
-            self._hosts[name] = OtherHost(self, name, self._variables, become=self._arguments["become"])
-        socket = self._hosts[name].variables.get(SOCKET_VARIABLE, self._arguments["socket"])
-        within = float(options.get("timeout", 0)) + ANSWERS_WITHIN
-        return self._hosts[name].run(f"{COLLECTION}.{module}", {**options, "socket": socket}, within=within)

@@ -15,6 +15,7 @@ from .runtime_socket import Fleeting, RuntimeSocket
 FORCED_MAINT, TRACKED_MAINT, FORCED_DRAIN, TRACKED_DRAIN, UNRESOLVED = 0x01, 0x02, 0x08, 0x10, 0x20
 UNRESOLVED_AT_START = 0x40
 ANY_MAINT = FORCED_MAINT | TRACKED_MAINT | UNRESOLVED | UNRESOLVED_AT_START
+KEPT_OUT = FORCED_MAINT | TRACKED_MAINT | FORCED_DRAIN | TRACKED_DRAIN
 LEAVING = ANY_MAINT | FORCED_DRAIN | TRACKED_DRAIN
 
 READY, MAINT, DRAIN = "ready", "MAINT", "DRAIN"  # how the record spells what was found
@@ -53,7 +54,12 @@ class Server(NamedTuple):
 
     @property
     def gets_nothing(self) -> bool:
-        return self.weight == 0 or self.status.startswith(("MAINT", "DRAIN", "DOWN"))
+        return self.weight == 0 or self.status.startswith(("MAINT", "DRAIN", "DOWN", "NOLB"))
+
+    @property
+    def is_kept_out(self) -> bool:
+        """Whether it gets nothing by order, whatever its health checks give."""
+        return self.weight == 0 or bool(self.admin & KEPT_OUT)
 
 
 class Outcome(NamedTuple):
@@ -190,6 +196,21 @@ class Member:
                 down = [server for server in servers if not _is_back(server, found.get(server.backend, READY))]
                 if not down or is_over:
                     return Outcome(self._sent, servers, down)
+            except Fleeting:
+                if is_over:
+                    raise
+            self._sleep(LOOK_AGAIN_AFTER)
+
+    def wait_until_served(self, *, timeout: float) -> Outcome:
+        """Wait until the servers get traffic, but for those that HAProxy was ordered to give none. Order nothing."""
+        give_up_at = self._clock() + timeout
+        while True:
+            is_over = self._clock() >= give_up_at
+            try:
+                servers = self.look()
+                left = [server for server in servers if server.gets_nothing and not server.is_kept_out]
+                if not left or is_over:
+                    return Outcome([], servers, left)
             except Fleeting:
                 if is_over:
                     raise

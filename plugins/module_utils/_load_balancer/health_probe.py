@@ -7,12 +7,13 @@ import contextlib
 import math
 import os
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
-from .record import LEAVE_OUT, NOTHING_TO_DO, Record
+from .record import LEAVE_OUT, LONGEST_LEASE, NOTHING_TO_DO, Record, stays_drained_for
 
 HONOURED_WITHIN = 5.0  # seconds that the health endpoint has to notice the flag
 LOOK_AGAIN_AFTER = 1.0  # seconds
+RETURN_LEASE = 60.0  # seconds beyond the waits of a return, so that a run that lives keeps its lease
 NEW_MODE, DIRECTORY_MODE = 0o644, 0o755  # the service must see the flag
 
 
@@ -29,6 +30,12 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "return_timeout": {"type": "float", "default": 120},
     "wait_at_most": {"type": "float", "default": 0},
     "resume": {"type": "dict", "default": {}},
+    # The action plugin asks these balancers; the module only leaves the end of a return to it.
+    "balancers": {"type": "list", "elements": "str", "default": []},
+    "server": {"type": "str"},
+    "backends": {"type": "list", "elements": "str", "default": []},
+    "socket": {"type": "str", "default": "/run/haproxy/admin.sock"},
+    "become": {"type": "bool", "default": True},
     "directory": {"type": "path", "default": "/var/lib/maintops"},
 }
 
@@ -45,12 +52,24 @@ class Answer(NamedTuple):
 
 
 class Settings(NamedTuple):
-    """``notice``: seconds that the balancer needs to notice; ``ports``: those whose connections have to end."""
+    """``notice``: seconds that the balancer needs to notice; ``interval``: those between two of its probes.
+
+    ``ports``: those whose connections have to end.
+    """
 
     flag: str
     url: str
     notice: float
+    interval: float
     ports: Sequence[int]
+
+
+class Returned(NamedTuple):
+    """``is_asked_for``: the host is in service, and the caller asks its balancers before the return is over."""
+
+    changed: bool
+    msg: str
+    is_asked_for: bool = False
 
 
 class Flag:
@@ -106,7 +125,7 @@ class Host:
 
         :returns: whether anything changed.
         """
-        with self._record.locked():
+        with self._record.locked_when_free(holder, wait=LONGEST_LEASE):
             is_there = self._flag.is_up()
             before = self._record.read()
             noted = self._record.hold(holder, {"flag": is_there})
@@ -148,45 +167,78 @@ class Host:
             self._sleep(LOOK_AGAIN_AFTER)
         return left
 
-    def put_back(self, holder: str, *, timeout: float) -> Tuple[bool, str]:
+    def put_back(self, holder: str, *, timeout: float, ask: bool = False) -> Returned:
         """Remove the flag if no other holder needs it, and wait until the balancer has noticed.
 
-        :returns: whether anything changed, and what is to be said about it.
+        Other holders wait meanwhile. A holder that comes nevertheless has taken the place of this one, and puts the
+        host back in the end.
+
+        :param ask: whether the caller asks the balancers, in place of the wait here.
         :raises ProbeError: the health endpoint does not answer as it should.
         """
-        with self._record.locked():
-            kept = self._record.read()
-            todo = self._record.release(holder, lease=0)
-            if todo == NOTHING_TO_DO:
-                return False, ""
-            if todo == LEAVE_OUT:
-                return True, "stays drained for " + ", ".join(each for each in kept.holders if each != holder)
-            if kept.found.get("flag"):
-                self._record.forget(holder)
-                return True, f"stays out, for {self._settings.flag} existed before"
-            if not self._simulate:
-                self._flag.lower()
-                self._record.settle()
-                if self._record.release(holder, lease=0) == LEAVE_OUT:  # one came meanwhile, where nothing is locked
-                    self._flag.raise_()
-                    return True, "stays drained for " + ", ".join(self._record.read().holders)
-        if self._simulate:
-            return True, f"would remove {self._settings.flag}"
-        answer = self._wait_for(200, wanted=True, within=timeout)
-        if answer is not None:
-            others = [each for each in self._record.read().holders if each != holder]
-            if not others:
-                raise ProbeError(
-                    f"{self._settings.url} does not answer 200 although {self._settings.flag} does not exist; waited "
-                    f"{timeout:g} s, last answer {answer.status or 'none'} {answer.problem}".rstrip()
-                    + ". Check your service, and run it again"
-                )
-        else:
-            self._sleep(self._settings.notice)
+        over = self._lower_flag(holder, self._lease(timeout * 2 if ask else timeout))
+        if over is not None:
+            return over
+        problem = self._wait_for_service(holder, timeout)
+        if problem:
+            with self._record.locked():
+                self._record.interrupt(holder)  # others need not wait any longer; the next run finishes it
+            raise ProbeError(problem)
+        if not self._record.is_returning(holder):
+            return Returned(True, stays_drained_for(self._record.read(), holder))
+        if ask:
+            return Returned(True, "", is_asked_for=True)
+        seconds = self._settings.notice + self._settings.interval
+        self._sleep(seconds)
         with self._record.locked():
             self._record.forget(holder)
-            others = self._record.read().holders
-        return True, "stays drained for " + ", ".join(others) if others else ""
+            kept = self._record.read()
+        unknown = f"whether its balancers send it traffic again is not known: they had {seconds:g} s to notice"
+        return Returned(True, stays_drained_for(kept, holder) or unknown)
+
+    def _lease(self, timeout: float) -> float:
+        return timeout + self._settings.notice + self._settings.interval + RETURN_LEASE
+
+    def _lower_flag(self, holder: str, lease: float) -> Optional[Returned]:
+        """Lower the flag. If there is nothing to wait for then, return the result."""
+        with self._record.locked():
+            kept = self._record.read()
+            todo = self._record.release(holder, lease=lease)
+            if todo == NOTHING_TO_DO:
+                return Returned(False, "")
+            if todo == LEAVE_OUT:
+                return Returned(True, stays_drained_for(kept, holder))
+            if kept.found.get("flag"):
+                self._record.forget(holder)
+                return Returned(True, f"stays out, for {self._settings.flag} existed before")
+            if self._simulate:
+                return Returned(True, f"would remove {self._settings.flag}")
+            self._record.settle()
+            self._flag.lower()
+            self._record.settle()
+            if not self._record.is_returning(holder):  # one came meanwhile, where nothing is locked
+                self._flag.raise_()
+                return Returned(True, stays_drained_for(self._record.read(), holder))
+        return None
+
+    def _wait_for_service(self, holder: str, timeout: float) -> str:
+        """Wait until the health endpoint answers 200, or another holder has come; why it does not, or nothing."""
+        give_up_at = self._clock() + timeout
+        while True:
+            answer = self._probe()
+            self._record.settle()
+            if answer.status == 200 or not self._record.is_returning(holder):
+                return ""
+            if self._clock() >= give_up_at:
+                break
+            self._sleep(LOOK_AGAIN_AFTER)
+        flag = self._settings.flag
+        why = f"since {flag} was created again" if self._flag.is_up() else f"although {flag} does not exist"
+        last = f"{answer.status or 'none'} {answer.problem}".rstrip()
+        return (
+            f"{self._settings.url} does not answer 200 {why}; waited {timeout:g} s, last answer {last}. Check your "
+            "service, and run it again"
+        )
 
     def _wait_for(self, status: int, *, wanted: bool, within: float) -> Optional[Answer]:
         """Wait until the health endpoint gives this status, or another one; the last answer if it does not."""
@@ -229,8 +281,8 @@ def bring(module: Any, host: Host) -> Dict[str, Any]:
     params = module.params
     if params["state"] == "drained":
         return _drain(module, host)
-    changed, msg = host.put_back(params["holder"], timeout=params["return_timeout"])
-    return {"changed": changed, "msg": msg, "resume": {}}
+    back = host.put_back(params["holder"], timeout=params["return_timeout"], ask=bool(params["balancers"]))
+    return {"changed": back.changed, "msg": back.msg, "resume": {}, "ask": back.is_asked_for}
 
 
 def _drain(module: Any, host: Host) -> Dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping,
 FILE = "load-balancer.json"
 DIRECTORY_MODE = 0o755  # others keep files there, too
 LONGEST_LEASE = 3600.0  # seconds
+LOOK_AGAIN_AFTER = 1.0  # seconds
 
 
 class RecordError(Exception):
@@ -20,7 +21,11 @@ class RecordError(Exception):
 
 
 class Kept(NamedTuple):
-    """The content of the record. ``returning``: the run that puts the host back now, and until when that counts."""
+    """The content of the record.
+
+    ``returning``: the only holder, which no longer needs the host out and puts it back now, and until when others wait
+    for that.
+    """
 
     holders: List[str]
     found: Dict[str, Any]
@@ -28,7 +33,7 @@ class Kept(NamedTuple):
 
 
 OPTIONS: Dict[str, Dict[str, Any]] = {
-    "state": {"type": "str", "choices": ["held", "returning", "released"], "required": True},
+    "state": {"type": "str", "choices": ["held", "returning", "interrupted", "released"], "required": True},
     "holder": {"type": "str", "required": True},
     "found": {"type": "dict", "default": {}},
     "replace": {"type": "bool", "default": False},
@@ -96,7 +101,10 @@ class Record:
         """
         try:
             raw = json.loads(self._folder.read(FILE).decode())
-            kept = Kept(list(raw["holders"]), dict(raw["found"]), raw.get("returning"))
+            returning = raw.get("returning")
+            if returning is not None:
+                returning = {"holder": str(returning["holder"]), "until": float(returning["until"])}
+            kept = Kept(list(raw["holders"]), dict(raw["found"]), returning)
         except FileNotFoundError:
             return NOTHING
         except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -109,45 +117,64 @@ class Record:
     def hold(self, holder: str, found: Mapping[str, Any], *, replace: bool = False) -> Kept:
         """Note a holder, and what was found unless that was noted before: later it would be the role's own doing.
 
+        A holder that puts the host back does not need it out. So the new one takes its place, and puts the host back in
+        the end, also if the other one was killed.
+
         To be called under the lock, before anything is changed.
 
         :param replace: note what was found in place of what was noted.
         :returns: what is noted now.
         """
         before = self.read()
-        holders = before.holders if holder in before.holders else [*before.holders, holder]
+        leaving = before.returning["holder"] if before.returning else None
+        holders = [each for each in before.holders if each == holder or each != leaving]
+        if holder not in holders:
+            holders.append(holder)
         after = Kept(holders, {**before.found, **found} if replace else {**found, **before.found})
         self._replace(before, after)
         return after
 
-    def hold_when_free(self, holder: str, found: Mapping[str, Any], *, wait: float, replace: bool = False) -> Kept:
-        """Take the lock and hold. Wait while another holder puts the host back: its orders would undo what comes now.
+    @contextlib.contextmanager
+    def locked_when_free(self, holder: str, *, wait: float) -> Iterator[None]:
+        """Exclude other processes, once no other holder puts the host back: its orders would undo what comes now.
 
         :param wait: seconds after which to go on nevertheless.
         """
         give_up_at = self._clock() + wait
         while True:
             with self.locked():
-                if not self._another_returns(holder) or self._clock() >= give_up_at:
-                    return self.hold(holder, found, replace=replace)
-            self._sleep(1.0)
+                if self.returning_for(holder) <= 0 or self._clock() >= give_up_at:
+                    yield
+                    return
+            self._sleep(LOOK_AGAIN_AFTER)
             self._folder.settle()
 
-    def _another_returns(self, holder: str) -> bool:
+    def returning_for(self, holder: str) -> float:
+        """Seconds for which another holder than this one may still put the host back; 0 if none does."""
+        returning = self.returning()
+        return 0.0 if returning is None or returning["holder"] == holder else float(returning["seconds"])
+
+    def returning(self) -> Optional[Dict[str, Any]]:
+        """The holder that puts the host back now, and the seconds for which that counts at most; None without one."""
         returning = self.read().returning
-        if not returning or returning["holder"] == holder:
-            return False
-        return (
-            0 < float(returning["until"]) - self._clock() <= LONGEST_LEASE
-        )  # else it was killed, or the clock was set
+        if returning is None:
+            return None
+        left = returning["until"] - self._clock()
+        if not 0 < left <= LONGEST_LEASE:  # it was killed, or the clock was set
+            return None
+        return {"holder": returning["holder"], "seconds": left}
+
+    def is_returning(self, holder: str) -> bool:
+        """Whether the host is put back by this holder, and no other one has come since."""
+        returning = self.read().returning
+        return returning is not None and returning["holder"] == holder
 
     def release(self, holder: str, *, lease: float) -> str:
         """Take a holder back. The last one stays until :meth:`forget`, so that a run that is killed is repeated.
 
         To be called under the lock.
 
-        :param lease: seconds for which no other holder drains the host while this holder puts it back; 0 for a holder
-            that keeps the lock meanwhile.
+        :param lease: seconds for which other holders wait before they drain the host again.
         :returns: what to do now.
         """
         before = self.read()
@@ -157,18 +184,27 @@ class Record:
         if others:
             self._replace(before, Kept(others, before.found))
             return LEAVE_OUT
-        if lease > 0:
-            until = self._clock() + min(lease, LONGEST_LEASE)
-            self._replace(before, before._replace(returning={"holder": holder, "until": until}))
+        until = self._clock() + min(max(lease, 0.0), LONGEST_LEASE)
+        self._replace(before, before._replace(returning={"holder": holder, "until": until}))
+        return PUT_BACK
+
+    def interrupt(self, holder: str) -> str:
+        """Let other holders wait no longer for a return that has failed. To be called under the lock.
+
+        :returns: :data:`PUT_BACK` for the next run, or :data:`NOTHING_TO_DO` if another holder has come since.
+        """
+        before = self.read()
+        if not self.is_returning(holder):
+            return NOTHING_TO_DO
+        self._replace(before, before._replace(returning={"holder": holder, "until": self._clock()}))
         return PUT_BACK
 
     def forget(self, holder: str) -> None:
-        """Take the last holder back: the host is in service. To be called under the lock."""
-        before = self.read()
-        others = [each for each in before.holders if each != holder]
-        if others:  # one came meanwhile
-            self._replace(before, Kept(others, before.found))
-        elif not self._simulate:
+        """Take the last holder back: the host is in service. To be called under the lock.
+
+        Nothing is done if a holder has come since :meth:`release`, maybe another run for the same one.
+        """
+        if self.is_returning(holder) and not self._simulate:
             with contextlib.suppress(FileNotFoundError):
                 self._folder.remove(FILE)
 
@@ -183,19 +219,28 @@ class Record:
 def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
     """Carry out the module with its parameters."""
     holder = params["holder"]
-    before = record.read()
     more: Dict[str, Any] = {"msg": ""}
     if params["state"] == "held":
-        after = record.hold_when_free(holder, params["found"], wait=params["wait"], replace=params["replace"])
+        with record.locked_when_free(holder, wait=params["wait"]):
+            before = record.read()
+            after = record.hold(holder, params["found"], replace=params["replace"])
         more["first"] = not before.holders
-    elif params["state"] == "returning":
-        with record.locked():
-            more["todo"] = record.release(holder, lease=params["lease"])
-            after = record.read()
-        if more["todo"] == LEAVE_OUT:
-            more["msg"] = "stays drained for " + ", ".join(each for each in after.holders if each != holder)
     else:
         with record.locked():
-            record.forget(holder)
+            before = record.read()
+            if params["state"] == "returning":
+                more["todo"] = record.release(holder, lease=params["lease"])
+            elif params["state"] == "interrupted":
+                more["todo"] = record.interrupt(holder)
+            else:
+                record.forget(holder)
             after = record.read()
+        if more.get("todo") == LEAVE_OUT or (params["state"] == "released" and after.holders):
+            more["msg"] = stays_drained_for(after, holder)
     return dict(changed=after != before, holders=after.holders, found=after.found, **more)
+
+
+def stays_drained_for(kept: Kept, holder: str) -> str:
+    """The message for a holder that does not put the host back; empty if the host is not drained."""
+    others = [each for each in kept.holders if each != holder] or kept.holders
+    return "stays drained for " + ", ".join(others) if others else ""

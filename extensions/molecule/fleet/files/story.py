@@ -5,7 +5,8 @@
 """The fleet under load while Azure and the operator take its hosts: story.py short|long PREFIX.
 
 PREFIX begins the names of the containers; FLEET_INVENTORIES names the inventories. Prints the figures, and fails if a
-request was lost with the collection, if none was lost without it, or if the budget was exceeded.
+request was lost with the collection, if none was lost without it, or if the budget was exceeded. A failure shows the
+timeline of the part: what each HAProxy saw of each server, with its health checks, and what happened meanwhile.
 """
 
 import contextlib
@@ -18,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 VMS = ["web1", "web2", "web3", "web4"]
@@ -92,9 +94,10 @@ class Hosts:
 class Platform(threading.Thread):
     """Restarts the container of each VM whose Reboot or Redeploy has started."""
 
-    def __init__(self, hosts: Hosts) -> None:
+    def __init__(self, hosts: Hosts, note: Callable[[str], None]) -> None:
         super().__init__(daemon=True)
         self._hosts, self._ended = hosts, threading.Event()
+        self._note = note
         self._seen = max([entry["seq"] for entry in hosts.emulator("log")["log"]], default=0)
         self.restarts: list[str] = []
 
@@ -103,9 +106,11 @@ class Platform(threading.Thread):
             for entry in self._hosts.emulator("log")["log"]:
                 if entry["seq"] > self._seen:
                     self._seen = entry["seq"]
+                    self._note(f"event {entry['kind']}: {', '.join(entry.get('vms', []))}")
                     if entry["kind"] == "started":
                         for vm in entry["vms"]:
                             self._hosts.restart(vm)
+                            self._note(f"{vm} is restarted")
                             self.restarts.append(vm)
 
     def end(self) -> None:
@@ -120,13 +125,25 @@ class Story:
         self._form, self._hosts = form, hosts
         self._urls = [f"http://{hosts.address(name)}:{port}" for name in BALANCERS for port in (80, 8080)]
         self._inventories = os.environ["FLEET_INVENTORIES"].split(":")
+        self._happened: list[tuple[float, str]] = []
+        self.timelines: list[str] = []
         self._logs, self._started = pathlib.Path(tempfile.mkdtemp(prefix="fleet-")), 0
         print(f"What the playbooks say is in {self._logs}", flush=True)
+
+    def note(self, what: str) -> None:
+        """Add it to the timeline."""
+        self._happened.append((time.time(), what))
+
+    def platform(self) -> Platform:
+        platform = Platform(self._hosts, self.note)
+        platform.start()
+        return platform
 
     def playbook(self, name: str, *options: str) -> subprocess.Popen[bytes]:
         """Start a playbook of the collection."""
         self._started += 1
         log = self._logs / f"{self._started}-{name}.txt"
+        self.note(f"start of {self._started}-{name}")
         inventories = [word for path in self._inventories for word in ("-i", path)]
         return subprocess.Popen(
             ["ansible-playbook", f"maintops.scheduled_events.{name}", *inventories, *options],
@@ -142,6 +159,7 @@ class Story:
     def load(self, least: int = 0):
         """Load while the block runs, and until ``least`` requests are made; then the dict that it gives is filled."""
         result: dict[str, Any] = {}
+        self._happened.clear()
         began = time.monotonic()
         command = ["python3", "/root/load.py", "/root/load.json", str(self._form.rate), "7200", *self._urls]
         self._hosts.start("azure", "fleet-load", *command)
@@ -155,10 +173,14 @@ class Story:
             for balancer in BALANCERS:
                 self._hosts.stop(balancer, "fleet-sample")
         samples = [json.loads(self._hosts.run(balancer, "cat", "/root/sample.json")) for balancer in BALANCERS]
+        for balancer, sample in zip(BALANCERS, samples, strict=True):
+            self._happened += [(at, f"{balancer} {change}") for at, change in sample["changes"]]
         result.update(json.loads(self._hosts.run("azure", "cat", "/root/load.json")))
         worst = max(samples, key=lambda sample: sample["most_out"])
         result.update(most_out=worst["most_out"], out=worst["worst"])
         result["seconds"] = round(time.monotonic() - began)
+        self._happened += [(at, f"a request failed: {failure}") for at, failure in result["first_failures"]]
+        self.timelines.append("\n".join(f"{_clock(at)} {what}" for at, what in sorted(self._happened)))
 
     def schedule(self, number: int, vm: str, notice: int) -> None:
         kind = ("Redeploy", "Reboot")[number % 2]
@@ -187,8 +209,7 @@ class Story:
 
     def platform_with_respond(self) -> dict[str, Any]:
         """The platform takes one VM after the other, and the controller responds."""
-        platform = Platform(self._hosts)
-        platform.start()
+        platform = self.platform()
         with self.load(self._form.requests) as result:
             for number, vm in enumerate(self._form.vms):
                 self.schedule(number, vm, notice=600)
@@ -200,8 +221,7 @@ class Story:
 
     def platform_with_polling_unit(self) -> dict[str, Any]:
         """The same, and the polling units on the VMs respond."""
-        platform = Platform(self._hosts)
-        platform.start()
+        platform = self.platform()
         self.polling_units("enable")
         with self.load(self._form.requests) as result:
             for number, vm in enumerate(self._form.vms):
@@ -218,8 +238,7 @@ class Story:
 
     def platform_alone(self) -> dict[str, Any]:
         """The same, without a response to the event."""
-        platform = Platform(self._hosts)
-        platform.start()
+        platform = self.platform()
         with self.load() as result:
             for number, vm in enumerate(self._form.vms):
                 self.schedule(number, vm, notice=1)
@@ -230,8 +249,7 @@ class Story:
 
     def rolling(self) -> dict[str, Any]:
         """A rolling maintenance, an event at a random moment, and a controller that responds."""
-        platform = Platform(self._hosts)
-        platform.start()
+        platform = self.platform()
         chance = random.SystemRandom()
         with self.load() as result:
             hosts = {"maintenance_hosts": self._form.rolling_vms, "maintenance_fleet": VMS}
@@ -260,6 +278,10 @@ def expect_success(process: subprocess.Popen[bytes]) -> None:
         raise RuntimeError(f"{process.args} ended with {rc}; what it said is in the directory printed above")
 
 
+def _clock(at: float) -> str:
+    return time.strftime("%H:%M:%S", time.gmtime(at)) + f".{int(at % 1 * 10)}"
+
+
 def expect(truth: bool, otherwise: str) -> None:
     """End with this message unless it is true."""
     if not truth:
@@ -276,16 +298,18 @@ def main() -> None:
         "platform, alone": story.platform_alone,
         **{f"rolling maintenance {number + 1}": story.rolling for number in range(form.rolling_runs)},
     }
-    results = {}
+    results, timelines = {}, {}
     for name, part in parts.items():
         results[name] = part()
+        timelines[name] = story.timelines[-1]
         print(f"{name}: {json.dumps(results[name])}", flush=True)
     for name, result in results.items():
         if name == "platform, alone":
             expect(result["failed"] > 0, "no request was lost without the collection, so this shows nothing")
         else:
-            expect(result["failed"] == 0, f"{name}: requests were lost")
-            expect(result["most_out"] <= BUDGET, f"{name}: more than {BUDGET} servers were out")
+            expect(result["failed"] == 0, f"{name}: requests were lost\n{timelines[name]}")
+            out = f"{name}: more than {BUDGET} servers were out: {result['out']}\n{timelines[name]}"
+            expect(result["most_out"] <= BUDGET, out)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import time
 import pytest
 from arm_stand_in import COMPUTE, GATEWAY, GATEWAY_POOL, NETWORK, POOL, ArmStandIn, ModuleFailed, Refused, run_module
 
-from plugins.module_utils._load_balancer.record import Record
+from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
 from plugins.module_utils._scheduled_events.files import Folder
 from plugins.plugin_utils._arm import Arm, ArmError
 from plugins.plugin_utils._arm_orders import Orders
@@ -27,6 +27,7 @@ from plugins.plugin_utils._azure_pools import Me
 NIC = f"{NETWORK}/networkInterfaces/web1-nic"
 INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
 ME = Me([NIC], ["10.0.0.4"])
+RECORD_DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 OTHER_POOL = POOL.replace("/www", "/api")
 
 
@@ -67,17 +68,7 @@ def host(arm, clock, tmp_path):
         record = Record(Folder(str(tmp_path / name)), simulate=settings.get("simulate", False))
 
         def run_record(options):
-            before = record.read()
-            with record.locked():
-                if options["state"] == "held":
-                    record.hold(options["holder"], options.get("found", {}), replace=options.get("replace", False))
-                elif options["state"] == "returning":
-                    todo = record.release(options["holder"], lease=options["lease"])
-                    return {"todo": todo, "found": record.read().found, "changed": True, "msg": "stays drained"}
-                else:
-                    record.forget(options["holder"])
-            after = record.read()
-            return {"changed": before != after, "first": not before.holders, "found": after.found}
+            return take_note(record, {**RECORD_DEFAULTS, **options})
 
         transport = Arm(
             lambda module, arguments: run_module(arm, module, arguments),

@@ -3,6 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 
+from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
+from plugins.module_utils._scheduled_events.files import Folder
 from plugins.plugin_utils._balancers import CHANGE, INFO, Balancers, BalancersError, Membership, Settings
 
 SETTINGS = Settings(
@@ -17,6 +19,9 @@ SETTINGS = Settings(
 )
 
 
+RECORD_DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
+
+
 class Dead(Exception):
     pass
 
@@ -24,14 +29,14 @@ class Dead(Exception):
 class Fleet:
     """Balancers that answer as the modules INFO and CHANGE do, and a record. ``calls`` holds what was asked."""
 
-    def __init__(self):
+    def __init__(self, directory):
         self.now = 1000.0
+        self._record = Record(Folder(str(directory)), clock=lambda: self.now, sleep=self.sleep)
         self.servers = {"lb1": {"www": "ready"}, "lb2": {"www": "ready"}}
         self.sessions = {}  # balancer → number
         self.down = set()
         self.dead = set()
         self.calls = []
-        self.holders, self.found = [], {}
 
     def ask(self, balancer, module, options):
         state = {INFO: "read", CHANGE: options.get("state")}[module]
@@ -42,8 +47,8 @@ class Fleet:
         if state == "drained" and self.sessions.get(balancer):
             self.now += options["timeout"]
             left = [{"backend": "www", "server": "web1", "sessions": self.sessions[balancer]}]
-        if state == "active" and balancer in self.down:
-            self.now += options["timeout"]
+        if balancer in self.down and (state == "active" or "wait" in options):
+            self.now += options.get("timeout", 0) + options.get("wait", 0)
             left = [{"backend": "www", "server": "web1", "status": "DOWN", "check": "L7STS 503"}]
         servers = [
             {"backend": backend, "server": "web1", "status": "UP", "gets_nothing": found != "ready"}
@@ -56,29 +61,26 @@ class Fleet:
 
     def record(self, options):
         self.calls.append(("web1", options["state"]))
-        if options["state"] == "held":
-            first = not self.holders
-            self.holders = sorted({*self.holders, options["holder"]})
-            if options.get("found"):
-                self.found = options["found"] if options.get("replace") else {**options["found"], **self.found}
-            return {"changed": True, "first": first, "found": self.found}
-        others = [each for each in self.holders if each != options["holder"]]
-        if options["state"] == "released":
-            self.holders = others
-            return {"changed": True}
-        if options["holder"] not in self.holders:
-            return {"changed": False, "todo": "nothing to do", "msg": "", "found": {}}
-        if others:
-            return {"changed": True, "todo": "leave out", "msg": f"stays drained for {others[0]}", "found": {}}
-        return {"changed": True, "todo": "put back", "msg": "", "found": self.found}
+        return take_note(self._record, {**RECORD_DEFAULTS, **options})
+
+    @property
+    def holders(self):
+        return self._record.read().holders
+
+    @property
+    def found(self):
+        return self._record.read().found
+
+    def sleep(self, seconds):
+        self.now += seconds
 
     def states(self, state):
         return [call[0] for call in self.calls if call[1] == state]
 
 
 @pytest.fixture
-def fleet():
-    return Fleet()
+def fleet(tmp_path):
+    return Fleet(tmp_path)
 
 
 @pytest.fixture
@@ -232,7 +234,7 @@ def test_servers_that_do_not_come_up_are_named_with_their_balancer_and_check(fle
 def test_check_mode_names_what_would_change(fleet, membership):
     result = membership(simulate=True).drain({})
     assert result["msg"] == "would take out lb1 www/web1, which is UP; lb2 www/web1, which is UP"
-    fleet.holders = ["respond"]
+    membership().drain({})
     assert membership(simulate=True).restore()["msg"] == "would put it back on lb1, lb2"
     assert fleet.holders == ["respond"]
 
@@ -247,3 +249,89 @@ def test_servers_that_some_balancer_gives_no_traffic_are_read(fleet):
     fleet.dead = {"lb1"}
     with pytest.raises(BalancersError, match="lb1 cannot be reached"):
         out()
+
+
+def wait_until_served(fleet, **more):
+    balancers = Balancers(["lb1", "lb2"], ask=fleet.ask, errors=Dead, clock=lambda: fleet.now, sleep=fleet.sleep)
+    return balancers.wait_until_served("web1", more.get("backends", []), timeout=60)
+
+
+def test_a_host_that_all_balancers_send_traffic_is_back_at_once(fleet):
+    assert wait_until_served(fleet) == ""
+    assert fleet.states("read") == ["lb1", "lb2"]
+    assert fleet.now == 1000
+
+
+def test_a_balancer_that_does_not_send_traffic_is_named_with_its_check(fleet):
+    fleet.down = {"lb2"}
+    with pytest.raises(BalancersError, match=r"^lb2 www/web1 is DOWN 60 s after it was put back; .* gave L7STS 503"):
+        wait_until_served(fleet)
+    assert fleet.now == 1060
+
+
+def test_a_server_that_is_kept_out_by_order_is_not_waited_for_and_named(fleet):
+    fleet.servers["lb2"]["api"] = "MAINT"
+    assert wait_until_served(fleet) == "lb2 api/web1 (UP) stays out, as it was ordered there"
+    assert wait_until_served(fleet, backends=["www"]) == ""
+
+
+def test_a_balancer_that_cannot_be_reached_for_a_moment_is_asked_again(fleet):
+    fleet.dead = {"lb1"}
+    sleep = fleet.sleep
+
+    def come_back(seconds):
+        sleep(seconds)
+        if fleet.now >= 1030:
+            fleet.dead = set()
+
+    fleet.sleep = come_back
+    assert wait_until_served(fleet) == ""
+    assert fleet.now == 1030
+    assert fleet.states("read").count("lb2") == 1
+
+
+def test_a_dead_balancer_is_named_when_the_time_is_over(fleet):
+    fleet.dead = {"lb1"}
+    with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
+        wait_until_served(fleet)
+    assert fleet.now == 1060
+
+
+def test_balancers_that_lack_the_host_are_named_when_it_returns(fleet):
+    fleet.servers["lb2"] = {}
+    with pytest.raises(BalancersError, match="No server is called web1 on lb2, in any backend"):
+        wait_until_served(fleet)
+
+
+def test_a_return_that_another_holder_has_taken_over_is_no_failure(fleet, membership):
+    membership().drain({})
+    fleet.down = {"lb2"}
+    ask = fleet.ask
+
+    def come(balancer, module, options):
+        if options.get("timeout") == 120:
+            fleet.now += 500  # the lease is over
+            membership(holder="rolling_maintenance").drain({})
+        return ask(balancer, module, options)
+
+    fleet.ask = come
+    assert membership().restore()["msg"] == "stays drained for rolling_maintenance"
+    assert fleet.holders == ["rolling_maintenance"]
+
+
+def test_what_another_holder_left_while_this_one_waited_for_it_is_read_again(fleet, membership):
+    """It was drained at the first look, and its state of then is not what an operator had ordered."""
+    membership().drain({})
+    fleet.servers["lb1"]["www"] = "MAINT"
+    fleet.record({"state": "returning", "holder": "respond", "lease": 100})
+
+    def end(seconds):
+        fleet.now += seconds
+        if fleet.now >= 1020 and fleet.holders == ["respond"]:
+            fleet.servers["lb1"]["www"] = "ready"
+            fleet.record({"state": "released", "holder": "respond"})
+
+    fleet.sleep = end
+    fleet._record._sleep = end
+    membership(holder="rolling_maintenance").drain({})
+    assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready"}

@@ -86,6 +86,7 @@ def test_a_healthy_fleet_opens_the_gate():
     ("neighbour", "reason"),
     [
         (host("web2", drained=True), "drained"),
+        (host("web2", drained=True, returning_for="respond"), "is put back into its load balancer for respond"),
         (host("web2", reached=False), "cannot be reached"),
         (host("web2", readable=False), "its events cannot be read: HTTP 500"),
         (host("web2", event("WEB2", mine=True)), "Reboot Scheduled, NotBefore 2026-11-21T09:00:00Z"),
@@ -115,11 +116,16 @@ def test_a_vm_whose_name_only_begins_alike_is_not_named():
         (host("web1", reached=False), "cannot be reached"),
         (host("web1", unmarked="disk full"), "cannot be marked as under maintenance: disk full"),
         (host("web1", readable=False), "its events cannot be read: HTTP 500"),
+        (host("web1", drained=True, returning_for="respond"), "is put back into its load balancer for respond"),
     ],
 )
 def test_a_host_of_the_batch_of_which_nothing_certain_is_known_shuts_the_gate(of_batch, reason):
     result = decision(fleet_with(of_batch), "web1", budget=4)
     assert (result.open, result.waits_for) == (False, [f"web1 ({reason})"])
+
+
+def test_a_return_that_an_earlier_run_of_the_role_did_not_end_is_finished_by_this_one():
+    assert decision(fleet_with(host("web1", drained=True, returning_for="rolling_maintenance")), "web1").open
 
 
 def test_a_host_of_the_batch_counts_once_however_unavailable_it_is():

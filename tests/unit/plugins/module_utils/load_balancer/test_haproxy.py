@@ -332,3 +332,43 @@ def test_the_status_of_the_last_check_is_read_while_the_next_one_runs(out, membe
         each["check"] = '* L7STS,"HTTP status check returned code <503>"'
     outcome = member().put_back({"api": "MAINT"}, timeout=10)
     assert [(server.full_name, server.check_status) for server in outcome.left] == [("www/web1", "L7STS")]
+
+
+# --- whether it gets traffic ---
+
+
+def test_a_server_is_waited_for_until_it_gets_traffic_and_nothing_is_ordered(haproxy, member, clock):
+    haproxy.servers["api/web1"].update(status="DOWN 1/2")
+    clock.at = [(1009, lambda: haproxy.servers["api/web1"].update(status="UP 1/3"))]
+    outcome = member().wait_until_served(timeout=60)
+    assert (outcome.done, clock.now, haproxy.orders()) == (True, 1009, [])
+
+
+@pytest.mark.parametrize("status", ["DOWN", "DOWN (agent)", "NOLB", "MAINT (resolution)"])
+def test_a_server_that_gets_no_traffic_is_left_after_the_time(haproxy, member, clock, status):
+    haproxy.servers["www/web1"].update(status=status, admin=0x20 if "resolution" in status else 0)
+    assert names(member().wait_until_served(timeout=30).left) == ["www/web1"]
+    assert clock.now == 1030
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"status": "MAINT", "admin": 0x01},
+        {"status": "MAINT (via www/web2)", "admin": 0x02},
+        {"status": "DRAIN", "admin": 0x08},
+        {"status": "DOWN", "admin": 0x08},
+        {"status": "DRAIN", "weight": 0},
+        {"status": "no check"},
+    ],
+)
+def test_a_server_is_not_waited_for_if_it_is_kept_out_by_order_or_not_checked(haproxy, member, clock, fields):
+    haproxy.servers["www/web1"].update(fields)
+    assert member().wait_until_served(timeout=30).done
+    assert clock.now == 1000
+
+
+def test_a_restart_of_haproxy_does_not_end_the_wait(haproxy, member, clock):
+    haproxy.faults["show stat"] = b""
+    clock.at = [(1020, haproxy.faults.clear)]
+    assert member().wait_until_served(timeout=60).done

@@ -2,12 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
-from _load_balancer.health_probe import Answer, Host, ProbeError, Settings, check_settings, notice_time
+from _load_balancer.health_probe import Answer, Host, ProbeError, Returned, Settings, check_settings, notice_time
 from _load_balancer.record import Record
 from _scheduled_events.files import Folder
 
 pytestmark = pytest.mark.edge
 
+UNKNOWN = "whether its balancers send it traffic again is not known: they had 16 s to notice"
 URL = "http://127.0.0.1/healthz"
 
 
@@ -33,9 +34,9 @@ def service(tmp_path):
 @pytest.fixture
 def make(service, tmp_path, clock):
     def host(simulate=False):
-        record = Record(Folder(str(tmp_path / "state")), simulate=simulate)
+        record = Record(Folder(str(tmp_path / "state")), simulate=simulate, clock=clock, sleep=clock.sleep)
         return Host(
-            Settings(str(service.flag), URL, 11, [80]),
+            Settings(str(service.flag), URL, 11, 5, [80]),
             record,
             probe=service.probe,
             peers=lambda: list(service.peers),
@@ -45,6 +46,11 @@ def make(service, tmp_path, clock):
         )
 
     return host
+
+
+@pytest.fixture
+def record(tmp_path, clock):
+    return Record(Folder(str(tmp_path / "state")), clock=clock, sleep=clock.sleep)
 
 
 @pytest.fixture
@@ -101,10 +107,18 @@ def test_remaining_connections_are_reported(host, service, clock):
 def test_a_host_is_back_when_it_answers_200_and_the_balancer_had_time_to_notice(host, service, clock):
     host.raise_flag("first")
     service.answers = [Answer(0, "refused"), Answer(502), Answer(200)]
-    assert host.put_back("first", timeout=60) == (True, "")
-    assert clock.now == 1013
+    assert host.put_back("first", timeout=60) == Returned(True, UNKNOWN)
+    assert clock.now == 1018  # 2 s for the service, then 11 s to notice and one interval more
     assert not service.flag.exists()
-    assert host.put_back("first", timeout=60) == (False, "")
+    assert host.put_back("first", timeout=60) == Returned(False, "")
+
+
+def test_the_end_of_a_return_is_left_to_a_caller_that_asks_the_balancers(host, service, clock, record):
+    host.raise_flag("first")
+    assert host.put_back("first", timeout=60, ask=True) == Returned(True, "", is_asked_for=True)
+    assert clock.now == 1000
+    assert record.returning() == {"holder": "first", "seconds": 196}  # twice 60, 16 to notice, and 60 to spare
+    assert not service.flag.exists()
 
 
 def test_a_host_that_does_not_answer_is_named_and_stays_held_so_that_a_second_run_continues(host, service):
@@ -115,7 +129,7 @@ def test_a_host_that_does_not_answer_is_named_and_stays_held_so_that_a_second_ru
     ):
         host.put_back("first", timeout=60)
     service.answers = []
-    assert host.put_back("first", timeout=60) == (True, "")
+    assert host.put_back("first", timeout=60).changed
 
 
 def test_a_flag_of_an_operator_stays(host, service):
@@ -123,37 +137,62 @@ def test_a_flag_of_an_operator_stays(host, service):
     service.flag.touch()
     host.raise_flag("first")
     host.raise_flag("first")
-    changed, message = host.put_back("first", timeout=60)
-    assert (changed, service.flag.exists()) == (True, True)
-    assert message.startswith("stays out, for ")
+    back = host.put_back("first", timeout=60)
+    assert (back.changed, service.flag.exists()) == (True, True)
+    assert back.msg.startswith("stays out, for ")
 
 
 def test_a_flag_stays_for_another_holder(host, service):
     host.raise_flag("first")
     host.raise_flag("second")
-    assert host.put_back("first", timeout=60) == (True, "stays drained for second")
+    assert host.put_back("first", timeout=60) == Returned(True, "stays drained for second")
     assert service.flag.exists()
 
 
-def test_a_holder_that_comes_while_the_host_returns_keeps_it_out(host, service, clock):
+def test_a_holder_that_comes_while_the_host_returns_waits_until_it_is_back(host, service, clock, record):
+    host.raise_flag("first")
+    assert host.put_back("first", timeout=60, ask=True).is_asked_for
+
+    def end():
+        with record.locked():
+            record.forget("first")
+
+    clock.at = [(1030, end)]
+    host.raise_flag("second")
+    assert clock.now == 1030
+    assert service.flag.exists()
+
+
+def test_a_holder_that_comes_after_the_lease_takes_the_place_of_the_other(host, make, service, clock, record):
     host.raise_flag("first")
     service.answers = [Answer(502)]
 
     def come():
-        host.raise_flag("second")
+        clock.now += 500  # the lease is over, since this machine stood still
+        make().raise_flag("second")
         service.answers = []
 
     clock.at = [(1005, come)]
-    assert host.put_back("first", timeout=60) == (True, "stays drained for second")
+    assert host.put_back("first", timeout=60) == Returned(True, "stays drained for second")
     assert service.flag.exists()
+    make().put_back("second", timeout=60)
+    assert not service.flag.exists()
+    assert record.read().holders == []
+
+
+def test_a_flag_that_was_raised_by_hand_while_the_host_returns_is_named(host, service, clock):
+    host.raise_flag("first")
+    service.answers = [Answer(503)]
+    clock.at = [(1005, service.flag.touch)]
+    with pytest.raises(ProbeError, match=r"does not answer 200 since .*/drained was created again; waited 60 s"):
+        host.put_back("first", timeout=60)
 
 
 def test_check_mode_changes_nothing(make, service, tmp_path):
     assert make(simulate=True).raise_flag("first")
     assert list(tmp_path.iterdir()) == []
     make().raise_flag("first")
-    changed, message = make(simulate=True).put_back("first", timeout=60)
-    assert (changed, message) == (True, f"would remove {service.flag}")
+    assert make(simulate=True).put_back("first", timeout=60) == Returned(True, f"would remove {service.flag}")
     assert service.flag.exists()
 
 

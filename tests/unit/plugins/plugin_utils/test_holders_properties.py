@@ -1,0 +1,357 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Holders that drain a host and put it back at the same time, in every order, each killed at any step.
+
+Only one thread runs at a time: a step hands over to the test, which decides who is next. The clock moves when no
+thread can go on, and when the test wants it to. HOLDERS_EXAMPLES makes a run longer.
+"""
+
+import contextlib
+import os
+import threading
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from plugins.module_utils._load_balancer import health_probe
+from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
+from plugins.plugin_utils import _azure_balancing as azure
+from plugins.plugin_utils import _balancers as haproxy
+from plugins.plugin_utils._azure_pools import Me, Member
+
+EXAMPLES = int(os.environ.get("HOLDERS_EXAMPLES", "60"))
+HOLDERS = ("respond", "rolling_maintenance", "operator")
+RETURN_TIMEOUT = 120.0
+RECORD_DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
+POOL = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/lb/backendAddressPools/www"
+FLAG = "/var/lib/maintops/drained"
+
+
+class Killed(BaseException):
+    """The process has ended: nothing that handles errors sees this."""
+
+
+class ModuleFailed(Exception):
+    pass
+
+
+EXPECTED = (health_probe.ProbeError, haproxy.BalancersError, azure.BalancingError)
+
+
+class Folder:
+    """The state directory, in memory. It must not be left locked at a step."""
+
+    path = "/var/lib/maintops"
+
+    def __init__(self, world):
+        self.files = {}
+        self.is_locked = False
+        self._world = world
+
+    @contextlib.contextmanager
+    def guarded(self, _lock):
+        assert not self.is_locked
+        self.is_locked = True
+        try:
+            yield
+        finally:
+            self.is_locked = False
+
+    def settle(self):
+        pass
+
+    def path_of(self, name):
+        return f"{self.path}/{name}"
+
+    def read(self, name):
+        if name not in self.files:
+            raise FileNotFoundError(name)
+        return self.files[name]
+
+    def write(self, name, content, **_how):
+        self._world.may_end()
+        self.files[name] = content
+        self._world.may_end()
+
+    def remove(self, name):
+        self.read(name)
+        self._world.may_end()
+        del self.files[name]
+        self._world.may_end()
+
+
+class Actor(threading.Thread):
+    """One run for a holder."""
+
+    def __init__(self, world, holder, states, ends_after):
+        super().__init__(daemon=True)
+        self.world, self.holder, self.states, self.ends_after = world, holder, states, ends_after
+        self.go, self.wakes_at = threading.Semaphore(0), 0.0
+        self.has_ended, self.is_back, self.error = False, False, None
+
+    def run(self):
+        self.go.acquire()
+        try:
+            for state in self.states:
+                self.world.drained.discard(self.holder)
+                self.world.bring(self.holder, state)
+                if state == "drained":
+                    self.world.drained.add(self.holder)
+                self.is_back = state == "active"
+        except Killed:
+            pass
+        except EXPECTED as error:
+            self.error = error
+        except Exception as error:
+            self.error = error
+            self.world.surprises.append(error)
+        self.has_ended = True
+        self.world.handed_over.release()
+
+
+class World:
+    """A host with its record, and a service that starts to answer at a time."""
+
+    def __init__(self, service_answers_at):
+        self.now, self.service_answers_at = 1000.0, service_answers_at
+        self.folder = Folder(self)
+        self.drained, self.actor, self.surprises = set(), None, []
+        self.handed_over = threading.Semaphore(0)
+
+    # what the code under test gets
+
+    def clock(self):
+        return self.now
+
+    def sleep(self, seconds):
+        assert not self.folder.is_locked
+        self.actor.wakes_at = self.now + seconds
+        self.step()
+
+    def step(self):
+        """Let others go on."""
+        actor = self.actor
+        self.handed_over.release()
+        actor.go.acquire()
+        self.may_end()
+
+    def may_end(self):
+        if self.actor.ends_after is not None:
+            if self.actor.ends_after == 0:
+                raise Killed
+            self.actor.ends_after -= 1
+
+    def record(self, options=None):
+        made = Record(self.folder, clock=self.clock, sleep=self.sleep)
+        return made if options is None else take_note(made, {**RECORD_DEFAULTS, **options})
+
+    @property
+    def service_answers(self):
+        return self.now >= self.service_answers_at
+
+    # what the test does
+
+    def run(self, actors, choose=lambda _actors: 0):
+        """Run the actors to their ends. ``choose(actors)`` is the number of the next one."""
+        for actor in actors:
+            actor.start()
+        while True:
+            left = [actor for actor in actors if not actor.has_ended]
+            if not left:
+                return
+            self.now = max(self.now, min(actor.wakes_at for actor in left))
+            awake = [actor for actor in left if actor.wakes_at <= self.now]
+            self.actor = awake[choose(awake)]
+            self.actor.go.release()
+            assert self.handed_over.acquire(timeout=60)
+            assert self.surprises == []
+            for holder in self.drained:
+                assert self.is_out(), f"{holder} needs the host out"
+
+
+class ProbedWorld(World):
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.flag = False
+
+    def is_out(self):
+        return self.flag
+
+    def bring(self, holder, state):
+        world = self
+
+        class Flag:
+            def is_up(self):
+                return world.flag
+
+            def raise_(self):
+                world.may_end()
+                world.flag = True
+                world.may_end()
+
+            def lower(self):
+                world.may_end()
+                world.flag = False
+                world.may_end()
+
+        def probe():
+            world.step()
+            return health_probe.Answer(200 if world.service_answers and not world.flag else 503)
+
+        host = health_probe.Host(
+            health_probe.Settings(FLAG, "http://127.0.0.1/healthz", 11, 5, [80]),
+            self.record(),
+            probe=probe,
+            peers=list,
+            flag=Flag(),
+            clock=self.clock,
+            sleep=self.sleep,
+        )
+        if state == "drained":
+            host.raise_flag(holder)
+            host.wait_for_the_end(host.wait_until_noticed(), timeout=10)
+        else:
+            host.put_back(holder, timeout=RETURN_TIMEOUT)
+
+
+class HAProxyWorld(World):
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.servers = {"lb1": "ready", "lb2": "ready"}
+
+    def is_out(self):
+        return "ready" not in self.servers.values()
+
+    def ask(self, name, module, options):
+        self.step()
+        sent = []
+        if module == haproxy.CHANGE:
+            self.may_end()
+            wanted = "MAINT" if options["state"] == "drained" else options["found"].get("www", "ready")
+            sent = [] if self.servers[name] == wanted else [f"www/web1: {wanted}"]
+            self.servers[name] = wanted
+            self.sleep(1)
+            if options["state"] == "drained" and self.servers[name] == "ready":
+                raise ModuleFailed(f"Another program put www/web1 back on {name}")
+        give_up_at = self.now + options.get("timeout", 0)
+        while sent and wanted == "ready" and not self.is_served(name) and self.now < give_up_at:
+            self.sleep(10)
+        found = {"www": self.servers[name]}
+        server = {
+            "backend": "www",
+            "server": "web1",
+            "status": "?",
+            "check": "",
+            "gets_nothing": not self.is_served(name),
+        }
+        left = [server] if options.get("state") == "active" and not self.is_served(name) else []
+        server["gets_nothing"] = not self.is_served(name)
+        return {"changed": bool(sent), "servers": [server], "found": found, "sent": sent, "left": left}
+
+    def is_served(self, name):
+        return self.servers[name] == "ready" and self.service_answers
+
+    def bring(self, holder, state):
+        membership = haproxy.Membership(
+            ["lb1", "lb2"],
+            haproxy.Settings("web1", [], holder, 300, "fail", RETURN_TIMEOUT, 0, False),
+            ask=self.ask,
+            record=self.record,
+            errors=ModuleFailed,
+            clock=self.clock,
+        )
+        result = membership.drain({}) if state == "drained" else membership.restore()
+        assert not result.get("failed"), result
+
+
+class AzureWorld(World):
+    """The pool and the resources at once, as the code under test sees them."""
+
+    out = "Down"
+    drain_time = staticmethod(lambda _pool: 30.0)
+    place = staticmethod(lambda _host, _wishes: None)
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.members = {Member(POOL, POOL, "a").key: "None"}
+
+    def is_out(self):
+        return set(self.members.values()) == {"Down"}
+
+    def find(self, _pool, _me, *, at_most):  # noqa: ARG002
+        self.step()
+        return dict(self.members)
+
+    def settle(self, _host, wishes):
+        self.sleep(20)
+        self.may_end()
+        if not self.service_answers and self.now % 2:
+            raise azure.BalancingError("Azure could not change it")
+        changed = self.members != wishes
+        self.members.update(wishes)
+        self.sleep(20)
+        return changed
+
+    def bring(self, holder, state):
+        settings = azure.Settings("web1", [POOL], Me([], []), holder, 300, -1, "continue", 600, 0, False)
+        balancing = azure.Balancing(self, self, settings, record=self.record, clock=self.clock, sleep=self.sleep)
+        result = balancing.drain({}) if state == "drained" else balancing.restore({})
+        assert not result.get("failed"), result
+
+
+ENDS_AFTER = st.one_of(st.none(), st.none(), st.integers(0, 40))
+MOVES = st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 2]), st.integers(0, 5)), min_size=10, max_size=60)
+
+
+@pytest.mark.parametrize("kind", [ProbedWorld, HAProxyWorld, AzureWorld])
+@settings(max_examples=EXAMPLES, deadline=None)
+@given(
+    holders=st.permutations(HOLDERS),
+    ends_after=st.tuples(ENDS_AFTER, ENDS_AFTER),
+    begins=st.sampled_from([["active"], ["drained", "active"]]),
+    moves=MOVES,
+    service_answers_at=st.sampled_from([0, 1000, 1040, 1200]),
+)
+def test_the_host_is_out_while_it_is_needed_out_and_back_when_all_have_ended(
+    kind, holders, ends_after, begins, moves, service_answers_at
+):
+    first, second, _third = holders
+    world = kind(service_answers_at)
+    longest = 400 if kind is ProbedWorld else 5  # there, orders that were sent late would undo those of others
+    if begins == ["active"]:
+        world.run([Actor(world, first, ["drained"], None)])
+    moves = iter(moves)
+
+    def choose(actors):
+        seconds, number = next(moves, (0, 0))
+        world.now += (0, 1, longest)[seconds]
+        return number % len(actors)
+
+    actors = [Actor(world, first, begins, ends_after[0]), Actor(world, second, ["drained", "active"], ends_after[1])]
+    world.run(actors, choose)
+    world.drained.clear()
+    world.now = max(world.now, service_answers_at)
+    for holder in sorted({actor.holder for actor in actors if not actor.is_back}):
+        again = Actor(world, holder, ["active"], None)
+        world.run([again])
+        assert again.error is None, again.error
+    assert not world.is_out()
+    assert world.folder.files == {}
+
+
+@pytest.mark.parametrize("kind", [ProbedWorld, HAProxyWorld, AzureWorld])
+@pytest.mark.parametrize("ends_after", range(40))
+def test_a_holder_that_is_killed_while_it_puts_the_host_back_leaves_that_to_the_next_one(kind, ends_after):
+    world = kind(0)
+    world.run([Actor(world, "respond", ["drained"], None)])
+    world.drained.clear()
+    world.run([Actor(world, "respond", ["active"], ends_after)])
+    was_returning = world.record().is_returning("respond")
+    second = Actor(world, "rolling_maintenance", ["drained", "active"], None)
+    world.run([second])
+    assert second.error is None, second.error
+    assert world.is_out() == (world.record().read().holders == ["respond"])
+    assert not (was_returning and world.is_out())
