@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
+import math
 import typing as t
 
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balancers import Membership, Settings
@@ -24,6 +25,7 @@ class ActionModule(HAProxyAction):
         "backends": {"type": "list", "elements": "str", "default": []},
         "holder": {"type": "str", "default": "operator"},
         "drain_timeout": {"type": "float", "default": 300},
+        "finish_within": {"type": "float", "default": -1},
         "on_timeout": {"type": "str", "choices": ["fail", "continue"], "default": "fail"},
         "return_timeout": {"type": "float", "default": 120},
         "wait_at_most": {"type": "float", "default": 0},
@@ -42,6 +44,7 @@ class ActionModule(HAProxyAction):
             return_timeout=max(0.0, arguments["return_timeout"]),
             wait_at_most=max(0.0, arguments["wait_at_most"]),
             simulate=self._task.check_mode,
+            finish_within=arguments["finish_within"] if arguments["finish_within"] >= 0 else math.inf,
         )
         membership = Membership(
             arguments["balancers"], settings, ask=self._ask, record=self._record, errors=OtherHostError

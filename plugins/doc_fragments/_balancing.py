@@ -14,6 +14,12 @@ options:
       - Holder for whom the host is drained. V(active) removes this holder, and puts the host back when no other holder
         remains.
     type: str
+  finish_within:
+    description:
+      - Seconds in which the whole drain must end. This includes the change, the time in which the balancers notice it,
+        and the time for connections. A negative number means no such limit.
+    type: float
+    default: -1
   wait_at_most:
     description:
       - Seconds after which the module returns although the drain has not ended and O(drain_timeout) has not passed, so

@@ -34,7 +34,9 @@ options:
   holder:
     default: operator
   drain_timeout:
-    description: Seconds to wait until the sessions have ended, on all balancers together.
+    description:
+      - Seconds to wait until the sessions have ended, on all balancers together, from the moment when all balancers
+        send no new sessions.
     type: float
     default: 300
   on_timeout:

@@ -9,9 +9,11 @@ short_description: Make a host fail the health probe of its load balancer, and d
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - V(drained) creates a flag file and checks that the health endpoint of the service fails. It then waits until the
-    balancer has noticed, and until the existing connections have ended. On a Windows host, it does not wait for
-    connections.
+  - V(drained) checks that the health endpoint of the service answers 200, creates a flag file, and checks that the
+    endpoint answers O(drained_status) then. It waits until the balancer has noticed, and until the existing connections
+    have ended. On a Windows host, it does not wait for connections.
+  - If the flag file already exists, for another holder, from an earlier run, or from an operator, the first check is
+    left out. In this case every answer but 200 is accepted, since the service may be down.
   - V(active) removes the flag file, waits until the health endpoint answers 200, and until all O(balancers) send
     traffic to the host. Without O(balancers) it waits for the time in which a balancer notices, and one O(interval)
     more. It never waits for clients.
@@ -38,6 +40,10 @@ options:
         traffic.
     type: str
     default: http://127.0.0.1/healthz
+  drained_status:
+    description: HTTP status that the health endpoint answers while the flag file exists.
+    type: int
+    default: 503
   interval:
     description: Seconds between two probes of the balancer.
     type: float
@@ -52,14 +58,16 @@ options:
     elements: int
     default: [80, 443]
   drain_timeout:
-    description: Seconds to wait until the connections have ended.
+    description: Seconds to wait until the connections have ended, from the moment when the balancer has noticed.
     type: float
     default: 300
   on_timeout:
     description:
-      - What to do when connections remain after O(drain_timeout). With V(fail) the module fails and names the
-        connections. With V(continue) the module names the connections and succeeds. The host gets no new connections in
-        either case.
+      - What to do when connections remain after O(drain_timeout), or when O(finish_within) is too short. With V(fail)
+        the module fails and names the connections. With V(continue) the module names the connections and succeeds. The
+        host gets no new connections in either case.
+      - With V(continue) the flag file is also created if the health endpoint does not answer 200 before, and an answer
+        other than O(drained_status) is only named, unless it is 200.
     type: str
     choices: [fail, continue]
     default: fail
@@ -199,7 +207,7 @@ def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
     record = Record(Folder(params["directory"]), simulate=module.check_mode)
     notice = notice_time(params["interval"], params["count"])
     host = Host(
-        Settings(params["flag"], params["url"], notice, params["interval"], params["ports"]),
+        Settings(params["flag"], params["url"], notice, params["interval"], params["ports"], params["drained_status"]),
         record,
         probe=lambda: probe(params["url"]),
         peers=lambda: list_peers(module),

@@ -121,8 +121,7 @@ options:
     default: false
   drain_timeout:
     description:
-      - Maximum number of seconds that the load balancer may take. Close to NotBefore the module returns a smaller
-        number.
+      - Maximum number of seconds that the connections of the host get to end.
     type: float
     default: 300
   drain_on_timeout:
@@ -276,9 +275,16 @@ load_balancer:
   returned: success
   type: str
 drain_timeout:
-  description: Seconds that the load balancer may take in this phase.
+  description: Seconds that the connections of the host get to end in this phase.
   returned: success
   type: int
+drain_deadline:
+  description:
+    - Time at which the drain must have ended, in seconds since the epoch by the clock of the controller. This is ten
+      seconds before NotBefore. V(0) means no such time.
+  returned: success
+  type: float
+  sample: 1790000000.0
 drain_on_timeout:
   description: What to do when RV(drain_timeout) has passed.
   returned: success

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 import typing as t
 from pathlib import Path
 
@@ -35,6 +36,7 @@ BALANCER_ARGUMENTS = {
     "addresses": {"type": "list", "elements": "str", "default": []},
     "holder": {"type": "str", "default": "operator"},
     "drain_timeout": {"type": "float", "default": 300},
+    "finish_within": {"type": "float", "default": -1},
     "drain_time": {"type": "float", "default": -1},
     "on_timeout": {"type": "str", "choices": ["fail", "continue"], "default": "fail"},
     "wait_at_most": {"type": "float", "default": 0},
@@ -113,7 +115,10 @@ class AzureBalancerAction(ArmAction):
         directory = Path(constants.DEFAULT_LOCAL_TMP) / "scheduled-events-arm"
         hosts = len(self._variables.get("ansible_play_batch") or [1])
         timeout = max(0.0, arguments["operation_timeout"])
-        resources = Resources(arm, lambda target: Orders(directory, target, hosts=hosts), timeout=timeout)
+        finish_within = arguments["finish_within"] if arguments["finish_within"] >= 0 else math.inf
+        resources = Resources(
+            arm, lambda target: Orders(directory, target, hosts=hosts), timeout=min(timeout, finish_within)
+        )
         settings = Settings(
             host=self._variables["inventory_hostname"],
             pools=list(dict.fromkeys(arguments["pools"])),
@@ -125,5 +130,6 @@ class AzureBalancerAction(ArmAction):
             operation_timeout=timeout,
             wait_at_most=max(0.0, arguments["wait_at_most"]),
             simulate=bool(self._task.check_mode),
+            finish_within=finish_within,
         )
         return Balancing(self.PRODUCT(resources), resources, settings, record=record)

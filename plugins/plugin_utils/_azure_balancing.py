@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 import typing as t
 
@@ -13,6 +14,7 @@ from . import _azure_pools as pools
 from ._arm import Arm, ArmError
 from ._arm_orders import OrderFailed, Orders
 from ._azure_pools import Me, Member
+from ._balancers import longest_wait
 
 LOOK_AGAIN_AFTER = 5.0  # seconds; Azure takes many for a change
 FRESH_FOR = 15.0  # seconds for which a resource that was read is fresh enough to be changed
@@ -33,6 +35,7 @@ class Settings(t.NamedTuple):
     """The times are seconds; ``wait_at_most`` 0 means no limit.
 
     ``drain_time``: for connections to end, negative for what Azure gives. ``operation_timeout``: for one change.
+    ``finish_within``: for the whole drain, from this call on.
     """
 
     host: str
@@ -45,6 +48,7 @@ class Settings(t.NamedTuple):
     operation_timeout: float
     wait_at_most: float
     simulate: bool
+    finish_within: float = math.inf
 
 
 class Resources:
@@ -69,15 +73,31 @@ class Resources:
         :raises BalancingError: some could not be carried out. The others were.
         """
         changed, problems = False, []
-        for target in _by_target(wishes):
-            orders = self._orders(target)
+        for target, own in _by_target(wishes).items():
             try:
-                changed |= orders.settle(host, lambda all_wishes: self._bring(target, all_wishes), errors=ArmError)  # noqa: B023
+                changed |= self._settle_one(host, target, own)
             except OrderFailed as failure:
                 problems.append(str(failure))
         if problems:
             raise BalancingError("; ".join(problems))
         return changed
+
+    def _settle_one(self, host: str, target: str, own: t.Mapping[str, t.Any]) -> bool:
+        """Have the order for one resource carried out. If another host failed, it may only have had less time."""
+        orders, give_up_at, was_here = self._orders(target), self._arm.clock() + self._timeout, False
+
+        def bring(all_wishes: t.Mapping[str, t.Any]) -> bool:
+            nonlocal was_here
+            was_here = True
+            return self._bring(target, all_wishes)
+
+        while True:
+            try:
+                return orders.settle(host, bring, errors=ArmError)
+            except OrderFailed:
+                if was_here or self._arm.clock() >= give_up_at:
+                    raise
+            orders.place(host, dict(own))
 
     def _bring(self, target: str, wishes: t.Mapping[str, t.Any]) -> bool:
         """Write the resource until it is as wished; whether it was written."""
@@ -195,6 +215,7 @@ class Balancing:
         self._resources = resources
         self._settings = settings
         self._record = record
+        self._finish_at = clock() + settings.finish_within
         self._clock = clock
         self._sleep = sleep
 
@@ -204,7 +225,6 @@ class Balancing:
             return self._wait_for_connections(dict(resume))
         if resume.get("stage") == "ordered":
             return self._carry_out(dict(resume))
-        until = self._clock() + self._settings.drain_timeout
         seen = self._look(KNOWN_FOR)
         record = self._hold(seen)
         members = [key for key in {**seen, **record["found"]} if Member.of(key).pool in self._settings.pools]
@@ -220,7 +240,7 @@ class Balancing:
         if self._settings.simulate:
             return self._plan(seen, wishes)
         self._resources.place(self._settings.host, wishes)
-        stage = {"stage": "ordered", "wishes": wishes, "until": until, "changed": changed}
+        stage = {"stage": "ordered", "wishes": wishes, "changed": changed}
         # So the hosts that wait for a fork place their orders, too, before the first writes.
         return _again(changed, stage) if self._settings.wait_at_most else self._carry_out(stage)
 
@@ -261,7 +281,7 @@ class Balancing:
         }
 
     def _hold(self, seen: dict[str, t.Any]) -> dict[str, t.Any]:
-        holder, wait = self._settings.holder, self._settings.drain_timeout
+        holder, wait = self._settings.holder, longest_wait(self._settings.finish_within)
         record = self._record({"state": "held", "holder": holder, "found": seen, "wait": wait})
         if record["first"] and pools.DOWN in seen.values():
             # Another holder may have put the host back between the look and the note. Then what looked like the order
@@ -286,14 +306,14 @@ class Balancing:
         drain_time = settings.drain_time
         if drain_time < 0:
             drain_time = max(self._product.drain_time(pool) for pool in settings.pools)
-        ends = self._clock() + drain_time
-        return self._wait_for_connections(
-            {**stage, "stage": "out", "ends": ends, "seconds": drain_time, "changed": changed}
-        )
+        now = self._clock()
+        until = now + max(0.0, min(settings.drain_timeout, self._finish_at - now))
+        out = {"stage": "out", "ends": now + drain_time, "until": until, "seconds": drain_time, "changed": changed}
+        return self._wait_for_connections({**stage, **out})
 
     def _wait_for_connections(self, stage: dict[str, t.Any]) -> Result:
         settings, now = self._settings, self._clock()
-        until = min(stage["ends"], stage["until"])
+        until = min(stage["ends"], stage["until"], self._finish_at)
         longest = max(stage["seconds"], settings.drain_timeout)  # also if the clock is set meanwhile
         stretch = rest = min(max(0.0, until - now), longest)
         if settings.wait_at_most:
@@ -308,7 +328,7 @@ class Balancing:
             return {"changed": changed, "msg": "", "resume": {}}
         msg = (
             f"it gets no new connections, but its connections had {max(0.0, stage['seconds'] - left):.0f} s of "
-            f"{stage['seconds']:g} s to end, within a load_balancer_drain_timeout of {settings.drain_timeout:g} s"
+            f"{stage['seconds']:g} s to end. load_balancer_drain_timeout is {settings.drain_timeout:g} s"
         )
         return {"changed": changed, "msg": msg, "resume": {}, "failed": settings.on_timeout == "fail"}
 

@@ -5,8 +5,11 @@
 
 from __future__ import annotations
 
+import math
 import time
 import typing as t
+
+from ..module_utils._load_balancer.record import LONGEST_LEASE
 
 INFO, CHANGE = "haproxy_servers_info", "haproxy_servers"  # the modules that run on a balancer
 LOOK_AGAIN_AFTER = 2.0  # seconds, for a balancer without an answer
@@ -18,7 +21,10 @@ class BalancersError(Exception):
 
 
 class Settings(t.NamedTuple):
-    """``server``: the name of the host on the balancers. The times are seconds; ``wait_at_most`` 0 means no limit."""
+    """``server``: the name of the host on the balancers. The times are seconds; ``wait_at_most`` 0 means no limit.
+
+    ``drain_timeout``: for sessions to end; ``finish_within``: for the whole drain, from this call on.
+    """
 
     server: str
     backends: t.Sequence[str]
@@ -28,6 +34,7 @@ class Settings(t.NamedTuple):
     return_timeout: float
     wait_at_most: float
     simulate: bool
+    finish_within: float = math.inf
 
 
 class Balancers:
@@ -139,9 +146,9 @@ class Membership(Balancers):
     def drain(self, resume: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Take the host out of all balancers. A result with ``resume`` is to be followed by another call with it."""
         settings = self._settings
-        changed, until = False, float(resume.get("until", 0))
+        finish_at = self._clock() + settings.finish_within
+        changed, until, seconds = False, float(resume.get("until", 0)), float(resume.get("seconds", 0))
         if not resume:
-            until = self._clock() + settings.drain_timeout
             seen = self._look()
             changed = self._hold(seen)
             if settings.simulate:
@@ -151,18 +158,19 @@ class Membership(Balancers):
             # Sessions are waited for on one balancer after the other; new ones must come through none of them.
             changed |= _changed(self._change_all(self._names[:-1], "drained", timeout=0))
             self._raise_problems()
-        now = self._clock()
+            seconds = max(0.0, min(settings.drain_timeout, finish_at - self._clock()))
+            until = self._clock() + seconds
+        now, until = self._clock(), min(until, finish_at)
         limit = min(until, now + settings.wait_at_most) if settings.wait_at_most else until
         answers = self._drain_until(limit)
         left = {name: answer["left"] for name, answer in answers.items() if answer["left"]}
         self._raise_problems()
         result = {"changed": changed or _changed(answers), "msg": "", "resume": {}}
         if left and self._clock() < until:
-            return {**result, "resume": {"until": until}}
+            return {**result, "resume": {"until": until, "seconds": seconds}}
         if left:
             result["msg"] = (
-                f"it gets no new connections, but after {settings.drain_timeout:g} s it still has "
-                f"sessions: {_sessions(left)}"
+                f"it gets no new connections, but after {seconds:.0f} s it still has sessions: {_sessions(left)}"
             )
             if settings.on_timeout == "fail":
                 return {**result, "failed": True}
@@ -216,7 +224,7 @@ class Membership(Balancers):
         return seen
 
     def _hold(self, seen: t.Mapping[str, dict[str, t.Any]]) -> bool:
-        holder, wait = self._settings.holder, self._settings.drain_timeout
+        holder, wait = self._settings.holder, longest_wait(self._settings.finish_within)
         found = _found(seen)
         record = self._record({"state": "held", "holder": holder, "found": found, "wait": wait})
         if record["first"] and any(state != "ready" for state in found.values()):
@@ -249,6 +257,11 @@ class Membership(Balancers):
             rest = max(0.0, min(limit - self._clock(), longest))  # also if the clock is set meanwhile
             answers.update(self._change_all([name], "drained", timeout=rest))
         return answers
+
+
+def longest_wait(finish_within: float) -> float:
+    """Seconds to wait at most for another holder that puts the host back: its lease, and half of the time there is."""
+    return min(LONGEST_LEASE, finish_within / 2)
 
 
 def _changed(answers: t.Mapping[str, dict[str, t.Any]]) -> bool:

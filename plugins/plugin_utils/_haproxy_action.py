@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 import typing as t
 
 from ansible.errors import AnsibleActionFail
@@ -17,6 +19,7 @@ from ._other_host import OtherHost, OtherHostError
 COLLECTION = "maintops.scheduled_events"
 SOCKET_VARIABLE = "load_balancer_haproxy_socket"
 ANSWERS_WITHIN = 120.0  # seconds beyond what the module waits
+ANSWERS_AT_LEAST_WITHIN = 5.0  # seconds, also if the time of the drain is over
 COMMON_ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "balancers": {"type": "list", "elements": "str", "required": True},
     "socket": {"type": "str", "default": "/run/haproxy/admin.sock"},
@@ -27,7 +30,7 @@ COMMON_ARGUMENTS: dict[str, dict[str, t.Any]] = {
 class BalancerHosts:
     """The balancers, each reached over its own connection.
 
-    :param arguments: ``socket`` and ``become``.
+    :param arguments: ``socket`` and ``become``; ``finish_within`` if there is such a limit.
     """
 
     def __init__(self, action: ActionBase, variables: dict[str, t.Any], arguments: t.Mapping[str, t.Any]) -> None:
@@ -35,6 +38,8 @@ class BalancerHosts:
         self._variables = variables
         self._arguments = arguments
         self._hosts: dict[str, OtherHost] = {}
+        seconds = float(arguments.get("finish_within", -1))
+        self._finish_at = time.monotonic() + seconds if seconds >= 0 else math.inf
 
     def ask(self, name: str, module: str, options: dict[str, t.Any]) -> dict[str, t.Any]:
         """The result of a module of the collection on a balancer.
@@ -45,6 +50,7 @@ class BalancerHosts:
             self._hosts[name] = OtherHost(self._action, name, self._variables, become=self._arguments["become"])
         socket = self._hosts[name].variables.get(SOCKET_VARIABLE, self._arguments["socket"])
         within = max(float(options.get("timeout", 0)), float(options.get("wait", 0))) + ANSWERS_WITHIN
+        within = min(within, max(ANSWERS_AT_LEAST_WITHIN, self._finish_at - time.monotonic()))
         return self._hosts[name].run(f"{COLLECTION}.{module}", {**options, "socket": socket}, within=within)
 
     def close(self) -> None:

@@ -486,7 +486,9 @@ class Responding:
             "phase_id": uuid.uuid4().hex,
             "steps": self._steps(phase),
             "load_balancer": balance if self._options["load_balancer"] else "",
-            "drain_timeout": self._drain_timeout(phase, shown["events"]),
+            # The impact does not wait for connections.
+            "drain_timeout": 0 if phase == "started" else int(self._options["drain_timeout"]),
+            "drain_deadline": self._drain_deadline(phase, shown["events"]),
             "drain_on_timeout": "continue" if phase == "started" else self._options["drain_on_timeout"],
         }
 
@@ -501,12 +503,11 @@ class Responding:
         files = [*tasks, HANDLERS_STEP, *balancer] if phase == "recover" else [*balancer, *tasks, HANDLERS_STEP]
         return [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)]
 
-    def _drain_timeout(self, phase: str, events: t.Sequence[t.Mapping[str, t.Any]]) -> int:
-        if phase == "started":
-            return 0  # the impact does not wait
+    def _drain_deadline(self, phase: str, events: t.Sequence[t.Mapping[str, t.Any]]) -> float:
+        """When the drain has to be over, by the clock of the controller; 0 if at no special time."""
         left = [event["seconds_until_not_before"] for event in events if phase == "prepare"]
-        bounds = [max(0.0, seconds - NOT_BEFORE_MARGIN) for seconds in left if seconds is not None]
-        return int(min([self._options["drain_timeout"], *bounds]))
+        moments = [self._clock.wall() + seconds - NOT_BEFORE_MARGIN for seconds in left if seconds is not None]
+        return max(1.0, min(moments)) if moments else 0.0
 
     def _take_notes_of(self, outcome: t.Mapping[str, t.Any] | None) -> None:
         if not outcome:

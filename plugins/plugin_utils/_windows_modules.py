@@ -123,7 +123,9 @@ def _health_probe(host: WindowsHost, module: Module) -> Result:
     health_probe.check_settings(params, ntpath.isabs)
     notice = health_probe.notice_time(params["interval"], params["count"])
     probed = health_probe.Host(
-        health_probe.Settings(params["flag"], params["url"], notice, params["interval"], params["ports"]),
+        health_probe.Settings(
+            params["flag"], params["url"], notice, params["interval"], params["ports"], params["drained_status"]
+        ),
         balancer_record.Record(host.folder(params["directory"]), simulate=module.check_mode, sleep=host.sleep),
         probe=lambda: _probe(host, params["url"]),
         peers=list,

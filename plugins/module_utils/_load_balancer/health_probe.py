@@ -7,7 +7,7 @@ import contextlib
 import math
 import os
 import time
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from .record import LEAVE_OUT, LONGEST_LEASE, NOTHING_TO_DO, Record, stays_drained_for
 
@@ -22,10 +22,12 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "holder": {"type": "str", "required": True},
     "flag": {"type": "path", "default": "/etc/scheduled-events/drained"},
     "url": {"type": "str", "default": "http://127.0.0.1/healthz"},
+    "drained_status": {"type": "int", "default": 503},
     "interval": {"type": "float", "default": 5},
     "count": {"type": "int", "default": 2},
     "ports": {"type": "list", "elements": "int", "default": [80, 443]},
     "drain_timeout": {"type": "float", "default": 300},
+    "finish_within": {"type": "float", "default": -1},
     "on_timeout": {"type": "str", "choices": ["fail", "continue"], "default": "fail"},
     "return_timeout": {"type": "float", "default": 120},
     "wait_at_most": {"type": "float", "default": 0},
@@ -54,7 +56,7 @@ class Answer(NamedTuple):
 class Settings(NamedTuple):
     """``notice``: seconds that the balancer needs to notice; ``interval``: those between two of its probes.
 
-    ``ports``: those whose connections have to end.
+    ``ports``: those whose connections have to end. ``drained_status``: what the health endpoint answers then.
     """
 
     flag: str
@@ -62,6 +64,18 @@ class Settings(NamedTuple):
     notice: float
     interval: float
     ports: Sequence[int]
+    drained_status: int = 503
+
+
+class Drain(NamedTuple):
+    """A host that is out. ``peers``: those whose connections there were when the balancer had noticed.
+
+    ``problem``: why it is not certain that it is out; empty if it is.
+    """
+
+    raised: bool
+    peers: List[str]
+    problem: str = ""
 
 
 class Returned(NamedTuple):
@@ -120,12 +134,55 @@ class Host:
         self._clock = clock
         self._sleep = sleep
 
-    def raise_flag(self, holder: str) -> bool:
-        """Note the holder, and raise the flag.
+    def take_out(self, holder: str, *, insist: bool, finish_within: float = math.inf) -> Drain:
+        """Raise the flag, and wait until the balancer has noticed.
 
-        :returns: whether anything changed.
+        Before this host raises it, the health endpoint must answer 200, and after that the status of a drained host.
+        So a wrong URL never looks like a drained host. If the flag exists, there was a check before it was raised.
+
+        :param insist: whether an answer that is not as expected is an error, and not only a problem to name. Then the
+            flag is lowered again.
+        :param finish_within: seconds for all of this. Afterwards the host is not waited for.
+        :raises ProbeError: the health endpoint does not answer as it should.
         """
-        with self._record.locked_when_free(holder, wait=LONGEST_LEASE):
+        give_up_at = self._clock() + finish_within
+        waits_until = self._clock() + min(LONGEST_LEASE, finish_within / 2)
+        problem, is_checked = self._check_service(holder, waits_until, give_up_at, insist=insist)
+        raised = self._raise_flag(holder, waits_until)
+        if self._simulate:
+            return Drain(raised, [])
+        if not problem:
+            problem = self._check_drained(give_up_at, exactly=is_checked, insist=insist)
+        if problem and is_checked and insist:
+            self._take_back(holder)
+            raise ProbeError(f"{problem}. The flag was removed again")
+        # Not only after the flag was raised: an earlier run may have been interrupted before this.
+        left = max(0.0, give_up_at - self._clock())
+        self._sleep(min(self._settings.notice, left))
+        if left < self._settings.notice and not problem:
+            problem = f"its balancers need {self._settings.notice:g} s to notice that it is out, and had {left:.0f} s"
+        return Drain(raised, self._peers(), problem)
+
+    def _check_service(self, holder: str, waits_until: float, give_up_at: float, *, insist: bool) -> Tuple[str, bool]:
+        """The problem with the service, and whether it was asked and has none: not if the flag was raised before."""
+        with self._record.locked_when_free(holder, wait=waits_until - self._clock()):
+            is_asked = not self._flag.is_up() and not self._simulate
+        if not is_asked:
+            return "", False
+        answer = self._wait_for(lambda status: status == 200, within=self._answers_within(give_up_at))
+        if answer is None:
+            return "", True
+        problem = (
+            f"{self._settings.url} answers {_shown(answer)} before {self._settings.flag} exists, expected 200. Correct "
+            "the URL, or start the service"
+        )
+        if insist:
+            raise ProbeError(problem)
+        return problem, False
+
+    def _raise_flag(self, holder: str, waits_until: float) -> bool:
+        """Note the holder, and raise the flag; whether anything changed."""
+        with self._record.locked_when_free(holder, wait=waits_until - self._clock()):
             is_there = self._flag.is_up()
             before = self._record.read()
             noted = self._record.hold(holder, {"flag": is_there})
@@ -135,22 +192,39 @@ class Host:
                 self._flag.raise_()
         return not is_there or noted != before
 
-    def wait_until_noticed(self) -> List[str]:
-        """Wait until the balancer has noticed the flag.
+    def _check_drained(self, give_up_at: float, *, exactly: bool, insist: bool) -> str:
+        """The problem with the answer while the flag is raised; empty if there is none.
 
-        :returns: the peers whose connections were there then. Whatever comes later is the probe of the balancer, of
-            which there is always one.
-        :raises ProbeError: the health endpoint does not honour the flag.
+        :param exactly: whether only the status of a drained host is right, and not also that of a host that is down.
+        :raises ProbeError: the answer is 200, and the flag stays.
         """
-        answer = self._wait_for(200, wanted=False, within=HONOURED_WITHIN)
-        if answer is not None:
-            raise ProbeError(
-                f"{self._settings.url} answers 200 although {self._settings.flag} exists; waited "
-                f"{HONOURED_WITHIN:g} s. Let the health endpoint of your service honour the flag"
-            )
-        # Not only after the flag was raised: an earlier run may have been interrupted before this.
-        self._sleep(self._settings.notice)
-        return self._peers()
+        wanted = self._settings.drained_status
+
+        def is_right(status: int) -> bool:
+            return status == wanted or (not exactly and status != 200)
+
+        within = self._answers_within(give_up_at)
+        answer = self._wait_for(is_right, within=within)
+        if answer is None:
+            return ""
+        advice = "Let the health endpoint of your service honour the flag"
+        if answer.status != 200:
+            advice = "Correct the URL, or set load_balancer_probe_drained_status to the answer of a drained host"
+        problem = (
+            f"{self._settings.url} answers {_shown(answer)} although {self._settings.flag} exists, expected {wanted}; "
+            f"waited {within:g} s. {advice}"
+        )
+        if answer.status == 200 and not (exactly and insist):
+            raise ProbeError(problem)
+        return problem
+
+    def _answers_within(self, give_up_at: float) -> float:
+        return min(HONOURED_WITHIN, max(0.0, give_up_at - self._clock()))
+
+    def _take_back(self, holder: str) -> None:
+        if self._lower_flag(holder, 0.0) is None:
+            with self._record.locked():
+                self._record.forget(holder)
 
     def wait_for_the_end(self, peers: Sequence[str], *, timeout: float) -> List[str]:
         """Wait until the connections with these peers have ended.
@@ -240,16 +314,20 @@ class Host:
             "service, and run it again"
         )
 
-    def _wait_for(self, status: int, *, wanted: bool, within: float) -> Optional[Answer]:
-        """Wait until the health endpoint gives this status, or another one; the last answer if it does not."""
+    def _wait_for(self, is_right: Callable[[int], bool], *, within: float) -> Optional[Answer]:
+        """Wait until the health endpoint gives a status that is right; the last answer if it does not."""
         give_up_at = self._clock() + within
         while True:
             answer = self._probe()
-            if (answer.status == status) == wanted:
+            if is_right(answer.status):
                 return None
             if self._clock() >= give_up_at:
                 return answer
             self._sleep(LOOK_AGAIN_AFTER)
+
+
+def _shown(answer: Answer) -> str:
+    return str(answer.status) if answer.status else f"nothing ({answer.problem})"
 
 
 def notice_time(interval: float, count: int) -> float:
@@ -287,25 +365,32 @@ def bring(module: Any, host: Host) -> Dict[str, Any]:
 
 def _drain(module: Any, host: Host) -> Dict[str, Any]:
     params = module.params
+    finish_within = params["finish_within"] if params["finish_within"] >= 0 else math.inf
+    finish_at = time.time() + finish_within
     if params["resume"]:
-        raised, peers, until = False, params["resume"]["peers"], float(params["resume"]["until"])
+        stage = dict(params["resume"])
+        drain = Drain(False, stage["peers"])
     else:
-        raised = host.raise_flag(params["holder"])
+        drain = host.take_out(params["holder"], insist=params["on_timeout"] == "fail", finish_within=finish_within)
         if module.check_mode:
-            return {"changed": raised, "msg": f"would create {params['flag']}" if raised else "", "resume": {}}
-        peers, until = host.wait_until_noticed(), time.time() + params["drain_timeout"]
+            msg = f"would create {params['flag']}" if drain.raised else ""
+            return {"changed": drain.raised, "msg": msg, "resume": {}}
+        seconds = max(0.0, min(params["drain_timeout"], finish_at - time.time()))
+        stage = {"until": time.time() + seconds, "seconds": seconds, "problem": drain.problem}
     # The clock may be set meanwhile; the rest never exceeds the whole
-    rest = min(max(until - time.time(), 0), params["drain_timeout"])
+    rest = min(max(min(float(stage["until"]), finish_at) - time.time(), 0), params["drain_timeout"])
     stretch = min(rest, params["wait_at_most"] or rest)
-    left = host.wait_for_the_end(peers, timeout=stretch)
-    result = {"changed": raised, "msg": "", "resume": {}, "left": left}
+    left = host.wait_for_the_end(drain.peers, timeout=stretch)
+    result = {"changed": drain.raised, "msg": "", "resume": {}, "left": left}
     if left and stretch < rest:
-        return dict(result, resume={"peers": left, "until": until})
+        return dict(result, resume=dict(stage, peers=left))
+    problems = [stage["problem"]] if stage["problem"] else []
     if left:
-        result["msg"] = (
-            f"it gets no new connections, but after {params['drain_timeout']:g} s it still has {len(left)} on port "
+        problems.append(
+            f"it gets no new connections, but after {stage['seconds']:.0f} s it still has {len(left)} on port "
             f"{', '.join(str(port) for port in params['ports'])}, from {', '.join(sorted(left))}"
         )
-        if params["on_timeout"] == "fail":
-            module.fail_json(**result)
+    result["msg"] = "; ".join(problems)
+    if problems and params["on_timeout"] == "fail":
+        module.fail_json(**result)
     return result

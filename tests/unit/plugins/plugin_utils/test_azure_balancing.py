@@ -82,7 +82,7 @@ def host(arm, clock, tmp_path):
         def orders(target):
             return Orders(tmp_path / "run", target, hosts=hosts, quiet=quiet, clock=clock, sleep=clock.sleep)
 
-        resources = Resources(transport, orders, timeout=600)
+        resources = Resources(transport, orders, timeout=min(600, settings.get("finish_within", 600)))
         values = {
             "holder": "respond",
             "drain_timeout": 300.0,
@@ -341,3 +341,46 @@ def test_200_hosts_of_one_pool_in_batches_of_10_take_one_write_each_way_per_batc
     accepted = [call[0] for call, (status, _body) in zip(arm.calls, answered) if status != 429]
     assert accepted.count("PUT") == 40
     assert accepted.count("GET") <= 20 * 8
+
+
+@pytest.fixture
+def slow_arm(arm):
+    """Azure, which takes minutes for a change."""
+    arm.updating_for = 80
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    return arm
+
+
+@pytest.mark.usefixtures("slow_arm")
+def test_connections_get_their_time_when_azure_has_carried_out_a_change_that_took_minutes(host, clock):
+    result = host(drain_timeout=60.0, drain_time=45.0).drain({})
+    assert (result["msg"], result.get("failed", False)) == ("", False)
+    assert clock.now >= 1400 + 45
+
+
+@pytest.mark.usefixtures("slow_arm")
+@pytest.mark.parametrize("seconds", [60.0, 0.0])
+def test_a_change_that_takes_longer_than_the_time_there_is_fails_the_drain(host, clock, seconds):
+    with pytest.raises(
+        BalancingError, match=f"was not changed within {seconds:g} s: "
+    ):
+        host(finish_within=seconds).drain({})
+    assert clock.now <= 1000 + seconds + 5
+
+
+def test_the_time_of_connections_ends_with_the_time_there_is(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    result = host(finish_within=50.0, drain_time=300.0).drain({})
+    assert result["failed"]
+    assert "its connections had" in result["msg"]
+    assert clock.now <= 1055
+
+
+def test_a_host_with_more_time_carries_out_the_orders_when_one_with_less_has_given_up(slow_arm, host):
+    slow_arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}})
+    urgent = host(hosts=2, quiet=0.5, finish_within=30.0)
+    patient = host("web2", me=Me([], ["10.0.0.5"]), hosts=2, quiet=0.5)
+    with concurrent.futures.ThreadPoolExecutor(2) as batch:
+        runs = [batch.submit(each.drain, {}) for each in (urgent, patient)]
+        assert "failed" not in runs[1].result() or not runs[1].result()["failed"]
+    assert slow_arm.states()["b"] == "Down"

@@ -174,7 +174,7 @@ def test_sessions_that_last_may_be_left_where_the_host_is_taken_out_nevertheless
 def test_a_wait_ends_with_its_stretch_and_is_taken_up_again(fleet, membership):
     fleet.sessions = {"lb1": 1}
     first = membership("lb1", wait_at_most=15).drain({})
-    assert (first["resume"], fleet.now) == ({"until": 1300.0}, 1015)
+    assert (first["resume"], fleet.now) == ({"until": 1300.0, "seconds": 300.0}, 1015)
     fleet.now = 1290
     fleet.calls.clear()
     last = membership("lb1", wait_at_most=15).drain(first["resume"])
@@ -335,3 +335,28 @@ def test_what_another_holder_left_while_this_one_waited_for_it_is_read_again(fle
     fleet._record._sleep = end
     membership(holder="rolling_maintenance").drain({})
     assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready"}
+
+
+def test_sessions_get_their_time_from_the_moment_when_no_balancer_sends_new_ones(fleet, membership):
+    fleet.sessions = {"lb1": 1, "lb2": 1}
+    ask = fleet.ask
+    fleet.ask = lambda *call: setattr(fleet, "now", fleet.now + 20) or ask(*call)  # a slow network
+    result = membership().drain({})
+    assert "after 300 s" in result["msg"]
+    assert fleet.now >= 1360
+
+
+@pytest.mark.parametrize(("seconds", "ends_at"), [(100, 1100), (20, 1020), (0, 1000)])
+def test_the_whole_drain_ends_with_the_time_there_is(fleet, membership, seconds, ends_at):
+    fleet.sessions = {"lb1": 1, "lb2": 1}
+    result = membership(finish_within=seconds).drain({})
+    assert (result["failed"], fleet.now) == (True, ends_at)
+    assert f"after {seconds} s it still has sessions" in result["msg"]
+
+
+def test_a_drain_that_is_continued_ends_with_the_time_there_is_then(fleet, membership):
+    fleet.sessions = {"lb1": 1}
+    first = membership("lb1", wait_at_most=15, finish_within=100).drain({})
+    fleet.now = 1090  # the fork was free again late
+    last = membership("lb1", wait_at_most=15, finish_within=10).drain(first["resume"])
+    assert (last["failed"], fleet.now) == (True, 1100)

@@ -211,8 +211,7 @@ class ProbedWorld(World):
             sleep=self.sleep,
         )
         if state == "drained":
-            host.raise_flag(holder)
-            host.wait_for_the_end(host.wait_until_noticed(), timeout=10)
+            host.wait_for_the_end(host.take_out(holder, insist=False).peers, timeout=10)
         else:
             host.put_back(holder, timeout=RETURN_TIMEOUT)
 

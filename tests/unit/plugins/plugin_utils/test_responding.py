@@ -140,23 +140,28 @@ def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
         "steps": [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)],
         "load_balancer": "drained",
         "drain_timeout": 300,
+        "drain_deadline": following["drain_deadline"],
         "drain_on_timeout": "fail",
     }
 
 
 @pytest.mark.parametrize(
-    ("phase", "seconds", "expected"),
+    ("phase", "seconds", "drain_timeout", "left"),
     [
-        ("prepare", 100.0, 90),
-        ("prepare", 5.0, 0),
-        ("prepare", None, 300),
-        ("prepare", 900.0, 300),
-        ("started", 900.0, 0),
+        ("prepare", [100.0], 300, 90),
+        ("prepare", [900.0, 100.0], 300, 90),
+        ("prepare", [5.0], 300, -5),
+        ("prepare", [None], 300, None),
+        ("started", [900.0], 0, None),
     ],
 )
-def test_a_drain_ends_before_not_before(host, phase, seconds, expected):
-    events = [{**EVENT, "seconds_until_not_before": seconds}]
-    assert host.responds(shown(phase, events=events), load_balancer=True)["drain_timeout"] == expected
+def test_a_drain_ends_before_not_before_and_not_before_does_not_shorten_the_time_of_connections(
+    host, phase, seconds, drain_timeout, left
+):
+    events = [{**EVENT, "seconds_until_not_before": each} for each in seconds]
+    following = host.responds(shown(phase, events=events), load_balancer=True)
+    assert following["drain_timeout"] == drain_timeout
+    assert following["drain_deadline"] == (0 if left is None else pytest.approx(host.now + left))
 
 
 def test_a_phase_without_tasks_is_done_without_the_play(host):

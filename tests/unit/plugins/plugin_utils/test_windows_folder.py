@@ -269,31 +269,43 @@ class Flag(health_probe.Flag):
         self.up = False
 
 
-def probed(folder, flag, slept):
-    settings = health_probe.Settings("C:\\drained", "http://127.0.0.1/", 1.0, [80])
+class Time:
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+
+def probed(folder, flag, time):
+    settings = health_probe.Settings("C:\\drained", "http://127.0.0.1/", 1.0, 1.0, [80])
     return health_probe.Host(
         settings,
-        Record(folder),
+        Record(folder, clock=time, sleep=time.sleep),
         probe=lambda: health_probe.Answer(503 if flag.up else 200),
         peers=list,
         flag=flag,
-        sleep=slept.append,
+        clock=time,
+        sleep=time.sleep,
     )
 
 
 def test_a_host_that_another_run_drains_while_its_flag_is_lowered_stays_out(run):
-    flag, slept = Flag(), []
-    assert probed(run(), flag, slept).raise_flag("first")
-    flag.others = lambda: probed(run("run2"), flag, slept).raise_flag("second")
-    assert probed(run(), flag, slept).put_back("first", timeout=0) == (True, "stays drained for second")
+    flag, time = Flag(), Time()
+    assert probed(run(), flag, time).take_out("first", insist=True).raised
+    flag.others = lambda: probed(run("run2"), flag, time).take_out("second", insist=True)
+    assert probed(run(), flag, time).put_back("first", timeout=0).msg == "stays drained for second"
     assert flag.up
-    assert probed(run("run2"), flag, slept).put_back("second", timeout=0) == (True, "")
+    assert probed(run("run2"), flag, time).put_back("second", timeout=0).changed
     assert not flag.up
 
 
 def test_a_flag_is_noted_before_it_is_raised(host, run):
-    flag, slept = Flag(), []
+    flag = Flag()
     host.breaks = 0
     with pytest.raises(Lost):
-        probed(run(), flag, slept).raise_flag("first")
+        probed(run(), flag, Time()).take_out("first", insist=True)
     assert not flag.up

@@ -1,6 +1,8 @@
 # Copyright (c) 2026 The maintops.scheduled_events authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import re
+
 import pytest
 from _load_balancer.health_probe import Answer, Host, ProbeError, Returned, Settings, check_settings, notice_time
 from _load_balancer.record import Record
@@ -33,10 +35,10 @@ def service(tmp_path):
 
 @pytest.fixture
 def make(service, tmp_path, clock):
-    def host(simulate=False):
+    def host(simulate=False, drained_status=503):
         record = Record(Folder(str(tmp_path / "state")), simulate=simulate, clock=clock, sleep=clock.sleep)
         return Host(
-            Settings(str(service.flag), URL, 11, 5, [80]),
+            Settings(str(service.flag), URL, 11, 5, [80], drained_status),
             record,
             probe=service.probe,
             peers=lambda: list(service.peers),
@@ -58,32 +60,108 @@ def host(make):
     return make()
 
 
+def out(host, holder, **how):
+    return host.take_out(holder, **{"insist": True, **how})
+
+
 def test_a_flag_is_raised_once_and_is_readable_for_all(host, service):
-    assert host.raise_flag("first")
-    assert not host.raise_flag("first")
+    assert out(host, "first").raised
+    assert not out(host, "first").raised
     assert service.flag.stat().st_mode & 0o777 == 0o644
 
 
 def test_the_balancer_gets_the_time_to_notice_even_when_the_flag_was_there(host, service, clock):
     service.peers = ["10.0.0.7:1"]
     for _run in range(2):
-        host.raise_flag("first")
-        assert host.wait_until_noticed() == ["10.0.0.7:1"]
+        assert out(host, "first").peers == ["10.0.0.7:1"]
     assert clock.now == 1022
 
 
 def test_a_service_that_honours_the_flag_late_is_waited_for(host, service, clock):
-    host.raise_flag("first")
-    service.answers = [Answer(200), Answer(200), Answer(503)]
-    host.wait_until_noticed()
+    service.answers = [Answer(200), Answer(200), Answer(200), Answer(503)]
+    assert not out(host, "first").problem
     assert clock.now == 1013
 
 
-def test_a_service_that_does_not_honour_the_flag_is_named(host, service):
-    host.raise_flag("first")
+WRONG = {
+    "a wrong path": ([Answer(404)], f"{URL} answers 404 before .*/drained exists, expected 200"),
+    "a wrong port": ([Answer(0, "Connection refused")], rf"{URL} answers nothing \(Connection refused\) before "),
+    "a service that is down": ([Answer(502)], f"{URL} answers 502 before .*Correct the URL, or start the service"),
+    "a flag that is not honoured": ([Answer(200)], f"{URL} answers 200 although .*/drained exists, expected 503; wait"),
+    "another status": ([Answer(200), Answer(404)], f"{URL} answers 404 although .*set load_balancer_probe_drained_st"),
+    "a service that ends": ([Answer(200), Answer(0, "refused")], rf"{URL} answers nothing \(refused\) although "),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_a_wrong_probe_does_not_pass_as_drained_and_leaves_nothing(host, service, record, clock, kind):
+    service.answers, message = list(WRONG[kind][0]), WRONG[kind][1]
+    with pytest.raises(ProbeError, match=message):
+        out(host, "first")
+    assert clock.now == 1005
+    assert not service.flag.exists()
+    assert record.read().holders == []
+
+
+def test_a_service_that_comes_up_just_then_is_waited_for(host, service):
+    service.answers = [Answer(502), Answer(200), Answer(503)]
+    assert not out(host, "first").problem
+
+
+def test_the_status_of_a_drained_host_can_be_another_one(make, service):
+    service.answers = [Answer(200), Answer(404)]
+    assert not out(make(drained_status=404), "first").problem
+
+
+@pytest.mark.parametrize("answer", [Answer(503), Answer(404), Answer(0, "Connection refused")])
+def test_a_flag_that_exists_is_not_checked_again_but_for_200(make, service, answer):
+    """The service may be down: since a reboot, or by its maintenance."""
+    out(make(), "first")
+    service.answers = [answer]
+    for holder in ("first", "second"):
+        assert not out(make(), holder).problem
     service.answers = [Answer(200)]
-    with pytest.raises(ProbeError, match=rf"{URL} answers 200 although .*/drained exists; waited 5 s"):
-        host.wait_until_noticed()
+    with pytest.raises(ProbeError, match=r"answers 200 although .* exists"):
+        out(make(), "second")
+    assert service.flag.exists()
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_without_insisting_the_flag_is_raised_and_the_problem_named(host, service, kind):
+    service.answers, message = list(WRONG[kind][0]), WRONG[kind][1]
+    problem = out(host, "first", insist=False).problem if kind != "a flag that is not honoured" else ""
+    if not problem:
+        with pytest.raises(ProbeError, match="answers 200 although"):
+            out(host, "first", insist=False)
+    else:
+        assert re.search(message, problem)
+    assert service.flag.exists()
+
+
+def test_check_mode_does_not_ask_a_service_that_may_not_be_installed(make, service):
+    service.answers = [Answer(0, "Connection refused")]
+    assert out(make(simulate=True), "first").raised
+
+
+@pytest.mark.parametrize(
+    ("seconds", "notice", "is_certain"), [(100, 11, True), (11, 11, True), (7, 7, False), (0, 0, False)]
+)
+def test_the_wait_for_the_notice_ends_with_the_time_there_is(host, service, clock, seconds, notice, is_certain):
+    drain = out(host, "first", finish_within=seconds)
+    assert clock.now == 1000 + notice
+    assert drain.problem == (
+        "" if is_certain else f"its balancers need 11 s to notice that it is out, and had {seconds} s"
+    )
+    assert service.flag.exists()
+
+
+def test_a_return_is_waited_for_half_of_the_time_there_is(host, make, clock, record):
+    out(host, "first")
+    assert host.put_back("first", timeout=600, ask=True).is_asked_for
+    begin = clock.now
+    out(make(), "second", finish_within=60)
+    assert clock.now == begin + 30 + 11
+    assert record.read().holders == ["second"]
 
 
 def test_only_connections_that_were_there_are_waited_for(host, service, clock):
@@ -105,24 +183,24 @@ def test_remaining_connections_are_reported(host, service, clock):
 
 
 def test_a_host_is_back_when_it_answers_200_and_the_balancer_had_time_to_notice(host, service, clock):
-    host.raise_flag("first")
+    out(host, "first")
     service.answers = [Answer(0, "refused"), Answer(502), Answer(200)]
     assert host.put_back("first", timeout=60) == Returned(True, UNKNOWN)
-    assert clock.now == 1018  # 2 s for the service, then 11 s to notice and one interval more
+    assert clock.now == 1011 + 18  # 2 s for the service, then 11 s to notice and one interval more
     assert not service.flag.exists()
     assert host.put_back("first", timeout=60) == Returned(False, "")
 
 
 def test_the_end_of_a_return_is_left_to_a_caller_that_asks_the_balancers(host, service, clock, record):
-    host.raise_flag("first")
+    out(host, "first")
     assert host.put_back("first", timeout=60, ask=True) == Returned(True, "", is_asked_for=True)
-    assert clock.now == 1000
+    assert clock.now == 1011
     assert record.returning() == {"holder": "first", "seconds": 196}  # twice 60, 16 to notice, and 60 to spare
     assert not service.flag.exists()
 
 
 def test_a_host_that_does_not_answer_is_named_and_stays_held_so_that_a_second_run_continues(host, service):
-    host.raise_flag("first")
+    out(host, "first")
     service.answers = [Answer(0, "Connection refused")]
     with pytest.raises(
         ProbeError, match=r"does not answer 200 although .* does not exist; waited 60 s, last answer none Conn"
@@ -135,22 +213,22 @@ def test_a_host_that_does_not_answer_is_named_and_stays_held_so_that_a_second_ru
 def test_a_flag_of_an_operator_stays(host, service):
     service.flag.parent.mkdir()
     service.flag.touch()
-    host.raise_flag("first")
-    host.raise_flag("first")
+    out(host, "first")
+    out(host, "first")
     back = host.put_back("first", timeout=60)
     assert (back.changed, service.flag.exists()) == (True, True)
     assert back.msg.startswith("stays out, for ")
 
 
 def test_a_flag_stays_for_another_holder(host, service):
-    host.raise_flag("first")
-    host.raise_flag("second")
+    out(host, "first")
+    out(host, "second")
     assert host.put_back("first", timeout=60) == Returned(True, "stays drained for second")
     assert service.flag.exists()
 
 
 def test_a_holder_that_comes_while_the_host_returns_waits_until_it_is_back(host, service, clock, record):
-    host.raise_flag("first")
+    out(host, "first")
     assert host.put_back("first", timeout=60, ask=True).is_asked_for
 
     def end():
@@ -158,21 +236,21 @@ def test_a_holder_that_comes_while_the_host_returns_waits_until_it_is_back(host,
             record.forget("first")
 
     clock.at = [(1030, end)]
-    host.raise_flag("second")
-    assert clock.now == 1030
+    out(host, "second")
+    assert clock.now == 1030 + 11
     assert service.flag.exists()
 
 
 def test_a_holder_that_comes_after_the_lease_takes_the_place_of_the_other(host, make, service, clock, record):
-    host.raise_flag("first")
+    out(host, "first")
     service.answers = [Answer(502)]
 
     def come():
         clock.now += 500  # the lease is over, since this machine stood still
-        make().raise_flag("second")
         service.answers = []
+        out(make(), "second")
 
-    clock.at = [(1005, come)]
+    clock.at = [(1015, come)]
     assert host.put_back("first", timeout=60) == Returned(True, "stays drained for second")
     assert service.flag.exists()
     make().put_back("second", timeout=60)
@@ -181,17 +259,17 @@ def test_a_holder_that_comes_after_the_lease_takes_the_place_of_the_other(host, 
 
 
 def test_a_flag_that_was_raised_by_hand_while_the_host_returns_is_named(host, service, clock):
-    host.raise_flag("first")
+    out(host, "first")
     service.answers = [Answer(503)]
-    clock.at = [(1005, service.flag.touch)]
+    clock.at = [(1015, service.flag.touch)]
     with pytest.raises(ProbeError, match=r"does not answer 200 since .*/drained was created again; waited 60 s"):
         host.put_back("first", timeout=60)
 
 
 def test_check_mode_changes_nothing(make, service, tmp_path):
-    assert make(simulate=True).raise_flag("first")
+    assert out(make(simulate=True), "first").raised
     assert list(tmp_path.iterdir()) == []
-    make().raise_flag("first")
+    out(make(), "first")
     assert make(simulate=True).put_back("first", timeout=60) == Returned(True, f"would remove {service.flag}")
     assert service.flag.exists()
 
