@@ -361,9 +361,7 @@ def test_connections_get_their_time_when_azure_has_carried_out_a_change_that_too
 @pytest.mark.usefixtures("slow_arm")
 @pytest.mark.parametrize("seconds", [60.0, 0.0])
 def test_a_change_that_takes_longer_than_the_time_there_is_fails_the_drain(host, clock, seconds):
-    with pytest.raises(
-        BalancingError, match=f"was not changed within {seconds:g} s: "
-    ):
+    with pytest.raises(BalancingError, match=f"was not changed within {seconds:g} s: "):
         host(finish_within=seconds).drain({})
     assert clock.now <= 1000 + seconds + 5
 
