@@ -34,6 +34,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._anywher
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._arm import INSTALL, WRITE, ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._controller import owner_of, run_id_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._controller_job import this_job
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._fallback import SEND_AFTER
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_report import (
     DIRECTORY,
@@ -119,7 +120,7 @@ class ActionModule(ArmAction):
             fresh=self._options["outcome"] is None and not self._options["again"],
             began=time.monotonic(),
         )
-        owner = owner_of(self._controller_pid)
+        owner = {**owner_of(self._controller_pid), **this_job(self._variables, os.environ)}
         return Responding(
             host=host,
             run=run_id_of(owner),

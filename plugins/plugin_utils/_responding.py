@@ -18,6 +18,7 @@ from ..module_utils._scheduled_events.engine import NEVER
 from ..module_utils._scheduled_events.rules import APPROVE, HOLD
 from ._acknowledging import Answer
 from ._controller import is_dead
+from ._controller_job import has_ended
 from ._fallback import Fallback, Moment, Settings
 from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, HELD, PREPARED, UNCONFIGURED, Outcome, Rendezvous, Seen, Word
 
@@ -415,7 +416,7 @@ class Responding:
     def _wait_for_the_other_run(self, lease: dict[str, t.Any]) -> dict[str, t.Any] | None:
         if lease["run"] == self._run:
             return self._leave_it_to(lease["host"])
-        if is_dead(lease["owner"]):
+        if is_dead(lease["owner"]) or has_ended(lease["owner"], os.environ):
             self._abandoned = lease["run"]
             return None
         self._locked_out = True

@@ -580,6 +580,13 @@ def test_a_run_that_is_dead_loses_its_host(host):
     assert [(asked["abandoned"], asked["slice"]) for asked, _outcome in host.asked] == [("", 0.0), ("run2", 0.0)]
 
 
+def test_a_job_that_has_ended_according_to_its_controller_loses_its_host(host, monkeypatch):
+    first = {"place": "elsewhere", "pid": 7, "node": "tower", "controller": "https://awx", "job": 7}
+    monkeypatch.setattr("plugins.plugin_utils._responding.has_ended", lambda owner, _environment: owner == first)
+    assert host.responds(locked(first), shown("done"))["next"] == "done"
+    assert [asked["abandoned"] for asked, _outcome in host.asked] == ["", "run2"]
+
+
 def test_a_run_that_may_be_alive_keeps_its_host_and_is_named(host):
     end = host.responds(locked({"place": "elsewhere", "pid": 7, "node": "tower"}), wait_timeout=60.0)
     assert end["respond_result"]["failures"] == [
