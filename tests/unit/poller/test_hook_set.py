@@ -342,7 +342,7 @@ def test_the_program_fails_with_a_message_when_a_file_of_the_owner_is_in_the_way
 @pytest.mark.parametrize("check", [True, False])
 def test_all_prepare_hooks_are_removed_only_on_request(tmp_path, wanted, check):
     put(tmp_path, FIRST)
-    with pytest.raises(hook_set.CannotReplace, match="10-drain would be removed.*poller_remove_prepare_hooks: true"):
+    with pytest.raises(hook_set.CannotReplace, match=r"10-drain would be removed.*poller_remove_prepare_hooks: true"):
         hook_set.put_in_place(str(tmp_path), wanted, check=check)
     assert put(tmp_path, FIRST) == []
     assert "removed prepare.d/10-drain" in put(tmp_path, wanted)
