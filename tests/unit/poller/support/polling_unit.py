@@ -15,8 +15,11 @@ import sys
 import threading
 import time
 
+from command_runs import Runs
+
 ROOT = os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..", "..", ".."))
 COMMAND = os.path.join(ROOT, "roles", "poller", "files", "scheduled-events")
+COMMANDS = Runs(COMMAND)
 ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 OTHER_ID = "D8172CBD-B0ED-4624-C35C-BB6024B27234"
 GIVE_UP = 30.0
@@ -168,12 +171,6 @@ class Unit:
             return file.read()
 
     def command(self, *arguments):
-        ended = subprocess.run(
-            [*self.arguments, *arguments],
-            check=False,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            universal_newlines=True,
-        )
-        assert "Traceback" not in ended.stderr
-        return ended.returncode, ended.stdout, ended.stderr
+        status, output, errors = COMMANDS.run([*self.arguments[2:], *arguments])
+        assert "Traceback" not in errors
+        return status, output, errors
