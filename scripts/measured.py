@@ -64,7 +64,8 @@ def run(command):
     began = time.monotonic()
     process = subprocess.Popen(command)
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda received, _frame: process.send_signal(received))
+        # Not with send_signal, which would take the status of a process that has just ended.
+        signal.signal(number, lambda received, _frame: os.kill(process.pid, received))
     peak, due, status = 0, 0, None
     while status is None:
         if time.monotonic() >= due:

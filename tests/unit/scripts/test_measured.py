@@ -75,4 +75,5 @@ def test_a_signal_that_ends_it_reaches_the_command(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         process.stdout.readline()
         process.terminate()
+        process.terminate()  # the command has perhaps ended already
         assert process.wait(LIMIT) == 7
