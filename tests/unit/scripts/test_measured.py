@@ -4,6 +4,7 @@
 
 """scripts/measured.py: what a command and all that it starts use."""
 
+import importlib
 import json
 import pathlib
 import signal
@@ -14,17 +15,24 @@ import pytest
 
 SCRIPTS = pathlib.Path(__file__).parents[3] / "scripts"
 SCRIPT = str(SCRIPTS / "measured.py")
-LOOKING_OFTEN = f"""
-import sys
-sys.path.insert(0, {str(SCRIPTS)!r})
-import measured
-measured.EVERY = 0.1
-measured.main()
-"""
 WORK = "import time\nwhile time.process_time() < 0.3: pass\n"
-DAEMON = (
-    f"import os\nif os.fork() == 0:\n    os.setsid()\n    if os.fork() == 0:\n        exec({WORK!r})\n    os._exit(0)\n"
-)
+# The first child has ended long before, and the other works, as processes of test hosts do.
+DAEMON = f"""
+import os
+end, held = os.pipe()
+if os.fork() == 0:
+    if os.fork() == 0:
+        exec({WORK!r})
+    os._exit(0)
+os.close(held)
+os.read(end, 1)
+"""
+STILL_RUNNING = f"""
+import subprocess, sys
+work = {WORK!r} + "print('done', flush=True); time.sleep(3)"
+subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE).stdout.readline()
+"""
+HOLD = "import sys; held = bytearray(40_000_000); print('ready', flush=True); sys.stdin.read()"
 LIMIT = 60  # seconds; only so that a hang is named
 
 
@@ -34,7 +42,7 @@ def measure(tmp_path):
 
     def measure(program):
         result = tmp_path / "result.json"
-        command = [sys.executable, "-c", LOOKING_OFTEN, str(result), sys.executable, "-c", program]
+        command = [sys.executable, SCRIPT, str(result), sys.executable, "-c", program]
         return subprocess.run(command, timeout=LIMIT, check=False).returncode, json.loads(result.read_text())
 
     return measure
@@ -50,23 +58,23 @@ def test_the_end_by_a_signal_is_the_status_of_a_shell(measure):
     assert (status, result["status"]) == (128 + signal.SIGKILL, -signal.SIGKILL)
 
 
-def test_a_process_that_left_its_parent_counts(measure):
-    """As those of test hosts do: the first child has ended long before."""
-    _status, result = measure(f"{DAEMON}import time; time.sleep(1)")
-    assert result["cpu"] >= 0.3
-
-
-def test_a_process_that_still_runs_counts(measure):
-    program = f"import subprocess, sys\n{WORK}subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(1)'])"
+@pytest.mark.parametrize("program", [DAEMON, STILL_RUNNING], ids=["left its parent", "still runs"])
+def test_a_process_counts_wherever_it_is(measure, program):
     _status, result = measure(program)
     assert result["cpu"] >= 0.3
 
 
-def test_the_memory_of_all_processes_is_added(measure):
-    hold = "import time; held = bytearray(40_000_000); time.sleep(1)"
-    start = f"subprocess.Popen([sys.executable, '-c', {hold!r}])"
-    _status, result = measure(f"import subprocess, sys\nfor each in [{start}, {start}]: each.wait()")
-    assert result["memory"] >= 80_000_000
+def test_the_memory_of_all_processes_is_added(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+    measured = importlib.import_module("measured")
+    before = sum(map(measured.memory_of, measured.descendants()))
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", HOLD], **pipes) as one:
+        with subprocess.Popen([sys.executable, "-c", HOLD], **pipes) as other:
+            assert one.stdout.readline() == other.stdout.readline() == b"ready\n"
+            assert sum(map(measured.memory_of, measured.descendants())) - before >= 80_000_000
+            other.stdin.close()
+        one.stdin.close()
 
 
 def test_a_signal_that_ends_it_reaches_the_command(tmp_path):

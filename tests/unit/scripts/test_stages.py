@@ -71,7 +71,7 @@ def test_two_stages_run_at_a_time(run):
 
 def test_the_remaining_stages_are_shown(run):
     _code, output, _begun = run("well")
-    assert re.search(r"well: passed in 0:0\d \(CPU 0:00, memory \d+ MiB\)", output)
+    assert re.search(r"well: passed in \d+:\d\d \(CPU \d+:\d\d, memory \d+ MiB\)", output)
     assert "left: nothing" in output
 
 
