@@ -25,7 +25,7 @@ options:
     elements: str
   event_statuses:
     description:
-      - Select only events in these states, V(Scheduled) or V(Started).
+      - Select only events in these states, V(Scheduled), V(Started) or V(Advisory).
     type: list
     elements: str
   event_sources:

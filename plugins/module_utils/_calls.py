@@ -64,7 +64,7 @@ def wait_for_state(run: ImdsModule) -> Dict[str, Any]:
     try:
         waited = wait(
             run.client,
-            run.wanted,
+            lambda seconds: run.wanted(seconds, hints=False),
             present=run.params["state"] == "present",
             timeout=run.params["timeout"],
             sleep=run.params["sleep"],

@@ -135,10 +135,11 @@ class ImdsModule:
                 self._vm_name = self.client.poll_name(request_timeout=seconds)
         return self._vm_name
 
-    def wanted(self, seconds: Optional[float] = None) -> Filter:
+    def wanted(self, seconds: Optional[float] = None, *, hints: bool = True) -> Filter:
         """The filter that the module's options describe.
 
         :param seconds: see :meth:`vm_name`.
+        :param hints: whether events with the status Advisory count without being asked for.
         :raises ImdsError: the service does not give the name of this VM.
         """
         vm_name = self.vm_name(seconds=seconds)
@@ -148,6 +149,7 @@ class ImdsModule:
             event_statuses=self.params["event_statuses"] or (),
             event_sources=self.params["event_sources"] or (),
             vm_name=vm_name if self.params["scope"] == "this_vm" else None,
+            hints=hints,
         )
 
     def describe(self, events: Iterable[ScheduledEvent]) -> List[Dict[str, Any]]:

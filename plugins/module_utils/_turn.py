@@ -27,7 +27,7 @@ from ._scheduled_events.state import EventState, State
 from ._scheduled_events.state import dump as dump_state
 from ._turn_memory import Memory, is_under_maintenance
 
-HANDED_OUT = ("started", "prepare", "recover")
+HANDED_OUT = ("started", "prepare", "recover", "advised")
 
 # A phase of a play ends when its tasks do; silence is not judged here. NotBefore bounds what the tasks ask for.
 CHANGED_AT_MOST = 5  # times that a step is taken again since others have written meanwhile
@@ -66,6 +66,7 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "prepare_tasks": {"type": "str", "default": ""},
     "started_tasks": {"type": "str", "default": ""},
     "recover_tasks": {"type": "str", "default": ""},
+    "advised_tasks": {"type": "str", "default": ""},
     "load_balancer": {"type": "bool", "default": False},
     "drain_timeout": {"type": "float", "default": 300},
     "drain_on_timeout": {"type": "str", "default": "fail"},
@@ -261,7 +262,7 @@ class Turn:
             after, actions = self._decide(before, document, results, first=first)
             shown = self._show(after, actions, document)
             if shown["next"] == "done":
-                after = after._replace(events={key: entry for key, entry in after.events.items() if entry.ran})
+                after = after._replace(events={key: entry for key, entry in after.events.items() if _is_kept(entry)})
             self._memory.save(after)
             self._renew(shown["next"])
         return shown
@@ -292,11 +293,12 @@ class Turn:
 
     def _config(self) -> engine.Config:
         options = self._options
-        answers_started = options["started_tasks"] or options["load_balancer"]
+        started = ["started"] if options["started_tasks"] or options["load_balancer"] else []
+        wanted = [*started, *(["advised"] if options["advised_tasks"] else [])]
         maintained = is_under_maintenance(self._folder, self._clock.wall)
         return engine.Config(
             vm_name=self._vm_name,
-            hooks=frozenset(HANDED_OUT if answers_started else ("prepare", "recover")),
+            hooks=frozenset(["prepare", "recover", *wanted]),
             rules=self._rules,
             hook_timeout=LONGEST_PHASE,
             # Whether the others are prepared, the hosts of the play agree on.
@@ -388,7 +390,7 @@ class Turn:
         phase, entries = _handed_out(state)
         known = state.events.values()
         shown: Dict[str, Any] = {
-            "next": phase or ("done" if all(_is_left_alone(entry) for entry in known) else "wait"),
+            "next": phase or ("done" if all(_is_left_alone(state, key, config) for key in state.events) else "wait"),
             "events": [self._describe(entry.event) for entry in entries],
             "request_ids": [entry.runs[phase].request_id for entry in entries] if phase else [],
             "ready": [action.event_id for action in actions if isinstance(action, engine.Approve)],
@@ -478,16 +480,24 @@ def _ended(report: engine.Report, entry: EventState) -> str:
         return f"{report.phase} failed: {report.text}"
     if report.phase == "prepare" and not entry.runs["prepare"].prepares:
         return "has nothing configured that prepares for it"
-    return {"prepare": "prepared", "started": "answered", "recover": "recovered"}[report.phase]
+    done = {"prepare": "prepared", "started": "answered", "recover": "recovered", "advised": "has taken the hint"}
+    return done[report.phase]
 
 
 def _failed(entry: EventState, phase: str) -> bool:
     return phase in entry.runs and entry.runs[phase].outcome == FAILED
 
 
-def _is_left_alone(entry: EventState) -> bool:
+def _is_left_alone(state: State, key: str, config: engine.Config) -> bool:
     """Whether this run has nothing more to do for the event: the next run recovers, or no recovery is required."""
-    return _failed(entry, "recover") or (entry.impact and not entry.ran)
+    entry = state.events[key]
+    hint = not engine.is_pending(state, key, config) and not engine.is_running(entry, "advised")
+    return hint or _failed(entry, "recover") or (entry.impact and not entry.ran)
+
+
+def _is_kept(entry: EventState) -> bool:
+    """Whether the next run has to know the event: it recovers, or it must not pass on a hint again."""
+    return entry.ran or (entry.present and "advised" in entry.runs)
 
 
 def _digest(shown: Dict[str, Any]) -> str:

@@ -88,7 +88,8 @@ events:
       sample: Redeploy
     event_status:
       description:
-        - V(Scheduled) or V(Started). An event that is over is no longer in the document.
+        - V(Scheduled), V(Started) or V(Advisory), a hint that never starts. An event that is over is no longer in the
+          document.
       returned: success
       type: str
       sample: Scheduled

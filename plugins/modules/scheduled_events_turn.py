@@ -53,7 +53,7 @@ options:
         type: list
         elements: str
       event_statuses:
-        description: Scheduled or Started.
+        description: Scheduled, Started or Advisory.
         type: list
         elements: str
       min_duration:
@@ -113,6 +113,12 @@ options:
     default: ''
   recover_tasks:
     description: Tasks file that the caller runs to recover the host. Empty means that there is nothing to do.
+    type: str
+    default: ''
+  advised_tasks:
+    description:
+      - Tasks file that the caller runs once for a hint of Azure, an event in state V(Advisory). Empty means that there
+        is nothing to do.
     type: str
     default: ''
   load_balancer:
@@ -229,8 +235,8 @@ EXAMPLES = r"""
 RETURN = r"""
 next:
   description:
-    - The next step. V(prepare), V(started) and V(recover) are phases. Pass the result of a phase to the next call as
-      O(outcome).
+    - The next step. V(prepare), V(started), V(recover) and V(advised) are phases. Pass the result of a phase to the
+      next call as O(outcome).
     - V(wait) means that another call with O(again=true) is required. V(done) means that no call is required.
   returned: success
   type: str

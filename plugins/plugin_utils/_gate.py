@@ -12,6 +12,8 @@ from __future__ import annotations
 
 import typing as t
 
+from ..module_utils._scheduled_events.document import ADVISORY
+
 Event = t.Mapping[str, t.Any]
 
 WAIT, SKIP, RESPOND, FAIL = "wait", "skip", "respond", "fail"
@@ -264,10 +266,16 @@ def _events_of(host: Seen, events: t.Sequence[Event]) -> list[Event]:
     if host.document is None:
         return []
     name = host.document["vm_name"].lower()
-    own = [event for event in host.document["events"] if event["affects_this_vm"] and event["event_id"]]
+    own = [event for event in host.document["events"] if event["affects_this_vm"] and _is_waited_for(event)]
     ids = {event["event_id"].lower() for event in own}
     named = [event for event in events if name in [resource.lower() for resource in event["resources"]]]
+    named = [event for event in named if _is_waited_for(event)]
     return own + [event for event in named if event["event_id"].lower() not in ids]
+
+
+def _is_waited_for(event: Event) -> bool:
+    """A hint of Azure keeps no maintenance waiting."""
+    return bool(event["event_id"]) and event["event_status"] != ADVISORY
 
 
 def _unfit(host: Seen) -> str:

@@ -22,7 +22,7 @@ from ._controller_job import has_ended
 from ._fallback import Fallback, Moment, Settings
 from ._rendezvous import ACCEPTED, CLAIMED, FAILED, FREE, HELD, PREPARED, UNCONFIGURED, Outcome, Rendezvous, Seen, Word
 
-PHASES = ("prepare", "started", "recover")
+PHASES = ("prepare", "started", "recover", "advised")
 DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts, whatever became of the preparation
 LOAD_BALANCER_STEP, HANDLERS_STEP = "load_balancer.yml", "handlers.yml"  # tasks files of the role
 DELETING = ("Preempt", "Terminate")  # after which the VM is gone
@@ -463,7 +463,7 @@ class Responding:
         return str(self._options[f"{phase}_tasks"])
 
     def _has_work(self, phase: str) -> bool:
-        return bool(self._tasks_of(phase) or self._options["load_balancer"])
+        return bool(self._tasks_of(phase) or self._balances(phase))
 
     def _prepared_by(self, outcome: t.Mapping[str, t.Any] | None) -> list[dict[str, t.Any]]:
         """The events for which a preparation has ended well, by its outcome, and that no rule holds."""
@@ -478,7 +478,7 @@ class Responding:
             ids = [event["event_id"] for event in shown["events"]]
             self._notes["prepared_for"].update({event_id: self._seen(event_id) for event_id in ids})
         self._notes.keep()
-        balance = "active" if phase == "recover" else "drained"
+        balance = {"recover": "active", "advised": ""}.get(phase, "drained")
         return {
             "next": phase,
             "changed": True,
@@ -493,13 +493,16 @@ class Responding:
             "drain_on_timeout": "continue" if phase == "started" else self._options["drain_on_timeout"],
         }
 
+    def _balances(self, phase: str) -> bool:
+        return bool(self._options["load_balancer"]) and phase != "advised"
+
     def _steps(self, phase: str) -> list[dict[str, t.Any]]:
         """The tasks files of the phase, in order.
 
         Each names all of them: where hosts run in lockstep, Ansible includes equal items once for all hosts, at the
         place where the first host has them.
         """
-        balancer = [LOAD_BALANCER_STEP] if self._options["load_balancer"] else []
+        balancer = [LOAD_BALANCER_STEP] if self._balances(phase) else []
         tasks = [self._tasks_of(phase)] if self._tasks_of(phase) else []
         files = [*tasks, HANDLERS_STEP, *balancer] if phase == "recover" else [*balancer, *tasks, HANDLERS_STEP]
         return [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)]

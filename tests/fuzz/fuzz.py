@@ -52,7 +52,7 @@ UNSHOWABLE = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]")
 METRIC = re.compile(
     r'(#.*|[a-z_]+(\{[a-z]+="([^"\\\n]|\\[\\"n])*"(,[a-z]+="([^"\\\n]|\\[\\"n])*")*\})? [-+0-9.einfaI N]+)\Z'
 )
-PHASES = ("prepare", "started", "recover", "failed")
+PHASES = ("prepare", "started", "recover", "advised", "failed")
 SHORT_FREEZES = (rules.Rule(action=rules.APPROVE, event_types=("Freeze",), min_duration=0, max_duration=8),)
 RECORDED = documents.recorded()
 

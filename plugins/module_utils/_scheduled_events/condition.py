@@ -6,9 +6,9 @@
 
 from typing import NamedTuple, Tuple
 
-from . import engine
+from . import document, engine
 from . import rules as decisions
-from .runs import OK, PHASES
+from .runs import FAILED, OK, PHASES, TIMEOUT
 from .state import RUNNING, EventState, State
 
 RUNS = "hooks run"
@@ -25,6 +25,8 @@ PREPARE_FAILED = "preparation failed"
 PREPARE_MISSING = "prepare hooks missing"
 PREPARE_UNCONFIGURED = "prepare hooks no longer configured"
 NOTHING_PREPARES = "nothing prepares"
+ADVISORY = "advisory"
+ADVISED_FAILED = "advised hooks failed"
 HELD_BY_RULE = "held by a rule"
 HELD_BY_POLICY = "held by the policy"
 LEFT_TO_CONTROLLER = "left to the controller"
@@ -46,6 +48,7 @@ TROUBLES = frozenset(
         PREPARE_MISSING,
         PREPARE_UNCONFIGURED,
         STATUS_UNKNOWN,
+        ADVISED_FAILED,
     )
 )
 
@@ -78,7 +81,15 @@ def condition(state: State, key: str, config: engine.Config) -> Condition:
         return _gone(state, key, config)
     if entry.impact:
         return Condition(UNDER_WAY)
+    if entry.event.event_status == document.ADVISORY:
+        return _advised(entry)
     return _before_impact(state, entry, config)
+
+
+def _advised(entry: EventState) -> Condition:
+    run = entry.runs.get("advised")
+    failed = run is not None and run.outcome in (FAILED, TIMEOUT)
+    return Condition(ADVISED_FAILED, detail=run.reason) if run and failed else Condition(ADVISORY)
 
 
 def _recovery_failed(entry: EventState) -> bool:
@@ -93,7 +104,8 @@ def _gone(state: State, key: str, config: engine.Config) -> Condition:
         return Condition(RECOVERY_MISSING, detail=", ".join(config.missing["recover"]))
     if entry.ran and "recover" not in config.hooks:
         return Condition(RECOVERY_UNCONFIGURED)
-    if state.unnamed or any(other != key and each.present for other, each in state.events.items()):
+    others = (each for other, each in state.events.items() if other != key and each.present)
+    if state.unnamed or any(engine.holds(each.event, each, config) for each in others):
         return Condition(RECOVERY_WAITS)
     return Condition(RECOVERY_NEXT)
 
@@ -105,6 +117,8 @@ def _before_impact(state: State, entry: EventState, config: engine.Config) -> Co
     decision = decisions.decide(entry.event, config.rules)
     if decision == decisions.IGNORE:  # by a rule that is newer than its hooks
         return Condition(HELD_BY_RULE)
+    if entry.event.event_status != document.SCHEDULED:
+        return Condition(STATUS_UNKNOWN, detail=entry.event.event_status or "missing")
     if decision != decisions.APPROVE and _nothing_prepares(entry, config):
         return _unprepared(entry, config, left=left)
     if not engine.is_ready(entry, config, recovered=state.recovered):
@@ -121,8 +135,6 @@ def _ready(state: State, entry: EventState, config: engine.Config, *, left: bool
         return Condition(kind, detail=_said(entry), until=moment or 0.0)
     if not engine.policy_allows(entry.event, config):
         return Condition(HELD_BY_POLICY, detail=config.acknowledge)
-    if not engine.may_approve(entry.event, config):
-        return Condition(STATUS_UNKNOWN, detail=entry.event.event_status or "missing")
     if engine.recovery_runs(state):
         return Condition(WAITS_FOR_RECOVERY)
     if entry.approval.error:
@@ -143,8 +155,6 @@ def _unprepared(entry: EventState, config: engine.Config, *, left: bool) -> Cond
         return Condition(LEFT_TO_CONTROLLER, detail=_said(entry))
     if not engine.policy_allows(entry.event, config):
         return Condition(HELD_BY_POLICY, detail=config.acknowledge)
-    if entry.event.event_status != "Scheduled":
-        return Condition(STATUS_UNKNOWN, detail=entry.event.event_status or "missing")
     return Condition(NOTHING_PREPARES)
 
 

@@ -17,7 +17,8 @@ from .text import clean, excerpt, parse_number, shown, tame_fields, tame_or_say
 
 EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 ADVISORY_TYPES = ("SpotRebalanceRecommendation",)  # of a newer preview (docs/contract.md, section 3)
-EVENT_STATUSES = ("Scheduled", "Started")
+SCHEDULED, STARTED, ADVISORY = "Scheduled", "Started", "Advisory"
+EVENT_STATUSES = (SCHEDULED, STARTED, ADVISORY)
 EVENT_SOURCES = ("Platform", "User")
 
 # The preview put "_" before each name in Resources; no later version does (docs/contract.md, section 3).
@@ -114,7 +115,8 @@ class Document(NamedTuple):
 class Filter(NamedTuple):
     """The selected events. An empty condition holds for every event.
 
-    ``vm_name`` set: only events that name this VM.
+    ``vm_name`` set: only events that name this VM. ``hints`` false: an event with the status Advisory is selected only
+    if an id, a type or a status asks for it.
     """
 
     event_ids: Sequence[str] = ()
@@ -122,6 +124,7 @@ class Filter(NamedTuple):
     event_statuses: Sequence[str] = ()
     event_sources: Sequence[str] = ()
     vm_name: Optional[str] = None
+    hints: bool = True
 
     def select(self, document: Document) -> Tuple[ScheduledEvent, ...]:
         """The events of the document for which every condition holds, in its order."""
@@ -134,7 +137,11 @@ class Filter(NamedTuple):
             and one_of(event.event_status, self.event_statuses)
             and one_of(event.event_source, self.event_sources)
             and (self.vm_name is None or event.affects(self.vm_name))
+            and (self.hints or self._asks_for_some() or event.event_status != ADVISORY)
         )
+
+    def _asks_for_some(self) -> bool:
+        return bool(self.event_ids or self.event_types or self.event_statuses)
 
 
 def parse(text: Union[bytes, str], *, api_version: str) -> Document:
@@ -170,7 +177,7 @@ def _parse_event(raw: Dict[str, Any], *, api_version: str) -> ScheduledEvent:
     read: Dict[str, Any] = {
         "EventId": _event_id(raw.get("EventId")),
         "EventStatus": _known(_text(raw.get("EventStatus")), EVENT_STATUSES),
-        "EventType": _known(_text(raw.get("EventType")), EVENT_TYPES),
+        "EventType": _known(_text(raw.get("EventType")), (*EVENT_TYPES, *ADVISORY_TYPES)),
         "ResourceType": _text(raw.get("ResourceType")),
         "Resources": resources,
         "NotBefore": _not_before(raw.get("NotBefore")),

@@ -9,7 +9,10 @@ and actions. The caller makes the state durable before it carries out an action.
 never forgotten: ``resume`` makes the next step ask again for each run without an outcome, under the same request id,
 by which the other side recognizes a repetition.
 
-The phases of one event follow one another and never overlap; ``failed`` alone runs beside them.
+The phases of one event follow one another and never overlap; ``failed`` and ``advised`` alone run beside them.
+
+Only an event that is Scheduled is prepared for. An Advisory event is a hint: it reaches the phase ``advised`` once, and
+holds nothing. An event with another status, or without one, holds the VM, and is neither prepared for nor acknowledged.
 
 An acknowledgement is not remembered before it is sent. Each step gives an ``Approve`` for every event that is ready,
 as long as its last attempt left it so; the caller has one attempt in flight and drops what it cannot send now.
@@ -19,8 +22,8 @@ import datetime
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import rules as decisions
-from .document import Document, ScheduledEvent, describe
-from .runs import FAILED, OK, OUTCOMES, PHASES, TIMEOUT, run_id_of
+from .document import ADVISORY, SCHEDULED, STARTED, Document, ScheduledEvent, describe
+from .runs import BESIDE, FAILED, OK, OUTCOMES, PHASES, TIMEOUT, run_id_of
 from .state import INTERRUPTED, RUNNING, Approval, EventState, Failure, Run, State
 
 # Seconds after the last moment of a run until its silence counts as a failure: killing the hooks, writing the result.
@@ -225,7 +228,7 @@ def resume(state: State) -> State:
 
 def may_approve(event: ScheduledEvent, config: Config) -> bool:
     """Whether the owner wants this VM to acknowledge the event, as far as the event itself shows."""
-    if event.event_status != "Scheduled" or not event.event_id or not event.affects(config.vm_name):
+    if event.event_status != SCHEDULED or not event.event_id or not event.affects(config.vm_name):
         return False
     if decisions.decide(event, config.rules) not in (decisions.PREPARE, decisions.APPROVE):
         return False
@@ -300,6 +303,25 @@ def _has_failed(entry: EventState, phase: str) -> bool:
 
 def _has_ended(entry: EventState, phase: str) -> bool:
     return phase in entry.runs and entry.runs[phase].outcome in OUTCOMES
+
+
+def holds(event: ScheduledEvent, entry: Optional[EventState], config: Config) -> bool:
+    """Whether an announced event of this VM keeps it from its recovery from others, and other work from the VM.
+
+    :param entry: what is known of it; ``None``: it is new.
+    """
+    if entry is not None and entry.ran:
+        return True
+    if decisions.decide(event, config.rules) == decisions.IGNORE:
+        return False
+    return event.event_status != ADVISORY or (entry is not None and entry.impact)
+
+
+def is_pending(state: State, key: str, config: Config) -> bool:
+    """Whether an event of the state is or was a maintenance of this VM that is not over yet."""
+    entry = state.events[key]
+    advised_only = set(entry.runs) <= set(BESIDE) and not entry.ran
+    return not (advised_only and (not entry.present or not holds(entry.event, entry, config)))
 
 
 def recovery_runs(state: State) -> bool:
@@ -507,7 +529,7 @@ class _Turn:
     def read(self, document: Document) -> None:
         self._incarnation = document.incarnation
         mine = [event for event in document.events if event.affects(self._config.vm_name)]
-        self._note_unnamed(sum(1 for event in mine if not event.key and self._action(event) != decisions.IGNORE))
+        self._note_unnamed(sum(1 for event in mine if not event.key and holds(event, None, self._config)))
         for event in mine:
             if event.key:
                 self._named.setdefault(event.key, event)
@@ -534,7 +556,7 @@ class _Turn:
 
     def _new_life(self, entry: EventState) -> EventState:
         """The entry of an event that is announced again after its recovery has ended, or may have begun."""
-        runs = {phase: run for phase, run in entry.runs.items() if phase == "failed"}
+        runs = {phase: run for phase, run in entry.runs.items() if phase in BESIDE and run.outcome == RUNNING}
         return EventState(
             event=entry.event,
             first_seen=self._now.wall,
@@ -568,7 +590,7 @@ class _Turn:
             self._report_problems(key, event)
         if not entry.present:  # announced again, so what was accepted before may no longer count
             entry = entry._replace(approval=entry.approval._replace(accepted=False), lost_recovery=0)
-        impact = entry.impact or event.event_status == "Started"
+        impact = entry.impact or event.event_status == STARTED
         self.events[key] = entry._replace(event=event, present=True, impact=impact)
 
     def _report_problems(self, key: str, event: ScheduledEvent) -> None:
@@ -585,6 +607,7 @@ class _Turn:
     def advance(self, key: str, *, fresh: bool) -> None:
         if self.events[key].present:
             self._advance_present(key)
+            self._advise(key)
         elif fresh:
             self._recover(key)
         self._handle_failures(key)
@@ -656,7 +679,9 @@ class _Turn:
 
     def _still_of_use(self, entry: EventState, phase: str) -> bool:
         if phase == "prepare":
-            return entry.present and not entry.impact
+            return entry.present and not entry.impact and entry.event.event_status == SCHEDULED
+        if phase == "advised":
+            return self._is_advisory(entry)
         return phase in ("recover", "failed") or entry.present
 
     def _gone_with_the_boot(self, entry: EventState, phase: str) -> bool:
@@ -674,8 +699,19 @@ class _Turn:
         elif action != decisions.APPROVE and self._must_prepare(entry) and self._can_begin(key, "prepare"):
             self._begin(key, "prepare")
 
+    def _advise(self, key: str) -> None:
+        """Pass on a hint of the service, once."""
+        entry = self.events[key]
+        run = entry.runs.get("advised")
+        if self._is_advisory(entry) and (run is None or run.outcome == INTERRUPTED) and self._can_begin(key, "advised"):
+            self._begin(key, "advised")
+
+    def _is_advisory(self, entry: EventState) -> bool:
+        advisory = entry.present and not entry.impact and entry.event.event_status == ADVISORY
+        return advisory and self._action(entry.event) != decisions.IGNORE
+
     def _must_prepare(self, entry: EventState) -> bool:
-        if self._is_deferred(entry.event):
+        if entry.event.event_status != SCHEDULED or self._is_deferred(entry.event):
             return False
         return must_prepare(entry, self._config, recovered=self._recovered)
 
@@ -719,14 +755,12 @@ class _Turn:
         self._report(Report(key, OVER))
 
     def _held_by_others(self, key: str) -> bool:
-        """Whether another event holds this VM: one that a document announces, and that the owner does not ignore."""
+        """Whether another event that a document announces holds this VM."""
         # Also one that is announced again while its own recovery still runs, and that counts as gone until then.
         announced = {other: entry.event for other, entry in self.events.items() if entry.present}
         announced.update(self._named)
         return self._unnamed > 0 or any(
-            other != key
-            and (self._action(event) != decisions.IGNORE or (other in self.events and self.events[other].ran))
-            for other, event in announced.items()
+            other != key and holds(event, self.events.get(other), self._config) for other, event in announced.items()
         )
 
     # Runs
@@ -855,6 +889,6 @@ def _epoch(event: ScheduledEvent) -> Optional[float]:
 
 
 def _urgency(entry: EventState) -> Tuple[bool, float, str]:
-    """Sort started events first, then by the earliest NotBefore, then events without NotBefore."""
-    not_before = _epoch(entry.event)
+    """Sort started events first, then by the earliest NotBefore, then events without NotBefore, and hints last."""
+    not_before = None if entry.event.event_status == ADVISORY else _epoch(entry.event)
     return not entry.impact, float("inf") if not_before is None else not_before, entry.event.key

@@ -7,12 +7,13 @@
 import re
 from typing import NamedTuple, Optional
 
-PHASES = ("prepare", "started", "recover", "failed")
+PHASES = ("prepare", "started", "recover", "advised", "failed")
+BESIDE = ("advised", "failed")  # run beside the other phases of their event, and have no part in its recovery
 
 OK, FAILED, TIMEOUT = "ok", "failed", "timeout"
 OUTCOMES = (OK, FAILED, TIMEOUT)
 
-_RUN_ID = re.compile(r"([0-9a-z-]{1,64})\.(prepare|started|recover|failed)\.([0-9]{1,18})\Z")
+_RUN_ID = re.compile(r"([0-9a-z-]{1,64})\.(prepare|started|recover|advised|failed)\.([0-9]{1,18})\Z")
 _PLAIN_KEY = re.compile(r"[0-9a-f][0-9a-f-]{0,62}\Z")
 
 

@@ -27,7 +27,7 @@ import sys
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
 
 WEBHOOK_HOOK = "0-webhooks"  # which only reports
-PHASES = ("prepare", "started", "recover", "failed")
+PHASES = ("prepare", "started", "recover", "advised", "failed")
 MANIFEST = "managed-hooks.json"  # in a set: which hooks are the role's; release 0.1.0 has it beside the directory
 LINK, NEW_LINK = "hooks", ".hooks.new"
 AT_FDCWD, RENAME_EXCHANGE = -100, 2

@@ -280,7 +280,7 @@ def test_a_filter_that_no_event_meets_is_warned_of(ansible, web_host):
         'event_types: "Rebot" is not an event type that Azure is known to use, so it may select no event; '
         "known are Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation",
         'event_statuses: "Completed" is not a status that Azure is known to use, so it may select no event; '
-        "known are Scheduled, Started",
+        "known are Scheduled, Started, Advisory",
         'event_sources: "Azure" is not a source that Azure is known to use, so it may select no event; '
         "known are Platform, User",
         'event_id: "nonsense" is not the id of an event, so no event has it; '

@@ -146,7 +146,7 @@ def test_a_name_may_be_a_number():
         (["10-drain"], "poller_hooks[0] is a text, expected a dictionary"),
         (
             [{**DRAIN, "phase": "prepair"}],
-            '(10-drain): phase is "prepair", expected one of prepare, started, recover, failed',
+            '(10-drain): phase is "prepair", expected one of prepare, started, recover, advised, failed',
         ),
         ([{**DRAIN, "phase": ["prepare"]}], '(10-drain): phase is ["prepare"], expected one of'),
         ([{"name": "a", "content": "#!x"}], "(a): phase is null, expected one of"),

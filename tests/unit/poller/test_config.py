@@ -87,7 +87,10 @@ NESTED = json.loads("[" * 900 + "]" * 900)
         ({"rules": [{"action": "hold", "type": 1}]}, "rules[0].type: unknown key; allowed are event_types"),
         ({"rules": NESTED}, "rules"),
         ({"hooks": ["10-drain"]}, 'hooks: expected an object with a list of names by phase, not ["10-drain"]'),
-        ({"hooks": {"prepair": []}}, "hooks.prepair: unknown phase; allowed are prepare, started, recover, failed"),
+        (
+            {"hooks": {"prepair": []}},
+            "hooks.prepair: unknown phase; allowed are prepare, started, recover, advised, failed",
+        ),
         ({"hooks": {"prepare": "10-drain"}}, 'hooks.prepare: expected a list of names, not "10-drain"'),
         ({"hooks": {"prepare": None}}, "hooks.prepare: expected a list of names, not null"),
         ({"hooks": {"prepare": [10]}}, "hooks.prepare: expected a name of letters"),

@@ -22,7 +22,7 @@ def parse(*receivers):
 def test_a_name_and_a_url_are_enough():
     (receiver,) = parse(OPS)
     assert (receiver.phases, receiver.format, receiver.timeout) == (
-        ("prepare", "started", "recover", "failed"),
+        ("prepare", "started", "recover", "advised", "failed"),
         "json",
         10.0,
     )

@@ -18,7 +18,7 @@ from scheduled_events_poller.webhook_config import FORMATS, Receiver
 HERE = pathlib.Path(__file__).parent
 GUIDE = HERE.parents[2] / "docs" / "polling-unit.md"
 NOW = 1769860200.9
-PHASES = ("prepare", "started", "recover", "failed")
+PHASES = ("prepare", "started", "recover", "advised", "failed")
 HOSTILE = '"}], <!channel> & [x](http://127.0.0.1) ${secret} {{ x }} \u202e'
 
 

@@ -288,6 +288,9 @@ def read_events(body: bytes, *, vm_name: str, api_version: str) -> list[dict[str
     return [_described(event, vm_name, api_version) for event in events]
 
 
+_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate", "SpotRebalanceRecommendation")
+
+
 def _described(raw: dict[str, Any], vm_name: str, api_version: str) -> dict[str, Any]:
     resources = raw.get("Resources")
     resources = resources if isinstance(resources, list) else []
@@ -296,8 +299,8 @@ def _described(raw: dict[str, Any], vm_name: str, api_version: str) -> dict[str,
     event_id = raw.get("EventId")
     return {
         "event_id": event_id if _is_id(event_id) else None,
-        "event_type": _word(raw.get("EventType"), "Freeze", "Reboot", "Redeploy", "Preempt", "Terminate"),
-        "event_status": _word(raw.get("EventStatus"), "Scheduled", "Started"),
+        "event_type": _word(raw.get("EventType"), *_TYPES),
+        "event_status": _word(raw.get("EventStatus"), "Scheduled", "Started", "Advisory"),
         "event_source": _word(raw.get("EventSource"), "Platform", "User"),
         "resource_type": _word(raw.get("ResourceType")),
         "resources": names,

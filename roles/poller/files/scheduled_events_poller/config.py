@@ -91,7 +91,7 @@ def parse(decoded: Any) -> Settings:
         raise ConfigError(f"{_show(decoded)} is not an object: write the keys and values between braces")
     checked: Dict[str, Any] = {}
     for given, value in decoded.items():
-        key: str = _FORMER_NAMES.get(given, given)
+        key = _FORMER_NAMES[given] if given in _FORMER_NAMES else str(given)
         if key not in _CHECKS:
             raise ConfigError(f"{key[:_LONGEST_SHOWN]}: unknown key; allowed are {', '.join(_CHECKS)}")
         if value is not None:

@@ -67,6 +67,7 @@ def describe(
     now = time.time()
     events = [] if config is None else [_event(state, key, config) for key in state.events]
     unread = polls.last_success is None or not -CLOCK_TOLERANCE <= now - polls.last_success <= STALE
+    pending = [key for key in state.events if config is None or engine.is_pending(state, key, config)]
     return {
         "version": VERSION,
         "pid": os.getpid(),
@@ -85,7 +86,7 @@ def describe(
         "unnamed_events": state.unnamed,
         # Without a document nothing is known, and without a saved state not all: neither means that there is no
         # maintenance. An event of the document counts before it is in the state, and if a rule ignores it.
-        "maintenance_pending": unread or bool(unsaved or state.events or state.unnamed or polls.named),
+        "maintenance_pending": unread or bool(unsaved or pending or state.unnamed or polls.named),
         "events": events,
     }
 

@@ -78,6 +78,7 @@ _TEXTS = {
     "prepare": "{vm}: {type} is announced, not before {not_before}; the VM prepares",
     "started": "{vm}: {type} has started",
     "recover": "{vm}: {type} is over or was cancelled; the VM recovers",
+    "advised": "{vm}: Azure gives a hint, {type}; nothing starts",
     "failed": "{vm}: the {failed_phase} hooks for {type} failed: {reason}",
 }
 

@@ -75,6 +75,8 @@ _CONDITIONS = {
     conditions.NOTHING_PREPARES: (
         "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore"
     ),
+    conditions.ADVISORY: "a hint of Azure: nothing starts, and nothing is acknowledged",
+    conditions.ADVISED_FAILED: "a hint of Azure, and its advised hooks did not succeed: {detail}",
     conditions.HELD_BY_RULE: "not acknowledged, because the action of a rule is hold; waiting for NotBefore",
     conditions.HELD_BY_POLICY: "not acknowledged, because acknowledge is {detail}; waiting for NotBefore",
     conditions.LEFT_TO_CONTROLLER: "acknowledged by the job of the controller, not by this VM: {detail}",

@@ -105,6 +105,7 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
         (Vm(hooks=frozenset()).read(event(status="New")), Condition(condition.STATUS_UNKNOWN, detail="New")),
         (Vm(hooks=frozenset()).read(event(status=None)), Condition(condition.STATUS_UNKNOWN, detail="missing")),
         (Vm(hooks=frozenset()).read(event(status="Started")), Condition(condition.UNDER_WAY)),
+        (Vm().read(event(status="Advisory")), Condition(condition.ADVISORY)),
         (Vm(hooks=frozenset()).read(event()), Condition(condition.NOTHING_PREPARES)),
         (Vm(prepares=False).read(event()).end("prepare"), Condition(condition.NOTHING_PREPARES)),
         (prepared().configure(prepares=False), Condition(condition.TO_BE_ACKNOWLEDGED)),
@@ -133,6 +134,12 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
 )
 def test_the_condition_of_an_event_that_is_announced(vm, expected):
     assert vm.condition() == expected
+
+
+def test_a_hint_whose_hooks_failed_is_one_that_an_operator_looks_at():
+    vm = Vm(hooks=frozenset(["advised"])).read(event(status="Advisory")).end("advised", "failed", "10-a: exit 1")
+    assert vm.condition() == Condition(condition.ADVISED_FAILED, detail="10-a: exit 1")
+    assert vm.condition().trouble
 
 
 def test_a_preparation_that_has_to_run_again_without_configured_hooks_is_one_that_an_operator_looks_at():

@@ -454,3 +454,20 @@ def test_documents_read_from_bytes_and_text_are_equal():
     raw = payload("odd-wrong-weekday-iso-and-unknown")
     assert parse(raw, api_version="2020-07-01") == parse(raw.decode(), api_version="2020-07-01")
     assert json.loads(raw.decode())["Events"][2]["SomethingNew"] == {"a": 1}
+
+
+@pytest.mark.parametrize(
+    ("asked", "selected"),
+    [
+        ({}, ["A1"]),
+        ({"event_sources": ["Platform"]}, ["A1"]),
+        ({"event_statuses": ["Advisory"]}, ["B2"]),
+        ({"event_types": ["spotrebalancerecommendation"]}, ["B2"]),
+        ({"event_ids": ["b2"]}, ["B2"]),
+    ],
+)
+def test_a_filter_without_hints_selects_one_only_if_an_id_a_type_or_a_status_asks_for_it(asked, selected):
+    hint = event(EventId="B2", EventType="SpotRebalanceRecommendation", EventStatus="Advisory", EventSource="Platform")
+    read = parsed(event(EventSource="Platform"), hint)
+    assert [each.event_id for each in Filter(hints=False, **asked).select(read)] == selected
+    assert "B2" in [each.event_id for each in Filter(**asked).select(read)]

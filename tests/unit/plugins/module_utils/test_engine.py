@@ -16,7 +16,7 @@ from _scheduled_events.state import State, dump
 from _scheduled_events.state import parse as parse_state
 
 PAYLOADS = os.path.join(os.path.dirname(__file__), "..", "..", "..", "payloads")
-ALL = frozenset(["prepare", "started", "recover", "failed"])
+ALL = frozenset(["prepare", "started", "recover", "advised", "failed"])
 NOW = 1600000000.0
 ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 OTHER_ID = "51941B56-8080-45AC-81AE-8BDA818F5958"
@@ -1310,3 +1310,115 @@ def test_an_event_that_is_announced_again_after_a_lost_recovery_begins_a_new_lif
     assert firsts(vm) == {"prepare": run("prepare", 3)}
     vm.step(document(), ok(run("prepare", 3)))
     assert firsts(vm) == {"recover": run("recover", 4)}
+
+
+# Hints of Azure, and events with a status that is not known
+
+
+def hint(event_id=ID, **more):
+    return event(event_id, "SpotRebalanceRecommendation", "Advisory", **more)
+
+
+def test_a_hint_reaches_the_phase_advised_once_and_nothing_else_follows():
+    vm = Engine(rules=APPROVED)
+    assert vm.step(document(hint())) == [run("advised", 1)]
+    assert vm.hooks()[0].event["event_status"] == "Advisory"
+    assert vm.step(document(hint()), ok(run("advised", 1))) == []
+    vm.restart()
+    assert vm.step(document(hint())) == []
+    vm.reboot()
+    assert vm.step(document(hint())) == []
+    assert vm.step(document()) == []
+    assert vm.state.events == {}
+
+
+@pytest.mark.parametrize("outcome", ["failed", "timeout"])
+def test_a_hint_whose_hooks_failed_is_reported_and_not_passed_on_again(outcome):
+    vm = Engine()
+    vm.step(document(hint()))
+    assert vm.step(document(hint()), HookResult(run("advised", 1), outcome, "no disk")) == [run("failed", 2)]
+    assert (vm.hooks()[0].failed_phase, vm.hooks()[0].failure) == ("advised", "no disk")
+    assert vm.step(document(hint()), ok(run("failed", 2))) == []
+    assert vm.step(document()) == []
+    assert vm.state.events == {}
+
+
+def test_a_hint_that_was_lost_with_the_boot_is_passed_on_again_while_it_stands():
+    vm = Engine()
+    vm.step(document(hint()))
+    vm.reboot()
+    assert vm.step(None) == []
+    assert vm.step(document(hint())) == [run("advised", 2)]
+    vm.reboot()
+    assert vm.step(document()) == []
+    assert vm.state.events == {}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"hooks": ALL - {"advised"}},
+        {"missing": {"advised": ("10-x",)}},
+        {"rules": parse_rules([{"event_statuses": ["Advisory"], "action": "ignore"}])},
+    ],
+)
+def test_a_hint_without_hooks_or_that_a_rule_ignores_leads_to_nothing(config):
+    vm = Engine(**config)
+    assert vm.step(document(hint())) == []
+    assert vm.step(document()) == []
+    assert vm.state.events == {}
+
+
+def test_a_hint_delays_no_phase_of_any_event_and_no_recovery():
+    vm = Engine()
+    assert vm.step(document(hint(), event(OTHER_ID))) == [run("advised", 1), run("prepare", 2, OTHER_ID)]
+    assert vm.step(None, ok(run("prepare", 2, OTHER_ID))) == ["approve " + OTHER_ID]
+    assert vm.step(document(hint())) == [run("recover", 3, OTHER_ID)]
+    assert not engine.is_pending(vm.state, ID.lower(), vm.config)
+    assert engine.is_pending(vm.state, OTHER_ID.lower(), vm.config)
+
+
+def test_a_hint_that_becomes_an_event_is_prepared_for_beside_its_advised_hooks_and_recovered():
+    vm = Engine()
+    vm.step(document(hint()))
+    assert vm.step(document(event(kind="Preempt"))) == [run("prepare", 2)]
+    assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
+    assert vm.step(document()) == [run("recover", 3)]
+    assert vm.step(document(), ok(run("recover", 3))) == []
+    assert vm.step(document(), ok(run("advised", 1))) == []
+    assert vm.state.events == {}
+
+
+def test_without_parallel_runs_a_hint_comes_after_the_events():
+    vm = Engine(parallel=False)
+    announced = document(hint(NotBefore=IN_5), event(OTHER_ID, NotBefore=IN_300))
+    assert vm.step(announced) == [run("prepare", 1, OTHER_ID)]
+    assert vm.step(announced, ok(run("prepare", 1, OTHER_ID))) == [run("advised", 2), "approve " + OTHER_ID]
+
+
+@pytest.mark.parametrize("status", ["Paused", None, ""])
+def test_an_event_with_an_unknown_status_holds_the_vm_and_is_neither_prepared_for_nor_acknowledged(status):
+    for vm in (Engine(), Engine(rules=APPROVED), Engine(hooks=frozenset(), acknowledge="any")):
+        assert vm.step(document(event(status=status))) == []
+        assert engine.is_pending(vm.state, ID.lower(), vm.config)
+    vm = Engine()
+    vm.step(document(event(OTHER_ID)))
+    vm.step(None, ok(run("prepare", 1, OTHER_ID)))
+    assert vm.step(document(event(status=status))) == []
+    assert vm.step(document()) == [run("recover", 2, OTHER_ID)]
+
+
+@pytest.mark.parametrize("status", ["Paused", None, "Advisory"])
+def test_a_preparation_is_not_acknowledged_when_its_event_is_no_longer_scheduled(status):
+    vm = Engine(hooks=ALL - {"advised"})
+    vm.step(document(event()))
+    assert vm.step(document(event(status=status)), ok(run("prepare", 1))) == []
+    assert vm.step(document()) == [run("recover", 2)]
+
+
+def test_a_hint_without_an_id_holds_nothing():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, ok(run("prepare", 1)))
+    nameless = {"EventType": "SpotRebalanceRecommendation", "EventStatus": "Advisory", "Resources": ["vm1"]}
+    assert vm.step(document(nameless)) == [run("recover", 2)]

@@ -56,7 +56,8 @@ RULES = {
     "ignore freezes": decisions.parse_rules([{"event_types": ["Freeze"], "action": "ignore"}]),
     "approve redeploys": decisions.parse_rules([{"event_types": ["Redeploy"], "action": "approve"}]),
 }
-PHASES = ("prepare", "started", "recover", "failed")
+PHASES = ("prepare", "started", "recover", "advised", "failed")
+BESIDE = ("advised", "failed")
 CONFIGURED, MISSING, UNCONFIGURED = "configured", "missing", "unconfigured"
 
 steps_taken = []
@@ -127,6 +128,7 @@ class World(RuleBasedStateMachine):
         self.started = {}  # key: when a document that the engine took in said so
         self.perhaps_started = set()  # keys for which one said so while a recovery was asked for
         self.cleared, self.retried, self.forgotten, self.announced = {}, {}, {}, {}  # key: when
+        self.renewed = {}  # key: when its recovery was asked for last, after which it may be a new event
         self.polls_in_a_row = 0
         self.whole = True  # no check has failed yet
 
@@ -197,7 +199,7 @@ class World(RuleBasedStateMachine):
     @rule(
         event_id=st.sampled_from(IDS),
         kind=st.sampled_from(KINDS),
-        status=st.sampled_from(["Scheduled", "Scheduled", "Scheduled", "Scheduled", "Started", None]),
+        status=st.sampled_from([*["Scheduled"] * 5, "Started", "Advisory", None]),
         resources=st.sampled_from([MINE_ALONE, MINE_ALONE, MINE_ALONE, MINE_LED, MINE_AMONG, OTHERS, NOBODY]),
         notice=st.sampled_from([None, "soon", "", 5, 30, 60, 900]),
         duration=st.sampled_from([None, -1, 0, 5, 9]),
@@ -218,6 +220,10 @@ class World(RuleBasedStateMachine):
     @rule(event_id=st.sampled_from(IDS))
     def service_starts(self, event_id):
         self._change(event_id, EventStatus="Started", NotBefore="")
+
+    @rule(event_id=st.sampled_from(IDS), status=st.sampled_from(["Scheduled", "Advisory", "Paused", None]))
+    def service_changes_the_status(self, event_id, status):
+        self._change(event_id, EventStatus=status)
 
     @rule(event_id=st.sampled_from(IDS))
     def service_removes(self, event_id):
@@ -387,7 +393,7 @@ class World(RuleBasedStateMachine):
         self._note_end(key)
 
     def _jobs_of(self, key):
-        return [job for job in self.jobs.values() if job.key == key and job.phase != "failed"]
+        return [job for job in self.jobs.values() if job.key == key and job.phase not in BESIDE]
 
     def _may_run(self, job):
         """Whether its hooks run, or will when root looks."""
@@ -510,7 +516,7 @@ class World(RuleBasedStateMachine):
         elif not self._available(job.phase) or (job.received.prepares and not self.prepares):
             self._reports(job, "failed")
         else:
-            if job.phase != "failed":
+            if job.phase not in BESIDE:
                 assert not any(each.alive for each in self._jobs_of(job.key)), "two phases of one event at once"
             job.began, job.began_at = self._happens(), self.monotonic
             job.kind = job.received.event["event_type"]
@@ -790,12 +796,25 @@ class World(RuleBasedStateMachine):
         if job.phase == "failed":
             self._check_failed_hooks_learn_why(job)
             return
+        if job.phase == "advised":
+            self._check_advised_hooks_learn_a_hint_once(job)
+            return
         same_event = self._jobs_of(job.key)
         assert not any(self._may_run(each) for each in same_event), "asked for a phase while another may run"
         if job.phase == "recover":
+            self.renewed[job.key] = self._happens()
             self._check_2_recover(job, same_event)
         if job.phase == "prepare":
+            assert job.first.event["event_status"] == "Scheduled", "prepared for what is not Scheduled"
             self._check_3_prepare_is_not_repeated(job, same_event)
+
+    def _check_advised_hooks_learn_a_hint_once(self, job):
+        assert job.first.event["event_status"] == "Advisory", "advised hooks for something else"
+        since = max(self.forgotten.get(job.key, 0), self.renewed.get(job.key, 0))
+        earlier = [each for each in self.jobs.values() if each.key == job.key and each.phase == "advised"]
+        assert not any(self._may_run(each) for each in earlier if each is not job), "two runs for one hint at once"
+        done = [each for each in earlier if each is not job and each.outcome and each.asked > since]
+        assert not done, "a hint was passed on again"
 
     def _check_failed_hooks_learn_why(self, job):
         failure = (job.key, job.first.failed_phase, job.first.failure)
@@ -805,7 +824,11 @@ class World(RuleBasedStateMachine):
         assert self.last_document is not None, "recovered before this process knew what is announced"
         holding = [event for event in self.last_document.events if event.affects(VM)]
         assert all(event.key != job.key for event in holding), "recovered an event that is still announced"
-        blocking = [event for event in holding if self._action(event) != "ignore"]
+        blocking = [
+            event
+            for event in holding
+            if self._action(event) != "ignore" and (event.event_status != "Advisory" or event.key in self.started)
+        ]
         assert not blocking, "recovered while another event holds the VM"
         since = 0
         for each in same_event:
@@ -856,7 +879,7 @@ class World(RuleBasedStateMachine):
                 continue
             jobs = [job for job in self.jobs.values() if job.key == event.key]
             assert event.key in self.state.events, "an event of this VM is not handled"
-            if event.key not in self.started and event.event_status != "Started":
+            if event.key not in self.started and event.event_status == "Scheduled":
                 assert any(job.phase in ("prepare", "recover") for job in jobs), "preparation waits for something"
 
     def _check_6_deadline(self, action):

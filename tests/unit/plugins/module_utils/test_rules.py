@@ -98,7 +98,7 @@ for _level in range(2000):  # more than Python can follow
         ),
         (
             [{"event_statuses": [], "action": "hold"}],
-            "rules[0].event_statuses: expected a list of Scheduled, Started, not []",
+            "rules[0].event_statuses: expected a list of Scheduled, Started, Advisory, not []",
         ),
         (
             [{"max_duration": -1, "action": "hold"}],

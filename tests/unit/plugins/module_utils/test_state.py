@@ -17,7 +17,7 @@ from _scheduled_events.state import Failure, State, StateError, StateFile, dump,
 # States that the polling unit of 0.1.0 wrote, each in the file of its name.
 OLD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "states_0_1_0")
 A, B = "c7061bac-afdc-4513-b24b-aa5f13a16123", "51941b56-8080-45ac-81ae-8bda818f5958"
-ALL = frozenset(["prepare", "started", "recover", "failed"])
+ALL = frozenset(["prepare", "started", "recover", "advised", "failed"])
 CONFIG = engine.Config("vm1", ALL)
 
 

@@ -129,6 +129,34 @@ def test_the_way_of_an_event(host):
     assert host.files() == []
 
 
+def test_a_hint_is_passed_on_once_also_over_several_runs_and_is_not_waited_for(host):
+    host.service.events = [event(kind="SpotRebalanceRecommendation", status="Advisory")]
+    advised = {"advised_tasks": "/checkpoint.yml"}
+    shown = host.turn(options=advised)
+    assert (shown["next"], [each["event_id"] for each in shown["events"]]) == ("advised", [ID])
+    shown = host.phase(shown, options=advised)
+    assert (shown["next"], [each["text"] for each in shown["story"]]) == ("done", ["has taken the hint"])
+    assert host.turn("run2", options=advised)["next"] == "done"
+    host.service.events = []
+    assert host.turn("run3", options=advised)["next"] == "done"
+    assert host.files() == []
+    assert host.service.posts == []
+
+
+def test_a_hint_without_advised_tasks_is_left_alone(host):
+    host.service.events = [event(kind="SpotRebalanceRecommendation", status="Advisory")]
+    shown = host.turn(options={"load_balancer": True})
+    assert (shown["next"], shown["ready"], shown["sight"]) == ("done", [], [])
+    assert host.files() == []
+
+
+@pytest.mark.parametrize("status", ["Paused", None])
+def test_an_event_with_an_unknown_status_is_waited_for_and_neither_prepared_for_nor_acknowledged(host, status):
+    host.service.events = [event(status=status)]
+    shown = host.turn(options={"rules": [{"action": "approve"}]})
+    assert (shown["next"], shown["ready"], shown["sight"]) == ("wait", [], [])
+
+
 NO_WORK = {"prepare_tasks": "", "load_balancer": False}
 
 

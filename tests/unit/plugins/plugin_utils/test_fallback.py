@@ -28,6 +28,7 @@ OPTIONS = {
     "phase_timeout": 900.0,
     "prepare_tasks": "/drain.yml",
     "started_tasks": "",
+    "advised_tasks": "",
     "recover_tasks": "",
     "load_balancer": False,
     "drain_timeout": 300.0,

@@ -82,6 +82,11 @@ def test_a_healthy_fleet_opens_the_gate():
     assert decision(fleet_with(), "web1").open
 
 
+def test_a_hint_of_azure_keeps_no_maintenance_waiting():
+    hint = event("web1", "web2", not_before=None, status="Advisory", mine=True)
+    assert decision(fleet_with(host("web1", hint), host("web2", hint)), "web1").open
+
+
 @pytest.mark.parametrize(
     ("neighbour", "reason"),
     [

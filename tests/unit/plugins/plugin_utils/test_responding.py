@@ -18,6 +18,7 @@ OPTIONS = {
     "reconnect_timeout": 900.0,
     "prepare_tasks": "/drain.yml",
     "started_tasks": "",
+    "advised_tasks": "/checkpoint.yml",
     "recover_tasks": "/return.yml",
     "load_balancer": False,
     "drain_timeout": 300.0,
@@ -143,6 +144,12 @@ def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
         "drain_deadline": following["drain_deadline"],
         "drain_on_timeout": "fail",
     }
+
+
+def test_a_hint_runs_its_tasks_and_leaves_the_load_balancer_alone(host):
+    following = host.responds(shown("advised", events=[EVENT], request_ids=["1"]), load_balancer=True)
+    assert [step["file"] for step in following["steps"]] == ["/checkpoint.yml", "handlers.yml"]
+    assert following["load_balancer"] == ""
 
 
 @pytest.mark.parametrize(
