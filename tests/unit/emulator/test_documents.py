@@ -9,6 +9,7 @@ import pathlib
 
 import pytest
 
+HINT = "SpotRebalanceRecommendation"
 VERSIONS = ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"]
 BASE = ["EventId", "EventStatus", "EventType", "ResourceType", "Resources", "NotBefore"]
 ADDED = {"2019-04-01": "Description", "2019-08-01": "EventSource", "2020-07-01": "DurationInSeconds"}
@@ -37,12 +38,25 @@ def test_03_only_the_preview_writes_an_underscore_before_names(emulate, version)
     assert served.events("web1", version)[0]["Resources"] == expected
 
 
-@pytest.mark.parametrize(("event_type", "since"), [("Preempt", "2017-11-01"), ("Terminate", "2019-01-01")])
-@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(
+    ("event_type", "since"), [("Preempt", "2017-11-01"), ("Terminate", "2019-01-01"), (HINT, "2024-07-09")]
+)
+@pytest.mark.parametrize("version", [*VERSIONS, "2024-07-09"])
 def test_04_a_type_is_hidden_from_versions_before_it(emulate, event_type, since, version):
-    served = emulate(SET)
+    served = emulate(SET, newest_version="2024-07-09")
     served.schedule(event_type, "WestNO_0")
     assert len(served.events("WestNO_0", version)) == (1 if version >= since else 0)
+
+
+def test_04_a_hint_is_advisory_and_has_no_not_before(emulate):
+    served = emulate(SET, newest_version="2024-07-09")
+    served.schedule(HINT, "WestNO_0")
+    [shown] = served.events("WestNO_0", "2024-07-09")
+    assert (shown["EventType"], shown["EventStatus"], shown["NotBefore"]) == (HINT, "Advisory", "")
+
+
+def test_02_the_preview_of_hints_is_unknown_unless_the_host_knows_it(emulate):
+    assert emulate(SET).get("WestNO_0", version="2024-07-09").status == 400
 
 
 def test_04_an_event_that_a_version_hides_does_not_change_its_incarnation(emulate):

@@ -322,3 +322,36 @@ def test_a_long_jump_carries_out_every_step_at_its_own_time(simulate):
     world.advance(86400)
     times = [entry["at"][11:19] for entry in world.journal.since()]
     assert times == ["05:20:00", "05:21:00", "05:22:00"]
+
+
+# Hints
+
+HINT = "SpotRebalanceRecommendation"
+
+
+def test_an_acknowledgement_of_a_hint_has_no_effect(simulate):
+    world = simulate()
+    event = world.schedule(HINT, "web1", notice=60, started_for=600)
+    outcome = world.approve("web1", event)
+    assert (outcome.known, outcome.approved, outcome.unknown) == ((event.event_id,), (), ())
+    world.advance(599)
+    assert world.seen_by("web1")[0].status == "Advisory"
+    world.advance(1)
+    assert world.seen_by("web1") == []
+    assert world.kinds() == ["advised", "removed"]
+
+
+def test_a_hint_cannot_be_started_or_cancelled_and_can_be_removed(simulate):
+    world = simulate()
+    event = world.schedule(HINT, "web1")
+    for steer in (world.platform.start, world.platform.cancel):
+        with pytest.raises(WrongPhase, match="is Advisory, not Scheduled"):
+            steer(event.event_id)
+    world.platform.complete(event.event_id)
+    assert world.seen_by("web1") == []
+
+
+@pytest.mark.parametrize("fields", [{"direct_started": True}, {"auto_approve": True}, {"group": "one"}])
+def test_a_hint_that_should_start_is_refused(simulate, fields):
+    with pytest.raises(InputError, match="SpotRebalanceRecommendation never starts"):
+        simulate().schedule(HINT, "web1", **fields)

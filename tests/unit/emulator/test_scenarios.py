@@ -65,7 +65,14 @@ def test_14_a_cancelled_event_leaves_after_eight_minutes(simulate):
 def test_14_a_hardware_failure_has_no_scheduled_phase(simulate):
     world = simulate()
     start_scenario("hardware_failure", {"vms": ["web1"]}, world.platform)
+    assert world.seen_by("web1")[0].spec.event_type == "Redeploy"
     assert timeline(world, 86400) == [(0, "started", ["web1"]), (600, "removed", ["web1"])]
+
+
+def test_a_rebalance_recommendation_stands_for_an_hour_and_never_starts(simulate):
+    world = simulate(SPOT, auto_approve=True)
+    start_scenario("spot_rebalance", {"vms": ["spot1"]}, world.platform)
+    assert timeline(world, 86400) == [(0, "advised", ["spot1"]), (3600, "removed", ["spot1"])]
 
 
 def test_17_a_spot_eviction_comes_thirty_seconds_ahead(simulate):

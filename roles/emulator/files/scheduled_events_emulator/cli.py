@@ -32,10 +32,10 @@ from scheduled_events_emulator.arguments import (
 from scheduled_events_emulator.checks import InputError
 from scheduled_events_emulator.client import DEFAULT_CONTROL, WAIT, ControlClient, ControlError, quoted
 from scheduled_events_emulator.clock import LATEST, SPAN, Clock, ManualClock, RunningClock, parse_iso
-from scheduled_events_emulator.events import DEFAULT_NOTICE
+from scheduled_events_emulator.events import TYPES
 from scheduled_events_emulator.faults import KINDS
 from scheduled_events_emulator.fleet import load_fleet
-from scheduled_events_emulator.rendering import VERSIONS
+from scheduled_events_emulator.rendering import CURRENT, VERSIONS
 
 Answer = Any
 FASTEST = 1e6
@@ -89,7 +89,7 @@ def _add_serve(verbs: Any) -> None:
         help="answer to a POST with an unknown id",
     )
     add("--unknown-version-status", type=int, choices=(400, 404), default=400, help="answer to an unknown api-version")
-    add("--newest-version", choices=VERSIONS, default=VERSIONS[-1], help="newest api-version that this host knows")
+    add("--newest-version", choices=VERSIONS, default=CURRENT, help="newest api-version that this host knows")
     add("--rate-limit", type=count, default=5, metavar="N", help="requests per real second and VM before 429 (0: none)")
     add("--exit-after", type=seconds, default=3600.0, metavar="SECONDS", help="end after this real time (0: never)")
     add("--started-file", metavar="FILE", help="write the control URL to this file when the emulator listens")
@@ -224,7 +224,12 @@ def _add_event_options(parser: argparse.ArgumentParser) -> None:
     add("--duration", type=duration, metavar="SECONDS", help="duration of the impact (-1: unknown)")
     add("--source", choices=("Platform", "User"))
     add("--description")
-    add("--started-for", type=seconds, metavar="SECONDS", help="time from Started to removal")
+    add(
+        "--started-for",
+        type=seconds,
+        metavar="SECONDS",
+        help="time from Started, or from the announcement of a hint, to removal",
+    )
     add("--cancel-after", type=seconds, metavar="SECONDS", help="remove the event without impact after this time")
     add("--late-by", type=seconds, metavar="SECONDS", help="time from NotBefore to Started without an approval")
     add("--cotenant-delay", type=seconds, metavar="SECONDS", help="time from approval to Started")
@@ -251,13 +256,13 @@ def _add_control_verbs(verbs: Any) -> None:
 
     verb("state", lambda _: ("GET", "/control/state", None), _show_state, "show VMs and events")
     parser = verb("schedule", _schedule, _show_id, "schedule an event; prints its id")
-    parser.add_argument("type", choices=tuple(DEFAULT_NOTICE))
+    parser.add_argument("type", choices=TYPES)
     _add_event_options(parser)
     parser.add_argument("--event-id", metavar="GUID")
     for name, text in (
         ("cancel", "remove a Scheduled event without impact"),
         ("start", "start a Scheduled event now"),
-        ("complete", "remove a Started event now"),
+        ("complete", "remove a Started or Advisory event now"),
     ):
         verb(name, _steer, _show_id, text).add_argument("event_id")
     parser = verb("advance", _advance, lambda answer: answer["now"], "move the clock forward; prints the time")

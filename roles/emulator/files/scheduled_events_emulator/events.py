@@ -15,11 +15,14 @@ from scheduled_events_emulator.checks import Fields, InputError, require_json
 from scheduled_events_emulator.clock import iso
 from scheduled_events_emulator.fleet import Unit
 
-SCHEDULED, STARTED = "Scheduled", "Started"
+SCHEDULED, STARTED, ADVISORY = "Scheduled", "Started", "Advisory"
 COMPLETED, CANCELED, CLEARED = "Completed", "Canceled", "Cleared"
 
 # Seconds between the announcement and NotBefore (docs/contract.md, section 7).
 DEFAULT_NOTICE = {"Freeze": 900, "Reboot": 900, "Redeploy": 600, "Preempt": 30, "Terminate": 300}
+# A hint, which never starts (docs/contract.md, section 3).
+ADVISORY_TYPES = ("SpotRebalanceRecommendation",)
+TYPES = (*DEFAULT_NOTICE, *ADVISORY_TYPES)
 DEFAULT_DURATION = {"Freeze": 5}
 DEFAULT_STARTED_FOR = 300
 KEYS = (
@@ -51,8 +54,9 @@ def new_event_id() -> str:
 class EventSpec:
     """The request for an event. All times in seconds of emulator time.
 
-    ``started_for`` counts from Started to removal; ``cotenant_delay`` from the approval to Started; ``late_by`` from
-    NotBefore to Started without an approval; ``cancel_after`` from the announcement. None: the platform's default.
+    ``started_for`` counts from Started, for a hint from its announcement, to removal; ``cotenant_delay`` from the
+    approval to Started; ``late_by`` from NotBefore to Started without an approval; ``cancel_after`` from the
+    announcement. None: the platform's default.
     ``direct_started`` skips the phase Scheduled, as ``auto_approve`` does for a VM whose policy approves beforehand.
     Events of one ``group`` wait for each other's approval. ``overrides`` replaces raw fields of the document (None
     drops one).
@@ -74,11 +78,16 @@ class EventSpec:
     group: str | None = None
     overrides: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def is_advisory(self) -> bool:
+        """Whether the event is a hint."""
+        return self.event_type in ADVISORY_TYPES
+
 
 def parse_spec(value: Any, path: str = "") -> EventSpec:
     """Return the spec of a JSON object. Raises InputError."""
     fields = Fields(value, path, KEYS)
-    event_type = fields.text("type", choices=tuple(DEFAULT_NOTICE))
+    event_type = fields.text("type", choices=TYPES)
     duration = fields.integer("duration", DEFAULT_DURATION.get(event_type, -1), least=-1)
     event_id = fields.text("event_id", None)
     if event_id is not None and not GUID.fullmatch(event_id):
@@ -92,7 +101,7 @@ def parse_spec(value: Any, path: str = "") -> EventSpec:
         event_type=event_type,
         vms=tuple(fields.texts("vms")),
         event_id=event_id or new_event_id(),
-        notice=fields.number("notice", DEFAULT_NOTICE[event_type]),
+        notice=fields.number("notice", DEFAULT_NOTICE.get(event_type, 0)),
         duration=duration,
         source=fields.text("source", "Platform", choices=("Platform", "User")),
         description=fields.text("description", ""),
@@ -105,6 +114,11 @@ def parse_spec(value: Any, path: str = "") -> EventSpec:
         group=fields.text("group", None),
         overrides=overrides,
     )
+    if spec.is_advisory and (spec.direct_started or spec.auto_approve or spec.group is not None):
+        raise InputError(
+            f"{fields.where('type')}: {event_type} never starts, expected neither direct_started,"
+            " auto_approve nor group. Leave them out"
+        )
     if len({name.lower() for name in spec.vms}) != len(spec.vms):
         raise InputError(f"{fields.where('vms')}: a VM is named twice, expected each once")
     return spec

@@ -17,6 +17,7 @@ from typing import Any, Callable
 from scheduled_events_emulator.checks import InputError, shown
 from scheduled_events_emulator.clock import Clock, iso
 from scheduled_events_emulator.events import (
+    ADVISORY,
     CANCELED,
     CLEARED,
     COMPLETED,
@@ -174,6 +175,9 @@ class Platform:
         )
         unit = self._units[event.unit]
         unit.events[spec.event_id.lower()] = event
+        if spec.is_advisory:
+            self._advise(event)
+            return event
         policy = self._policy.auto_approve if spec.auto_approve is None else spec.auto_approve
         if spec.direct_started or policy:
             self._start(event, self.now, "policy" if policy else "no_notice")
@@ -188,6 +192,13 @@ class Platform:
             self._in_phase(event, SCHEDULED, self.now + spec.cancel_after, self._cancel)
         return event
 
+    def _advise(self, event: Event) -> None:
+        """Show a hint, which neither starts nor can be acknowledged."""
+        event.status = ADVISORY
+        self._units[event.unit].changed(event.spec.event_type)
+        self._log("advised", event)
+        self._in_phase(event, ADVISORY, self.now + event.spec.started_for, self._complete)
+
     def follow(self, event_id: str, spec: EventSpec) -> None:
         """Have ``spec``, whose id was reserved, announced at the moment at which event ``event_id`` has gone."""
         self._followers.setdefault(event_id.lower(), []).append(spec)
@@ -201,8 +212,11 @@ class Platform:
         self._start(self._expect(event_id, SCHEDULED, "it has already started"), self.now, "forced")
 
     def complete(self, event_id: str) -> None:
-        """Remove a Started event now. Raises NoSuchEvent, WrongPhase."""
-        self._complete(self._expect(event_id, STARTED, "start or cancel it instead"), self.now)
+        """Remove a Started event, or a hint, now. Raises NoSuchEvent, WrongPhase."""
+        event = self.find(event_id)
+        if event.status != ADVISORY:
+            self._expect(event_id, STARTED, "start or cancel it instead")
+        self._complete(event, self.now)
 
     def override(self, event_id: str, overrides: dict[str, Any]) -> None:
         """Replace the raw field overrides of a live event. Raises NoSuchEvent."""

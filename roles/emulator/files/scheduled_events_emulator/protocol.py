@@ -25,7 +25,7 @@ from scheduled_events_emulator.faults import Fault, Faults
 from scheduled_events_emulator.fleet import Machine
 from scheduled_events_emulator.instance import NoSuchElement, as_json, as_text, find, instance
 from scheduled_events_emulator.platform import Platform
-from scheduled_events_emulator.rendering import PREVIEW, VERSIONS, render_error
+from scheduled_events_emulator.rendering import CURRENT, PREVIEW, VERSIONS, render_error
 from scheduled_events_emulator.service import Service
 
 EVENTS_PATH, INSTANCE_PATH = "/metadata/scheduledevents", "/metadata/instance"
@@ -52,7 +52,7 @@ class Settings:
     etag: bool = False
     unknown_event_status: int = 400
     unknown_version_status: int = 400
-    newest_version: str = VERSIONS[-1]
+    newest_version: str = CURRENT
     events_within: float = 0
     rate_limit: int = 5
 
@@ -289,7 +289,11 @@ class Imds:
         return self._wrong_answer(fault, request)
 
     def _cut(self, request: web.BaseRequest, caller: Caller) -> web.Response:
-        document = caller.service.document(VERSIONS[-1]) if caller.service.enabled else b'{"DocumentIncarnation":1}'
+        document = (
+            caller.service.document(self._settings.newest_version)
+            if caller.service.enabled
+            else b'{"DocumentIncarnation":1}'
+        )
         if request.transport is not None:
             head = f"HTTP/1.1 200 OK\r\nContent-Type: {JSON}\r\nContent-Length: {len(document)}\r\n\r\n"
             request.transport.write(head.encode() + document[: len(document) // 2])

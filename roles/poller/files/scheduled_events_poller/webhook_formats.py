@@ -140,7 +140,7 @@ def _pagerduty(receiver: Receiver, message: Message) -> Dict[str, Any]:
     payload = {
         "summary": text(message),
         "source": message["vm_name"] or "unknown",
-        "severity": "error" if message["phase"] == "failed" else "warning",
+        "severity": {"failed": "error", "advised": "info"}.get(message["phase"], "warning"),
         "timestamp": message["time"],
         "component": "Azure Scheduled Events",
         "class": event.get("event_type"),
