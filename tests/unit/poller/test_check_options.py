@@ -58,7 +58,7 @@ def test_the_configuration_names_the_hooks_of_each_phase():
     hooks = [
         {**DRAIN, "name": name, "phase": phase} for name, phase in [("b", "prepare"), ("a", "prepare"), ("c", "failed")]
     ]
-    others = dict.fromkeys(["started", "recover", "advised"], [])
+    others = {phase: [] for phase in ("started", "recover", "advised")}
     assert check(hooks)["config"]["hooks"] == {"prepare": ["a", "b"], **others, "failed": ["c"]}
 
 
