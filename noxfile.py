@@ -168,7 +168,10 @@ def copy_what_documentation_refers_to(session: nox.Session, collections: str) ->
         for part in ["MANIFEST.json", "meta", "plugins/doc_fragments", *plugins]:
             source, destination = packages / name / part, pathlib.Path(collections, "ansible_collections", name, part)
             destination.parent.mkdir(parents=True, exist_ok=True)
-            (shutil.copytree if source.is_dir() else shutil.copy2)(source, destination)
+            if source.is_dir():
+                shutil.copytree(source, destination, dirs_exist_ok=True)
+            else:
+                shutil.copy2(source, destination)
 
 
 @nox.session
