@@ -61,7 +61,7 @@ TESTED = {
 }
 NOT_TESTED = {
     "README.md: ansible-playbook maintops.scheduled_events.install_poller": (
-        "needs hosts with systemd: extensions/molecule/poller/tasks/uninstall.yml does the same"
+        "needs hosts with systemd: extensions/molecule/poller/converge.yml does the same"
     ),
     "README.md: collections:": "needs Galaxy",
     "README.md: make demo": "make test would run itself",
