@@ -26,13 +26,8 @@ VMS = ["web1", "web2", "web3", "web4"]
 BALANCERS = ["lb1", "lb2"]
 BUDGET = 2
 LIMIT = 900  # seconds after which any one command is ended
-SHOW_STAT = """
-import socket
-with socket.socket(socket.AF_UNIX) as connection:
-    connection.connect("/run/haproxy/admin.sock")
-    connection.sendall(b"show stat\\n")
-    print(connection.makefile().read())
-"""
+ENTER = str(pathlib.Path(__file__).parents[2] / "shared" / "enter")
+SHOW_STAT = "echo show stat | socat stdio /run/haproxy/admin.sock"
 
 
 class Form(NamedTuple):
@@ -47,7 +42,7 @@ class Form(NamedTuple):
 
 
 FORMS = {
-    "short": Form(["web1"], 3_000, 100, ["web2", "web3"], 1),
+    "short": Form(["web1"], 1_500, 50, ["web2", "web3"], 1),
     "long": Form(VMS, 100_000, 400, VMS, 20),
 }
 
@@ -60,7 +55,7 @@ class Hosts:
 
     def run(self, host: str, *command: str) -> str:
         """Run a command on a host; its output."""
-        return self._podman("exec", f"{self._prefix}-{host}", *command)
+        return self._call(ENTER, "exec", f"{self._prefix}-{host}", *command)
 
     def start(self, host: str, unit: str, *command: str) -> None:
         """Start a command on a host in the background."""
@@ -72,22 +67,25 @@ class Hosts:
 
     def restart(self, host: str) -> None:
         """What the platform does to a VM."""
-        self._podman("restart", f"{self._prefix}-{host}")
+        self._call("podman", "restart", f"{self._prefix}-{host}")
 
     def address(self, host: str) -> str:
         """Its address on the test network."""
         return self.run(host, "hostname", "--all-ip-addresses").split()[0]
 
-    def emulator(self, *arguments: str) -> Any:
-        """What the emulator answers to its command."""
-        output = self.run("azure", "scheduled-events-emulator", "--json", *arguments)
-        return json.loads(output) if output.strip() else None
+    def schedule(self, *arguments: str) -> None:
+        """Let the emulator schedule an event."""
+        self.run("azure", "scheduled-events-emulator", "schedule", *arguments)
+
+    def emulator(self, what: str) -> Any:
+        """The state or the log of the emulator; asked every few seconds, so without its command."""
+        return json.loads(self.run("azure", "curl", "--silent", "--fail", f"http://127.0.0.1:8170/control/{what}"))
 
     @staticmethod
-    def _podman(*arguments: str) -> str:
-        done = subprocess.run(["podman", *arguments], capture_output=True, text=True, timeout=LIMIT, check=False)
+    def _call(*words: str) -> str:
+        done = subprocess.run(words, capture_output=True, text=True, timeout=LIMIT, check=False)
         if done.returncode:
-            raise RuntimeError(f"podman {' '.join(arguments)}: {done.stderr}{done.stdout}")
+            raise RuntimeError(f"{' '.join(words)}: {done.stderr}{done.stdout}")
         return done.stdout
 
 
@@ -184,7 +182,7 @@ class Story:
 
     def schedule(self, number: int, vm: str, notice: int) -> None:
         kind = ("Redeploy", "Reboot")[number % 2]
-        self._hosts.emulator("schedule", kind, vm, "--notice", str(notice), "--started-for", "15")
+        self._hosts.schedule(kind, vm, "--notice", str(notice), "--started-for", "15")
 
     def until_quiet(self) -> None:
         """Wait until no event is left and every server is up."""
@@ -199,7 +197,7 @@ class Story:
         rows = [
             (balancer, line.split(","))
             for balancer in BALANCERS
-            for line in self._hosts.run(balancer, "python3", "-c", SHOW_STAT).splitlines()
+            for line in self._hosts.run(balancer, "sh", "-c", SHOW_STAT).splitlines()
         ]
         return [
             f"{lb} {row[0]}/{row[1]} {row[17]}"
@@ -233,7 +231,7 @@ class Story:
         return result
 
     def polling_units(self, verb: str) -> None:
-        for vm in VMS:
+        for vm in self._form.vms:
             self._hosts.run(vm, "systemctl", verb, "--now", "--quiet", "scheduled-events-poller.service")
 
     def platform_alone(self) -> dict[str, Any]:
