@@ -56,7 +56,7 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
 # What may differ from host to host: the variable that says it, and what counts without it
 DIRECTORY = ("maintenance_state_directory", "/var/lib/maintops")
 ENDPOINT = ("maintenance_endpoint", "http://169.254.169.254")
-FLAG = ("load_balancer_probe_flag", "/etc/scheduled-events/drained")
+FLAG = ("load_balancer_probe_flag", "/var/lib/maintops/drained")
 TASKS_FILES = ("maintenance_tasks", "maintenance_reboot_tasks", "maintenance_health_tasks")
 REBOOT = "maintenance_reboot"
 

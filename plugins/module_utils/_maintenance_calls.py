@@ -19,7 +19,7 @@ from ._scheduled_events.files import Folder
 LOAD_BALANCER_FILE = "load-balancer.json"
 SURVEY_OPTIONS: Dict[str, Dict[str, Any]] = {
     "directory": {"type": "path", "default": "/var/lib/maintops"},
-    "flag": {"type": "path", "default": "/etc/scheduled-events/drained"},
+    "flag": {"type": "path", "default": "/var/lib/maintops/drained"},
     "owner": {"type": "str"},
     "by": {"type": "dict", "default": {}},
     "lease": {"type": "float", "default": 180},

@@ -32,8 +32,10 @@ options:
     description:
       - Flag file on the host. While the file exists, the health endpoint must fail the probe. The file is empty, and
         readable by all users. On a Windows host, the default is C(C:\Program Files\maintops\drained).
+      - With the default, the module also creates C(/etc/scheduled-events/drained), the default of release 0.1.0, if the
+        health endpoint does not honour the new one. It removes both.
     type: path
-    default: /etc/scheduled-events/drained
+    default: /var/lib/maintops/drained
   url:
     description:
       - URL of the health endpoint, as seen from the host itself. The endpoint must answer 200 when the host may get

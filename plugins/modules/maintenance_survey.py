@@ -24,7 +24,7 @@ options:
   flag:
     description: File that makes the host fail the health probe of its load balancer.
     type: path
-    default: /etc/scheduled-events/drained
+    default: /var/lib/maintops/drained
   owner:
     description: Owner of the mark. Without this option the host is not marked.
     type: str
@@ -171,10 +171,10 @@ boot_id:
   sample: 1e2b2f0e-6a0d-4b43-a4a5-5f0f5d4f4d0b
 """
 
-import os
 import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import Flag
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import Host, moment
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance_calls import (
     SURVEY_OPTIONS,
@@ -202,7 +202,7 @@ def main() -> None:
         module,
         Host(folder),
         folder,
-        flag_is_up=lambda: os.path.lexists(module.params["flag"]),
+        flag_is_up=Flag(module.params["flag"]).is_up,
         read=lambda: read(module),
     )
     module.exit_json(boot_id=moment().boot_id, **found)

@@ -33,7 +33,7 @@ STARTS_WITHIN = 120.0
 COMMANDS = "ansible.windows."
 # What options have on other hosts, and what they mean on a Windows host: only administrators write there.
 PLACE = "C:\\Program Files\\maintops"
-PLACES = {"/var/lib/maintops": PLACE, "/etc/scheduled-events/drained": f"{PLACE}\\drained"}
+PLACES = {"/var/lib/maintops": PLACE, "/var/lib/maintops/drained": f"{PLACE}\\drained"}
 
 
 class HostGone(Exception):

@@ -14,13 +14,15 @@ from .record import LEAVE_OUT, LONGEST_LEASE, NOTHING_TO_DO, Record, stays_drain
 HONOURED_WITHIN = 5.0  # seconds that the health endpoint has to notice the flag
 LOOK_AGAIN_AFTER = 1.0  # seconds
 RETURN_LEASE = 60.0  # seconds beyond the waits of a return, so that a run that lives keeps its lease
+DEFAULT_FLAG = "/var/lib/maintops/drained"
+FORMER_FLAG = "/etc/scheduled-events/drained"  # the default before 1.0.0, which an endpoint may still honour
 NEW_MODE, DIRECTORY_MODE = 0o644, 0o755  # the service must see the flag
 
 
 OPTIONS: Dict[str, Dict[str, Any]] = {
     "state": {"type": "str", "choices": ["drained", "active"], "required": True},
     "holder": {"type": "str", "required": True},
-    "flag": {"type": "path", "default": "/etc/scheduled-events/drained"},
+    "flag": {"type": "path", "default": DEFAULT_FLAG},
     "url": {"type": "str", "default": "http://127.0.0.1/healthz"},
     "drained_status": {"type": "int", "default": 503},
     "interval": {"type": "float", "default": 5},
@@ -87,22 +89,39 @@ class Returned(NamedTuple):
 
 
 class Flag:
-    """The flag, a file of this machine."""
+    """The flag, a file of this machine.
 
-    def __init__(self, path: str) -> None:
+    :param former: the path before an upgrade, which counts as well until the service honours the new one.
+    """
+
+    former = ""
+
+    def __init__(self, path: str, former: str = FORMER_FLAG) -> None:
         self._path = path
+        self.former = former if path == DEFAULT_FLAG else ""
 
     def is_up(self) -> bool:
-        return os.path.lexists(self._path)
+        return any(os.path.lexists(path) for path in self._paths())
 
     def raise_(self) -> None:
-        os.makedirs(os.path.dirname(self._path), DIRECTORY_MODE, exist_ok=True)
-        os.close(os.open(self._path, os.O_CREAT | os.O_WRONLY, NEW_MODE))
-        os.chmod(self._path, NEW_MODE)  # whatever the umask
+        _touch(self._path)
+
+    def raise_former(self) -> None:
+        _touch(self.former)
 
     def lower(self) -> None:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self._path)
+        for path in self._paths():
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(path)
+
+    def _paths(self) -> List[str]:
+        return [path for path in (self._path, self.former) if path]
+
+
+def _touch(path: str) -> None:
+    os.makedirs(os.path.dirname(path), DIRECTORY_MODE, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_WRONLY, NEW_MODE))
+    os.chmod(path, NEW_MODE)  # whatever the umask
 
 
 class Host:
@@ -205,6 +224,10 @@ class Host:
 
         within = self._answers_within(give_up_at)
         answer = self._wait_for(is_right, within=within)
+        if answer is not None and answer.status == 200 and self._flag.former:
+            self._flag.raise_former()
+            within = self._answers_within(give_up_at)
+            answer = self._wait_for(is_right, within=within)
         if answer is None:
             return ""
         advice = "Let the health endpoint of your service honour the flag"

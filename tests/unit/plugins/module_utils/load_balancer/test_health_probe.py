@@ -4,6 +4,7 @@
 import re
 
 import pytest
+from _load_balancer import health_probe
 from _load_balancer.health_probe import Answer, Host, ProbeError, Returned, Settings, check_settings, notice_time
 from _load_balancer.record import Record
 from _scheduled_events.files import Folder
@@ -295,3 +296,52 @@ def test_settings_that_cannot_be_meant_are_refused(option, value, message):
     check_settings(settings)
     with pytest.raises(ProbeError, match=message):
         check_settings(dict(settings, **{option: value}))
+
+
+@pytest.fixture
+def upgraded(service, tmp_path, clock, monkeypatch):
+    """Return a function that makes a host with the default flag, and a service that honours the given flags."""
+    monkeypatch.setattr(health_probe, "DEFAULT_FLAG", str(service.flag))
+    former = tmp_path / "old" / "drained"
+
+    def host(*honoured):
+        flags = {"new": service.flag, "former": former}
+        made = Host(
+            Settings(str(service.flag), URL, 11, 5, [80]),
+            Record(Folder(str(tmp_path / "state")), clock=clock, sleep=clock.sleep),
+            probe=lambda: Answer(503 if any(flags[name].exists() for name in honoured) else 200),
+            peers=list,
+            flag=health_probe.Flag(str(service.flag), str(former)),
+            clock=clock,
+            sleep=clock.sleep,
+        )
+        return made, former
+
+    return host
+
+
+@pytest.mark.parametrize(("honoured", "is_former"), [(["new"], False), (["new", "former"], False), (["former"], True)])
+def test_the_flag_of_before_an_upgrade_is_raised_if_the_service_honours_only_that_one(
+    upgraded, service, honoured, is_former
+):
+    host, former = upgraded(*honoured)
+    assert not out(host, "first").problem
+    assert (service.flag.exists(), former.exists()) == (True, is_former)
+    host.put_back("first", timeout=60)
+    assert (service.flag.exists(), former.exists()) == (False, False)
+
+
+def test_a_service_that_honours_neither_flag_fails_the_drain_and_none_stays(upgraded, service):
+    host, former = upgraded()
+    with pytest.raises(ProbeError, match=r"answers 200 although .* exists"):
+        out(host, "first")
+    assert (service.flag.exists(), former.exists()) == (False, False)
+
+
+def test_a_flag_that_the_release_before_raised_is_lowered(upgraded):
+    host, former = upgraded("former")
+    former.parent.mkdir()
+    out(host, "first")
+    host, former = upgraded("former")
+    host.put_back("first", timeout=60)
+    assert not former.exists()
