@@ -67,7 +67,7 @@ class Hosts:
 
     def restart(self, host: str) -> None:
         """What the platform does to a VM."""
-        self._call("podman", "restart", f"{self._prefix}-{host}")
+        self._call("podman", "restart", "--time=120", f"{self._prefix}-{host}")
 
     def address(self, host: str) -> str:
         """Its address on the test network."""

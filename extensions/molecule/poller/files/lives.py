@@ -70,7 +70,7 @@ class Host:
 
     def reboot(self) -> None:
         """Restart the container, and wait for systemd."""
-        restart = ["podman", "restart", self.container]
+        restart = ["podman", "restart", "--time=120", self.container]  # 10 s are too few beside other work
         subprocess.run(restart, stdout=subprocess.DEVNULL, timeout=LIMIT, check=True)
         self.wait("the boot", lambda: self.boot_state() in ("running", "degraded"))
         expect(self.boot_state() == "running", "a unit failed: " + self.attempt("systemctl", "--failed").stdout)
