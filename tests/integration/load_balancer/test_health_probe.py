@@ -117,3 +117,21 @@ def test_check_mode_changes_nothing_on_a_host_that_was_never_drained(probed_host
     probed_host.run("drained")
     probed_host.run("active", check=True)
     assert health(backend) == 503
+
+
+def test_a_host_is_back_when_haproxy_sends_it_traffic_but_for_what_an_operator_took_out_there(haproxy_fleet, backend):
+    host = haproxy_fleet.host
+    host.set_variables(
+        load_balancer_provider="health_probe",
+        load_balancer_probe_flag=str(backend.flag),
+        load_balancer_probe_url=f"http://127.0.0.1:{backend.port}/healthz",
+        load_balancer_probe_interval=0.2,
+        load_balancer_ports=[backend.port],
+        load_balancer_on_timeout="continue",
+        load_balancer_drain_timeout=1,
+    )
+    host.run("drained")
+    haproxy_fleet.lb2.command("disable server api/web1")
+    assert "lb2 api/web1 (MAINT) stays out" in " ".join(host.run("active").output.split())
+    assert haproxy_fleet.lb1.status()["www/web1"].startswith("UP")
+    assert host.holders() == []
