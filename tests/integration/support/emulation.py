@@ -30,7 +30,7 @@ def until(condition: Callable[[], Any], *, timeout: float = LIMIT, what: str = "
         if value:
             return value
         assert time.monotonic() < give_up_at, f"{what} did not come about in {timeout:g} s"
-        time.sleep(0.05)
+        time.sleep(0.1)  # to look costs more than many a task
 
 
 def ask(
