@@ -267,11 +267,11 @@ class Modules:
         sys.argv = arguments[1:] or [""]
         main = types.ModuleType("__main__")
         if sys.argv[0]:
-            main.__file__ = sys.argv[0]
+            main.__file__ = os.path.abspath(sys.argv[0])
             source = pathlib.Path(sys.argv[0]).read_bytes()
         else:
             source = sys.stdin.buffer.read()
-        sys.path.insert(0, os.path.dirname(sys.argv[0]))
+        sys.path.insert(0, os.path.dirname(os.path.realpath(sys.argv[0])) if sys.argv[0] else "")
         sys.modules["__main__"] = main
         exec(compile(source, sys.argv[0] or "<stdin>", "exec", dont_inherit=True), main.__dict__)  # noqa: S102
 
