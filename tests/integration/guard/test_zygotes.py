@@ -46,15 +46,8 @@ def test_a_script_gets_what_its_client_was_given_and_gives_its_exit_code(run, tm
     ended = run("./script.py", "one two", given="three")
     assert (ended.returncode, ended.stderr) == (7, "")
     seen, end = ended.stdout.splitlines()
-    assert json.loads(seen) == [
-        ["./script.py", "one two"],
-        "Größe",
-        str(tmp_path),
-        0o27,
-        str(tmp_path),
-        "three",
-        "__main__",
-    ]
+    place = str(tmp_path)
+    assert json.loads(seen) == [["./script.py", "one two"], "Größe", place, 0o27, place, "three", "__main__"]
     assert end == "the end"
 
 
