@@ -48,7 +48,7 @@ def main() -> None:
     cache.mkdir(parents=True, exist_ok=True)
     link_settings(home)
     settings = {name: value for name, value in os.environ.items() if name.startswith("UV_") or name == "SSL_CERT_FILE"}
-    script = f"UV = {sys.argv[2]!r}\nSETTINGS = {settings!r}\n{BOOTSTRAP.read_text()}"
+    script = BOOTSTRAP.read_text().replace('UV, SETTINGS = "", {}', f"UV, SETTINGS = {sys.argv[2]!r}, {settings!r}")
     for version in pip_versions():
         (cache / f"get_pip_{version.replace('.', '_')}.py").write_text(script)
 

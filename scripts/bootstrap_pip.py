@@ -9,7 +9,7 @@ and requirements of `pip install`, and two options of that script, which say wha
 installed unless it is named, so these two have nothing to do here.
 
 Where uv knows the Python, pip is a module of a few lines that runs `uv pip`, which takes a tenth of the time. Else it
-is the pip of ensurepip. The copy is preceded by the assignments UV and SETTINGS: its path, and its environment.
+is the pip of ensurepip. The copy has the path of uv and its environment in UV and SETTINGS.
 """
 
 import os
@@ -17,6 +17,7 @@ import subprocess
 import sys
 import sysconfig
 
+UV, SETTINGS = "", {}
 OF_THE_DOWNLOAD = ("--no-setuptools", "--no-wheel")
 OLDEST_FOR_UV = (3, 8)
 MODULE = """# Runs `uv pip` with the environment of this Python.
@@ -28,6 +29,8 @@ if sys.argv[1:] == ["--version"]:
     sys.exit()
 os.environ.update({settings!r})
 arguments = [argument for argument in sys.argv[1:] if argument not in ("--disable-pip-version-check", "-y")]
+if arguments[0] == "install":
+    arguments.insert(1, "--compile-bytecode")  # as pip does; else a test shows the warnings of the first import
 os.execv({uv!r}, [{uv!r}, "pip", arguments[0], "--quiet", "--python", sys.executable, *arguments[1:]])
 """
 
@@ -36,7 +39,7 @@ def write_module():
     """Make the module pip."""
     directory = os.path.join(sysconfig.get_path("purelib"), "pip")
     os.makedirs(directory)
-    for name, text in (("__init__.py", ""), ("__main__.py", MODULE.format(uv=UV, settings=SETTINGS))):  # noqa: F821
+    for name, text in (("__init__.py", ""), ("__main__.py", MODULE.format(uv=UV, settings=SETTINGS))):
         with open(os.path.join(directory, name), "w") as file:
             file.write(text)
 

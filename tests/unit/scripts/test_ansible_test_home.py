@@ -85,8 +85,8 @@ def test_ansible_test_installs_pip_without_a_download(home, tmp_path):
     assert run.returncode == 0, run.stdout + run.stderr
     assert f"Using cached pip {version} bootstrap script" in run.stderr
     assert run.stdout.splitlines() == [
-        f"uv: 1 pip install --quiet --python {python} wheel==2",  # pip itself is there
-        f"uv: 1 pip install --quiet --python {python} -r r.txt",
+        f"uv: 1 pip install --quiet --python {python} --compile-bytecode wheel==2",  # pip itself is there
+        f"uv: 1 pip install --quiet --python {python} --compile-bytecode -r r.txt",
     ]
     subprocess.run([python, "-m", "pip", "--version"], check=True, timeout=LIMIT)
 
