@@ -49,6 +49,16 @@ class RecordFailed(Exception):
     """The record on the host could not be read or written; the result of its module is the only argument."""
 
 
+def resources_of_run(arm: Arm, *, hosts: int, timeout: float) -> Resources:
+    """The resources as all processes of this run share them.
+
+    :param hosts: how many may change one at the same time.
+    """
+    # Ansible makes the directory for each run, and removes it at the end.
+    directory = Path(constants.DEFAULT_LOCAL_TMP) / "scheduled-events-arm"
+    return Resources(arm, lambda target: Orders(directory, target, hosts=hosts), timeout=timeout)
+
+
 class ArmAction(ActionBase):
     """An action that talks to Azure Resource Manager on the controller."""
 
@@ -111,14 +121,10 @@ class AzureBalancerAction(ArmAction):
                 raise RecordFailed(answer)
             return answer
 
-        # Ansible makes the directory for each run, and removes it at the end.
-        directory = Path(constants.DEFAULT_LOCAL_TMP) / "scheduled-events-arm"
         hosts = len(self._variables.get("ansible_play_batch") or [1])
         timeout = max(0.0, arguments["operation_timeout"])
         finish_within = arguments["finish_within"] if arguments["finish_within"] >= 0 else math.inf
-        resources = Resources(
-            arm, lambda target: Orders(directory, target, hosts=hosts), timeout=min(timeout, finish_within)
-        )
+        resources = resources_of_run(arm, hosts=hosts, timeout=min(timeout, finish_within))
         settings = Settings(
             host=self._variables["inventory_hostname"],
             pools=list(dict.fromkeys(arguments["pools"])),

@@ -148,12 +148,33 @@ class Resources:
         return ""
 
 
+class Looks(t.Protocol):
+    """Shows resources."""
+
+    def look(self, target: str, *, at_most: float) -> Body:
+        """The resource, as it was ``at_most`` seconds ago or later."""
+
+
+class Snapshot:
+    """Resources as they are now: each is read once, however many hosts are looked for in it."""
+
+    def __init__(self, resources: Looks) -> None:
+        self._resources = resources
+        self._bodies: dict[str, Body] = {}
+
+    def look(self, target: str, *, at_most: float) -> Body:
+        """The resource, as it was ``at_most`` seconds before the first look or later."""
+        if target not in self._bodies:
+            self._bodies[target] = self._resources.look(target, at_most=at_most)
+        return self._bodies[target]
+
+
 class LoadBalancer:
     """Pools of load balancers. A host is out if its members have the admin state Down."""
 
     out = pools.DOWN
 
-    def __init__(self, resources: Resources) -> None:
+    def __init__(self, resources: Looks) -> None:
         self._resources = resources
 
     def find(self, pool: str, me: Me, *, at_most: float) -> dict[str, t.Any]:
@@ -180,7 +201,7 @@ class ApplicationGateway:
 
     out = pools.REMOVED
 
-    def __init__(self, resources: Resources) -> None:
+    def __init__(self, resources: Looks) -> None:
         self._resources = resources
 
     def find(self, pool: str, me: Me, *, at_most: float) -> dict[str, t.Any]:
@@ -193,6 +214,39 @@ class ApplicationGateway:
 
     def _gateway(self, pool: str, at_most: float) -> Body:
         return self._resources.look(pools.owner_of(pool, pools.GATEWAYS), at_most=at_most)
+
+
+class Places(t.NamedTuple):
+    """The pools that a host belongs to, and its identity there."""
+
+    pools: t.Sequence[str]
+    me: Me
+
+
+class Traffic(t.NamedTuple):
+    """``out``: the hosts that get no traffic through some pool; ``unknown``: those that cannot be looked for."""
+
+    out: list[str]
+    unknown: list[str]
+
+
+def survey(product: LoadBalancer | ApplicationGateway, hosts: t.Mapping[str, Places]) -> Traffic:
+    """Find the hosts that are not in one of their pools, or that this role or an operator took out there.
+
+    :raises ArmError: a pool cannot be read.
+    :raises BalancingError: a pool does not say whether its members get traffic.
+    """
+    traffic = Traffic([], [])
+    for host, (own, me) in hosts.items():
+        if not own or not (me.interfaces or me.addresses):
+            traffic.unknown.append(host)
+        elif any(_is_out(product, product.find(pool, me, at_most=FRESH_FOR)) for pool in own):
+            traffic.out.append(host)
+    return traffic
+
+
+def _is_out(product: LoadBalancer | ApplicationGateway, members: t.Mapping[str, t.Any]) -> bool:
+    return not members or product.out in members.values()
 
 
 class Balancing:

@@ -7,6 +7,7 @@
 The modules of azure.azcollection are replaced by a stand-in that talks to a stand-in of Azure Resource Manager.
 """
 
+import json
 import os
 import pathlib
 
@@ -21,6 +22,14 @@ PROTECT = "maintops.scheduled_events.azure_instance_protection"
 INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
 ROLE, APPROVE = "maintops.scheduled_events.load_balancer", "maintops.scheduled_events.scheduled_event_approve_arm"
 ONE, TWO = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "602D9444-D2CD-49C7-8624-8643E7171297"
+
+NAMES_WEB2 = {"name": "Name web2", "ansible.builtin.set_fact": {"load_balancer_out": ["web2"]}}
+WHO_IS_OUT = {
+    "No tasks": "not known",
+    "Tasks": ["web2"],
+    "Drained": HOSTS,
+    "Gateway": ["web2", "web3"],
+}
 
 
 @pytest.fixture
@@ -65,19 +74,35 @@ def protect(name, **keywords):
     return {"name": name, PROTECT: arguments, **keywords}
 
 
+def who_is_out(name, provider, pool="", hosts=(*HOSTS, "lost"), **variables):
+    """Tasks of another role that read which of the hosts are out, before and for the whole batch."""
+    own = {"load_balancer_provider": provider, "load_balancer_azure_pools": [pool], "__load_balancer_asked": hosts}
+    include = {"name": ROLE, "tasks_from": "servers", "apply": {"run_once": True}}
+    shown = "{{ __load_balancer_out | default('not known') }}"
+    return [
+        {"name": "Look", "ansible.builtin.include_role": include, "vars": {**own, **variables}},
+        {"name": name, "ansible.builtin.debug": {"msg": shown}},
+    ]
+
+
 def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, tmp_path):
     partly = {"error": {"code": "207", "details": [{"target": TWO, "code": "Conflict", "message": "started"}]}}
     arm.answers.append(lambda _method, path, _body: (207, partly) if path.endswith("/scheduledevents") else None)
     arm.throttle_every(6, pause="Please try again after '1' seconds.")
     balancer, gateway = ("azure_load_balancer", POOL), ("azure_application_gateway", GATEWAY_POOL)
+    (tmp_path / "out.yml").write_text(json.dumps([NAMES_WEB2]))
     plays = [
         {
-            "hosts": "all",
+            "hosts": ",".join(HOSTS),
             "gather_facts": False,
             "tasks": [
+                *who_is_out("No tasks", "tasks"),
+                *who_is_out("Tasks", "tasks", load_balancer_out_tasks=str(tmp_path / "out.yml")),
                 role("drained", *balancer, check_mode=True),
                 role("drained", *balancer),
+                *who_is_out("Drained", *balancer),
                 role("active", *balancer),
+                *who_is_out("Gateway", *gateway),
             ],
         },
         {
@@ -103,6 +128,7 @@ def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, 
         }
         for number, name in enumerate(HOSTS, 4)
     }
+    hosts["lost"] = {**LOCAL, "private_ipv4_addresses": []}
     run = ansible.run_playbook(
         plays,
         inventory={"all": {"hosts": hosts}},
@@ -124,6 +150,10 @@ def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, 
         ["10.0.0.7"],
         ["10.0.0.7", "10.0.0.4"],
     ]
+    known = {name: [run.one(task=name, host=host)["msg"] for host in HOSTS] for name in WHO_IS_OUT}
+    assert known == {name: [out] * len(HOSTS) for name, out in WHO_IS_OUT.items()}
+    assert run.output.count("It is not known whether the load balancers give traffic to lost. Set") == 2
+    assert "give traffic to web1, web2, web3, lost. Set load_balancer_out_tasks" in run.output
     assert len([each for each in run.tasks if each.result.get("msg") == "would take it out of lb/www"]) == 3
     assert not [name for name in HOSTS if (tmp_path / name / "load-balancer.json").exists()]
     assert run.one(task="One")["approved"] == arm.acknowledged == [ONE]

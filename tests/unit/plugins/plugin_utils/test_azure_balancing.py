@@ -8,7 +8,18 @@ import concurrent.futures
 import time
 
 import pytest
-from arm_stand_in import COMPUTE, GATEWAY, GATEWAY_POOL, NETWORK, POOL, ArmStandIn, ModuleFailed, Refused, run_module
+from arm_stand_in import (
+    BALANCER,
+    COMPUTE,
+    GATEWAY,
+    GATEWAY_POOL,
+    NETWORK,
+    POOL,
+    ArmStandIn,
+    ModuleFailed,
+    Refused,
+    run_module,
+)
 
 from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
 from plugins.module_utils._scheduled_events.files import Folder
@@ -19,8 +30,11 @@ from plugins.plugin_utils._azure_balancing import (
     Balancing,
     BalancingError,
     LoadBalancer,
+    Places,
     Resources,
     Settings,
+    Snapshot,
+    survey,
 )
 from plugins.plugin_utils._azure_pools import Me
 
@@ -341,6 +355,80 @@ def test_200_hosts_of_one_pool_in_batches_of_10_take_one_write_each_way_per_batc
     accepted = [call[0] for call, (status, _body) in zip(arm.calls, answered) if status != 429]
     assert accepted.count("PUT") == 40
     assert accepted.count("GET") <= 20 * 8
+
+
+# Which hosts are out
+
+
+@pytest.fixture
+def look(arm, clock, tmp_path):
+    """Return a function that looks for hosts, each with its pools and what it is there."""
+
+    def run(product, hosts):
+        transport = Arm(
+            lambda module, arguments: run_module(arm, module, arguments),
+            errors=ModuleFailed,
+            credentials={},
+            patience=0,
+            clock=clock,
+            sleep=clock.sleep,
+        )
+
+        def orders(target):
+            return Orders(tmp_path / "run", target, hosts=1, clock=clock, sleep=clock.sleep)
+
+        return survey(product(Snapshot(Resources(transport, orders, timeout=0))), hosts)
+
+    return run
+
+
+def in_pools(address, *pools):
+    return Places(pools, Me([], [address] if address else []))
+
+
+def test_hosts_that_are_down_in_a_pool_or_in_none_are_out_and_each_resource_is_read_once(arm, look):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5", "adminState": "Down"}})
+    arm.put(OTHER_POOL, properties={"loadBalancerBackendAddresses": []})
+    hosts = {
+        "in": in_pools("10.0.0.4", POOL),
+        "down": in_pools("10.0.0.5", POOL),
+        "in none": in_pools("10.0.0.6", POOL),
+        "in one of two": in_pools("10.0.0.4", POOL, OTHER_POOL),
+        **{f"in {number}": in_pools("10.0.0.4", POOL) for number in range(50)},
+    }
+    assert look(LoadBalancer, hosts) == (["down", "in none", "in one of two"], [])
+    assert sorted(path for _method, path in arm.calls) == sorted([POOL, OTHER_POOL, BALANCER])
+    look(LoadBalancer, hosts)  # by another process of the same run
+    assert len(arm.calls) == 3
+
+
+def test_hosts_that_are_removed_from_the_gateway_are_out(arm, look):
+    arm.add_gateway(["10.0.0.4"])
+    hosts = {"web1": in_pools("10.0.0.4", GATEWAY_POOL), "web2": in_pools("10.0.0.5", GATEWAY_POOL)}
+    assert look(ApplicationGateway, hosts) == (["web2"], [])
+    assert arm.calls == [("GET", GATEWAY)]
+
+
+def test_a_host_without_pools_or_identity_is_unknown_and_not_in(arm, look):
+    arm.add_balancer({"a": {"networkInterfaceIPConfiguration": {"id": "x"}}})
+    assert look(LoadBalancer, {"web1": in_pools("10.0.0.4"), "web2": in_pools("", POOL)}) == ([], ["web1", "web2"])
+    assert arm.calls == []
+
+
+@pytest.mark.parametrize(
+    ("product", "pool", "probe", "message"),
+    [
+        (LoadBalancer, POOL, False, "the rules http of .* have no health probe"),
+        (LoadBalancer, OTHER_POOL, True, "was not found"),
+        (ApplicationGateway, f"{GATEWAY_POOL}2", True, "does not exist"),
+        (ApplicationGateway, POOL, True, "is not the id of a backend pool"),
+    ],
+)
+def test_a_pool_that_does_not_say_who_is_out_is_an_error(arm, look, product, pool, probe, message):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, probe=probe)
+    arm.add_gateway(["10.0.0.4"])
+    with pytest.raises((ArmError, BalancingError), match=message):
+        look(product, {"web1": in_pools("10.0.0.4", pool)})
 
 
 @pytest.fixture
