@@ -5,6 +5,8 @@
 """Hosts that leave their pools, against a stand-in of Azure Resource Manager; nothing here ran against Azure."""
 
 import concurrent.futures
+import math
+import threading
 import time
 
 import pytest
@@ -59,6 +61,22 @@ class Clock:
         time.sleep(0.001)
         self.now = max(self.now, awake)
 
+    def together(self, threads):
+        """Return a function that sleeps once all threads sleep, so that the clock does not run ahead of slow ones."""
+        awake = []
+
+        def advance():
+            self.now = max(awake)
+            awake.clear()
+
+        barrier = threading.Barrier(threads, action=advance)
+
+        def sleep(seconds):
+            awake.append(self.now + seconds)
+            barrier.wait(timeout=60)
+
+        return sleep
+
 
 def nic_member(interface, **more):
     return {"networkInterfaceIPConfiguration": {"id": f"{interface}/ipConfigurations/main"}, **more}
@@ -78,7 +96,9 @@ def arm():
 def host(arm, clock, tmp_path):
     """Return a function that makes a host, with its record in a separate directory."""
 
-    def make(name="web1", *, product=LoadBalancer, me=ME, pools=(POOL,), hosts=1, quiet=0.0, **settings):
+    def make(
+        name="web1", *, product=LoadBalancer, me=ME, pools=(POOL,), hosts=1, quiet=0.0, sleep=clock.sleep, **settings
+    ):
         record = Record(Folder(str(tmp_path / name)), simulate=settings.get("simulate", False))
 
         def run_record(options):
@@ -93,8 +113,11 @@ def host(arm, clock, tmp_path):
             sleep=clock.sleep,
         )
 
+        # A host that waits for the orders of the others waits for threads, which need no time of the clock.
+        pause = clock.sleep if quiet < math.inf else lambda _seconds: time.sleep(0.001)
+
         def orders(target):
-            return Orders(tmp_path / "run", target, hosts=hosts, quiet=quiet, clock=clock, sleep=clock.sleep)
+            return Orders(tmp_path / "run", target, hosts=hosts, quiet=quiet, clock=clock, sleep=pause)
 
         resources = Resources(transport, orders, timeout=min(600, settings.get("finish_within", 600)))
         values = {
@@ -113,7 +136,7 @@ def host(arm, clock, tmp_path):
             Settings(host=name, pools=list(pools), me=me, **values),
             record=run_record,
             clock=clock,
-            sleep=clock.sleep,
+            sleep=sleep,
         )
         made.record = record
         return made
@@ -332,7 +355,9 @@ def test_interfaces_of_vms_and_instances_leave_the_gateway_and_return_to_it(arm,
 # Many hosts
 
 
-def test_200_hosts_of_one_pool_in_batches_of_10_take_one_write_each_way_per_batch_and_throttling_loses_none(arm, host):
+def test_200_hosts_of_one_pool_in_batches_of_10_take_one_write_each_way_per_batch_and_throttling_loses_none(
+    arm, host, clock
+):
     """The number of calls is what the guide says of it."""
     names = [f"web{number}" for number in range(200)]
     arm.add_balancer({name: {"ipAddress": f"10.0.{index}.4"} for index, name in enumerate(names)})
@@ -340,10 +365,8 @@ def test_200_hosts_of_one_pool_in_batches_of_10_take_one_write_each_way_per_batc
     answered = []
     handle = arm.handle
     arm.handle = lambda *request: answered.append(handle(*request)) or answered[-1]
-    make = {
-        name: host(name, me=Me([], [f"10.0.{index}.4"]), hosts=10, quiet=1e9, drain_timeout=1e9)
-        for index, name in enumerate(names)
-    }
+    own = {"hosts": 10, "quiet": math.inf, "sleep": clock.together(10), "drain_timeout": 1e9}
+    make = {name: host(name, me=Me([], [f"10.0.{index}.4"]), **own) for index, name in enumerate(names)}
     with concurrent.futures.ThreadPoolExecutor(10) as batch:
         for start in range(0, 200, 10):
             hosts = names[start : start + 10]
@@ -354,7 +377,7 @@ def test_200_hosts_of_one_pool_in_batches_of_10_take_one_write_each_way_per_batc
     assert set(arm.states().values()) == {"None"}
     accepted = [call[0] for call, (status, _body) in zip(arm.calls, answered) if status != 429]
     assert accepted.count("PUT") == 40
-    assert accepted.count("GET") <= 20 * 8
+    assert accepted.count("GET") == 102
 
 
 # Which hosts are out
