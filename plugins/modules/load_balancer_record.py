@@ -38,10 +38,6 @@ options:
       - Only the first value is recorded, since later the state is a result of the caller's own changes.
     type: dict
     default: {}
-  replace:
-    description: Whether O(found) replaces the recorded value, for O(state=held).
-    type: bool
-    default: false
   wait:
     description:
       - Maximum number of seconds to wait while another holder puts the host back, for O(state=held).

@@ -336,12 +336,16 @@ class Balancing:
 
     def _hold(self, seen: dict[str, t.Any]) -> dict[str, t.Any]:
         holder, wait = self._settings.holder, longest_wait(self._settings.finish_within)
-        record = self._record({"state": "held", "holder": holder, "found": seen, "wait": wait})
-        if record["first"] and pools.DOWN in seen.values():
-            # Another holder may have put the host back between the look and the note. Then what looked like the order
-            # of an operator was its doing; now that this holder is recorded, no other holder puts the host back.
-            again = {"state": "held", "holder": holder, "found": self._look(0), "replace": True}
-            record = {**record, "found": self._record(again)["found"]}
+        held = {"state": "held", "holder": holder, "wait": wait}
+        if pools.DOWN not in seen.values():
+            return self._record({**held, "found": seen})
+        # What looks like the order of an operator may be the doing of another holder, which puts the host back now. It
+        # does not once this holder is recorded, so only what is seen after that is noted. Nothing is to be put back
+        # before that, since nothing is changed. The record does not distinguish two runs for the same holder. The lease
+        # of respond and the marks of rolling_maintenance prevent them; an operator must not start two.
+        record = self._record({**held, "found": {}})
+        if not seen.keys() <= record["found"].keys():
+            record = {**record, "found": self._record({**held, "found": self._look(0)})["found"]}
         return record
 
     def _let_go(self, record: t.Mapping[str, t.Any]) -> None:

@@ -185,20 +185,21 @@ class Membership(Balancers):
         record = self._record({"state": "returning", "holder": settings.holder, "lease": lease})
         if record["todo"] != "put back":
             return {"changed": record["changed"], "msg": record["msg"], "resume": {}}
-        found = {name: _of_balancer(record["found"], name) for name in self._names}
+        names = self._names if record["found"] else []  # else the drain ended before anything was changed
+        found = {name: _of_balancer(record["found"], name) for name in names}
         until = self._clock() + settings.return_timeout
         if not settings.simulate:
-            for name in self._names[:-1]:
+            for name in names[:-1]:
                 self._change_all([name], "active", timeout=0, found=found[name])
         answers = {}
-        for name in self._names:
+        for name in names:
             if name not in self._problems:
                 rest = max(0.0, until - self._clock())
                 answers.update(self._change_all([name], "active", timeout=rest, found=found[name]))
         if settings.simulate:
             self._raise_problems()
-            names = ", ".join(self._names)
-            return {"changed": True, "msg": f"would put it back on {names}", "resume": {}}
+            msg = f"would put it back on {', '.join(names)}" if names else ""
+            return {"changed": True, "msg": msg, "resume": {}}
         self._note_down(answers, settings.return_timeout)
         if self._problems:
             # Others need not wait for this run any longer; the next one finishes it, or the other does.
@@ -226,11 +227,16 @@ class Membership(Balancers):
     def _hold(self, seen: t.Mapping[str, dict[str, t.Any]]) -> bool:
         holder, wait = self._settings.holder, longest_wait(self._settings.finish_within)
         found = _found(seen)
-        record = self._record({"state": "held", "holder": holder, "found": found, "wait": wait})
-        if record["first"] and any(state != "ready" for state in found.values()):
-            # Another holder may have put the host back between the look and the note. Then what looked like the order
-            # of an operator was its doing; now that this holder is recorded, no other holder puts the host back.
-            self._record({"state": "held", "holder": holder, "found": _found(self._look()), "replace": True})
+        held = {"state": "held", "holder": holder, "wait": wait}
+        if all(state == "ready" for state in found.values()):
+            return bool(self._record({**held, "found": found})["changed"])
+        # What looks like the order of an operator may be the doing of another holder, which puts the host back now. It
+        # does not once this holder is recorded, so only what is seen after that is noted. Nothing is to be put back
+        # before that, since nothing is changed. The record does not distinguish two runs for the same holder. The lease
+        # of respond and the marks of rolling_maintenance prevent them; an operator must not start two.
+        record = self._record({**held, "found": {}})
+        if not found.keys() <= record["found"].keys():
+            self._record({**held, "found": _found(self._look())})
         return bool(record["changed"])
 
     def _plan(self, planned: t.Mapping[str, dict[str, t.Any]]) -> dict[str, t.Any]:

@@ -36,7 +36,6 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "state": {"type": "str", "choices": ["held", "returning", "interrupted", "released"], "required": True},
     "holder": {"type": "str", "required": True},
     "found": {"type": "dict", "default": {}},
-    "replace": {"type": "bool", "default": False},
     "wait": {"type": "float", "default": 60},
     "lease": {"type": "float", "default": 300},
     "directory": {"type": "path", "default": "/var/lib/maintops"},
@@ -114,7 +113,7 @@ class Record:
             ) from None
         return kept
 
-    def hold(self, holder: str, found: Mapping[str, Any], *, replace: bool = False) -> Kept:
+    def hold(self, holder: str, found: Mapping[str, Any]) -> Kept:
         """Note a holder, and what was found unless that was noted before: later it would be the role's own doing.
 
         A holder that puts the host back does not need it out. So the new one takes its place, and puts the host back in
@@ -122,7 +121,6 @@ class Record:
 
         To be called under the lock, before anything is changed.
 
-        :param replace: note what was found in place of what was noted.
         :returns: what is noted now.
         """
         before = self.read()
@@ -130,7 +128,7 @@ class Record:
         holders = [each for each in before.holders if each == holder or each != leaving]
         if holder not in holders:
             holders.append(holder)
-        after = Kept(holders, {**before.found, **found} if replace else {**found, **before.found})
+        after = Kept(holders, {**found, **before.found})
         self._replace(before, after)
         return after
 
@@ -223,7 +221,7 @@ def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
     if params["state"] == "held":
         with record.locked_when_free(holder, wait=params["wait"]):
             before = record.read()
-            after = record.hold(holder, params["found"], replace=params["replace"])
+            after = record.hold(holder, params["found"])
         more["first"] = not before.holders
     else:
         with record.locked():

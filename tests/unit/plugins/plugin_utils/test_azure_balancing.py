@@ -487,9 +487,10 @@ def test_the_time_of_connections_ends_with_the_time_there_is(arm, host, clock):
 
 def test_a_host_with_more_time_carries_out_the_orders_when_one_with_less_has_given_up(slow_arm, host):
     slow_arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}})
-    urgent = host(hosts=2, quiet=0.5, finish_within=30.0)
-    patient = host("web2", me=Me([], ["10.0.0.5"]), hosts=2, quiet=0.5)
-    with concurrent.futures.ThreadPoolExecutor(2) as batch:
-        runs = [batch.submit(each.drain, {}) for each in (urgent, patient)]
-        assert "failed" not in runs[1].result() or not runs[1].result()["failed"]
+    urgent = host(hosts=2, quiet=0.5, finish_within=30.0, wait_at_most=1000.0)
+    patient = host("web2", me=Me([], ["10.0.0.5"]), hosts=2, quiet=0.5, wait_at_most=1000.0)
+    orders = [each.drain({})["resume"] for each in (urgent, patient)]
+    with pytest.raises(BalancingError, match="was not changed within 30 s"):
+        urgent.drain(orders[0])
+    assert not patient.drain(orders[1]).get("failed")
     assert slow_arm.states()["b"] == "Down"

@@ -354,3 +354,30 @@ def test_a_holder_that_is_killed_while_it_puts_the_host_back_leaves_that_to_the_
     assert second.error is None, second.error
     assert world.is_out() == (world.record().read().holders == ["respond"])
     assert not (was_returning and world.is_out())
+
+
+@pytest.mark.parametrize("kind", [HAProxyWorld, AzureWorld])
+@pytest.mark.parametrize("ends_after", range(60))
+def test_what_another_holder_was_about_to_undo_is_never_noted_as_the_order_of_an_operator(kind, ends_after):
+    world = kind(0)
+    world.run([Actor(world, "respond", ["drained"], None)])
+    world.drained.clear()
+    # The second holder looks, and waits until the first one has put the host back.
+    world.run([Actor(world, "respond", ["active"], None), Actor(world, "operator", ["drained"], ends_after)])
+    world.drained.clear()
+    world.run([Actor(world, "operator", ["active"], None)])
+    assert not world.is_out()
+    assert world.folder.files == {}
+
+
+@pytest.mark.parametrize("kind", [HAProxyWorld, AzureWorld])
+@pytest.mark.parametrize("ends_after", range(20))
+def test_the_order_of_an_operator_stays_wherever_a_holder_is_killed(kind, ends_after):
+    world = kind(0)
+    orders = world.servers if kind is HAProxyWorld else world.members
+    before = dict.fromkeys(orders, "MAINT" if kind is HAProxyWorld else "Down")
+    orders.update(before)
+    world.run([Actor(world, "respond", ["drained"], ends_after)])
+    world.drained.clear()
+    world.run([Actor(world, "respond", ["active"], None)])
+    assert orders == before

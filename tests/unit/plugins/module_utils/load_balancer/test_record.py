@@ -20,9 +20,9 @@ def record(path, clock):
     return Record(Folder(str(path.parent)), clock=clock, sleep=clock.sleep)
 
 
-def hold(record, holder, found=None, **how):
+def hold(record, holder, found=None):
     with record.locked_when_free(holder, wait=30):
-        return record.hold(holder, found or {}, **how)
+        return record.hold(holder, found or {})
 
 
 def release(record, holder, lease=0):
@@ -41,12 +41,6 @@ def test_what_was_found_first_counts(record):
     kept = record.read()
     assert kept.holders == ["first", "second"]
     assert kept.found == {"a": "ready", "b": "DRAIN"}
-
-
-def test_what_was_found_can_be_replaced(record):
-    hold(record, "first", {"a": "MAINT"})
-    hold(record, "first", {"a": "ready"}, replace=True)
-    assert record.read().found == {"a": "ready"}
 
 
 def test_the_file_is_for_root_alone_in_a_directory_for_all(record, path):
