@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 from emulation import until
-from fleet_hosts import GONE, says
+from fleet_hosts import GONE, TASKS, says
 from haproxies import Backend, HAProxy
 
 from playbooks import ADDRESSED, LOCAL
@@ -125,7 +125,7 @@ def test_a_host_that_an_operator_keeps_out_of_the_balancer_counts_as_unavailable
 def test_a_host_with_its_own_event(hosts_of, on_event, rc, maintained):
     hosts = hosts_of("web1")
     hosts.emulator.schedule("Reboot", "web1", notice=900, started_for=1)
-    hosts.run(rc=rc, maintenance_on_event=on_event)
+    hosts.run(rc=rc, maintenance_on_event=on_event, respond_prepare_tasks=str(TASKS / "trace_drain.yml"))
     assert hosts.maintained() == maintained
     assert len(hosts.emulator.posts()) == (on_event == "respond")
 
