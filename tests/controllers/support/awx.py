@@ -4,9 +4,11 @@
 
 """An AWX, and what tests do with its API."""
 
+import contextlib
 import json
 import os
 import pathlib
+import random
 import shutil
 import socket
 import subprocess
@@ -112,6 +114,16 @@ class Awx:
         return name
 
 
+def free_port() -> int:
+    """A port of loopback without a listener, that no connection gets until AWX listens, half a minute later."""
+    first_of_connections = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    for port in random.sample(range(10_000, first_of_connections), 100):
+        with socket.socket() as holder, contextlib.suppress(OSError):
+            holder.bind(("127.0.0.1", port))
+            return port
+    raise RuntimeError("none of 100 ports of loopback is free")
+
+
 class StartedAwx(Awx):
     """An AWX that a script starts for these tests; see conftest.py. A context manager: at the end it is gone."""
 
@@ -121,9 +133,7 @@ class StartedAwx(Awx):
         self.root.chmod(0o755)  # its database has a user of its own
 
     def __enter__(self) -> "StartedAwx":
-        with socket.socket() as holder:
-            holder.bind(("127.0.0.1", 0))
-            port = holder.getsockname()[1]
+        port = free_port()
         try:
             self._run("start", str(self.root), str(port))
             url = f"http://127.0.0.1:{port}"

@@ -122,4 +122,4 @@ def test_the_rules_of_the_pages_are_rules_of_the_unit():
         r"^```yaml\n(.*?)^```", (ROOT / "docs/polling-unit.md").read_text(encoding="utf-8"), re.S | re.M
     )
     settings = [value for value in map(yaml.safe_load, blocks) if isinstance(value, dict) and "poller_rules" in value]
-    assert [len(rules.parse_rules(value["poller_rules"])) for value in settings] == [0, 3]
+    assert [len(rules.parse_rules(value["poller_rules"])) for value in settings] == [1, 3]
