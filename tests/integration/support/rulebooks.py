@@ -4,6 +4,7 @@
 
 """Rulebooks of the installed collection, each in a separate ansible-rulebook."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -82,7 +83,12 @@ class Rulebook:
         return [child for each in lists for child in _read(each).split() if "ansible-playbook" in _read_command(child)]
 
     def kill(self) -> None:
-        """End it without a warning."""
+        """End it and its playbooks without a warning."""
         if self._process.poll() is None:
+            # Each has a session of its own, and outlives the hangup where that is ignored.
+            playbooks = self._playbooks()
             os.killpg(self._process.pid, signal.SIGKILL)
+            for playbook in playbooks:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(int(playbook), signal.SIGKILL)
         self._process.wait()
