@@ -85,7 +85,7 @@ class Rulebook:
     def kill(self) -> None:
         """End it and its playbooks without a warning."""
         if self._process.poll() is None:
-            # Each has a session of its own, and outlives the hangup where that is ignored.
+            # Each has a separate session, and outlives the hangup where that is ignored.
             playbooks = self._playbooks()
             os.killpg(self._process.pid, signal.SIGKILL)
             for playbook in playbooks:
