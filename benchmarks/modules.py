@@ -42,7 +42,7 @@ from emulation import Emulator, until  # noqa: E402 - found only through the pat
 
 from playbooks import COLLECTION, LOCAL, Ansible, play  # noqa: E402
 
-EMULATOR = ROOT / "roles" / "emulator" / "files" / "scheduled-events-emulator"
+EMULATOR = ROOT / "roles" / "emulator" / "files"
 READ_TARGET, WAIT_TARGET = 1.0, 0.1
 FAIL_TARGET = 10.0  # seconds
 DEFAULTS = {"ANSIBLE_PIPELINING": "false", "ANSIBLE_HOST_KEY_CHECKING": "false"}

@@ -34,7 +34,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[1]
 FILES = ROOT / "roles" / "poller" / "files"
 sys.path[:0] = [str(ROOT / "tests" / "integration" / "support"), str(FILES), str(ROOT / "plugins" / "module_utils")]
 
-EMULATOR = ROOT / "roles" / "emulator" / "files" / "scheduled-events-emulator"
+EMULATOR = ROOT / "roles" / "emulator" / "files"
 WAYS = ("unit", "plain")
 PAIRS = 4
 INTERVAL = 1.0

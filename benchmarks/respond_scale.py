@@ -34,7 +34,7 @@ from emulation import Emulator  # noqa: E402 - found only through the path set a
 
 from playbooks import COLLECTION, Ansible  # noqa: E402
 
-EMULATOR = ROOT / "roles" / "emulator" / "files" / "scheduled-events-emulator"
+EMULATOR = ROOT / "roles" / "emulator" / "files"
 ON_CONTROLLER = {"set_fact", "include_tasks", "include_role", "debug", "assert", "fail", "meta"}
 DRAIN = {"name": "Drain", "ansible.builtin.command": "true"}
 BY_HAND = [
