@@ -7,7 +7,16 @@
 import time
 from typing import Callable, NamedTuple, Optional, Tuple
 
-from .client import FIRST_CONTACT, LONGEST_PAUSE, REQUEST_TIMEOUT, ImdsClient, ImdsError, Refused, without_service
+from .client import (
+    FIRST_CONTACT,
+    LONGEST_PAUSE,
+    REQUEST_TIMEOUT,
+    ImdsClient,
+    ImdsError,
+    NoAnswer,
+    Refused,
+    without_service,
+)
 from .document import Document, Filter, ScheduledEvent, format_time
 
 SHORTEST_REQUEST_TIMEOUT = 1.0  # so that the last poll before the timeout has a chance
@@ -103,6 +112,7 @@ class _Wait:
         self._clock = clock
         self._started = clock()
         self._failure: Optional[ImdsError] = None
+        self._cut_short = False
         self._document_read = False
         self._held_since: Optional[float] = None
         self.gap = sleep
@@ -135,6 +145,7 @@ class _Wait:
         # One limit for both requests, so that the second one cannot carry the wait beyond its timeout either.
         available = max(self._timeout - self.elapsed(), SHORTEST_REQUEST_TIMEOUT)
         ends = self._clock() + available
+        self._cut_short = available < self._request_timeout
         document = self._client.poll(request_timeout=min(self._request_timeout, available))
         self._document_read = True
         left = max(ends - self._clock(), SHORTEST_NAME_TIMEOUT)
@@ -143,7 +154,10 @@ class _Wait:
     def _fail(self, error: ImdsError) -> None:
         if isinstance(error, Refused) and self.last is None:
             raise error
-        self._failure, self.gap = error, min(self.gap * 2, max(self._sleep, LONGEST_PAUSE))
+        # Silence within the rest of the wait says less about the service than the failure before it.
+        if not (self._failure and self._cut_short and isinstance(error, NoAnswer)):
+            self._failure = error
+        self.gap = min(self.gap * 2, max(self._sleep, LONGEST_PAUSE))
         if self._client.is_missing(error):
             left = min(FIRST_CONTACT, self._timeout) - self.elapsed()
             if left <= 0:

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 import pytest
-from _scheduled_events.client import ImdsClient, NoAnswer, Refused, Unreachable
+from _scheduled_events.client import ImdsClient, NoAnswer, Refused, Unavailable, Unreachable
 from _scheduled_events.document import Filter, parse
 from _scheduled_events.waiting import WaitTimeout, wait
 
@@ -125,6 +125,29 @@ def test_a_timeout_without_any_document_says_so(service, waiting):
         "Timeout after 3 seconds: no document could be read; the last request failed: GET "
     )
     assert caught.value.last is None
+
+
+class AskedInVain:
+    """A service that answers 500, and whose last answer does not come within the rest of the wait."""
+
+    def __init__(self, clock):
+        self._clock = clock
+
+    def poll(self, request_timeout):
+        if request_timeout >= 5:
+            self._clock.sleep(1)
+            raise Unavailable("GET / answered 500")
+        self._clock.sleep(request_timeout)
+        raise NoAnswer(f"GET / got no answer: nothing within {request_timeout:g} seconds")
+
+    def is_missing(self, _error):
+        return False
+
+
+def test_a_timeout_shows_what_the_service_answered_and_not_that_the_rest_of_the_wait_was_too_short(clock):
+    with pytest.raises(WaitTimeout) as caught:
+        wait(AskedInVain(clock), None, present=False, timeout=10, request_timeout=5, clock=clock, pause=clock.sleep)
+    assert str(caught.value).endswith("the last request failed: GET / answered 500")
 
 
 def test_a_timeout_while_the_state_does_not_hold_for_long_enough_says_for_how_long_it_did(service, waiting):
