@@ -30,10 +30,11 @@ def test_the_readme_shows_an_event_without_azure(reader):
 def test_the_guide_leads_to_an_acknowledged_event(reader):
     _install, announce, respond, look = blocks(GUIDE, "sh")
     assert '"event_type": "Redeploy"' in reader.paste(announce)
-    summary = reader.paste(respond).partition("PLAY RECAP")[0]
+    assert "delay: 10\n" in respond
+    summary = reader.paste(respond.replace("delay: 10\n", "delay: 0\n")).partition("PLAY RECAP")[0]
     for word in ("seen as Scheduled", "prepared", "acknowledged", "gone", "recovered"):
         assert word in summary
-    assert not (reader.home / "first" / "draining").exists()
+    assert not (reader.home / "first" / "drained").exists()
     assert "approved" in reader.paste(look)
 
 

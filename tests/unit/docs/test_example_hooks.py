@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The first hooks that a reader pastes drain a service that counts its requests, and wait for the last one."""
+"""The examples that a reader pastes drain a service that counts its requests, and wait for the last one.
+
+Each hook that raises a flag runs here. The others ask a product, and are checked by what they contain.
+"""
 
 import http.server
 import os
@@ -15,18 +18,61 @@ import urllib.request
 
 import pytest
 import yaml
+from code_blocks import blocks
 
 ROOT = pathlib.Path(__file__).parents[3]
+SPECS = "roles/poller/meta/argument_specs.yml"
+FLAG = "/var/lib/maintops/drained"  # the default of load_balancer_probe_flag
+LOST_AT_A_REBOOT = re.compile(r"(?<![\w.-])/(run|tmp|var/run|var/tmp|dev/shm)\b")
+WAITS = re.compile(r"\b(wait_for|win_wait_for)\b|^[- ]*ansible.builtin.command: /usr/local/bin/drain$", re.MULTILINE)
 
 
-def examples():
-    for page in ("README.md", "roles/poller/README.md"):
-        for block in re.findall(r"^```yaml\n(.*?)^```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE):
-            if "poller_hooks" in block and "10-drain" in block:
-                yield page, yaml.safe_load(block)[0]["roles"][0]["poller_hooks"]
-    specs = yaml.safe_load((ROOT / "roles/poller/meta/argument_specs.yml").read_text())
-    example = yaml.safe_load(specs["argument_specs"]["main"]["examples"])
-    yield "argument_specs.yml", example[0]["roles"][0]["poller_hooks"]
+def below(data, key):
+    """Each value with this key, at any depth."""
+    if isinstance(data, dict):
+        for name, value in data.items():
+            yield from [value] if name == key else below(value, key)
+    elif isinstance(data, list):
+        for item in data:
+            yield from below(item, key)
+
+
+def sets_of_hooks():
+    """The hooks of each example: the name of the page with the number of the example there, and the hooks."""
+    found = [(block.page, block.data) for block in blocks("yaml") if "poller_hooks:" in block.text]
+    specs = yaml.safe_load((ROOT / SPECS).read_text())["argument_specs"]["main"]
+    found.append((SPECS, yaml.safe_load(specs["examples"])))
+    return [
+        pytest.param(hooks, id=f"{page}-{number}")
+        for number, (page, data) in enumerate(found)
+        for hooks in below(data, "poller_hooks")
+    ]
+
+
+def tasks_files():
+    """The tasks that drain, in the demo and in the blocks of the guides: pairs of a place and the text of the tasks."""
+    yield "demo/prepare.yml", (ROOT / "demo/prepare.yml").read_text()
+    for block in blocks("sh", "console"):
+        for name, text in re.findall(r"cat > (\S*drain\S*) <<'END'\n(.*?)^END$", block.text, re.DOTALL | re.MULTILINE):
+            yield f"{block.page}: {name}", text
+    for block in blocks("yaml"):
+        data = block.data
+        for tasks in below(data, "tasks") if isinstance(data, list) else ():
+            text = yaml.safe_dump(tasks, width=1000, default_flow_style=False)
+            if "scheduled_event_approve:" in text and "when: maintenance" in text:
+                yield block.name, text.partition("scheduled_event_approve:")[0]
+
+
+SETS = sets_of_hooks()
+PREPARING = [
+    pytest.param(hook, id=f"{hooks.id}-{hook['name']}")
+    for hooks in SETS
+    for hook in hooks.values[0]
+    if hook["phase"] == "prepare"
+]
+
+
+FLAGGED = [each for each in SETS if any(FLAG in str(hook) for hook in each.values[0])]
 
 
 class Web:
@@ -61,34 +107,137 @@ class Web:
         except urllib.error.HTTPError as error:
             return error.code
 
+    def stop(self):
+        self.release.set()
+        self.server.shutdown()
+        self.server.server_close()
 
-@pytest.mark.parametrize("hooks", [pytest.param(hooks, id=page) for page, hooks in examples()])
-def test_the_first_example_drains_waits_for_the_last_request_and_returns(tmp_path, hooks):
-    flag, listing = tmp_path / "draining", tmp_path / "open"
-    drain, back = hooks
-    assert (drain["phase"], back["phase"]) == ("prepare", "recover")
-    # What the service has open stands in for the list of ss.
-    (tmp_path / "ss").write_text(f"#!/bin/sh\ncat {listing}\n")
-    (tmp_path / "ss").chmod(0o755)
-    program = tmp_path / "hook"
-    program.write_text(drain["content"].replace("/var/lib/draining", str(flag)).replace("sleep 15", "sleep 0"))
-    program.chmod(0o755)
-    web = Web(flag)
 
-    def run():
-        listing.write_text("a connection\n" * web.open)
-        return subprocess.run([program], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, check=False).returncode
+class Host:
+    """A directory in place of a host: ``ss`` lists what the service has open, and nothing sleeps."""
 
+    def __init__(self, directory):
+        self.directory, self.flag = directory, directory / "lib" / "drained"
+        self.listing = directory / "open"
+        (directory / "bin").mkdir()
+        self.command("ss", f"cat {self.listing}")
+        self.command("sleep", ":")
+        self.command("systemctl", "exit 0")
+
+    def command(self, name, text):
+        (self.directory / "bin" / name).write_text(f"#!/bin/sh\n{text}\n")
+        (self.directory / "bin" / name).chmod(0o755)
+
+    def here(self, text):
+        """The same text with the paths of this host."""
+        return text.replace(FLAG, str(self.flag)).replace(FLAG.rpartition("/")[0], str(self.flag.parent))
+
+    def run(self, hook, connections):
+        self.listing.write_text("a connection\n" * connections)
+        program = self.directory / "bin" / "hook"
+        program.write_text(self.here(hook.get("content", "")))
+        program.chmod(0o755)
+        command = [self.here(word) for word in hook.get("command", [str(program)])]
+        path = f"{self.directory / 'bin'}:{os.environ['PATH']}"
+        return subprocess.run(command, env={"PATH": path}, check=False).returncode
+
+    def run_all(self, hooks, connections):
+        """What the runner does: one hook after the other, until one does not succeed."""
+        return next(filter(None, (self.run(hook, connections) for hook in hooks)), 0)
+
+
+@pytest.fixture
+def host(tmp_path):
+    return Host(tmp_path)
+
+
+@pytest.fixture
+def web(host):
+    new = Web(host.flag)
+    yield new
+    new.stop()
+
+
+def raising(hooks):
+    """The hooks that can run here: those that belong to the flag."""
+    return [hook for hook in hooks if "notify" not in hook["name"]]
+
+
+@pytest.mark.parametrize("hooks", FLAGGED)
+def test_an_example_drains_waits_for_the_last_request_and_returns(host, web, hooks):
+    prepare = [hook for hook in raising(hooks) if hook["phase"] == "prepare"]
+    recover = [hook for hook in raising(hooks) if hook["phase"] == "recover"]
     client = threading.Thread(target=urllib.request.build_opener(urllib.request.ProxyHandler({})).open, args=(web.url,))
     client.start()
     web.arrived.wait()
     assert web.health() == 200
-    assert (run(), web.health(), web.served) == (75, 503, 0)
+    assert (host.run_all(prepare, web.open), web.health(), web.served) == (75, 503, 0)
     web.release.set()
     client.join()
-    assert (run(), web.health(), web.served) == (0, 503, 1)
-    assert not drain["content"].count("/run/")  # which a reboot empties
-    subprocess.run([word.replace("/var/lib/draining", str(flag)) for word in back["command"]], check=True)
+    assert (host.run_all(prepare, web.open), web.health(), web.served) == (0, 503, 1)
+    assert host.flag.parent.stat().st_mode & 0o005 == 0o005  # the web server is another user
+    assert host.run_all(recover, web.open) == 0
     assert web.health() == 200
-    web.server.shutdown()
-    web.server.server_close()
+
+
+@pytest.mark.parametrize("hooks", FLAGGED)
+@pytest.mark.parametrize("broken", ["the flag cannot be created", "ss is not installed"])
+def test_an_example_does_not_report_a_drain_that_did_not_happen(host, hooks, broken):
+    if broken == "ss is not installed":
+        host.command("ss", "exit 127")
+    else:
+        host.flag.parent.write_text("a file in place of the directory")
+    assert host.run_all([hook for hook in raising(hooks) if hook["phase"] == "prepare"], connections=0) not in (0, 75)
+
+
+class Patroni(http.server.BaseHTTPRequestHandler):
+    """A node: it is the primary until a switchover has succeeded; ``answers`` are those of the next switchovers."""
+
+    def do_GET(self):
+        self.reply(200 if self.server.primary else 503)
+
+    def do_POST(self):
+        status = self.server.answers.pop(0)
+        self.server.asked.append(self.rfile.read(int(self.headers["Content-Length"])).decode())
+        self.server.primary = status != 200
+        self.reply(status)
+
+    def reply(self, status):
+        self.send_response(status)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_arguments):
+        pass
+
+
+def test_a_primary_is_handed_over_before_the_example_of_a_database_succeeds(host):
+    (hand_over,) = [each.values[0] for each in PREPARING if "patroni" in str(each.values[0])]
+    server = http.server.HTTPServer(("127.0.0.1", 0), Patroni)
+    server.primary, server.answers, server.asked = True, [503, 200], []
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    text = hand_over["content"].replace("127.0.0.1:8008", f"127.0.0.1:{server.server_port}")
+    hook = {"content": text.replace("{{ patroni_name }}", "db1")}
+    assert (host.run(hook, 0), server.primary) == (75, True)  # Patroni did not carry it out: ask again
+    assert (host.run(hook, 0), server.primary) == (0, False)
+    assert (host.run(hook, 0), server.asked) == (0, ['{"leader": "db1"}'] * 2)  # a replica has nothing to hand over
+    server.shutdown()
+    server.server_close()
+    assert host.run(hook, 0) == 75
+
+
+def test_the_first_examples_of_each_page_raise_the_flag():
+    pages = [each.id.rpartition("-")[0] for each in FLAGGED]
+    assert pages == ["README.md", "docs/polling-unit.md", "docs/polling-unit.md", "roles/poller/README.md", SPECS]
+
+
+@pytest.mark.parametrize("hook", PREPARING)
+def test_a_preparing_hook_of_a_page_keeps_nothing_where_a_reboot_empties_it(hook):
+    text = hook.get("content") or " ".join(hook.get("command", []))
+    assert not LOST_AT_A_REBOOT.search(text)
+
+
+@pytest.mark.parametrize("text", [pytest.param(text, id=place) for place, text in tasks_files()])
+def test_tasks_that_drain_wait_until_it_is_over_and_keep_their_flag(text):
+    assert WAITS.search(text)
+    assert not LOST_AT_A_REBOOT.search(text)
