@@ -28,6 +28,7 @@ emulate = _INTEGRATION.emulate
 fleet = _INTEGRATION.fleet
 installed_collection = _INTEGRATION.installed_collection
 web_host = _INTEGRATION.web_host
+zygotes = _INTEGRATION.zygotes
 
 sys.path.insert(0, str(HERE / "support"))
 from awx import Awx, StartedAwx  # noqa: E402 - found only through the path set above, as are the next
@@ -56,6 +57,6 @@ def awx_relay(awx):
 
 
 @pytest.fixture(scope="module")
-def runner(tmp_path_factory):
+def runner(tmp_path_factory, zygotes):  # noqa: ARG001
     """Runs playbooks of the collection as a controller does: see support/runner.py."""
     return Runner(tmp_path_factory.mktemp("runner"))

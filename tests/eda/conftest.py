@@ -16,6 +16,7 @@ sys.path[:0] = [str(TESTS / "guard"), str(TESTS / "support"), str(TESTS / "integ
 import metadata_guard  # noqa: E402 - found only through the path set above, as are the next
 from emulation import Emulator  # noqa: E402
 from rulebooks import Rulebook  # noqa: E402
+from zygotes import ZYGOTES  # noqa: E402
 
 metadata_guard.install(on_refusal=print)
 os.environ["PYTHONPATH"] = str(TESTS / "guard")  # guards every Python process that a test starts
@@ -24,8 +25,16 @@ COLLECTION = pathlib.Path(
 )
 
 
+@pytest.fixture(scope="session")
+def zygotes():
+    """The modules of the playbooks start without the cost of their imports."""
+    ZYGOTES.start_modules()
+    yield ZYGOTES
+    ZYGOTES.stop()
+
+
 @pytest.fixture(scope="module")
-def start_rulebook(tmp_path_factory):
+def start_rulebook(tmp_path_factory, zygotes):  # noqa: ARG001
     """Return a function that starts a rulebook of the collection: ``start_rulebook(name, inventory, variables)``."""
     running = []
 

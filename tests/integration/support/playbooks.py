@@ -138,6 +138,7 @@ def environment(**more: str) -> dict[str, str]:
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")}
     return {
         **inherited,
+        "ANSIBLE_CONFIG": str(ZYGOTES.home / "ansible.cfg"),
         "ANSIBLE_CALLBACKS_ENABLED": "record_results",
         "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
         "ANSIBLE_COLLECTIONS_PATH": os.environ["ANSIBLE_COLLECTIONS_PATH"],
@@ -225,7 +226,7 @@ class Ansible:
             run.stop()
 
     def _start(self, command: list[str], directory: pathlib.Path, env: dict[str, str] | None) -> StartedRun:
-        own = {"ANSIBLE_CONFIG": str(ZYGOTES.home / "ansible.cfg"), "ANSIBLE_HOME": str(ZYGOTES.home)}
+        own = {"ANSIBLE_HOME": str(ZYGOTES.home)}
         run = StartedRun(command, directory, {**own, **(env or {})})
         self._runs.append(run)
         return run
