@@ -10,8 +10,10 @@ import select
 import signal
 import subprocess
 import sys
+import zipfile
 
 import pytest
+from zygotes import SEPARATELY
 
 PROGRAM = """
 import atexit, json, os, sys
@@ -19,6 +21,16 @@ atexit.register(lambda: os.write(1, b"the end"))
 print(json.dumps([sys.argv, os.environ["OWN"], os.getcwd(), os.umask(0), sys.path[0], sys.stdin.read(), __name__]))
 sys.exit(7)
 """
+
+# As the start of a module: it says what it got, and whether that was imported by this process.
+MODULE = """
+import os, sys
+sys.path.insert(0, {payload!r})
+from ansible.module_utils.below import thing
+print(thing.VALUE, thing.IMPORTED_BY == os.getpid())
+"""
+PACKAGE = "from pkgutil import extend_path\n__path__ = extend_path(__path__, __name__)\n"
+THING = "import os\nfrom ansible.module_utils.below.other import VALUE\nIMPORTED_BY = os.getpid()\n"
 
 
 @pytest.fixture
@@ -79,3 +91,23 @@ def test_a_child_ends_with_its_client(zygotes):
     assert select.select([child], [], [], 60)[0]
     os.close(child)
     client.stdout.close()
+
+
+@pytest.mark.skipif(SEPARATELY, reason="TIER=soak shares nothing")
+def test_module_utils_are_imported_once_for_payloads_with_the_same_files_and_no_others(run, tmp_path):
+    def module(number, value):
+        payload = tmp_path / f"{number}.zip"
+        with zipfile.ZipFile(payload, "w") as archive:
+            archive.writestr("ansible/__init__.py", PACKAGE)
+            archive.writestr("ansible/module_utils/__init__.py", PACKAGE)
+            archive.writestr("ansible/module_utils/below/__init__.py", "")
+            archive.writestr("ansible/module_utils/below/thing.py", THING)
+            archive.writestr("ansible/module_utils/below/other.py", f"VALUE = {value!r}\n")
+        ended = run(given=MODULE.format(payload=str(payload)))
+        payload.unlink()
+        return ended.stdout + ended.stderr
+
+    assert module(1, "first") == "first True\n"
+    assert module(2, "first") == "first False\n"
+    assert module(3, "other") == "other True\n"
+    assert module(4, "first") == "first False\n"

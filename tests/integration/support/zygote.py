@@ -32,6 +32,8 @@ import zipimport
 from collections.abc import Callable
 from typing import NamedTuple
 
+from shared_imports import SharedImports
+
 LENGTH = 8  # bytes of a number on the socket
 COLLECTION = "maintops.scheduled_events"
 COMMANDS = {"ansible": "ansible.cli.adhoc", "ansible-playbook": "ansible.cli.playbook"}
@@ -48,7 +50,7 @@ PLUGINS: dict[str, tuple[str, ...]] = {
     "strategy": ("free", "linear"),
     "vars": (),
 }
-# The standard library and the one dependency, never a part of Ansible: a module brings its own.
+# The standard library and the one dependency. A module brings its part of Ansible: see shared_imports.py.
 OF_MODULES = (
     *("argparse", "ast", "base64", "calendar", "csv", "dataclasses", "datetime", "decimal", "email.utils", "fcntl"),
     *("getpass", "glob", "grp", "http.client", "http.cookiejar", "inspect", "ipaddress", "json", "locale", "logging"),
@@ -233,7 +235,7 @@ def share(source: pathlib.Path, target: pathlib.Path) -> None:
 
 
 class Modules:
-    """Runs a script, or the standard input, as Python does. Compiles the same source in a zip file once."""
+    """Runs a script, or the standard input, as Python does. Compiles and imports the same source in a zip file once."""
 
     def __init__(self, directory: pathlib.Path) -> None:
         for module in OF_MODULES:
@@ -244,6 +246,7 @@ class Modules:
         self._compiled: dict[bytes, types.CodeType] = {}
         self._compile = zipimport._compile_source
         zipimport._compile_source = self._compiled_source
+        self._shared = SharedImports(directory / "payloads")
 
     def _compiled_source(self, pathname: str, source: bytes) -> types.CodeType:
         if source not in self._compiled:
@@ -255,12 +258,13 @@ class Modules:
         return self._compiled[source]
 
     def refresh(self) -> None:
-        """Take what the children have compiled."""
+        """Take what the children have compiled, and import what they have imported."""
         for name in os.listdir(self._directory):
             if name not in self._known and "." not in name:
                 source, code = marshal.loads((self._directory / name).read_bytes())  # noqa: S302 - written above
                 self._compiled[source] = code
                 self._known.add(name)
+        self._shared.take_over()
 
     def run(self, arguments: list[str]) -> None:
         """Run a module, or what else its interpreter is given."""
@@ -273,7 +277,10 @@ class Modules:
             source = sys.stdin.buffer.read()
         sys.path.insert(0, os.path.dirname(os.path.realpath(sys.argv[0])) if sys.argv[0] else "")
         sys.modules["__main__"] = main
-        exec(compile(source, sys.argv[0] or "<stdin>", "exec", dont_inherit=True), main.__dict__)  # noqa: S102
+        try:
+            exec(compile(source, sys.argv[0] or "<stdin>", "exec", dont_inherit=True), main.__dict__)  # noqa: S102
+        finally:
+            self._shared.hand_over()
 
 
 class Emulators:
