@@ -4,7 +4,6 @@
 
 """The playbook rolling_maintenance, with hosts that are all on this machine and share an availability set."""
 
-import json
 import pathlib
 import tempfile
 
@@ -69,14 +68,12 @@ def test_the_gate_gives_up_and_says_what_it_waited_for(hosts_of):
 
 
 def test_the_gate_asks_each_host_where_it_is_when_addresses_are_made_from_names(hosts_of, tmp_path):
-    hosts = hosts_of("web1", "web2", "web3")
+    hosts = hosts_of("web1", "web2")
     log = tmp_path / "addressed"
     hosts.run(check=True, host_vars=dict.fromkeys(hosts.emulator.endpoints, ADDRESSED), env={"ADDRESSED_LOG": str(log)})
     asked = sorted(log.read_text().splitlines())
-    looks = 3  # one for each batch
-    assert asked == sorted(
-        f"at-{name} maintenance_survey" for name in ("web1", "web2", "web3") for _look in range(looks)
-    )
+    looks = 2  # one for each batch
+    assert asked == sorted(f"at-{name} maintenance_survey" for name in ("web1", "web2") for _look in range(looks))
 
 
 @pytest.mark.parametrize("module", ["maintenance_survey", "maintenance_mark"])
@@ -121,7 +118,7 @@ def test_a_host_that_an_operator_keeps_out_of_the_balancer_counts_as_unavailable
     assert says(run, "web2: would go ahead")
 
 
-@pytest.mark.parametrize(("on_event", "rc", "maintained"), [("fail", 2, []), ("skip", 0, []), ("respond", 0, ["web1"])])
+@pytest.mark.parametrize(("on_event", "rc", "maintained"), [("fail", 2, []), ("respond", 0, ["web1"])])
 def test_a_host_with_its_own_event(hosts_of, on_event, rc, maintained):
     hosts = hosts_of("web1")
     hosts.emulator.schedule("Reboot", "web1", notice=900, started_for=1)
@@ -145,17 +142,3 @@ def test_a_reboot_comes_when_it_is_asked_for_or_needed(hosts_of):
     needed = {"web2": {"maintenance_reboot": "if_needed", "maintenance_reboot_needed": True}}
     hosts.run(maintenance_reboot="never", host_vars=needed)
     assert [(hosts.directory / name / "rebooted").exists() for name in ("web1", "web2")] == [False, True]
-
-
-def test_a_budget_that_allows_nothing_is_refused(hosts_of):
-    run = hosts_of("web1").run(rc=2, maintenance_max_unavailable="50%")
-    assert says(run, "maintenance_max_unavailable is 50%, which allows none of 1 hosts")
-
-
-def test_the_record_of_a_host_is_not_for_others_to_read(hosts_of):
-    hosts = hosts_of("web1")
-    hosts.run()
-    record = hosts.directory / "web1" / "state" / "maintenance.json"
-    assert record.stat().st_mode & 0o777 == 0o600
-    (round_of_it,) = json.loads(record.read_text())["rounds"].values()
-    assert round_of_it["hosts"] == ["web1"]
