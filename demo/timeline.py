@@ -46,7 +46,7 @@ def record() -> list[Event]:
     """What happens in a run, in order."""
     with tempfile.TemporaryDirectory() as name, run.emulator(pathlib.Path(name), FLEET, SERVE) as url:
         directory = pathlib.Path(name)
-        endpoints = {vm["name"]: vm["endpoint"] for vm in run.control(url, "state")["vms"]}
+        endpoints = {vm["name"]: vm["endpoint"] for vm in run.look(url, "state")["vms"]}
         for phase in ("prepare", "recover"):
             (directory / f"{phase}.yml").write_text(TASKS.format(phase=phase, limit=LIMIT))
         inventory = run.write_inventory(directory, endpoints, tasks=directory)
@@ -96,7 +96,7 @@ class Recorder:
         return self._directory / vm / name
 
     def _note(self, what: str, *, at: str = "", **vm: str) -> None:
-        moment = run.moment(at or run.control(self._url, "state")["now"])
+        moment = run.moment(at or run.look(self._url, "state")["now"])
         self._events.append({"at": moment, **vm, "what": what})
 
     def _note_from_log(self, kind: str, what: str) -> None:
@@ -107,7 +107,7 @@ class Recorder:
         run.control(self._url, "advance", str(minutes * MINUTE))
 
     def _log(self, *kinds: str) -> list[dict[str, Any]]:
-        return [entry for entry in run.control(self._url, "log")["log"] if entry["kind"] in kinds]
+        return [entry for entry in run.look(self._url, "log")["log"] if entry["kind"] in kinds]
 
     def _until(self, condition: Callable[[], Any], what: str, *, running: bool = True) -> None:
         while not condition():
