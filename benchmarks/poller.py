@@ -59,9 +59,9 @@ echo "$SCHEDULED_EVENT_ID end $(date +%s.%N)" >> {log}
 
 def be_unit(endpoint, directory, interval):
     """Be the polling unit, whose hooks are in the directory."""
-    from scheduled_events_poller import poller
-    from scheduled_events_poller.config import Settings
     from scheduled_events_poller.spool import Directories
+    from scheduled_events_poller.unit import poller
+    from scheduled_events_poller.unit.config import Settings
 
     directories = Directories(f"{directory}/hooks", f"{directory}/run", f"{directory}/root")
     places = poller.Places(f"{directory}/state.json", directories)

@@ -37,7 +37,9 @@ sys.path[:0] = [str(ROOT / place) for place in ("plugins/module_utils", "roles/p
 import documents  # noqa: E402 - found only through the path set above, as are the next
 from _scheduled_events import engine, rules, state  # noqa: E402
 from _scheduled_events.document import DocumentError, parse  # noqa: E402
-from scheduled_events_poller import metrics, runner, spool, status, wording  # noqa: E402
+from scheduled_events_poller import spool  # noqa: E402
+from scheduled_events_poller.root import runner  # noqa: E402
+from scheduled_events_poller.unit import metrics, status, wording  # noqa: E402
 
 DOCUMENTS_PER_LIFE = 20
 LIVES_PER_PART = 250

@@ -11,7 +11,7 @@ import pytest
 import yaml
 from code_blocks import ROOT
 from scheduled_events_emulator import cli as emulator_cli
-from scheduled_events_poller import cli as poller_cli
+from scheduled_events_poller.command import cli as poller_cli
 
 COLLECTION = "maintops.scheduled_events."
 # Words that a reader replaces with a value.

@@ -43,7 +43,7 @@ CONTROLLER_FLAGS = ("cancel_on_cancelled",)
 WEBHOOK_HOOK = "0-webhooks"
 WEBHOOK_HOOK_CONTENT = """\
 #!/bin/sh
-timeout --kill-after=5 30 {python} -IS /usr/local/lib/scheduled-events/scheduled-events-hooks spool-webhooks ||
+timeout --kill-after=5 30 {python} -IS /usr/local/lib/scheduled-events/scheduled-events-webhooks spool ||
     echo "webhooks: the messages cannot be kept and are lost: exit status $?"
 exit 0
 """
@@ -132,7 +132,7 @@ def read_hooks(hooks: Any, sources: Dict[str, str]) -> Hooks:
 
 def _read_hook(place: str, hook: Any, sources: Dict[str, str]) -> Tuple[str, str, bytes]:
     from _scheduled_events.runs import PHASES
-    from scheduled_events_poller.config import is_hook_name
+    from scheduled_events_poller.unit.config import is_hook_name
 
     if not isinstance(hook, dict):
         raise WrongOption(f"{place} is {_kind(hook)}, expected a dictionary with name, phase and a program: correct it")
@@ -210,8 +210,8 @@ def read_controller(given: Any, grace: Any, python: str) -> Tuple[Dict[str, Any]
 
     :raises WrongOption: the first mistake.
     """
-    from scheduled_events_poller import controller_settings
-    from scheduled_events_poller.config import ConfigError
+    from scheduled_events_poller.controller import settings as controller_settings
+    from scheduled_events_poller.unit.config import ConfigError
 
     if not isinstance(given, dict):
         raise WrongOption(f"poller_controller is {_kind(given)}, expected a dictionary: give it to -e as JSON")
@@ -246,7 +246,7 @@ def read_webhooks(webhooks: Any) -> List[Dict[str, Any]]:
 
     :raises WrongOption: the first mistake.
     """
-    from scheduled_events_poller.webhook_config import WebhookError, parse
+    from scheduled_events_poller.webhooks.config import WebhookError, parse
 
     if isinstance(webhooks, list):
         webhooks = [_convert_webhook(webhook) if isinstance(webhook, dict) else webhook for webhook in webhooks]
@@ -302,7 +302,7 @@ def check(given: Dict[str, Any]) -> Dict[str, Any]:
     :raises WrongOption: the first mistake.
     """
     from _scheduled_events.runs import PHASES
-    from scheduled_events_poller.config import ConfigError, parse
+    from scheduled_events_poller.unit.config import ConfigError, parse
 
     for former in given.get("former", ()):
         raise WrongOption(f"{former} has no effect any more: rename it to {FORMER_VARIABLES[former]}")

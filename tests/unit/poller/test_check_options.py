@@ -13,7 +13,7 @@ import sys
 
 import check_options
 import pytest
-from scheduled_events_poller import config
+from scheduled_events_poller.unit import config
 
 FILES = pathlib.Path(check_options.__file__).parent
 LIBRARY = FILES.parents[2] / "plugins" / "module_utils" / "_scheduled_events"
@@ -202,9 +202,10 @@ def test_no_message_has_the_content_of_a_hook(hook):
 
 def run(hooks, **options):
     """Run it as the role does, with the program that the role sends."""
-    paths = [*FILES.glob("scheduled_events_poller/*.py"), *LIBRARY.glob("*.py")]
+    packages = (FILES / "scheduled_events_poller", LIBRARY)
+    modules = {str(path.relative_to(place.parent)): path for place in packages for path in place.rglob("*.py")}
     given = {
-        "program": {f"{path.parent.name}/{path.name}": path.read_text(encoding="utf-8") for path in paths},
+        "program": {name: path.read_text(encoding="utf-8") for name, path in modules.items()},
         "options": {**OPTIONS, **options},
         "hooks": hooks,
         "sources": {},
@@ -349,7 +350,7 @@ def test_numbers_of_a_webhook_may_be_texts():
 
 
 def test_what_the_role_writes_is_what_the_delivery_reads():
-    from scheduled_events_poller import webhook_config
+    from scheduled_events_poller.webhooks import config as webhook_config
 
     checked = check(webhooks=[{**WEBHOOK, "headers": {"A": "b"}, "template": {"a": "${text}"}}])["webhooks"]
     (receiver,) = webhook_config.parse(json.loads(json.dumps(checked)), place="webhooks.json")
@@ -372,7 +373,7 @@ def test_a_wrong_webhook_is_refused_by_its_place_without_its_secret(webhooks, me
 
 def test_every_key_of_a_webhook_is_one_of_the_role():
     yaml = pytest.importorskip("yaml")
-    from scheduled_events_poller import webhook_config
+    from scheduled_events_poller.webhooks import config as webhook_config
 
     specs = yaml.safe_load((FILES.parent / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]
     options = specs["options"]["poller_webhooks"]["options"]

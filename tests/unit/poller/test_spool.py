@@ -125,7 +125,7 @@ def _mutated(chance, text):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_whatever_is_in_a_request_it_is_read_or_refused_and_never_breaks_a_hook(root_side, seed):
-    from scheduled_events_poller.runner import environment
+    from scheduled_events_poller.root.runner import environment
 
     chance = random.Random(seed)
     whole = format_request(root_side.job())

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).parents[3]
 UNPACK = ROOT / "roles" / "poller" / "files" / "unpack.py"
-COMMANDS = ["scheduled-events", "scheduled-events-controller", "scheduled-events-hooks"]
+COMMANDS = ["scheduled-events", "scheduled-events-controller", "scheduled-events-hooks", "scheduled-events-webhooks"]
 PLAY = """
 - hosts: localhost
   connection: local

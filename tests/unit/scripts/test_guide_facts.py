@@ -13,7 +13,7 @@ import pytest
 import yaml
 from _scheduled_events import rules
 from scheduled_events_emulator import scenarios
-from scheduled_events_poller import cli
+from scheduled_events_poller.command import cli
 
 ROOT = pathlib.Path(__file__).parents[3]
 

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from _scheduled_events.document import parse
 from _scheduled_events.runs import OUTCOMES, PHASES
-from scheduled_events_poller.metrics import Metrics
+from scheduled_events_poller.unit.metrics import Metrics
 
 ROOT = pathlib.Path(__file__).parents[3]
 DASHBOARD = json.loads((ROOT / "docs/monitoring/grafana-dashboard.json").read_text())

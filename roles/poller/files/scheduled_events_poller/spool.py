@@ -9,6 +9,7 @@ Both sides build and read them here alone. The root side reads a request as host
 
 import json
 import os
+import sys
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
 
 from _scheduled_events.runs import OUTCOMES, PHASES, parse_run_id, token_of
@@ -17,6 +18,7 @@ from _scheduled_events.text import clean
 HOOKS_DIRECTORY = "/etc/scheduled-events/hooks"
 RUNTIME_DIRECTORY = "/run/scheduled-events"  # the poller's own
 HOOKS_RUNTIME_DIRECTORY = "/run/scheduled-events-hooks"  # root's own
+WEBHOOKS_RUNTIME_DIRECTORY = "/run/scheduled-events-webhooks"  # of the delivery; missing without webhooks
 
 # Below the 128 KiB that the kernel allows for one variable of the environment, which is at most a part of a request.
 MAX_REQUEST = 128 * 1024 - 4096
@@ -104,6 +106,18 @@ class RunResult(NamedTuple):
     outcome: str
     reason: str
     seconds: float
+
+
+def root_command(directories: Directories) -> Tuple[str, ...]:
+    """The command of the root side with the options that make it use the directories."""
+    return (
+        sys.executable,
+        "-IS",
+        os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "scheduled-events-hooks"),
+        f"--hooks-directory={directories.hooks}",
+        f"--runtime-directory={directories.runtime}",
+        f"--hooks-runtime-directory={directories.hooks_runtime}",
+    )
 
 
 def hook_names(directory: str) -> List[str]:

@@ -7,8 +7,8 @@
 import json
 import os
 
-from scheduled_events_poller import controller_hook
-from scheduled_events_poller.controller_hook import Places
+from scheduled_events_poller.controller import hook as controller_hook
+from scheduled_events_poller.controller.hook import Places
 
 TOKEN = "t0k3n"
 NOW = 1600000000.0

@@ -8,7 +8,7 @@ import json
 import os
 import time
 
-from scheduled_events_poller import runner
+from scheduled_events_poller.root import runner
 from scheduled_events_poller.spool import Directories, Job, format_request, parse_result
 
 # Seconds: a wait that takes this limit fails, since the time limit of a test (pyproject.toml) ends before it.

@@ -1,0 +1,144 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command line ``scheduled-events``, which the unit and the operator run."""
+
+import argparse
+import os
+import sys
+from typing import Any, Callable, List, Optional
+
+from _scheduled_events.approval import ApprovalFailed
+from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError
+from _scheduled_events.runs import PHASES
+from _scheduled_events.state import StateError
+
+from .. import __version__, spool
+from ..unit import config, control, poller
+from . import commands
+
+EX_CONFIG = 78  # the unit is not started again until the configuration has been fixed
+
+
+def main(arguments: Optional[List[str]] = None) -> int:
+    """Run the command; returns its exit status: 0, 1 for a failure, 2 for a wrong usage, 78 for a configuration with
+    which ``run`` cannot begin; ``status`` has those of monitoring plugins."""
+    chosen = _parser().parse_args(arguments)
+    if REQUESTS_IMPORT_ERROR and chosen.needs_requests:
+        return _fail(
+            "the Python library requests is missing. Install the package python3-requests of your distribution"
+        )
+    try:
+        return int(chosen.function(chosen))
+    except config.ConfigError as error:
+        _fail(_with_advice(error))
+        return EX_CONFIG if chosen.function is commands.run else 1
+    except (commands.CommandError, control.NoUnit, poller.PollerError, ImdsError, ApprovalFailed, StateError) as error:
+        return _fail(str(error))
+    except OSError as error:
+        return _fail(_with_advice(error))
+    except KeyboardInterrupt:
+        return 130
+
+
+def _with_advice(error: Exception) -> str:
+    denied = isinstance(error, PermissionError) or isinstance(error.__cause__, PermissionError)
+    return f"{error}. Run the command as root, for example with sudo" if denied and os.geteuid() != 0 else str(error)
+
+
+def _fail(message: str) -> int:
+    commands.complain(f"scheduled-events: {message}")
+    return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="scheduled-events",
+        description="Show and handle the Azure Scheduled Events of this VM.",
+    )
+    parser.add_argument("--version", action="version", version=f"scheduled-events {__version__}")
+    _add_places(parser)
+    groups = parser.add_subparsers(dest="command", metavar="COMMAND")
+    groups.required = True
+
+    command = _command(groups, "list", commands.list_events, "show the events that the service announces")
+    command.add_argument("--all", action="store_true", help="include events that name only other VMs")
+    command.add_argument(
+        "--json", action="store_true", help="print JSON, with each event in the format that hooks read"
+    )
+
+    command = _command(groups, "status", commands.show_status, "show the state of the polling unit and of its events")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(needs_requests=False)
+
+    command = _command(groups, "leases", commands.show_leases, "show the addresses of the service in DHCP leases")
+    command.add_argument(
+        "--keep", action="store_true", help="store the result for the polling unit, which cannot read all leases"
+    )
+    command.set_defaults(needs_requests=False)
+
+    command = _command(groups, "approve", commands.approve_events, "acknowledge events, which lets them start at once")
+    command.add_argument("event_id", nargs="+", metavar="ID", help="EventId, in upper or lower case")
+    command.add_argument(
+        "--force", action="store_true", help="also if the hooks have not succeeded, or if the event names other VMs"
+    )
+
+    for verb, meaning in (
+        ("retry", "run the failed preparation or recovery of an event again"),
+        ("clear", "remove an event that is over from the state, after you have recovered this VM by hand"),
+    ):
+        command = _command(groups, verb, commands.send_wish, meaning)
+        command.add_argument("event_id", metavar="ID", help="EventId, in upper or lower case")
+        command.set_defaults(verb=verb, needs_requests=False)
+
+    command = _command(groups, "poll", commands.poll, "show what the polling unit would do now, without doing it")
+    command.add_argument("--once", action="store_true", help="the default; there is no other mode")
+    command.add_argument("--dry-run", action="store_true", help="the default; there is no other mode")
+
+    tests = _group(groups, "hooks", "test hooks")
+    command = _command(tests, "test", commands.test_hooks, "run the hooks of a phase now, as for an event")
+    command.add_argument("phase", choices=PHASES, metavar="PHASE", help=", ".join(PHASES))
+    command.add_argument(
+        "--event",
+        metavar="FILE",
+        help="an event in the format of list --json or of Azure; default: an announced event, otherwise a sample",
+    )
+    command.set_defaults(needs_requests=False)
+
+    checks = _group(groups, "config", "check the configuration")
+    command = _command(checks, "check", commands.check_config, "check a configuration file")
+    command.add_argument("file", nargs="?", metavar="FILE", help="default: the configuration in use")
+    command.set_defaults(needs_requests=False)
+
+    command = _command(groups, "run", commands.run, "poll in the foreground, as the unit does")
+    command.add_argument("--spawn-hooks", action="store_true", help="run hooks as child processes, without systemd")
+    return parser
+
+
+def _group(commands_: Any, name: str, meaning: str) -> Any:
+    group = commands_.add_parser(name, help=meaning, description=meaning).add_subparsers(dest="what", metavar="COMMAND")
+    group.required = True
+    return group
+
+
+def _command(group: Any, name: str, function: Callable[[Any], int], meaning: str) -> argparse.ArgumentParser:
+    command: argparse.ArgumentParser = group.add_parser(name, help=meaning, description=meaning)
+    command.set_defaults(function=function, needs_requests=True)
+    return command
+
+
+def _add_places(parser: argparse.ArgumentParser) -> None:
+    for option, default in (
+        ("config", config.CONFIG_FILE),
+        ("state-file", poller.STATE_FILE),
+        ("runtime-directory", spool.RUNTIME_DIRECTORY),
+        ("hooks-directory", spool.HOOKS_DIRECTORY),
+        ("hooks-runtime-directory", spool.HOOKS_RUNTIME_DIRECTORY),
+        ("webhooks-runtime-directory", spool.WEBHOOKS_RUNTIME_DIRECTORY),
+    ):
+        parser.add_argument(f"--{option}", default=default, metavar="PATH", help="default: %(default)s")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,394 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The commands of ``scheduled-events``. Each takes the parsed arguments and returns an exit status."""
+
+import argparse
+import contextlib
+import datetime
+import json
+import os
+import sys
+import time
+from typing import Any, Dict, List, Optional, Tuple
+
+from _scheduled_events import engine
+from _scheduled_events import rules as decisions
+from _scheduled_events.approval import approve
+from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
+from _scheduled_events.document import DocumentError, ScheduledEvent, describe, format_time, parse
+from _scheduled_events.endpoint import GIVEN
+from _scheduled_events.files import read_plain
+from _scheduled_events.leases import search
+from _scheduled_events.runs import OK, OUTCOMES
+from _scheduled_events.state import RUNNING, State, StateFile
+from _scheduled_events.text import shown as one_line
+
+from .. import spool
+from ..unit import config, control, poller, status, whereabouts, wording
+
+COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
+LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
+SAMPLE_NOTICE = 900.0  # seconds
+
+
+class CommandError(Exception):
+    """The command cannot be carried out. The message contains the reason and an instruction."""
+
+
+def run(chosen: argparse.Namespace) -> int:
+    """Poll until a signal."""
+    service = poller.Poller(lambda: config.load(chosen.config), _places(chosen), spawn_hooks=chosen.spawn_hooks)
+    service.run()
+    return 0
+
+
+def check_config(chosen: argparse.Namespace) -> int:
+    """Check a configuration file."""
+    path = chosen.file or chosen.config
+    config.load(path)
+    _print(f"{path}: the configuration is valid")
+    return 0
+
+
+def list_events(chosen: argparse.Namespace) -> int:
+    """Show the events of the service."""
+    settings = config.load(chosen.config)
+    client = _client(settings, chosen)
+    document = client.fetch()
+    vm_name = settings.vm_name or client.fetch_name()
+    events = [event for event in document.events if chosen.all or event.affects(vm_name)]
+    shown = [describe(event, vm_name=vm_name, now=_now()) for event in events]
+    if chosen.json:
+        _print_json({"vm_name": vm_name, "incarnation": document.incarnation, "events": shown})
+    elif not shown:
+        _print(f"no events{'' if chosen.all else ' of ' + vm_name} (incarnation {document.incarnation})")
+    else:
+        _print_table(shown)
+    return 0
+
+
+def _print_table(events: List[Dict[str, Any]]) -> None:
+    rows: List[Tuple[str, ...]] = [("EVENT ID", "TYPE", "STATUS", "SOURCE", "NOT BEFORE", "SECONDS", "RESOURCES")]
+    for event in events:
+        cells = (
+            event["event_id"],
+            event["event_type"],
+            event["event_status"],
+            event["event_source"],
+            event["not_before"],
+            event["duration_in_seconds"],
+            ", ".join(event["resources"]),
+        )
+        rows.append(tuple("-" if cell in (None, "") else str(cell) for cell in cells))
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        _print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+
+def show_status(chosen: argparse.Namespace) -> int:
+    """Show the state of the unit and rate it; the exit status is that of a monitoring plugin."""
+    path = _places(chosen).status_file
+    known: Dict[str, Any] = {}
+    try:
+        read = json.loads(read_plain(path, most=status.MOST_BYTES).decode("utf-8"))
+        code, summary = status.judge(read, time.time())
+        for event in read["events"]:
+            event["said"] = _said(event, _places(chosen).directories)
+        lines = [line for event in read["events"] for line in _event_lines(event)]
+        if read.get("endpoint_source") not in (None, GIVEN):
+            lines.insert(0, f"  asks {read['endpoint']} ({read['endpoint_source']})")
+        known = read
+    except FileNotFoundError:
+        code, summary, lines = status.CRITICAL, "the polling unit does not run, or has not run since the last boot", []
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        code, summary, lines = status.UNKNOWN, f"{path} cannot be read: {error}", []
+    webhooks, problems, more = _webhooks(chosen.webhooks_runtime_directory)
+    if problems:
+        summary = "; ".join(([] if code == status.OK else [summary]) + problems)
+        code = code or status.WARNING
+    if chosen.json:
+        _print_json({**known, "webhooks": webhooks, "exit_code": code, "summary": summary})
+        return code
+    _print(f"{('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[code]}: {summary}")
+    for line in lines + more:
+        _print(line)
+    return code
+
+
+def _webhooks(runtime: str) -> Tuple[Dict[str, Any], List[str], List[str]]:
+    """The status of the webhooks, its problems and its lines; without webhooks nothing of them is imported."""
+    try:
+        os.stat(runtime)
+        from ..webhooks import status as webhook_status
+
+        known = webhook_status.read(runtime)
+        judged = webhook_status.judge(known, time.time())
+        return known, judged.problems, judged.lines
+    except FileNotFoundError:
+        return {}, [], []
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+        problem = f"the status of the webhooks in {runtime} cannot be read: {type(error).__name__}"
+        return {}, [problem], []
+
+
+def _event_lines(event: Dict[str, Any]) -> List[str]:
+    lines = [f"  {event['event_type']} {event['event_id']} ({event['event_status']}): {event['doing']}"]
+    if event["hooks"]:
+        phases = ", ".join(f"{phase} {outcome}" for phase, outcome in event["hooks"].items())
+        lines.append(f"    hooks: {phases}")
+    if event["said"]:
+        lines.append(f"    output of the hook: {event['said']}")
+    return lines
+
+
+def _said(event: Dict[str, Any], directories: spool.Directories) -> str:
+    """The last output of a running hook. The output of a hook that was killed is not shown."""
+    if RUNNING in event["hooks"].values():
+        with contextlib.suppress(OSError), open(directories.said(str(event["event_id"])), "rb") as file:
+            return one_line(file.read(8 * spool.LONGEST_REASON), spool.LONGEST_REASON)
+    return ""
+
+
+def show_leases(chosen: argparse.Namespace) -> int:
+    """Show the addresses of the service in the DHCP leases of this host, and store them for the unit if requested."""
+    searched = search(now=time.time())
+    if chosen.keep:
+        whereabouts.keep(searched, chosen.runtime_directory)
+    for line in searched.lines:
+        _print(line)
+    return 0
+
+
+def send_wish(chosen: argparse.Namespace) -> int:
+    """Have the unit retry or clear an event."""
+    objection = control.send(_places(chosen).directories.socket, chosen.verb, chosen.event_id)
+    if objection:
+        raise CommandError(f"{chosen.event_id}: {objection}. See 'scheduled-events status'")
+    _print(f"{chosen.event_id}: the polling unit has accepted the request. See 'scheduled-events status'")
+    return 0
+
+
+def approve_events(chosen: argparse.Namespace) -> int:
+    """Acknowledge events by hand."""
+    settings = config.load(chosen.config)
+    client = _client(settings, chosen)
+    vm_name = settings.vm_name or client.fetch_name()
+    decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
+    state = State(serial=0) if chosen.force else _load_state(chosen)
+    reasons: Dict[str, str] = {}
+
+    def allowed(event: ScheduledEvent) -> bool:
+        reason = _objection(event, state, decided, force=chosen.force)
+        if reason:
+            reasons[event.key] = reason
+        return not reason
+
+    outcome = approve(client, chosen.event_id, may_approve=allowed)
+    for event_id in outcome.approved:
+        _print(f"{event_id}: acknowledged")
+    for event_id in outcome.already_started:
+        _print(f"{event_id}: has already started")
+    for event_id in outcome.absent:
+        _print(f"{event_id}: the service announces no such event")
+    for event_id in outcome.skipped:
+        _print(f"{event_id}: not acknowledged: {reasons.get(event_id.lower(), 'it is not Scheduled')}")
+    return 1 if outcome.absent or outcome.skipped else 0
+
+
+def _load_state(chosen: argparse.Namespace) -> State:
+    return StateFile(_places(chosen).state_file).load() or State(serial=0)
+
+
+def _objection(event: ScheduledEvent, state: State, decided: engine.Config, *, force: bool) -> str:
+    """Why the event is not acknowledged; empty if it is."""
+    if not event.affects(decided.vm_name):
+        return f"it does not name this VM, {decided.vm_name}"
+    if force:
+        return ""
+    if not event.affects_only(decided.vm_name):
+        return (
+            f"it also names other VMs than {decided.vm_name}, and an acknowledgement counts for all of them. Use "
+            "--force to acknowledge it"
+        )
+    if engine.recovery_runs(state):
+        return "a recovery of this VM is running. Use --force to acknowledge it"
+    if decisions.decide(event, decided.rules) == decisions.APPROVE:
+        return ""
+    entry = state.events.get(event.key)
+    run_ = entry.runs.get("prepare") if entry else None
+    if not engine.can_prepare(decided) and (run_ is None or not run_.prepares):
+        return ""  # nothing is to be done first, so the word of the operator is enough
+    if entry is None:
+        return "prepare hooks are configured, and the polling unit has not run them for it; --force does it"
+    fresh = entry._replace(event=event, present=True)
+    if engine.is_ready(fresh, decided, recovered=state.recovered):
+        return ""
+    ended = "have not ended" if run_ is None or run_.outcome not in OUTCOMES else f"ended: {run_.outcome}"
+    if run_ is not None and run_.outcome == OK:
+        ended = "have to run again, since a recovery overlapped them or the event has changed"
+    return f"its prepare hooks {ended}; --force does it"
+
+
+def poll(chosen: argparse.Namespace) -> int:
+    """Show what the unit would do about the document of now."""
+    settings = config.load(chosen.config)
+    client = _client(settings, chosen)
+    document = client.fetch()
+    vm_name = settings.vm_name or client.fetch_name()
+    state = _load_state(chosen)
+    decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
+    now = engine.Moment(time.time(), time.monotonic(), poller.find_boot_id(chosen.runtime_directory))
+    after, actions = engine.step(state, document, [], now, decided)
+    for action in actions:
+        _print(_words(action, after))
+    if not actions:
+        events = status.count(list(document.events))
+        _print(f"nothing to do (incarnation {document.incarnation}, {events})")
+    return 0
+
+
+def _words(action: engine.Action, state: State) -> str:
+    if isinstance(action, engine.RunHooks):
+        deadline = format_time(datetime.datetime.fromtimestamp(action.deadline, datetime.timezone.utc))
+        event_id = action.event["event_id"]
+        return f"{event_id}: would run the {action.phase} hooks, until {deadline} at the latest"
+    if isinstance(action, engine.Approve):
+        return f"{action.event_id}: would acknowledge it"
+    entry = state.events.get(action.key)
+    return f"{action.key or 'poll'}: {wording.of_report(action, entry.event if entry else None)[1]}"
+
+
+def test_hooks(chosen: argparse.Namespace) -> int:
+    """Run the hooks of a phase as the root side would."""
+    settings = config.load(chosen.config) if os.path.exists(chosen.config) else config.Settings()
+    event, vm_name = _event_for_hooks(chosen, settings)
+    job = spool.Job(
+        request_id="test",
+        phase=chosen.phase,
+        event=event,
+        vm_name=vm_name,
+        timeout=settings.hook_timeout,
+        not_later_than=None,
+        deadline=time.time() + settings.hook_timeout,
+        ends_at=time.monotonic() + settings.hook_timeout,
+        hooks=tuple(settings.hooks.get(chosen.phase, ())),
+        failed_phase="prepare" if chosen.phase == "failed" else "",
+        failure="a test of the failed hooks" if chosen.phase == "failed" else "",
+        first_run="test",
+    )
+    from ..root import runner  # here, since this is also the command that the unprivileged unit runs
+
+    result = runner.run_phase(job, chosen.hooks_directory, sys.stdout.buffer)
+    directory = os.path.join(chosen.hooks_directory, f"{chosen.phase}.d")
+    if result.outcome == OK and not spool.hook_names(directory):
+        _print(f"no hooks in {directory}")
+    else:
+        _print(f"{result.outcome} after {result.seconds:.1f} s {result.reason}".rstrip())
+    return 0 if result.outcome == OK else 1
+
+
+def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> Tuple[Dict[str, Any], str]:
+    """The event in a file, one that the service announces now, or a sample; and the name of this VM."""
+    if chosen.event is not None:
+        vm_name = settings.vm_name or "this-vm"
+        return _read_event(chosen.event, settings, vm_name), vm_name
+    found = _announced_event(settings, chosen)
+    if found is not None:
+        _print(f"with the event {found[0]['event_id']}, which is announced now")
+        return found
+    vm_name = settings.vm_name or "this-vm"
+    _print("with a sample event, since no event of this VM is announced now. Use --event FILE for another event")
+    not_before = datetime.datetime.fromtimestamp(time.time() + SAMPLE_NOTICE, datetime.timezone.utc)
+    sample = {
+        "EventId": "00000000-0000-0000-0000-000000000000",
+        "EventType": "Reboot",
+        "EventStatus": "Scheduled",
+        "EventSource": "Platform",
+        "ResourceType": "VirtualMachine",
+        "Resources": [vm_name],
+        "NotBefore": format_time(not_before),
+        "Description": "A sample event for hooks",
+        "DurationInSeconds": -1,
+    }
+    return _parse_event(json.dumps({"Events": [sample]}), settings, vm_name), vm_name
+
+
+def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> Optional[Tuple[Dict[str, Any], str]]:
+    if REQUESTS_IMPORT_ERROR:
+        return None
+    try:
+        client = ImdsClient(
+            endpoint=whereabouts.find(settings, chosen.runtime_directory, patience=0).endpoint,
+            api_version=settings.api_version,
+            request_timeout=LOOK_TIMEOUT,
+            retry_for=0,
+        )
+        document = client.poll()
+        vm_name = settings.vm_name or client.poll_name()
+    except ImdsError:
+        return None
+    mine = [event for event in document.events if event.key and event.affects(vm_name)]
+    return (describe(mine[0], vm_name=vm_name, now=_now()), vm_name) if mine else None
+
+
+def _read_event(path: str, settings: config.Settings, vm_name: str) -> Dict[str, Any]:
+    """The event in a file: one of ``list --json``, or an event or document of Azure, of which the first counts."""
+    try:
+        with open(0 if path == "-" else path, encoding="utf-8") as file:
+            raw = json.load(file)
+        if isinstance(raw, dict) and isinstance(raw.get("events"), list) and raw["events"]:
+            raw = raw["events"][0]
+        if isinstance(raw, dict) and ("EventId" in raw or "Events" in raw):
+            azure = raw if "Events" in raw else {"Events": [raw]}
+            raw = _parse_event(json.dumps(azure), settings, vm_name)
+    except (OSError, ValueError, RecursionError, DocumentError) as error:
+        raise CommandError(f"{path}: {error}") from error
+    if not isinstance(raw, dict) or not isinstance(raw.get("event_id"), str):
+        raise CommandError(f"{path}: the content is not an event, expected an object with event_id or EventId")
+    return raw
+
+
+def _parse_event(text: str, settings: config.Settings, vm_name: str) -> Dict[str, Any]:
+    events = parse(text, api_version=settings.api_version).events
+    return describe(events[0], vm_name=vm_name, now=_now()) if events else {}
+
+
+def complain(message: str) -> None:
+    """Write to standard error, also if the text contains unprintable characters."""
+    sys.stderr.buffer.write(_printable(message))
+    sys.stderr.flush()
+
+
+def _print(text: str) -> None:
+    sys.stdout.buffer.write(_printable(text))
+    sys.stdout.flush()
+
+
+def _printable(text: str) -> bytes:
+    # Event text may hold anything; a terminal gets no control characters, and no locale makes us fail.
+    shown = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+    return shown.encode("utf-8", "replace") + b"\n"
+
+
+def _print_json(value: Any) -> None:
+    _print(json.dumps(value, indent=2))
+
+
+def _places(chosen: argparse.Namespace) -> poller.Places:
+    directories = spool.Directories(chosen.hooks_directory, chosen.runtime_directory, chosen.hooks_runtime_directory)
+    return poller.Places(chosen.state_file, directories)
+
+
+def _client(settings: config.Settings, chosen: argparse.Namespace) -> ImdsClient:
+    return ImdsClient(
+        endpoint=whereabouts.find(settings, chosen.runtime_directory).endpoint,
+        api_version=settings.api_version,
+        request_timeout=COMMAND_TIMEOUT,
+        retry_for=10,
+    )
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.timezone.utc)

@@ -1,0 +1,391 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The one job of a preparation on a controller, however many VMs see the event in the same second.
+
+Nothing but a label can be the lock: a launch is not idempotent, and the name of a label is unique in its organization.
+An event of a type has the labels ``PREFIX.EVENT.TYPE.1``, ``.2`` …, one for each attempt. The VM that made the label of
+an attempt may launch for LAUNCH_WITHIN seconds, with that label. The others look for the job by the labels. A VM that
+sees a label without a job for LEASE seconds assumes that its launcher has ended, and creates the next label. LEASE is
+longer than LAUNCH_WITHIN and the answer to a launch together. Each VM counts on its own clock, from when it saw the
+label first.
+
+A launch that was refused leaves the label of its attempt with REFUSED at its end, so that no VM waits for the lease.
+
+Not every job with such a label counts. If the effect of an earlier preparation of this VM was undone, no job counts
+that existed before: the memory has the newest of them. As long as one of those runs, none is launched, so that VMs
+which have to prepare again at the same time share the next job. A job without the limit that an event needs never
+counts, and is canceled.
+"""
+
+import contextlib
+import hashlib
+import json
+import re
+import time
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple, Union
+
+from _scheduled_events.runs import token_of
+from _scheduled_events.text import excerpt, shown
+
+from .api import Controller, Found, Refused, Rejected, Unavailable
+from .memory import LAUNCHED, Memory
+from .settings import EVENT_VARIABLE, ControllerSettings
+
+PREFIX, REFUSED = "scheduled-event", ".refused"
+LAUNCH_WITHIN, LEASE = 20.0, 90.0  # seconds; an answer takes 60 at most
+SUCCESSFUL = "successful"
+ENDED = (SUCCESSFUL, "failed", "error", "canceled")
+RELAUNCH = "relaunch"  # how a job was launched that repeats another one, also for a part of its hosts
+_TEMPLATE = re.compile(r"\{(?=[{%#])")
+_PLAIN_TYPE = re.compile(r"[a-z0-9]{1,40}\Z")
+MOST = 50  # jobs and labels of one event that are looked at, the newest of them
+
+
+class Job(NamedTuple):
+    """A job of the event, as the controller shows it.
+
+    ``counts``: it was launched for the present preparation, and for this VM. ``wrong``: what it did not take of its
+    launch.
+    """
+
+    id: int
+    status: str
+    counts: bool = False
+    wrong: str = ""
+
+    @property
+    def ended(self) -> bool:
+        """Whether it does not run any more."""
+        return self.status in ENDED
+
+
+class Clock:
+    """The time, and how to let it pass; tests have their own."""
+
+    monotonic = staticmethod(time.monotonic)
+    wall = staticmethod(time.time)
+    sleep = staticmethod(time.sleep)
+
+
+class Wanted(NamedTuple):
+    """The launch parameters of a job. ``own_hosts``: those that are this VM."""
+
+    event: Mapping[str, Any]
+    hosts: Tuple[str, ...]
+    own_hosts: Tuple[str, ...]
+
+    @property
+    def of_event(self) -> str:
+        """The beginning of the labels of the event."""
+        return f"{PREFIX}.{token_of(str(self.event['event_id']).lower())}."
+
+    @property
+    def prefix(self) -> str:
+        """The beginning of the labels of the event while it has its present type."""
+        kind = str(self.event.get("event_type") or "none").lower()
+        if not _PLAIN_TYPE.match(kind):
+            kind = "x" + hashlib.sha256(kind.encode("utf-8", "replace")).hexdigest()[:40]
+        return f"{self.of_event}{kind}."
+
+
+class _Attempt(NamedTuple):
+    """An attempt of this VM: its label, and when this VM began to make it, by both clocks."""
+
+    number: int
+    label: int
+    began: float
+    began_wall: float
+
+
+class Jobs:
+    """Finds the job of a preparation, or launches it.
+
+    :param say: takes a line for the owner.
+    :param left: the seconds until this VM continues without a job, if it can; a launch must be answered before.
+    """
+
+    def __init__(
+        self,
+        controller: Controller,
+        settings: ControllerSettings,
+        wanted: Wanted,
+        memory: Memory,
+        *,
+        say: Callable[[str], None],
+        clock: Clock,
+        left: Callable[[], float] = lambda: float("inf"),
+    ) -> None:
+        self._left = left
+        self._controller = controller
+        self._settings = settings
+        self._wanted = wanted
+        self._memory = memory
+        self._say = say
+        self._clock = clock
+        self._template: Optional[Found] = None
+        self._inventory: Optional[int] = None
+        self._mine: Optional[_Attempt] = None
+        self._seen: Dict[int, float] = {}  # attempts of others without a job: when this VM saw them first
+        self._ignored: Dict[int, List[str]] = {}  # by job, what it did not take according to the answer to its launch
+
+    def find(self) -> Optional[Job]:
+        """The job that counts: one that has not ended, else the newest, which may be a relaunch.
+
+        In place of it, one that is wrong, or one that does not count, as long as that has not ended.
+
+        :raises Refused: the controller does not do it.
+        :raises Unavailable: it may, later.
+        """
+        if self._memory.after is None:
+            newest = max((job.id for job in self._list(labels__name__startswith=self._wanted.of_event)), default=0)
+            self._memory.set(after=newest)
+        jobs = self._list(labels__name__startswith=self._wanted.prefix)
+        for job in jobs:
+            if job.wrong or (job.counts and not job.ended):
+                return job
+        for job in self._list(labels__name__startswith=self._wanted.of_event):
+            if not job.ended:
+                return job._replace(counts=False)
+        return next((job for job in jobs if job.counts), None)
+
+    def _list(self, **query: Union[str, int]) -> List[Job]:
+        """The jobs with such labels, the newest first."""
+        listed = self._controller.list("jobs/", order_by="-id", page_size=MOST, **query)
+        jobs: List[Job] = []
+        for fields in reversed([each for each in listed if isinstance(each.get("id"), int)]):
+            job = Job(fields["id"], str(fields.get("status")))
+            if job.id > (self._memory.after or 0):
+                hosts = _hosts(fields.get("limit"))
+                # A job that repeats one of this VM may leave out the hosts on which that succeeded.
+                is_part = fields.get("launch_type") == RELAUNCH and any(each.counts for each in jobs)
+                wrong = self._what_is_wrong(fields, hosts)
+                counts = not wrong and (is_part or bool(hosts & _lower(self._wanted.own_hosts)))
+                job = job._replace(counts=counts, wrong=wrong)
+            jobs.append(job)
+        return jobs[::-1]
+
+    def _what_is_wrong(self, fields: Mapping[str, Any], hosts: Set[str]) -> str:
+        """Return what a job did not take of its launch, whichever VM launched it."""
+        wrong = set(self._ignored.get(fields["id"], ()))
+        if not hosts & _lower(self._wanted.hosts):
+            wrong.add("limit")
+        if not _has_event(fields.get("extra_vars")):
+            wrong.add(EVENT_VARIABLE)
+        return ", ".join(sorted(wrong))
+
+    def attempt(self) -> None:
+        """Launch the job, unless it is another VM's turn. To be called again as long as there is no job.
+
+        :raises Refused: the controller does not do it.
+        :raises Unavailable: it may, later.
+        """
+        template = self.check_template()
+        if self._mine is None:
+            self._mine = self._next_attempt(template)
+        if self._mine is None:
+            return
+        if self._is_late(self._mine):
+            self._say(f"attempt {self._mine.number} to launch the job took too long: the next VM takes over")
+            self._mine = None
+        elif self.find() is None:  # else it is a late one of the attempt before
+            if self._left() < self._settings.request_timeout:
+                raise Unavailable("there is no time left to launch the job and to see the answer", sent=False)
+            self._launch(self._mine, template)
+
+    def check_template(self) -> Found:
+        """The job template, which takes what it is launched with.
+
+        :raises Refused: it does not, or the controller refuses to show it.
+        :raises Unavailable: the controller may, later.
+        """
+        if self._template is None:
+            template = self._controller.find("job_templates", self._settings.job_template)
+            if self._settings.inventory:
+                self._inventory = self._controller.find("inventories", self._settings.inventory).id
+            launch = self._controller.get(f"job_templates/{template.id}/launch/")
+            problems = list(self._problems(template, launch))
+            if problems:
+                name = excerpt(str(template.fields.get("name")))
+                raise Refused(f"the job template {name} cannot be launched for an event: {'; '.join(problems)}")
+            self._template = template
+        return self._template
+
+    def cancel(self, job: Job) -> None:
+        """Have the controller cancel a job.
+
+        :raises Refused: it does not do it.
+        :raises Unavailable: it may, later.
+        """
+        self._controller.post(f"jobs/{job.id}/cancel/", {})
+
+    def why(self, job: Job) -> Optional[str]:
+        """The result of a job in addition to its status; ``None`` until the controller has counted its hosts.
+
+        :raises Refused: the controller does not show it.
+        :raises Unavailable: it may, later.
+        """
+        fields = self._controller.get(f"jobs/{job.id}/")
+        if not fields.get("event_processing_finished"):
+            return None
+        if job.status == "failed" and not fields.get("host_status_counts"):
+            limit = excerpt(str(fields.get("limit")))
+            return f"it ran on no host: expected hosts of its inventory that match the limit {limit}"
+        return shown(str(fields.get("job_explanation") or ""))
+
+    # Attempts
+
+    def _attempts(self, template: Found) -> Tuple[Set[int], Set[int]]:
+        """The attempts that were begun, and those whose launch was refused."""
+        query = {
+            "name__startswith": self._wanted.prefix,
+            "organization": template.fields["organization"],
+            "order_by": "-id",
+            "page_size": MOST,
+        }
+        names = [
+            str(each.get("name"))[len(self._wanted.prefix) :] for each in self._controller.list("labels/", **query)
+        ]
+        refused = {name[: -len(REFUSED)] for name in names if name.endswith(REFUSED)}
+        return {int(name) for name in names if name.isdigit()}, {int(name) for name in refused if name.isdigit()}
+
+    def _is_over(self, attempt: int, refused: Set[int]) -> bool:
+        if attempt in refused:
+            if attempt in self._seen:
+                raise Refused(f"the launch of attempt {attempt} was refused to another VM: see its status")
+            return True
+        label = f"{self._wanted.prefix}{attempt}"
+        jobs = self._list(labels__name=label)
+        if jobs:  # of an earlier preparation; one that counts is found next
+            return not any(job.counts for job in jobs)
+        # A lost launch counts from here, too, since it may have been carried out.
+        seen = self._seen.setdefault(attempt, self._clock.monotonic())
+        return self._clock.monotonic() - seen > LEASE
+
+    def _next_attempt(self, template: Found) -> Optional[_Attempt]:
+        """The next attempt, if this VM is the one that makes it."""
+        attempts, refused = self._attempts(template)
+        newest = max(attempts | refused, default=0)
+        if newest and not self._is_over(newest, refused):
+            self._say(f"attempt {newest} to launch the job has begun, by another VM or before: waiting for its job")
+            return None
+        begun = _Attempt(newest + 1, 0, self._clock.monotonic(), self._clock.wall())
+        try:
+            return begun._replace(label=self._make_label(str(begun.number), template))
+        except Rejected:
+            if begun.number in self._attempts(template)[0]:
+                return None  # another VM was faster
+            raise
+
+    def _is_late(self, attempt: _Attempt) -> bool:
+        # Also by the clock on the wall: the other may stop with the VM, and the lease goes on elsewhere.
+        passed = max(self._clock.monotonic() - attempt.began, self._clock.wall() - attempt.began_wall)
+        return passed > LAUNCH_WITHIN
+
+    def _make_label(self, ending: str, template: Found) -> int:
+        fields = {"name": self._wanted.prefix + ending, "organization": template.fields["organization"]}
+        label = self._controller.post("labels/", fields).get("id")
+        if not isinstance(label, int):
+            raise Unavailable("the controller created a label, expected its id in the answer", sent=True)
+        return label
+
+    def _launch(self, attempt: _Attempt, template: Found) -> None:
+        body: Dict[str, Any] = {
+            "limit": ",".join(self._wanted.hosts),
+            "labels": [attempt.label],
+            "extra_vars": {**self._settings.extra_vars, EVENT_VARIABLE: tamed(self._wanted.event)},
+        }
+        if self._inventory is not None:
+            body["inventory"] = self._inventory
+        before = self._memory.running
+        self._memory.set(running=LAUNCHED)
+        try:
+            launched = self._controller.post(f"job_templates/{template.id}/launch/", body)
+            if not isinstance(launched.get("id"), int):  # as without a body, which may have been cut
+                raise Unavailable("the controller launched a job, expected its id in the answer", sent=True)
+        except Refused:
+            self._memory.set(running=before)
+            self._mine = None
+            self._tell_the_others(attempt.number, template)
+            raise
+        except Unavailable as error:
+            if error.sent:
+                self._mine = None  # it may have been carried out: its job shows this, or the lease expires
+            else:
+                self._memory.set(running=before)
+            raise
+        self._mine = None
+        if launched.get("ignored_fields"):
+            self._ignored[launched["id"]] = _leaves(launched["ignored_fields"])
+        else:
+            self._say(f"job {launched['id']} is launched, limited to {', '.join(self._wanted.hosts)}")
+
+    def _tell_the_others(self, attempt: int, template: Found) -> None:
+        with contextlib.suppress(Refused, Unavailable):  # then they wait for the lease
+            self._make_label(f"{attempt}{REFUSED}", template)
+
+    # The template
+
+    def _problems(self, template: Found, launch: Mapping[str, Any]) -> List[str]:
+        problems = []
+        asked = ["limit", "labels", "variables"] + (["inventory"] if self._inventory is not None else [])
+        silent = [each for each in asked if not launch.get(f"ask_{each}_on_launch")]
+        if silent:
+            problems.append(f'it does not ask for {" and ".join(silent)}: turn on "Prompt on launch" for that')
+        given = {EVENT_VARIABLE, *self._settings.extra_vars}
+        missing = [str(each) for each in launch.get("variables_needed_to_start") or [] if each not in given]
+        if missing:
+            problems.append(
+                f"its survey needs {shown(', '.join(missing))}: add it to poller_controller.extra_vars, or give it a "
+                f"default"
+            )
+        if launch.get("passwords_needed_to_start"):
+            problems.append("a credential asks for a password: keep the password in the credential")
+        if launch.get("inventory_needed_to_start") and self._inventory is None:
+            problems.append("it has no inventory: give it one, or set poller_controller.inventory")
+        if not isinstance(template.fields.get("organization"), int):
+            problems.append("its project has no organization, which a label needs: give the project one")
+        slices = template.fields.get("job_slice_count")
+        if isinstance(slices, int) and slices > 1:
+            problems.append(f"it has {slices} slices, which split the VMs of an event: set job_slice_count to 1")
+        return problems
+
+
+def _lower(hosts: Iterable[str]) -> Set[str]:
+    return {host.lower() for host in hosts}
+
+
+def _hosts(limit: Any) -> Set[str]:
+    return _lower(host for host in limit.split(",") if host) if isinstance(limit, str) else set()
+
+
+def _has_event(variables: Any) -> bool:
+    """Whether the extra variables of a job, as the controller shows them, hold the event, or cannot be read."""
+    if not isinstance(variables, str):
+        return True
+    try:
+        decoded = json.loads(variables)
+    except (ValueError, RecursionError):
+        return True
+    return not isinstance(decoded, dict) or EVENT_VARIABLE in decoded
+
+
+def _leaves(ignored: Any) -> List[str]:
+    """The names of what was ignored, without the values."""
+    if not isinstance(ignored, dict):
+        return ["a field"]
+    variables = ignored.get("extra_vars")
+    names = sorted(str(name) for name in ignored if name != "extra_vars")
+    return names + (sorted(map(str, variables)) if isinstance(variables, dict) else [])
+
+
+def tamed(value: Any) -> Any:
+    """The event for the extra variables of a job: a text that looks like a template must not be evaluated there."""
+    if isinstance(value, dict):
+        return {tamed(key): tamed(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [tamed(each) for each in value]
+    if isinstance(value, str):
+        return _TEMPLATE.sub("{ ", value)
+    return value

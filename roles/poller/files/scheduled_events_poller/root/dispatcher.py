@@ -1,0 +1,345 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Takes the requests that the poller left, as hostile input, and starts a unit for each.
+
+Whatever the poller's user puts into the spool, the work of one look at it is bounded, and so is the share of the time
+that is spent on looking. Real requests come first.
+"""
+
+import contextlib
+import os
+import sys
+import time
+from typing import Callable, Dict, List, NamedTuple, Sequence, Set
+
+from _scheduled_events.files import NotPlain, plain
+from _scheduled_events.runs import FAILED, parse_run_id
+
+from ..spool import MAX_REQUEST, Directories, RequestError, RunResult, parse_request, root_command
+from . import jobs
+from .processes import Process
+
+MAX_REQUESTS = 100  # taken in one look
+MAX_JOBS = 64
+MAX_REMOVALS = 5000  # files and directories of junk, in one look
+MAX_RESULTS = 1000
+MAX_COMPLAINTS = 100  # lines in the journal
+KEEP_RESULTS = 30 * 24 * 3600.0  # seconds
+KEEP_TEMPORARY = 60.0  # seconds
+
+PAUSE = 0.05  # seconds between two looks, at least
+REST = 4  # times as long as a look took is the pause after it, at least
+LINGER = 0.3  # seconds to wait for the next request, which costs less than to start again
+LONGEST = 20.0  # seconds until it ends in any case; systemd starts it again if requests remain
+PATIENCE = 15.0  # seconds for systemctl
+
+# Begins the name of a request that is being handled. Not hidden: for systemd the spool would be empty.
+_TAKEN = "taken:"
+
+Start = Callable[[Sequence[str]], Dict[str, str]]
+
+
+class Clock:
+    """The time, and how to let it pass; tests have their own."""
+
+    monotonic = staticmethod(time.monotonic)
+    sleep = staticmethod(time.sleep)
+
+
+CLOCK = Clock()
+
+
+class Look(NamedTuple):
+    """The result of a look at the spool: the number of accepted requests, and whether requests remain."""
+
+    taken: int
+    left: bool
+
+
+class Dispatcher:
+    """Looks at the spool until it is empty for a while.
+
+    :param start: starts units for the ids of runs; returns why it could not, by id.
+    """
+
+    def __init__(self, directories: Directories, start: Start) -> None:
+        self._directories = directories
+        self._start = start
+        self._complaints: Set[str] = set()
+        self._removed = 0
+
+    def serve(self, *, linger: float = LINGER, clock: Clock = CLOCK) -> None:
+        """Take all requests that exist or arrive within ``linger`` seconds.
+
+        :raises OSError: the directories of root cannot be used.
+        """
+        began = busy = clock.monotonic()
+        while True:
+            look_began = clock.monotonic()
+            look = self.look()
+            now = clock.monotonic()
+            if look.taken or look.left:
+                busy = now
+            if now - began >= LONGEST or (not look.left and now - busy >= linger):
+                break
+            clock.sleep(max(PAUSE, REST * (now - look_began)))
+        if self._removed:
+            _say(f"removed {self._removed} files and directories that are not requests")
+
+    def look(self) -> Look:
+        """Take requests once, and remove some of what is not a request.
+
+        :raises OSError: the directories of root cannot be used.
+        """
+        jobs.prepare(self._directories)
+        try:
+            spool = os.open(self._directories.requests, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        except FileNotFoundError:
+            return Look(0, left=False)
+        except OSError as error:
+            self._complain(f"requests cannot be read: {error}")
+            return Look(0, left=True)
+        try:
+            return self._look(spool)
+        finally:
+            os.close(spool)
+
+    def _look(self, spool: int) -> Look:
+        names = os.listdir(spool)
+        ids = {_id_of(name) for name in names} - {""}
+        chosen = _newest(spool, ids) if len(ids) > MAX_REQUESTS else sorted(ids)
+        broom = Broom(spool, MAX_REMOVALS)
+        done = self._take(spool, chosen)
+        for request_id in done:
+            broom.remove(_TAKEN + request_id)
+        if done:
+            self._purge_results()
+        removed = broom.removed
+        for name in names:
+            if not _id_of(name):
+                broom.remove(name)
+        self._removed += broom.removed - removed
+        return Look(len(done), left=len(done) < len(ids) or broom.left)
+
+    def _take(self, spool: int, ids: Sequence[str]) -> List[str]:
+        """Carry out the requests; returns those that have to be removed."""
+        refused: List[str] = []
+        accepted: List[str] = []
+        for request_id in ids:
+            # Left where it is: whether it comes too late is decided by its own deadline.
+            if jobs.count(self._directories) >= MAX_JOBS and not jobs.exists(self._directories, request_id):
+                self._complain(f"request {request_id} waits: there are {MAX_JOBS} jobs already")
+                continue
+            try:
+                (accepted if self._accept(spool, request_id) else refused).append(request_id)
+            except OSError as error:
+                self._complain(f"request {request_id} waits: {error}")
+        fresh = [request_id for request_id in accepted if not jobs.has_ended(self._directories, request_id)]
+        for request_id in set(accepted) - set(fresh):
+            jobs.forget(self._directories, request_id)  # it has ended, and the poller only asked again
+        waiting = [
+            request_id
+            for request_id, reason in (self._start(fresh) if fresh else {}).items()
+            if not self._give_up(request_id, reason)
+        ]
+        return refused + [request_id for request_id in accepted if request_id not in waiting]
+
+    def _give_up(self, request_id: str, reason: str) -> bool:
+        """Leave a result for a run that cannot be started; ``False`` if that is not possible now."""
+        self._complain(f"request {request_id}: {reason}")
+        try:
+            jobs.give_up(self._directories, request_id, reason)
+        except OSError as error:
+            self._complain(f"request {request_id} waits: {error}")
+            return False
+        return True
+
+    def _accept(self, spool: int, request_id: str) -> bool:
+        """Check a request and keep it; ``False``, and a result, if it is refused.
+
+        :raises OSError: it cannot be kept now.
+        """
+        try:
+            text = _read(spool, request_id)
+            job = parse_request(text, request_id)
+        except RequestError as error:
+            self._complain(f"request {request_id} refused: {error}")
+            if not jobs.exists(self._directories, request_id):  # which runs as it was accepted
+                reason = f"the request was refused: {error}"
+                jobs.end(self._directories, RunResult(request_id, FAILED, reason, 0.0))
+            return False
+        if not jobs.has_ended(self._directories, request_id):
+            jobs.accept(self._directories, text, job)
+        return True
+
+    def _purge_results(self) -> None:
+        """Remove old results, and the oldest of too many."""
+        now, kept = time.time(), []
+        for name in os.listdir(self._directories.results):
+            path = os.path.join(self._directories.results, name)
+            with contextlib.suppress(OSError):
+                since = os.stat(path).st_mtime
+                if now - since > (KEEP_TEMPORARY if name.startswith(".") else KEEP_RESULTS):
+                    os.unlink(path)
+                else:
+                    kept.append((since, path))
+        for _since, path in sorted(kept)[: max(0, len(kept) - MAX_RESULTS)]:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+
+    def _complain(self, message: str) -> None:
+        if message not in self._complaints and len(self._complaints) < MAX_COMPLAINTS:
+            self._complaints.add(message)
+            _say(message)
+
+
+def _id_of(name: str) -> str:
+    """The id of the run that a file of the spool asks for, taken or not; empty if it is something else."""
+    request_id = name[len(_TAKEN) :] if name.startswith(_TAKEN) else name
+    return request_id if parse_run_id(request_id) else ""
+
+
+def _newest(spool: int, ids: Set[str]) -> List[str]:
+    """As many as are taken in one look: those that came last, so that no flood from before holds them up."""
+
+    def changed(request_id: str) -> int:
+        times = [0]
+        for name in (request_id, _TAKEN + request_id):
+            with contextlib.suppress(OSError):
+                times.append(os.stat(name, dir_fd=spool, follow_symlinks=False).st_ctime_ns)
+        return max(times)
+
+    return sorted(ids, key=changed, reverse=True)[:MAX_REQUESTS]
+
+
+def _read(spool: int, request_id: str) -> bytes:
+    """Take a request under another name, so that one that replaces it is not removed with it, and read it.
+
+    :raises RequestError: it is not a file that the poller wrote.
+    """
+    taken = _TAKEN + request_id
+    try:
+        # Without a file of that name it was taken before, and this process ended.
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(request_id, taken, src_dir_fd=spool, dst_dir_fd=spool)
+        with plain(taken, dir_fd=spool) as (file, status):
+            if status.st_uid != os.fstat(spool).st_uid:
+                raise RequestError("it belongs to another user than its directory")
+            return file.read(MAX_REQUEST + 1)
+    except NotPlain as error:
+        raise RequestError("it is not a regular file with one name") from error
+    except OSError as error:
+        raise RequestError(f"it is not a file that can be read: {error.strerror}") from error
+
+
+class Broom:
+    """Removes whatever lies in a directory, in bounded steps, following no link and without recursion.
+
+    A directory in it is emptied by moving what it holds one level up: however deep it is, one descriptor is enough.
+    """
+
+    def __init__(self, directory: int, budget: int) -> None:
+        self._directory = directory
+        self._budget = budget
+        self.removed = 0
+        self.left = False
+
+    def remove(self, name: str) -> None:
+        """Remove a file, or a directory with all that it holds, as far as the budget goes."""
+        names = [name]
+        while names:
+            if not self._spend():
+                return
+            name = names.pop()
+            try:
+                os.unlink(name, dir_fd=self._directory)
+                self.removed += 1
+            except FileNotFoundError:
+                pass
+            except OSError:
+                names += self._remove_directory(name)
+
+    def _remove_directory(self, name: str) -> List[str]:
+        """Remove a directory; returns the new names of the directories that were in it."""
+        moved: List[str] = []
+        try:
+            descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._directory)
+            try:
+                for inner in os.listdir(descriptor):
+                    if not self._spend():
+                        return moved
+                    try:
+                        os.unlink(inner, dir_fd=descriptor)
+                        self.removed += 1
+                    except OSError:
+                        outer = f"removed-{os.urandom(8).hex()}"
+                        os.rename(inner, outer, src_dir_fd=descriptor, dst_dir_fd=self._directory)
+                        moved.append(outer)
+            finally:
+                os.close(descriptor)
+            os.rmdir(name, dir_fd=self._directory)
+            self.removed += 1
+        except OSError:
+            self.left = True
+        return moved
+
+    def _spend(self) -> bool:
+        self._budget -= 1
+        self.left = self.left or self._budget < 0
+        return self._budget >= 0
+
+
+# Starting
+
+
+def start_units(ids: Sequence[str]) -> Dict[str, str]:
+    """Have systemd start the units of runs; returns why it did not, by id."""
+    reason = _systemctl_start(ids)
+    if not reason:
+        return {}
+    if len(ids) == 1 or not reason.startswith(_ENDED):
+        return dict.fromkeys(ids, reason)
+    reasons = ((request_id, _systemctl_start([request_id])) for request_id in ids)
+    return {request_id: reason for request_id, reason in reasons if reason}
+
+
+_ENDED = "systemctl start ended with "
+
+
+def _systemctl_start(ids: Sequence[str]) -> str:
+    units = [f"scheduled-events-hook@{request_id}.service" for request_id in ids]
+    try:
+        process = Process(["systemctl", "start", "--no-block", "--", *units])
+    except OSError as error:
+        return f"systemctl cannot be started: {error}"
+    status = process.wait(PATIENCE)
+    if status is None:
+        process.end(1.0)
+        return f"systemctl start did not end within {PATIENCE:g} s"
+    return f"{_ENDED}status {status}; see journalctl -u scheduled-events-hooks" if status else ""
+
+
+def spawner(directories: Directories) -> Start:
+    """A way to start processes of our own instead of units, where there is no systemd."""
+
+    def start(ids: Sequence[str]) -> Dict[str, str]:
+        reasons = {}
+        log = os.open(
+            os.path.join(directories.hooks_runtime, "hooks.log"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
+        )
+        for request_id in ids:
+            try:
+                Process([*root_command(directories), "run", request_id], output=log)
+            except OSError as error:
+                reasons[request_id] = f"it cannot be started: {error}"
+        os.close(log)
+        return reasons
+
+    return start
+
+
+def _say(message: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(message + "\n")

@@ -1,0 +1,151 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files of root about runs: accepted requests, revisions of their times, and results.
+
+The file of a job is the lock of its run, so it is made once and never replaced.
+"""
+
+import contextlib
+import fcntl
+import os
+from typing import IO, Iterator, Optional, Tuple
+
+from _scheduled_events.files import write_atomically, write_once
+from _scheduled_events.runs import FAILED, parse_run_id
+
+from ..spool import Directories, Job, RequestError, RunResult, format_result, parse_request
+
+REVISION = ".times"  # ends the name of the file with the newest times of a job
+
+
+class JobRuns(Exception):
+    """Another process runs the hooks of this job."""
+
+
+def prepare(directories: Directories) -> None:
+    """Create the directories.
+
+    :raises OSError: they cannot be created.
+    """
+    for directory, mode in ((directories.jobs, 0o700), (directories.results, 0o755)):
+        os.makedirs(directory, exist_ok=True)
+        os.chmod(directory, mode)
+
+
+def count(directories: Directories) -> int:
+    """The number of jobs."""
+    return sum(parse_run_id(name) is not None for name in os.listdir(directories.jobs))
+
+
+def exists(directories: Directories, request_id: str) -> bool:
+    """Whether the run is accepted and has not ended."""
+    return os.path.exists(_job(directories, request_id))
+
+
+def has_ended(directories: Directories, request_id: str) -> bool:
+    """Whether there is a result."""
+    return os.path.exists(os.path.join(directories.results, request_id))
+
+
+def accept(directories: Directories, text: bytes, job: Job) -> bool:
+    """Store a checked request, given as text and parsed; ``False`` if it existed, and only its times may have changed.
+
+    :raises OSError: it cannot be stored.
+    """
+    if write_once(_job(directories, job.request_id), text, mode=0o600):
+        return True
+    known = revision(directories, job.request_id)
+    if known is None:
+        known = _read(_job(directories, job.request_id), job.request_id)
+    if known is None or _times(known) != _times(job):
+        write_atomically(_job(directories, job.request_id) + REVISION, text, mode=0o600)
+    return False
+
+
+def revision(directories: Directories, request_id: str) -> Optional[Job]:
+    """The request with the newest times, if they were changed since the job was accepted."""
+    return _read(_job(directories, request_id) + REVISION, request_id)
+
+
+def revision_mark(directories: Directories, request_id: str) -> Optional[Tuple[int, int]]:
+    """A value that changes with the revision; ``None`` without a revision."""
+    try:
+        status = os.stat(_job(directories, request_id) + REVISION)
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _times(job: Job) -> Tuple[object, ...]:
+    return job.timeout, job.not_later_than, job.deadline, job.ends_at
+
+
+def _read(path: str, request_id: str) -> Optional[Job]:
+    try:
+        with open(path, "rb") as file:
+            return parse_request(file.read(), request_id)
+    except (OSError, RequestError):
+        return None
+
+
+@contextlib.contextmanager
+def locked(directories: Directories, request_id: str) -> Iterator[IO[bytes]]:
+    """The file of a job, which no other process runs meanwhile.
+
+    :raises FileNotFoundError: there is no such job.
+    :raises JobRuns: another process runs it.
+    """
+    with open(_job(directories, request_id), "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise JobRuns(request_id) from None
+        yield file
+
+
+def end(directories: Directories, result: RunResult) -> bool:
+    """Store a result, unless there is one, remove the job, and notify the poller; returns whether it is the result now.
+
+    :raises OSError: it cannot be stored.
+    """
+    path = os.path.join(directories.results, result.request_id)
+    ended = write_once(path, format_result(result), mode=0o644)
+    forget(directories, result.request_id)
+    wake(directories)
+    return ended
+
+
+def forget(directories: Directories, request_id: str) -> None:
+    """Remove a job that has ended."""
+    for suffix in ("", REVISION):
+        with contextlib.suppress(OSError):
+            os.unlink(_job(directories, request_id) + suffix)
+
+
+def give_up(directories: Directories, request_id: str, reason: str) -> bool:
+    """Store a failure for a job that no process runs; returns whether it is the result now.
+
+    :raises OSError: it cannot be stored.
+    """
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(locked(directories, request_id))
+        except (FileNotFoundError, JobRuns):
+            return False
+        return end(directories, RunResult(request_id, FAILED, reason, 0.0))
+
+
+def wake(directories: Directories) -> None:
+    """Notify the poller, if it runs, that there is a result."""
+    import socket  # here, since the start of a hook would wait for it
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        sender.setblocking(False)
+        with contextlib.suppress(OSError):
+            sender.sendto(b"ended", directories.socket)
+
+
+def _job(directories: Directories, request_id: str) -> str:
+    return os.path.join(directories.jobs, request_id)

@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command of the units that run as root; imports no more than a hook has to wait for.
+
+scheduled-events-hooks [--hooks-directory=…] [--runtime-directory=…] [--hooks-runtime-directory=…] COMMAND
+dispatch [--spawn]: take the requests of the poller, and start a unit (or a process) for each.
+run ID: run the hooks of an accepted request.
+ended ID: leave a result for a run whose process could not.
+"""
+
+import os
+import time
+from typing import Callable, Dict, List, Union
+
+from ..spool import Directories
+
+
+def main(arguments: List[str]) -> Union[int, str]:
+    """Carry out the command; returns an exit status, or how it is used."""
+    directories = Directories()
+    while arguments and arguments[0].startswith("--"):
+        option, _is, value = arguments.pop(0)[2:].partition("=")
+        name = option[: -len("-directory")].replace("-", "_")
+        if name not in directories._fields:
+            return __doc__
+        directories = directories._replace(**{name: value})
+    if arguments in (["dispatch"], ["dispatch", "--spawn"]):
+        return _dispatch(directories, spawn=len(arguments) == 2)
+    if len(arguments) == 2 and arguments[0] in _COMMANDS:
+        return _COMMANDS[arguments[0]](directories, arguments[1])
+    return __doc__
+
+
+def _dispatch(directories: Directories, *, spawn: bool) -> int:
+    from . import dispatcher
+
+    start = dispatcher.spawner(directories) if spawn else dispatcher.start_units
+    try:
+        dispatcher.Dispatcher(directories, start).serve(linger=0.0 if spawn else dispatcher.LINGER)
+    except Exception:
+        time.sleep(1.0)  # systemd starts this again at once, for as long as a request is left
+        raise
+    return 0
+
+
+def _run(directories: Directories, request_id: str) -> int:
+    from . import runner
+
+    return runner.run(request_id, directories)
+
+
+def _ended(directories: Directories, request_id: str) -> int:
+    from . import runner
+
+    return runner.ended(request_id, directories, os.environ)
+
+
+_COMMANDS: Dict[str, Callable[[Directories, str], int]] = {"run": _run, "ended": _ended}

@@ -1,0 +1,466 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Runs the hooks of one accepted request, as root, in a separate unit."""
+
+import contextlib
+import errno
+import json
+import os
+import re
+import stat
+import sys
+import time
+from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+
+from _scheduled_events.runs import FAILED, OK, TIMEOUT, parse_run_id, token_of
+from _scheduled_events.text import shown
+
+from ..spool import (
+    LONGEST_REASON,
+    REPORTING_HOOKS,
+    Directories,
+    Job,
+    RequestError,
+    RunResult,
+    hook_names,
+    parse_request,
+)
+from . import jobs
+from .processes import Process
+
+TRY_AGAIN = 75  # EX_TEMPFAIL, exit status of a hook that wants to be run again
+
+RETRY_PAUSE = 5.0  # seconds until a hook that exited with 75 is run again
+GRACE = 3.0  # seconds between SIGTERM and SIGKILL
+TICK = 1.0  # seconds within which a changed deadline or clock is noticed
+
+_NO_PROGRAM = errno.ENOENT, errno.ENOTDIR
+
+
+class HookRefused(Exception):
+    """A hook that is not run. The message contains the reason and an instruction."""
+
+
+class Vanished(Exception):
+    """A hook that was listed no longer exists."""
+
+
+class HookEnd(NamedTuple):
+    """The end of one hook."""
+
+    name: str
+    outcome: str
+    seconds: float
+    reason: str = ""
+
+
+class Clock:
+    """The time, and how to let it pass; tests have their own."""
+
+    monotonic = staticmethod(time.monotonic)
+    wall = staticmethod(time.time)
+    sleep = staticmethod(time.sleep)
+
+
+CLOCK = Clock()
+
+
+class Deadline:
+    """The moment at which the hooks of a run must have ended, on two clocks: neither a jump nor a stop moves both.
+
+    :param revised: returns the job with the newest times if they have changed, else ``None``.
+    """
+
+    def __init__(self, job: Job, clock: Clock, revised: Callable[[], Optional[Job]]) -> None:
+        self._job = job
+        self._clock = clock
+        self._revised = revised
+        self._began = clock.monotonic()
+
+    def left(self) -> float:
+        """Remaining seconds; 0 or negative after it has passed."""
+        job = self._job = self._revised() or self._job
+        # Hooks never get more time than the timeout from here on.
+        left = min(job.ends_at, self._began + job.timeout) - self._clock.monotonic()
+        if job.not_later_than is not None:
+            left = min(left, job.not_later_than - self._clock.wall())
+        return left
+
+    @property
+    def moment(self) -> float:
+        """The deadline as the poller saw it, in seconds since the epoch."""
+        return self._job.deadline
+
+
+class HookSet:
+    """The hooks of a phase, as the directory of all hooks was at the beginning of the run.
+
+    :raises OSError: they cannot be listed.
+    """
+
+    def __init__(self, hooks_directory: str, phase: str) -> None:
+        # Once: the directory can be a link, which is moved to another set while hooks run.
+        self.directory = os.path.join(os.path.realpath(hooks_directory), f"{phase}.d")
+        self.names = hook_names(self.directory)
+        self._place = os.path.dirname(os.path.abspath(hooks_directory))
+
+    def path(self, name: str) -> bytes:
+        """The path of a hook, whatever the encoding of its name and of this process."""
+        return os.path.join(os.fsencode(self.directory), name.encode("utf-8", "surrogateescape"))
+
+    def check(self, name: str) -> None:
+        """Make sure that only root can change the hook (or the user of this process, if that is not root).
+
+        :raises HookRefused: another user could change it, or it is not a program.
+        :raises Vanished: it no longer exists.
+        """
+        check_hook(self.path(name))
+        _check_directories(self._place)  # where the link is
+
+
+# Jobs
+
+
+def run(request_id: str, directories: Directories) -> int:
+    """Carry out an accepted job once, and store its result for the poller; returns an exit status."""
+    if parse_run_id(request_id) is None:
+        _say(f"{request_id!r} is not an id of a run")
+        return 2
+    with contextlib.ExitStack() as stack:
+        try:
+            file = stack.enter_context(jobs.locked(directories, request_id))
+        except FileNotFoundError:
+            _say(f"there is no job {request_id}: it has ended")
+        except jobs.JobRuns:
+            _say(f"{request_id} is running already")
+        else:
+            if jobs.has_ended(directories, request_id):
+                jobs.forget(directories, request_id)
+            else:
+                jobs.end(directories, _carry_out(file.read(), request_id, directories))
+    return 0
+
+
+def _carry_out(text: bytes, request_id: str, directories: Directories) -> RunResult:
+    try:
+        job = parse_request(text, request_id)
+    except RequestError as error:
+        return RunResult(request_id, FAILED, f"the job cannot be read: {error}", 0.0)
+    with _journal(job) as output:
+        return run_phase(job, directories.hooks, output, revised=_revisions(directories, request_id))
+
+
+def _revisions(directories: Directories, request_id: str) -> Callable[[], Optional[Job]]:
+    seen: Optional[Tuple[int, int]] = None
+
+    def revised() -> Optional[Job]:
+        nonlocal seen
+        mark = jobs.revision_mark(directories, request_id)
+        if mark == seen:
+            return None
+        seen = mark
+        return jobs.revision(directories, request_id)
+
+    return revised
+
+
+def ended(request_id: str, directories: Directories, environment: Mapping[str, str]) -> int:
+    """Store a failure for a run whose process ended without a result; for ExecStopPost=. Returns an exit status."""
+    if parse_run_id(request_id) is None:
+        _say(f"{request_id!r} is not an id of a run")
+        return 2
+    how = " ".join(environment.get(name, "") for name in ("SERVICE_RESULT", "EXIT_CODE", "EXIT_STATUS")).strip()
+    reason = f"its unit ended before its hooks: {how or 'systemd gives no reason'}"
+    if jobs.give_up(directories, request_id, reason):
+        _say(f"{request_id}: {reason}")
+    return 0
+
+
+# Hooks
+
+
+def run_phase(
+    job: Job,
+    hooks_directory: str,
+    output: IO[bytes],
+    *,
+    clock: Clock = CLOCK,
+    revised: Callable[[], Optional[Job]] = lambda: None,
+) -> RunResult:
+    """Run the hooks of the job's phase one after the other.
+
+    Preparation stops at the first failure, since the event may not be acknowledged any more. The other phases continue,
+    since the hooks that recover a VM must not depend on earlier hooks.
+    """
+    began = clock.monotonic()
+    ends: List[HookEnd] = []
+    for end in _ends(job, hooks_directory, output, clock, revised):
+        ends.append(end)
+        _log(output, f"{job.phase} hook {end.name}: {end.outcome} after {end.seconds:.1f} s {end.reason}".rstrip())
+        if end.outcome == TIMEOUT or (end.outcome == FAILED and job.phase == "prepare"):
+            break
+    reason = "; ".join(f"{end.name}: {end.reason}" for end in ends if end.reason)[:LONGEST_REASON]
+    return RunResult(job.request_id, _worst(ends), reason, round(max(0.0, clock.monotonic() - began), 3))
+
+
+def _worst(ends: List[HookEnd]) -> str:
+    outcomes = [end.outcome for end in ends]
+    return TIMEOUT if TIMEOUT in outcomes else FAILED if FAILED in outcomes else OK
+
+
+def _ends(
+    job: Job, hooks_directory: str, output: IO[bytes], clock: Clock, revised: Callable[[], Optional[Job]]
+) -> Iterator[HookEnd]:
+    """Run the next hook, and give its end."""
+    try:
+        hooks = HookSet(hooks_directory, job.phase)
+    except OSError as error:
+        yield HookEnd(f"{job.phase}.d", FAILED, 0.0, f"the hooks cannot be listed: {error}")
+        return
+    missing = [name for name in job.hooks if name not in hooks.names]
+    if missing:
+        reason = f"configured, but not in {hooks.directory}. Run the role again"
+        yield HookEnd(", ".join(missing), FAILED, 0.0, reason)
+        return
+    deadline = Deadline(job, clock, revised)
+    prepared = not job.prepares
+    for name in hooks.names:
+        began = clock.monotonic()
+        try:
+            outcome, reason = _run_hook(name, hooks, job, deadline, output, clock)
+        except HookRefused as error:
+            outcome, reason = FAILED, str(error)
+        except Vanished:
+            if name not in job.hooks:
+                _log(output, f"{job.phase} hook {name}: skipped, since it was removed meanwhile")
+                continue
+            outcome, reason = FAILED, f"configured, but removed from {hooks.directory} meanwhile. Run the role again"
+        prepared = prepared or name not in REPORTING_HOOKS
+        yield HookEnd(name, outcome, clock.monotonic() - began, reason)
+    if not prepared:  # hooks that the poller had seen were removed since, and success would acknowledge the event
+        yield HookEnd(f"{job.phase}.d", FAILED, 0.0, f"no hook that prepares this VM is in {hooks.directory} any more")
+
+
+def _run_hook(
+    name: str, hooks: HookSet, job: Job, deadline: Deadline, output: IO[bytes], clock: Clock
+) -> Tuple[str, str]:
+    """Run one hook until it has succeeded, has failed, or its deadline has passed; returns the outcome and the reason.
+
+    :raises HookRefused: it is not run.
+    :raises Vanished: it no longer exists.
+    """
+    said = ""
+    while deadline.left() > 0:
+        hooks.check(name)
+        status, said = _execute(hooks.path(name), job, deadline, output)
+        if status is None:
+            return TIMEOUT, _with("it was ended at its deadline", said)
+        if status == 0:
+            return OK, said
+        if status != TRY_AGAIN:
+            return FAILED, said or (f"signal {abs(status)}" if status < 0 else f"exit status {status}")
+        _log(output, f"{job.phase} hook {name}: not yet (exit status {TRY_AGAIN}), again in {RETRY_PAUSE:g} s")
+        _pause(RETRY_PAUSE, deadline, clock)
+    return TIMEOUT, _with("the deadline passed before it was done", said)
+
+
+def _with(reason: str, said: str) -> str:
+    return f"{reason}: {said}" if said else reason
+
+
+def _pause(seconds: float, deadline: Deadline, clock: Clock) -> None:
+    until = clock.monotonic() + seconds
+    while True:
+        left = min(until - clock.monotonic(), deadline.left())
+        if left <= 0:
+            return
+        clock.sleep(min(left, TICK))
+
+
+def check_hook(path: bytes) -> None:
+    """Make sure that only root can change the hook (or the user of this process, if that is not root).
+
+    :raises HookRefused: another user could change it, or it is not a program.
+    :raises Vanished: it no longer exists.
+    """
+    try:
+        status = os.lstat(path)
+    except OSError as error:
+        if error.errno in _NO_PROGRAM:
+            raise Vanished from error
+        raise HookRefused(f"refused: {error.strerror}") from error
+    if not stat.S_ISREG(status.st_mode):
+        raise HookRefused("refused: it is not a regular file. A link to a regular file is refused, too")
+    if status.st_uid not in _trusted():
+        raise HookRefused(f"refused: it belongs to user {status.st_uid}, expected root. Run chown root")
+    if status.st_mode & 0o022:
+        raise HookRefused("refused: other users than its owner can write it. Run chmod go-w")
+    if not status.st_mode & 0o100:
+        raise HookRefused("refused: it is not executable. Run chmod +x")
+    _check_directories(os.fsdecode(os.path.dirname(path)))
+
+
+def _check_directories(path: str) -> None:
+    directory = os.path.realpath(path)
+    while True:
+        try:
+            status = os.lstat(directory)
+        except OSError as error:
+            raise HookRefused(f"refused: {directory}: {error.strerror}") from error
+        # In a sticky directory a user cannot replace the files of another user.
+        if status.st_uid not in _trusted() or (status.st_mode & 0o022 and not status.st_mode & stat.S_ISVTX):
+            raise HookRefused(
+                f"refused: other users than root can write the directory {directory}. Run chown and chmod"
+            )
+        if directory == os.path.dirname(directory):
+            return
+        directory = os.path.dirname(directory)
+
+
+def _trusted() -> Tuple[int, int]:
+    return 0, os.geteuid()
+
+
+def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Tuple[Optional[int], str]:
+    """Run a program once; returns its exit status, ``None`` if it had to be ended at the deadline, and the reason that
+    it wrote.
+
+    :raises HookRefused: it cannot be started.
+    :raises Vanished: it no longer exists.
+    """
+    with contextlib.ExitStack() as stack:
+        standard_input = stack.enter_context(_memory_file())
+        standard_input.write(json.dumps(job.event).encode() + b"\n")
+        standard_input.seek(0)
+        reason = stack.enter_context(_memory_file())
+        variables = environment(job, deadline.moment)
+        # Opened by this process, since a hook inherits no descriptor. No file remains, and no other user can open it.
+        variables[b"SCHEDULED_EVENT_REASON_FILE"] = f"/proc/{os.getpid()}/fd/{reason.fileno()}".encode()
+        try:
+            process = Process([path], environment=variables, stdin=standard_input.fileno(), output=output.fileno())
+        except OSError as error:
+            raise HookRefused(f"it cannot be started: {_start_error(error, path)}") from error
+        status = None
+        try:
+            while status is None and deadline.left() > 0:
+                status = process.wait(min(deadline.left(), TICK))
+        finally:
+            if status is None:  # also when an operator interrupts a trial
+                process.end(GRACE)
+        reason.seek(0)
+        return status, shown(reason.read(8 * LONGEST_REASON), LONGEST_REASON)
+
+
+def _memory_file() -> IO[bytes]:
+    """A file, since a pipe would block on a hook that does not read it."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("event"), "w+b")
+    import tempfile  # Python 3.6 and 3.7
+
+    return tempfile.TemporaryFile()
+
+
+def _start_error(error: OSError, path: bytes) -> str:
+    """The message for a program that cannot be started.
+
+    :raises Vanished: it no longer exists.
+    """
+    if error.errno == errno.ENOENT:
+        try:
+            with open(path, "rb") as file:
+                first = file.readline(200).decode("utf-8", "replace").strip()
+        except FileNotFoundError as gone:
+            raise Vanished from gone
+        return f"the interpreter in its first line is missing: {first}"
+    if error.errno == errno.ENOEXEC:
+        return "it is not a program, expected a first line such as #!/bin/sh"
+    return str(error.strerror)
+
+
+# The input of a hook
+
+
+def environment(job: Job, deadline: float) -> Dict[bytes, bytes]:
+    """The environment of a hook: that of this process, and the event. Bytes, whatever the locale is."""
+    inherited = {name: value for name, value in os.environb.items() if name != b"NOTIFY_SOCKET"}
+    return {**inherited, **{name.encode(): _value(value) for name, value in _variables(job, deadline)}}
+
+
+def _variables(job: Job, deadline: float) -> Iterator[Tuple[str, Any]]:
+    yield "SCHEDULED_EVENT_ID", job.event.get("event_id")
+    yield "SCHEDULED_EVENT_TYPE", job.event.get("event_type")
+    yield "SCHEDULED_EVENT_STATUS", job.event.get("event_status")
+    yield "SCHEDULED_EVENT_SOURCE", job.event.get("event_source")
+    yield "SCHEDULED_EVENT_NOT_BEFORE", job.event.get("not_before")
+    yield "SCHEDULED_EVENT_DURATION", job.event.get("duration_in_seconds")
+    yield "SCHEDULED_EVENT_RESOURCES", _joined(job.event.get("resources"))
+    yield "SCHEDULED_EVENT_DESCRIPTION", job.event.get("description")
+    yield "SCHEDULED_EVENT_PHASE", job.phase
+    yield "SCHEDULED_EVENT_DEADLINE", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(deadline))
+    yield "SCHEDULED_EVENT_RUN", job.request_id
+    yield "SCHEDULED_EVENT_FIRST_RUN", job.first_run
+    yield "SCHEDULED_EVENT_RECOVERED", job.recovered
+    yield "SCHEDULED_EVENTS_VM_NAME", job.vm_name
+    if job.phase == "failed":
+        yield "SCHEDULED_EVENT_FAILED_PHASE", job.failed_phase
+        yield "SCHEDULED_EVENT_FAILED_REASON", job.failure
+
+
+def _joined(resources: Any) -> Optional[bytes]:
+    return b",".join(map(_value, resources)) if isinstance(resources, list) else None
+
+
+def _value(value: Any) -> bytes:
+    if isinstance(value, bytes):
+        return value
+    try:
+        text = "" if value is None else str(value)
+    except (ValueError, RecursionError):  # a number of thousands of digits, or lists nested as deep
+        text = ""
+    return text.encode("utf-8", "replace").replace(b"\0", b"")
+
+
+# Output
+
+
+@contextlib.contextmanager
+def _journal(job: Job) -> Iterator[IO[bytes]]:
+    """A stream into the journal under the event's id, or the standard output of this process without a journal."""
+    # A unit has JOURNAL_STREAM; otherwise the output belongs to the parent process.
+    connection = _connect_to_journal(job) if "JOURNAL_STREAM" in os.environ else None
+    if connection is None:
+        yield sys.stdout.buffer
+        return
+    with connection:
+        yield connection
+
+
+def _connect_to_journal(job: Job) -> Optional[IO[bytes]]:
+    import socket  # here, since it takes long to import
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        try:
+            connection.connect("/run/systemd/journal/stdout")
+            # Identifier, unit, priority (info), level prefixes, and forwarding to syslog, kernel and console.
+            connection.sendall(f"{_identifier(job)}\n\n6\n0\n0\n0\n0\n".encode())
+        except OSError:
+            return None
+        return os.fdopen(os.dup(connection.fileno()), "wb", buffering=0)
+
+
+def _identifier(job: Job) -> str:
+    event_id = str(job.event["event_id"])
+    return event_id if re.match(r"[0-9A-Za-z._-]{1,64}\Z", event_id) else token_of(event_id.lower())
+
+
+def _log(output: IO[bytes], message: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        output.write(message.encode("utf-8", "replace") + b"\n")
+        output.flush()
+
+
+def _say(message: str) -> None:
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(message + "\n")

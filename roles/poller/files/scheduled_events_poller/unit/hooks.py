@@ -1,0 +1,130 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The poller's side of hooks: leaves requests for root, and reads the results."""
+
+import contextlib
+import os
+import subprocess
+from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+
+from _scheduled_events.files import read_plain
+from _scheduled_events.runs import PHASES
+
+from ..spool import (
+    MAX_RESULT,
+    REPORTING_HOOKS,
+    Directories,
+    Job,
+    RequestError,
+    RunResult,
+    format_request,
+    hook_names,
+    parse_result,
+    root_command,
+)
+
+_TEMPORARY = ".request"  # hidden, beside the spool: what is in there is always whole
+
+
+class Phases(NamedTuple):
+    """The phases that have hooks, and by phase the hooks that should be there and are not.
+
+    ``prepares``: whether a prepare hook does more than to report.
+    """
+
+    configured: FrozenSet[str]
+    missing: Dict[str, Tuple[str, ...]]
+    prepares: bool
+
+
+def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phases:
+    """Which phases have hooks.
+
+    A phase has hooks if the configuration requires a hook, or if there is a hook. A directory that this process cannot
+    read counts as well, since root reads it later.
+
+    :param required: names of the hooks that the configuration requires, by phase.
+    """
+    directory = os.path.realpath(hooks_directory)  # once: all phases of one set
+    configured, missing, prepares = set(), {}, False
+    for phase in PHASES:
+        names = required.get(phase, ())
+        try:
+            there: Optional[List[str]] = hook_names(os.path.join(directory, f"{phase}.d"))
+        except OSError:
+            there = None
+        if names or there is None or there:
+            configured.add(phase)
+        if phase == "prepare":
+            prepares = bool(names) or there is None or any(name not in REPORTING_HOOKS for name in there)
+        absent = tuple(name for name in names if there is not None and name not in there)
+        if absent:
+            missing[phase] = absent
+    return Phases(frozenset(configured), missing, prepares)
+
+
+class HookRequests:
+    """Requests for hooks and their results.
+
+    :param spawn: run the root side as processes of our own user, for tests and where there is no systemd.
+    """
+
+    def __init__(self, directories: Directories, *, spawn: bool = False) -> None:
+        self._directories = directories
+        self._spawn = spawn
+        self._children: List[subprocess.Popen[bytes]] = []
+
+    def prepare(self) -> None:
+        """Make the directory of the requests, which starts the root side as soon as it holds one.
+
+        What a crash left half written is removed.
+
+        :raises OSError: it cannot be made.
+        """
+        os.makedirs(self._directories.requests, mode=0o700, exist_ok=True)
+        for name in os.listdir(self._directories.runtime):
+            if name.startswith("."):
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(self._directories.runtime, name))
+
+    def ask(self, job: Job) -> str:
+        """Ask root to run hooks. A repetition is harmless, and one with other times moves the deadline of the run.
+
+        :returns: why it could not be asked, and has to be asked later; empty if it was.
+        """
+        temporary = os.path.join(self._directories.runtime, _TEMPORARY)
+        try:
+            text = format_request(job)
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(temporary)
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(text)
+            os.replace(temporary, os.path.join(self._directories.requests, job.request_id))
+            if self._spawn:
+                self._start_root_side()
+        except (OSError, RequestError) as error:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+            return f"the request for the hooks cannot be written: {error}"
+        return ""
+
+    def _start_root_side(self) -> None:
+        self._children = [child for child in self._children if child.poll() is None]
+        self._children.append(
+            subprocess.Popen(
+                [*root_command(self._directories), "dispatch", "--spawn"],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        )
+
+    def result(self, request_id: str) -> Optional[RunResult]:
+        """The result of a run, if it has ended."""
+        path = os.path.join(self._directories.results, request_id)
+        try:
+            return parse_result(read_plain(path, most=MAX_RESULT), request_id)
+        except OSError:
+            return None

@@ -1,0 +1,125 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The status of webhooks: a file that all users can read, without URLs or other secrets."""
+
+import contextlib
+import datetime
+import json
+import os
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Sequence
+
+from _scheduled_events.document import format_time
+from _scheduled_events.files import read_plain
+
+from .spool import MARK, REASONS, Entry, Spool
+
+if TYPE_CHECKING:  # which needs requests
+    from .delivery import Courier
+
+FILE_NAME = "status.json"
+MOST_BYTES = 1024 * 1024
+
+SILENCE = 60.0  # seconds without a sign of a delivery that has something to do
+PATIENCE = 60.0  # seconds for which a receiver may be down before that is a problem
+MEMORY = 24 * 3600.0  # seconds for which a loss is a problem; it is shown for longer
+
+
+class Judgement(NamedTuple):
+    """Problems for the summary of ``status``, and a line for each receiver."""
+
+    problems: List[str]
+    lines: List[str]
+
+
+def describe(couriers: Sequence["Courier"], spool: Spool, *, error: str) -> Dict[str, Any]:
+    """The content of the status file.
+
+    :param error: why nothing is delivered; empty if it is.
+    :raises OSError: the spool cannot be read.
+    """
+    entries = spool.entries()
+    losses = spool.losses()
+    by_receiver: Dict[str, List[Entry]] = {}
+    for entry in entries:
+        by_receiver.setdefault(entry.receiver, []).append(entry)
+    receivers = []
+    for courier in couriers:
+        waiting = by_receiver.get(courier.receiver.name, [])
+        trouble = courier.trouble if waiting else None
+        lost = losses.get(courier.receiver.name, {})
+        receivers.append(
+            {
+                "name": courier.receiver.name,
+                "waiting": len(waiting),
+                "bytes": sum(entry.size for entry in waiting),
+                "trouble": trouble.text if trouble else "",
+                "trouble_since": trouble.since if trouble else None,
+                "next_attempt": trouble.next_attempt if trouble else None,
+                "last_loss": lost.get("last"),
+                **{reason: lost.get(reason, 0) for reason in REASONS},
+            }
+        )
+    return {"version": 1, "waiting": len(entries), "error": error, "receivers": receivers}
+
+
+def read(runtime: str) -> Dict[str, Any]:
+    """The status that the delivery wrote, with the time of the last message as ``spooled``; empty without webhooks.
+
+    :raises OSError: a file cannot be read.
+    :raises ValueError: it is not what the delivery writes.
+    """
+    known: Dict[str, Any] = {}
+    with contextlib.suppress(FileNotFoundError):
+        known = json.loads(read_plain(os.path.join(runtime, FILE_NAME), most=MOST_BYTES).decode("utf-8"))
+        if not isinstance(known, dict):
+            raise ValueError(f"{FILE_NAME} is not an object")
+    with contextlib.suppress(FileNotFoundError):
+        known["spooled"] = os.stat(os.path.join(runtime, MARK)).st_mtime
+    return known
+
+
+def judge(known: Dict[str, Any], now: float) -> Judgement:
+    """Judge what :func:`read` found.
+
+    :param now: seconds since the epoch.
+    """
+    problems: List[str] = []
+    lines: List[str] = []
+    if not known:
+        return Judgement(problems, lines)
+    told, spooled = known.get("time", 0.0), known.get("spooled", 0.0)
+    if (known.get("waiting") and now - told > SILENCE) or (spooled > told and now - spooled > SILENCE):
+        problems.append("messages of webhooks are not delivered. See systemctl status scheduled-events-webhooks")
+    if known.get("error"):
+        problems.append(f"no webhook is delivered: {known['error']}")
+    for receiver in known.get("receivers", []):
+        lines.append(f"  webhook {receiver['name']}: {_words(receiver)}")
+        since = receiver["trouble_since"]
+        if since is not None and now - since > PATIENCE:
+            problems.append(f"webhook {receiver['name']}: {receiver['trouble']}")
+        last_loss = receiver["last_loss"]
+        if last_loss is not None and now - last_loss < MEMORY:
+            problems.append(f"webhook {receiver['name']} has lost messages")
+    return Judgement(problems, lines)
+
+
+def _words(receiver: Dict[str, Any]) -> str:
+    waiting = receiver["waiting"]
+    parts = [f"{waiting} message{'s wait' if waiting != 1 else ' waits'}" if waiting else "nothing waits"]
+    if receiver["trouble"]:
+        parts.append(f"{receiver['trouble']}, next attempt at {_time(receiver['next_attempt'])}")
+    reasons = {
+        "dropped": "dropped, as the spool was full",
+        "refused": "dropped, as the receiver refused them",
+        "unreadable": "dropped, as their files could not be read",
+    }
+    parts += [f"{receiver[reason]} {words}" for reason, words in reasons.items() if receiver[reason]]
+    if receiver["last_loss"] is not None:
+        parts.append(f"the last loss was at {_time(receiver['last_loss'])}")
+    return "; ".join(parts)
+
+
+def _time(seconds: float) -> str:
+    return format_time(datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc))

@@ -1,0 +1,332 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command ``scheduled-events`` as a process."""
+
+import json
+import os
+
+import pytest
+from polling_unit import GIVE_UP, ID, OTHER_ID, ROOT, until
+from scheduled_events_poller.unit import status
+
+
+def test_status_shows_what_it_does_with_an_exit_code(unit, imds):
+    code, output, _errors = unit.command("status")
+    assert (code, output) == (2, "CRITICAL: the polling unit does not run, or has not run since the last boot\n")
+    unit.add_hook("prepare", "exit 1")
+    unit.start()
+    until(lambda: unit.command("status")[0] == 0, "the status OK")
+    imds.announce()
+    until(lambda: "did not succeed" in unit.log(), "the failure")
+    until(lambda: unit.command("status")[0] == 1, "the status WARNING")
+    output = unit.command("status")[1]
+    assert output.startswith("WARNING: 1 of 1 event of vm1 in trouble\n")
+    assert "not acknowledged, because its prepare hooks did not succeed: 10-hook: exit status 1" in output
+    assert json.loads(unit.command("status", "--json")[1])["exit_code"] == 1
+
+
+def test_status_shows_what_a_hook_says_while_it_runs_and_not_after_that(unit, imds):
+    path = unit.path("root")
+    said = os.path.join(path, f"said-{ID.lower()}")
+    unit.add_hook("prepare", f"echo 'there is no job yet' >{said}\nuntil [ -e {path}/go-on ]; do sleep 0.1; done")
+    unit.start()
+    imds.announce()
+    until(lambda: "\n    output of the hook: there is no job yet\n" in unit.command("status")[1], "what the hook says")
+    assert json.loads(unit.command("status", "--json")[1])["events"][0]["said"] == "there is no job yet"
+    open(os.path.join(path, "go-on"), "w").close()
+    until(lambda: "prepare running" not in unit.command("status")[1], "the end of the hook")
+    assert "its hook says" not in unit.command("status")[1]
+
+
+@pytest.mark.edge
+def test_list_shows_the_events_of_this_vm(unit, imds):
+    unit.configure()
+    assert unit.command("list")[1] == "no events of vm1 (incarnation 0)\n"
+    imds.announce(Resources=["vm2"])
+    assert unit.command("list")[1] == "no events of vm1 (incarnation 1)\n"
+    lines = unit.command("list", "--all")[1].splitlines()
+    assert lines[1].split() == [ID, "Reboot", "Scheduled", "-", "-", "-", "vm2"]
+    shown = json.loads(unit.command("list", "--all", "--json")[1])
+    assert [event["event_id"] for event in shown["events"]] == [ID]
+
+
+@pytest.mark.parametrize(
+    ("resources", "options", "code", "message"),
+    [
+        (["vm1"], [], 0, "acknowledged"),
+        (["vm1", "vm2"], [], 1, "it also names other VMs than vm1"),
+        (["vm1", "vm2"], ["--force"], 0, "acknowledged"),
+        (["vm2"], ["--force"], 1, "it does not name this VM, vm1"),
+    ],
+)
+def test_approve_speaks_for_others_only_by_force_and_never_for_others_alone(
+    unit, imds, resources, options, code, message
+):
+    unit.configure()
+    imds.announce(Resources=resources)
+    ended, output, _errors = unit.command("approve", ID.lower(), *options)
+    assert ended == code
+    assert message in output
+    assert len(imds.posts) == (1 if code == 0 else 0)
+
+
+@pytest.mark.parametrize("hook", [None, "0-webhooks"])
+def test_an_operator_acknowledges_by_hand_what_nothing_is_configured_to_prepare_for(unit, imds, hook):
+    if hook:
+        unit.add_hook("prepare", "true", name=hook)
+    unit.start()
+    imds.announce()
+    until(lambda: "nothing is configured that prepares for it" in unit.log(), "the note")
+    assert imds.posts == []
+    assert unit.command("approve", ID)[:2] == (0, f"{ID}: acknowledged\n")
+    assert imds.acknowledged() == [[ID]]
+
+
+def test_approve_refuses_what_is_not_prepared(unit, imds):
+    unit.add_hook("prepare", "exit 1")
+    unit.start()
+    imds.announce()
+    until(lambda: "did not succeed" in unit.log(), "the failure")
+    code, output, _errors = unit.command("approve", ID)
+    assert code == 1
+    assert "its prepare hooks ended: failed; --force does it" in output
+
+
+@pytest.mark.parametrize("settings", [{}, {"dry_run": True}, {"hooks": {"prepare": ["missing"]}}])
+def test_approve_refuses_where_prepare_hooks_are_configured_and_no_success_is_known(unit, imds, settings):
+    if "hooks" not in settings:
+        unit.add_hook("prepare", "")
+    unit.configure(**settings)
+    imds.announce()
+    code, output, _errors = unit.command("approve", ID)
+    assert code == 1
+    assert "prepare hooks are configured, and the polling unit has not run them for it; --force does it" in output
+    assert imds.posts == []
+    assert unit.command("approve", ID, "--force")[0] == 0
+    assert imds.acknowledged() == [[ID]]
+
+
+def test_approve_sends_what_was_prepared_or_what_a_rule_approves(unit, imds):
+    unit.add_hook("prepare", "")
+    unit.configure(acknowledge="never", rules=[{"action": "approve", "event_types": ["Freeze"], "max_duration": 8}])
+    unit.start()
+    imds.announce()
+    until(lambda: "because acknowledge is never" in unit.log(), "the preparation")
+    imds.announce(ID, OTHER_ID, EventType="Freeze", DurationInSeconds=5)
+    until(lambda: unit.command("status")[1].count("acknowledge is never") == 2, "the second event")
+    assert unit.command("approve", ID, OTHER_ID)[0] == 0
+    assert imds.acknowledged() == [[ID, OTHER_ID]]
+
+
+@pytest.mark.parametrize("flags", [[], ["--once", "--dry-run"]])
+def test_poll_shows_what_would_be_done_and_does_nothing(unit, imds, flags):
+    unit.configure()
+    unit.add_hook("prepare", f"touch {unit.path('ran')}")
+    imds.announce()
+    code, output, _errors = unit.command("poll", *flags)
+    assert code == 0
+    assert f"{ID}: would run the prepare hooks" in output
+    assert (imds.posts, os.path.exists(unit.path("ran"))) == ([], False)
+
+
+def test_poll_knows_that_hooks_of_this_boot_still_run(unit, imds):
+    unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done")
+    unit.start()
+    imds.announce()
+    until(lambda: "prepare hooks run" in unit.log(), "preparation")
+    unit.process.terminate()
+    unit.process.wait(GIVE_UP)
+    code, output, _errors = unit.command("poll")
+    open(unit.path("go"), "w").close()
+    assert code == 0
+    assert output == "nothing to do (incarnation 1, 1 event)\n"
+
+
+@pytest.mark.parametrize("content", [{"event_id": ID}, {"EventId": ID}, {"Events": [{"EventId": ID}]}])
+def test_hooks_test_runs_the_hooks_of_a_phase(unit, content):
+    unit.add_hook("prepare", 'echo "id $SCHEDULED_EVENT_ID"')
+    with open(unit.path("event"), "w") as file:
+        json.dump(content, file)
+    code, output, _errors = unit.command("hooks", "test", "prepare", "--event", unit.path("event"))
+    assert code == 0
+    assert f"id {ID}\n" in output
+
+
+def test_config_check_refuses_a_mistake_with_its_place(unit):
+    unit.configure(margin="x")
+    code, _output, errors = unit.command("config", "check", unit.path("poller.json"))
+    assert code == 1
+    assert errors.startswith(f"scheduled-events: {unit.path('poller.json')}: margin: expected seconds from 0 to 86400")
+    unit.configure(margin=1)
+    path = unit.path("poller.json")
+    assert unit.command("config", "check", path) == (0, f"{path}: the configuration is valid\n", "")
+
+
+def test_run_with_a_bad_configuration_ends_with_the_reason_and_the_status_that_systemd_does_not_restart(unit):
+    unit.configure(interval=0)
+    code, _output, errors = unit.command("run")
+    assert code == 78
+    assert "interval: expected seconds from 0.25 to 5" in errors
+
+
+def test_hooks_test_takes_an_event_that_is_announced_now(unit, imds):
+    unit.configure()
+    unit.add_hook("prepare", 'echo "id $SCHEDULED_EVENT_ID"')
+    imds.announce()
+    code, output, _errors = unit.command("hooks", "test", "prepare")
+    assert code == 0
+    assert f"with the event {ID}, which is announced now\n" in output
+    assert f"id {ID}\n" in output
+
+
+def test_hooks_test_takes_a_sample_where_no_event_is_announced(unit):
+    unit.configure()
+    unit.add_hook("failed", 'echo "phase $SCHEDULED_EVENT_FAILED_PHASE type $SCHEDULED_EVENT_TYPE"')
+    code, output, _errors = unit.command("hooks", "test", "failed")
+    assert code == 0
+    assert "with a sample event" in output
+    assert "phase prepare type Reboot\n" in output
+
+
+def test_the_version_is_that_of_the_collection(unit):
+    with open(os.path.join(ROOT, "galaxy.yml"), encoding="utf-8") as file:
+        [version] = [line.split()[1] for line in file if line.startswith("version:")]
+    assert unit.command("--version")[1] == f"scheduled-events {version}\n"
+
+
+@pytest.mark.parametrize("kind", ["fifo", "link", "directory", "huge", "text", "list", "nothing known"])
+def test_status_neither_hangs_nor_breaks_on_what_a_compromised_user_leaves(unit, kind):
+    path = unit.path("run/status.json")
+    os.makedirs(unit.path("run"))
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "link":
+        os.symlink("/etc/passwd", path)
+    elif kind == "directory":
+        os.mkdir(path)
+    elif kind == "huge":
+        with open(path, "wb") as file:
+            file.truncate(2**30)
+    else:
+        with open(path, "w") as file:
+            file.write({"text": "{", "list": "[[]]", "nothing known": "{}"}[kind])
+    code, output, _errors = unit.command("status")
+    assert code == 3
+    assert output.startswith(f"UNKNOWN: {path} cannot be read: ")
+
+
+HOSTILE = {
+    "a FIFO": os.mkfifo,
+    "a link to endless zeros": lambda path: os.symlink("/dev/zero", path),
+    "a directory": os.mkdir,
+    "a huge file": lambda path: os.truncate(os.open(path, os.O_WRONLY | os.O_CREAT), 2**40),
+    "a second name of a file": lambda path: os.link(
+        os.path.join(os.path.dirname(os.path.dirname(path)), "poller.json"), path
+    ),
+}
+
+
+@pytest.mark.timeout(120)  # without the guard the first kinds hang
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_command_of_root_hangs_on_what_a_compromised_user_leaves(unit, imds, kind):
+    unit.configure()
+    os.mkdir(unit.path("run"))
+    for name in ("run/boot", "run/status.json", "run/leases.json"):
+        HOSTILE[kind](unit.path(name))
+    imds.announce()
+    assert unit.command("poll")[0] == 0
+    assert unit.command("status")[0] == 3
+    os.mkdir(unit.path("state"))
+    HOSTILE[kind](unit.path("state/state.json"))
+    for command in (["poll"], ["approve", ID]):
+        code, _output, errors = unit.command(f"--state-file={unit.path('state/state.json')}", *command)
+        assert code == 1
+        assert errors.startswith(f"scheduled-events: {unit.path('state/state.json')}: it ")
+    assert imds.posts == []
+
+
+def test_the_commands_of_an_operator_leave_no_file(unit, imds):
+    unit.start()
+    imds.announce()
+    until(lambda: imds.polls > 2, "polls")
+    before = sorted(os.listdir(unit.path(".")) + os.listdir(unit.path("run")))
+    for command in (["list"], ["status"], ["poll"], ["approve", ID], ["clear", ID], ["hooks", "test", "prepare"]):
+        unit.command(*command)
+    assert sorted(os.listdir(unit.path(".")) + os.listdir(unit.path("run"))) == before
+
+
+@pytest.mark.timeout(120)  # a second unit that is not refused goes on polling
+def test_a_second_unit_is_refused_and_the_first_one_keeps_its_socket(unit):
+    unit.start()
+    for runtime in ("run", "other"):
+        code, _output, errors = unit.command(f"--runtime-directory={unit.path(runtime)}", "run")
+        assert code == 1
+        assert "the poller cannot begin: another polling unit holds" in errors
+    assert "the polling unit does not know this event" in unit.command("clear", ID)[2]
+    os.mkdir(unit.path("elsewhere"))
+    assert unit.command(f"--state-file={unit.path('elsewhere/state.json')}", "run")[0] == 1
+    unit.restart()
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("place", [".", "state.json", "run"])
+def test_another_user_than_that_of_the_state_is_refused_and_leaves_nothing(unit, place):
+    unit.configure()
+    os.mkdir(unit.path("run"))
+    open(unit.path("state.json"), "w").close()
+    os.chown(unit.path(place), 12345, -1)
+    before = sorted(os.listdir(unit.path(".")) + os.listdir(unit.path("run")))
+    code, _output, errors = unit.command("run")
+    assert code == 1
+    assert "belongs to user 12345, and this process runs as the user root" in errors
+    assert "scheduled-events poll" in errors
+    assert sorted(os.listdir(unit.path(".")) + os.listdir(unit.path("run"))) == before
+
+
+KNOWN = {
+    "time": 1000.0,
+    "last_successful_poll": 1000.0,
+    "failed_polls": 0,
+    "error": "",
+    "unsaved": "",
+    "dry_run": False,
+    "events": [],
+    "vm_name": "vm1",
+    "incarnation": 3,
+    "missing_hooks": {},
+    "unnamed_events": 0,
+    "acknowledging_for": 0.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("now", "changes", "code", "summary"),
+    [
+        (1001.0, {}, status.OK, "0 events of vm1, incarnation 3"),
+        (1001.0, {"events": [{"trouble": False}]}, status.OK, "1 event of vm1, incarnation 3"),
+        (1001.0, {"dry_run": True}, status.OK, "dry run, 0 events of vm1, incarnation 3"),
+        (1031.0, {}, status.CRITICAL, "the polling unit has not written its status for 31 seconds"),
+        (400.0, {}, status.CRITICAL, "the status is from 600 seconds in the future. Check the clock of this VM"),
+        (1001.0, {"last_successful_poll": 2000.0}, status.CRITICAL, None),
+        (1001.0, {"last_successful_poll": None, "failed_polls": 0}, status.WARNING, None),
+        (1001.0, {"last_successful_poll": None, "failed_polls": 2, "error": "x"}, status.CRITICAL, None),
+        (1001.0, {"events": [{"trouble": True}]}, status.WARNING, "1 of 1 event of vm1 in trouble"),
+        (
+            1001.0,
+            {"missing_hooks": {"prepare": ["10-a", "20-b"]}},
+            status.WARNING,
+            "the prepare hooks 10-a, 20-b are configured but missing. Run the role poller again",
+        ),
+        (1001.0, {"acknowledging_for": 31.0}, status.WARNING, "an acknowledgement has been under way for 31 seconds"),
+        (1001.0, {"unnamed_events": 1}, status.WARNING, None),
+        (1001.0, {"unsaved": "the state cannot be saved"}, status.WARNING, "the state cannot be saved"),
+        (1001.0, {"error": "disk full"}, status.WARNING, "disk full"),
+    ],
+)
+def test_the_status_is_judged(now, changes, code, summary):
+    found, text = status.judge({**KNOWN, **changes}, now)
+    assert found == code
+    assert summary is None or text == summary

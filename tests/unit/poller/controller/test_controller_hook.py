@@ -1,0 +1,458 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The hook that has a controller run a job, against a stand-in: answers that a real controller seldom gives, and times
+that no test waits for. What a real AWX shows is in tests/controllers."""
+
+import functools
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+from controller_standin import Controller
+from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, LABEL, TOKEN, Vm, again
+from scheduled_events_poller.controller import hook as controller_hook
+from scheduled_events_poller.controller import job as controller_job
+from scheduled_events_poller.controller import settings as controller_settings
+from scheduled_events_poller.controller.hook import DONE, FAILED, TRY_AGAIN
+from scheduled_events_poller.unit import config
+
+# Answers
+
+
+def test_a_job_is_launched_for_the_event_and_followed(controller, make_vm):
+    assert make_vm(extra_vars={"a": 1}).run(resources=["vm1", "vm2"]) == (DONE, "job 1 has ended: successful")
+    (body,) = controller.launched()
+    assert (body["limit"], body["labels"], body["extra_vars"]["a"]) == ("vm1,vm2", [1], 1)
+    assert body["extra_vars"]["scheduled_event"]["event_id"] == EVENT_ID
+    assert [label["name"] for label in controller.labels] == [LABEL + "1"]
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ((401, {}, {"detail": f"no {TOKEN}"}), "answered 401 Unauthorized: no …: its token is not valid, since it was"),
+        (
+            (403, {}, {"detail": "no"}),
+            "answered 403 Forbidden: no: the user of its token has no permission: give the user",
+        ),
+        ((404, {}, {}), "answered 404 Not Found: {}: expected a controller there"),
+        ((302, {"Location": "https://sso.example.com/"}, b""), "it leads to https://sso.example.com/, which is not"),
+        ((200, {}, b"<html>"), 'expected JSON, not "<html>": correct poller_controller.url'),
+        ((200, {}, {"apis": {"gateway": "/api/gateway/"}}), "it is not the URL of a controller: correct"),
+        ((200, {}, {"current_version": "https://evil.example.com/api/"}), "it is not the URL of a controller: correct"),
+        ((409, {}, b"twice"), "answered 409 Conflict: twice"),
+    ],
+)
+def test_an_answer_that_will_not_change_fails_the_hook_at_once(controller, make_vm, answer, expected):
+    controller.faults["GET /api/"] = [answer]
+    vm = make_vm()
+    status, reason = vm.run()
+    assert (status, expected.lower() in reason.lower()) == (FAILED, True), reason
+    assert (vm.clock.passed, controller.labels) == (0.0, [])
+
+
+@pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
+@pytest.mark.parametrize("place", ["GET /api/", "GET /api/v2/jobs/", "GET /api/v2/job_templates/7/launch/"])
+def test_an_answer_that_may_change_is_asked_for_again(controller, make_vm, status, place):
+    controller.faults[place] = again(2, status)
+    vm = make_vm()
+    assert vm.run() == (DONE, "job 1 has ended: successful")
+    assert f"there is no job yet; trying again: GET {controller.url}" in vm.said[0]
+    assert f"answered {status}" in vm.said[0]
+
+
+def test_the_pauses_between_requests_grow_and_the_controller_may_ask_for_longer_ones(controller, make_vm):
+    vm = make_vm()
+    controller.faults["GET /api/"] = [*again(5), (429, {"Retry-After": "40"}, b"")]
+    assert vm.run()[0] == DONE
+    assert vm.clock.passed == 1 + 2 + 4 + 8 + 15 + 40 + 1
+
+
+def test_a_controller_that_never_answers_is_given_up_at_the_deadline(controller, make_vm):
+    controller.stop()
+    vm = make_vm()
+    status, reason = vm.run(deadline=IN_60)
+    assert (status, vm.clock.passed) == (TRY_AGAIN, 60.0)
+    assert reason.startswith(f"there is no job yet: GET {controller.url}/api/: ")
+
+
+def test_an_answer_without_end_is_not_read_to_its_end(controller, make_vm):
+    controller.faults["GET /api/"] = [(200, {}, b"x" * 2000000)]
+    vm = make_vm()
+    assert vm.run() == (DONE, "job 1 has ended: successful")
+    assert "its body is longer than 1048576 bytes" in vm.said[0]
+
+
+@pytest.mark.parametrize(
+    ("launch", "template", "expected"),
+    [
+        ({"ask_limit_on_launch": False}, {}, 'it does not ask for limit: turn on "Prompt on launch" for that'),
+        (
+            {"ask_labels_on_launch": False, "ask_variables_on_launch": False},
+            {},
+            "does not ask for labels and variables",
+        ),
+        ({"variables_needed_to_start": ["a", "b"]}, {}, "its survey needs b: add it to poller_controller.extra_vars"),
+        ({"passwords_needed_to_start": ["ssh"]}, {}, "a credential asks for a password: keep"),
+        (
+            {"inventory_needed_to_start": True},
+            {},
+            "it has no inventory: give it one, or set poller_controller.inventory",
+        ),
+        ({}, {"organization": None}, "its project has no organization, which a label needs"),
+        ({}, {"job_slice_count": 2}, "it has 2 slices, which split the VMs of an event: set job_slice_count to 1"),
+        (
+            {},
+            {"name": "other"},
+            'expected exactly one of job_templates with the name "respond" that the user of the token may see',
+        ),
+    ],
+)
+def test_a_job_template_that_does_not_fit_is_refused_before_there_is_a_label(
+    controller, make_vm, launch, template, expected
+):
+    controller.launch.update(launch)
+    controller.template.update(template)
+    status, reason = make_vm(extra_vars={"a": 1}).run()
+    assert (status, expected in reason) == (FAILED, True), reason
+    assert controller.labels == []
+
+
+# The job
+
+
+@pytest.mark.parametrize("status", ["failed", "error", "canceled"])
+def test_a_job_that_does_not_succeed_fails_the_hook(controller, make_vm, status):
+    controller.status = status
+    assert make_vm().run() == (FAILED, f"job 1 has ended: {status}. Relaunch it on the controller first")
+
+
+def test_a_job_that_has_not_ended_at_the_deadline_is_left_running(controller, make_vm):
+    controller.status = "running"
+    vm = make_vm()
+    assert vm.run(deadline=IN_60) == (TRY_AGAIN, "job 1 is running")
+    assert vm.run(deadline=IN_300)[0] == TRY_AGAIN
+    assert (len(controller.jobs), controller.jobs[1]["status"]) == (1, "running")
+
+
+def test_a_job_that_was_relaunched_counts_instead_of_the_first(controller, make_vm):
+    controller.status = "failed"
+    make_vm().run()
+    controller.jobs[2] = dict(controller.jobs[1], id=2, status="successful")
+    assert make_vm().run() == (DONE, "job 2 has ended: successful")
+
+
+def test_no_job_of_the_event_may_run_when_the_hook_ends_well(controller, make_vm):
+    make_vm().run()
+    controller.jobs[2] = dict(controller.jobs[1], id=2)
+    controller.jobs[1]["status"] = "running"
+    assert make_vm().run() == (TRY_AGAIN, "job 1 is running")
+
+
+# One launch
+
+
+def test_a_vm_waits_for_the_job_of_another(controller, make_vm):
+    controller.add_label(LABEL + "1")
+    vm = make_vm()
+    vm.clock.at = [(30, lambda: controller.run({"limit": "vm1", "labels": [1]}))]
+    assert vm.run() == (DONE, "job 1 has ended: successful")
+    assert controller.launched() == []
+
+
+def test_a_vm_takes_over_from_a_launcher_that_is_silent_for_a_lease(controller, make_vm):
+    controller.add_label(LABEL + "1")
+    vm = make_vm()
+    assert vm.run() == (DONE, "job 1 has ended: successful")
+    assert controller_job.LEASE < vm.clock.passed < controller_job.LEASE + 5
+    assert [label["name"] for label in controller.labels] == [LABEL + "1", LABEL + "2"]
+
+
+def test_a_lease_outlasts_every_launch_that_is_sent_in_time():
+    assert controller_job.LEASE > controller_job.LAUNCH_WITHIN + 60
+
+
+def test_a_launcher_that_comes_to_it_too_late_sends_nothing(controller, make_vm):
+    vm = make_vm()
+    controller.faults["POST /api/v2/labels/"] = [lambda: vm.clock.sleep(controller_job.LAUNCH_WITHIN + 1)]
+    vm.run(deadline=IN_60)
+    assert (controller.launched(), len(controller.labels)) == ([], 1)
+
+
+def test_a_launch_that_was_surely_not_carried_out_is_sent_again_under_its_label(controller, make_vm):
+    controller.faults["POST /api/v2/job_templates/7/launch/"] = again(3, 429)
+    assert make_vm().run() == (DONE, "job 1 has ended: successful")
+    assert (len(controller.labels), len(controller.jobs)) == (1, 1)
+
+
+def test_a_launch_without_an_answer_is_followed_if_it_was_carried_out(controller, make_vm):
+    vm = make_vm()
+    launch = controller.answer
+
+    def lose_the_answer(method, path, query, body):
+        answer = launch(method, path, query, body)
+        return (502, {}, b"") if body and "limit" in body else answer
+
+    controller.answer = lose_the_answer
+    assert vm.run() == (DONE, "job 1 has ended: successful")
+    assert (len(controller.labels), len(controller.jobs)) == (1, 1)
+
+
+def test_a_launch_without_an_answer_has_the_next_attempt_after_a_lease_if_no_job_shows(controller, make_vm):
+    controller.faults["POST /api/v2/job_templates/7/launch/"] = again(1, 502)
+    vm = make_vm()
+    assert vm.run() == (DONE, "job 1 has ended: successful")
+    assert vm.clock.passed > controller_job.LEASE
+    assert (len(controller.labels), len(controller.jobs)) == (2, 1)
+
+
+def test_a_label_without_an_answer_may_be_that_of_another_vm(controller, make_vm):
+    make_label = controller.answer
+
+    def lose_the_answer(method, path, query, body):
+        answer = make_label(method, path, query, body)
+        return (500, {}, b"") if body and body.get("name", "").endswith(".1") else answer
+
+    controller.answer = lose_the_answer
+    vm = make_vm()
+    assert vm.run() == (DONE, "job 1 has ended: successful")
+    assert vm.clock.passed > controller_job.LEASE
+    assert len(controller.labels) == 2
+
+
+def test_a_launch_that_is_refused_ends_the_wait_of_the_others_and_is_tried_by_who_comes_later(controller, make_vm):
+    controller.add_label(LABEL + "1")
+    vm = make_vm()
+    vm.clock.at = [(5, lambda: controller.add_label(LABEL + "1.refused"))]
+    assert vm.run() == (FAILED, "the launch of attempt 1 was refused to another VM: see its status")
+    assert make_vm().run() == (DONE, "job 1 has ended: successful")
+    assert [label["name"] for label in controller.labels][2:] == [LABEL + "2"]
+
+
+def test_a_label_that_cannot_be_made_fails_the_hook(controller, make_vm):
+    controller.faults["POST /api/v2/labels/"] = [(403, {}, {"detail": "no"})]
+    status, reason = make_vm().run()
+    assert (status, "make the user a member of the organization" in reason) == (FAILED, True)
+
+
+# The event
+
+
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [
+        ({"status": "Started"}, (DONE, "the event has started; job 1 is running")),
+        ({"status": "Started", "present": False}, (DONE, "the event has started; job 1 is running")),
+        ({"present": False}, (DONE, "the event is cancelled; job 1 is running, and stays unchanged")),
+        ({"status": "Started", "time": 0}, (DONE, "the event has started; job 1 is running")),  # the clock was set back
+    ],
+)
+def test_what_the_polling_unit_knows_of_the_event_ends_the_hook(controller, make_vm, known, expected):
+    controller.status = "running"
+    vm = make_vm()
+    vm.clock.at = [(5, functools.partial(vm.knows, **known))]
+    assert vm.run() == expected
+    assert controller.jobs[1]["status"] == "running"
+
+
+def test_the_job_of_a_cancelled_event_is_cancelled_if_the_owner_wants_that(controller, make_vm):
+    controller.status = "running"
+    vm = make_vm(cancel_on_cancelled=True)
+    vm.clock.at = [(5, lambda: vm.knows(present=False))]
+    controller.faults["/cancel/"] = again(2)
+    assert vm.run() == (DONE, "the event is cancelled, and so is job 1")
+    assert controller.jobs[1]["status"] == "canceled"
+
+
+def test_an_event_that_starts_before_there_is_a_job_fails_the_hook(controller, make_vm):
+    controller.faults["GET /api/"] = again(100)
+    vm = make_vm()
+    vm.clock.at = [(5, lambda: vm.knows(status="Started"))]
+    status, reason = vm.run()
+    assert (status, "the event has started, and no job was launched for it: GET http" in reason) == (FAILED, True)
+
+
+# Taking over
+
+
+def test_a_controller_that_cannot_be_reached_is_given_up_that_long_before_not_before(controller, make_vm):
+    controller.stop()
+    vm = make_vm(grace=120)
+    status, reason = vm.run(not_before=IN_300, deadline=IN_900)
+    assert (status, vm.clock.passed // 15) == (DONE, 180 // 15)
+    assert reason.endswith("; this VM continues without the job")
+
+
+def test_a_not_before_that_moves_moves_the_takeover(controller, make_vm):
+    controller.stop()
+    vm = make_vm(grace=120)
+    vm.clock.at = [(60, lambda: vm.knows(not_before=IN_900))]
+    vm.run(not_before=IN_300, deadline=IN_900)
+    assert vm.clock.passed // 15 == 780 // 15
+
+
+def test_a_job_that_ended_badly_lets_the_vm_go_on_if_it_may_take_over(controller, make_vm):
+    controller.status = "failed"
+    assert make_vm(grace=120).run() == (DONE, "job 1 has ended: failed; this VM continues without the job")
+    status, _reason = make_vm(grace=120).run(not_before=None)
+    assert status == FAILED
+
+
+def test_a_vm_never_continues_while_a_job_may_run(controller, make_vm):
+    controller.status = "running"
+    vm = make_vm(grace=120)
+    vm.clock.at = [(10, lambda: controller.faults.update({"GET /api/v2/jobs/": again(1000)}))]
+    assert vm.run(not_before=IN_60, deadline=IN_300)[0] == TRY_AGAIN
+    status, reason = vm.run(not_before=IN_60, deadline=IN_900)  # another process, which has seen no job
+    assert (status, reason.startswith("a job may run: GET ")) == (TRY_AGAIN, True), reason
+
+
+def test_a_launch_without_an_answer_keeps_the_vm_from_going_on(controller, make_vm):
+    def cut():
+        controller.faults["GET /api/v2/jobs/"] = again(1000)
+
+    controller.faults["POST /api/v2/job_templates/7/launch/"] = [(502, {}, b"")]
+    vm = make_vm(grace=120)
+    vm.clock.at = [(1, cut)]
+    assert vm.run(not_before=IN_60, deadline=IN_300)[0] == TRY_AGAIN
+
+
+# Settings
+
+
+def test_settings_that_others_can_read_are_refused(make_vm):
+    vm = make_vm()
+    os.chmod(vm.places.settings, 0o640)
+    expected = f"{vm.places.settings}: expected a file that only root can read: chown root and chmod 0600 it"
+    assert vm.run() == (FAILED, expected)
+
+
+def test_a_token_is_read_from_its_own_file_which_others_cannot_read(make_vm, tmp_path):
+    path = tmp_path / "token"
+    path.write_text(TOKEN + "\n")
+    vm = make_vm(token="", token_file=str(path))
+    path.chmod(0o644)
+    assert vm.run() == (FAILED, f"{path}: expected a file that only root can read: chown root and chmod 0600 it")
+    path.chmod(0o600)
+    assert vm.run() == (DONE, "job 1 has ended: successful")
+
+
+@pytest.mark.parametrize(
+    ("resources", "settings", "hosts"),
+    [
+        (["vm1", "VM2"], {}, ["vm1", "VM2"]),
+        (["VM1"], {"host_pattern": "{lower}.example.com"}, ["vm1.example.com"]),
+        (["a_b_7"], {"host_pattern": "{set}-{instance}"}, ["a_b-7"]),
+        (["VM1", "vm2"], {"host_map": {"vm1": "web.example.com"}}, ["web.example.com", "vm2"]),
+    ],
+)
+def test_the_vms_of_an_event_have_names_in_the_inventory(resources, settings, hosts):
+    made = controller_settings.ControllerSettings("https://awx", 7, **settings)
+    assert controller_settings.hosts_of(resources, made) == hosts
+
+
+@pytest.mark.parametrize(
+    "name", ["all", "ungrouped", "a:b", "a,b", "*", "!a", "&a", "~a", "a[0]", "@/etc/hosts", "", "a b"]
+)
+def test_a_name_that_is_a_pattern_of_ansible_is_refused(make_vm, controller, name):
+    status, reason = make_vm().run(resources=[name])
+    assert (status, "add it to poller_controller.host_map" in reason) == (FAILED, True)
+    assert controller.asked == []
+
+
+def test_a_name_that_does_not_fit_the_pattern_is_refused(make_vm):
+    status, reason = make_vm(host_pattern="{set}-{instance}").run(resources=["vm1"])
+    assert (status, reason.startswith('the VM "vm1" is not SET_INSTANCE of a scale set')) == (FAILED, True)
+
+
+def test_no_text_of_the_event_is_a_template_in_the_job():
+    assert controller_job.tamed({"a": ["{{ x }}", "{% x %}{# x #}"], "b": 1}) == {
+        "a": ["{ { x }}", "{ % x %}{ # x #}"],
+        "b": 1,
+    }
+
+
+def test_only_the_proxy_of_the_settings_is_used(controller, make_vm, monkeypatch):
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9")
+    assert make_vm().run()[0] == DONE
+    assert not any(each.startswith("proxy") for each in controller.asked)
+    assert make_vm(url="http://awx.invalid", proxy=controller.url).run()[0] == DONE
+    assert "proxy for awx.invalid" in controller.asked
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    if not shutil.which("openssl"):
+        pytest.skip("there is no openssl to make a certificate with")
+    path = str(tmp_path / "certificate")
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-keyout", path + ".key", "-out", path]
+    subprocess.check_call(command, stderr=subprocess.DEVNULL)
+    with open(path) as certificate_file, open(path + ".key") as key, open(path + ".both", "w") as both:
+        both.write(certificate_file.read() + key.read())
+    return path
+
+
+@pytest.mark.edge
+def test_a_certificate_must_be_signed_by_an_authority_that_is_trusted(tmp_path, certificate):
+    controller = Controller(certificate=certificate + ".both")
+    status, reason = Vm(str(tmp_path / "one"), controller.url).run()
+    assert (status, "its certificate is not trusted" in reason) == (FAILED, True), reason
+    assert Vm(str(tmp_path / "other"), controller.url, ca_file=certificate).run()[0] == DONE
+    controller.stop()
+
+
+def test_authorities_that_cannot_be_read_fail_the_hook_at_once(make_vm):
+    expected = (
+        "/nonexistent: it cannot be read, expected the authorities of poller_controller.ca_file: correct its path"
+    )
+    assert make_vm(ca_file="/nonexistent").run() == (FAILED, expected)
+
+
+@pytest.mark.parametrize("text", [TOKEN, "[" * 100000], ids=["text", "nested"])
+def test_settings_that_are_not_json_are_not_quoted(make_vm, text):
+    vm = make_vm()
+    with open(vm.places.settings, "w") as file:
+        file.write(text)
+    assert vm.run() == (FAILED, f"{vm.places.settings}: it is not JSON: run the role again")
+
+
+def test_the_check_shows_whether_a_job_could_be_launched_and_launches_none(controller, make_vm):
+    vm = make_vm()
+    expected = f"{controller.url} can launch the job template respond for an event"
+    assert controller_hook.check_settings(vm.places) == (DONE, expected)
+    controller.launch["ask_labels_on_launch"] = False
+    status, reason = controller_hook.check_settings(vm.places)
+    assert (status, "it does not ask for labels" in reason) == (FAILED, True)
+    assert (controller.labels, controller.jobs) == ([], {})
+
+
+def test_what_the_hook_says_is_in_a_file_for_status_until_it_ends(make_vm, monkeypatch):
+    places, files = make_vm().places, []
+
+    def run(_event, _environment, _places, say):
+        say("there is no job yet")
+        path = os.path.join(places.runtime, f"said-{EVENT_ID.lower()}")
+        with open(path) as file:
+            files.append((path, file.read()))
+        return controller_hook.Ending(DONE, "job 1 has ended: successful")
+
+    monkeypatch.setattr(controller_hook, "run", run)
+    monkeypatch.setattr(sys, "stdin", io.StringIO(json.dumps({"event_id": EVENT_ID})))
+    assert controller_hook.main([f"--{name}={getattr(places, name)}" for name in places._fields]) == DONE
+    [(path, text)] = files
+    assert (text, os.path.exists(path)) == ("there is no job yet", False)
+
+
+def test_a_setting_that_is_unknown_is_named():
+    with pytest.raises(
+        config.ConfigError, match=r"controller\.tokens: unknown key; allowed are url, job_template, token"
+    ):
+        controller_settings.parse({"tokens": TOKEN})

@@ -1,0 +1,534 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which requests the root side accepts, what it answers to the others, and that no user can keep it busy."""
+
+import contextlib
+import json
+import os
+import socket
+import stat
+import sys
+import time
+
+import pytest
+from root_side import LONGER_THAN_A_TEST
+from scheduled_events_poller.root import dispatcher, jobs
+from scheduled_events_poller.root.dispatcher import Dispatcher
+from scheduled_events_poller.spool import MAX_REQUEST, RunResult
+
+pytestmark = pytest.mark.edge
+
+
+class Starter:
+    """Takes the ids of the runs that would have been started, and refuses those in ``reasons``."""
+
+    def __init__(self):
+        self.ids = []
+        self.reasons = {}
+
+    def __call__(self, ids):
+        self.ids += ids
+        return {request_id: self.reasons[request_id] for request_id in ids if request_id in self.reasons}
+
+
+@pytest.fixture
+def starter():
+    return Starter()
+
+
+@pytest.fixture
+def look(root_side, starter):
+    return Dispatcher(root_side.directories, starter).look
+
+
+def a_run_id(number):
+    return f"{number:08x}.prepare.1"
+
+
+def leave_many(root_side, numbers):
+    for number in numbers:
+        event = dict(root_side.event, event_id=f"{number:08x}")
+        root_side.leave(request_id=a_run_id(number), event=event)
+
+
+def test_a_request_becomes_a_job_and_is_started(root_side, starter, look):
+    root_side.leave()
+    assert look() == (1, False)
+    assert (starter.ids, root_side.requests(), root_side.jobs()) == ([root_side.run_id], [], [root_side.run_id])
+
+
+def test_all_requests_of_a_look_are_started_in_one_call(root_side, look, monkeypatch):
+    calls = []
+    monkeypatch.setattr(Starter, "__call__", lambda _self, ids: calls.append(list(ids)) or {})
+    leave_many(root_side, range(20))
+    look()
+    assert calls == [[a_run_id(number) for number in range(20)]]
+
+
+def test_only_root_can_read_a_job(root_side, look):
+    root_side.leave()
+    look()
+    status = os.stat(os.path.join(root_side.directories.jobs, root_side.run_id))
+    assert stat.S_IMODE(status.st_mode) == 0o600
+
+
+def test_a_request_whose_run_has_ended_is_dropped(root_side, starter, look):
+    jobs.end(root_side.directories, RunResult(root_side.run_id, "ok", "", 1.0))
+    root_side.leave()
+    look()
+    assert (starter.ids, root_side.jobs(), root_side.requests()) == ([], [], [])
+    assert root_side.result().outcome == "ok"
+
+
+def test_a_repeated_request_neither_replaces_its_job_nor_revises_it(root_side, starter, look):
+    job = root_side.job()
+    for vm_name in ("vm1", "another"):
+        root_side.leave(vm_name=vm_name, ends_at=job.ends_at)
+        look()
+    with open(os.path.join(root_side.directories.jobs, root_side.run_id)) as file:
+        assert json.load(file)["vm_name"] == "vm1"
+    assert root_side.jobs() == [root_side.run_id]
+    assert starter.ids == [root_side.run_id] * 2
+
+
+def test_a_request_with_other_times_revises_its_job(root_side, look):
+    for ends_at in (1000.0, 900.0, 1100.0):
+        root_side.leave(ends_at=ends_at)
+        look()
+        known = jobs.revision(root_side.directories, root_side.run_id)
+        assert known is None if ends_at == 1000.0 else known.ends_at == ends_at
+    with open(os.path.join(root_side.directories.jobs, root_side.run_id)) as file:
+        assert json.load(file)["ends_at"] == 1000.0
+
+
+def test_a_request_that_goes_back_to_the_first_times_revises_its_job(root_side, look):
+    for ends_at in (1000.0, 900.0, 1000.0):
+        root_side.leave(ends_at=ends_at)
+        look()
+    assert jobs.revision(root_side.directories, root_side.run_id).ends_at == 1000.0
+
+
+def test_a_malformed_request_is_refused_with_a_result_and_removed(root_side, starter, look, capsys):
+    root_side.leave_raw(timeout="1")
+    look()
+    assert root_side.result()[1:3] == ("failed", "the request was refused: timeout is not a number from 0 to 604800")
+    assert "timeout is not a number" in capsys.readouterr().err
+    assert (starter.ids, root_side.jobs(), root_side.requests()) == ([], [], [])
+
+
+def test_a_malformed_repetition_does_not_end_a_run(root_side, look):
+    root_side.accept()
+    root_side.leave_raw(timeout="1")
+    look()
+    assert root_side.result() is None
+    assert (root_side.jobs(), root_side.requests()) == ([root_side.run_id], [])
+
+
+def test_a_refused_request_wakes_the_poller(root_side, look):
+    root_side.leave_text(b"")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(root_side.directories.socket)
+        listener.settimeout(60)
+        look()
+        assert listener.recv(100) == b"ended"
+
+
+NAMES = [
+    "_.._etc_passwd",
+    "c7061bac.explode.1",
+    "x y.prepare.1",
+    "c7061bac.prepare.1\n",
+    b"gr\xfcn.prepare.1",
+    "-",
+    ".hidden",
+]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_has_no_valid_name_is_removed_and_gets_no_result(root_side, starter, look, name):
+    path = os.path.join(os.fsencode(root_side.directories.requests), name if isinstance(name, bytes) else name.encode())
+    with open(path, "wb"):
+        pass
+    look()
+    assert (starter.ids, root_side.requests(), root_side.jobs()) == ([], [], [])
+    assert os.listdir(root_side.directories.results) == []
+
+
+def _symlink(path, elsewhere):
+    os.symlink(elsewhere, path)
+
+
+def _dangling_symlink(path, _elsewhere):
+    os.symlink("/no/such/file", path)
+
+
+def _hard_link(path, elsewhere):
+    os.link(elsewhere, path)
+
+
+def _fifo(path, _elsewhere):
+    os.mkfifo(path)
+
+
+def _socket(path, _elsewhere):
+    place, name = os.path.split(path)
+    before = os.getcwd()
+    os.chdir(place)  # the path of a socket must be short
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+            listener.bind(name)
+    finally:
+        os.chdir(before)
+
+
+def _directory(path, elsewhere):
+    os.makedirs(os.path.join(path, "deep"))
+    os.symlink(os.path.dirname(elsewhere), os.path.join(path, "deep", "link"))
+
+
+def _huge_file(path, _elsewhere):
+    with open(path, "wb") as file:
+        file.truncate(MAX_REQUEST * 1000)
+
+
+@pytest.mark.parametrize("make", [_symlink, _dangling_symlink, _hard_link, _fifo, _socket, _directory, _huge_file])
+def test_a_request_that_is_not_a_separate_plain_file_is_refused_with_a_result(root_side, starter, look, tmp_path, make):
+    elsewhere = tmp_path / "elsewhere" / "secret"
+    elsewhere.parent.mkdir()
+    elsewhere.write_text("secret")
+    make(os.path.join(root_side.directories.requests, root_side.run_id), str(elsewhere))
+    look()
+    assert (starter.ids, root_side.requests()) == ([], [])
+    assert root_side.result().reason.startswith("the request was refused: it ")
+    assert elsewhere.read_text() == "secret"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_request_of_another_user_than_the_directory_is_refused(root_side, starter, look):
+    os.chown(root_side.leave(), 12345, -1)
+    look()
+    assert "belongs to another user" in root_side.result().reason
+    assert starter.ids == []
+
+
+def test_a_request_that_replaces_one_while_that_is_read_is_not_lost(root_side, look, monkeypatch):
+    root_side.leave(ends_at=1000.0)
+    fstat = os.fstat
+
+    def replace(descriptor):
+        monkeypatch.setattr(os, "fstat", fstat)
+        root_side.leave(ends_at=900.0)
+        return fstat(descriptor)
+
+    monkeypatch.setattr(os, "fstat", replace)
+    look()
+    look()
+    assert jobs.revision(root_side.directories, root_side.run_id).ends_at == 900.0
+    assert root_side.requests() == []
+
+
+def test_a_request_that_was_taken_when_the_process_was_killed_is_carried_out(root_side, starter, look):
+    os.rename(root_side.leave(), os.path.join(root_side.directories.requests, "taken:" + root_side.run_id))
+    look()
+    assert (starter.ids, root_side.requests()) == ([root_side.run_id], [])
+
+
+def test_a_taken_request_is_not_hidden_from_the_path_unit(root_side, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_JOBS", 0)
+    root_side.leave()
+    Dispatcher(root_side.directories, Starter()).look()
+    assert [name for name in root_side.requests() if not name.startswith(".") and not name.endswith("~")]
+
+
+def test_a_spool_that_is_a_link_is_not_followed(root_side, starter, look, tmp_path):
+    os.rename(root_side.directories.requests, str(tmp_path / "moved"))
+    os.symlink(str(tmp_path / "moved"), root_side.directories.requests)
+    root_side.leave()
+    assert look() == (0, True)
+    assert starter.ids == []
+
+
+def test_requests_wait_while_there_are_too_many_jobs(root_side, starter, look, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_JOBS", 2)
+    leave_many(root_side, range(3))
+    assert look() == (2, True)
+    assert look() == (0, True)
+    assert starter.ids == [a_run_id(0), a_run_id(1)]
+    jobs.end(root_side.directories, RunResult(a_run_id(0), "ok", "", 1.0))
+    assert look() == (1, False)
+    assert starter.ids[2:] == [a_run_id(2)]
+
+
+def test_a_running_job_is_revised_while_there_are_too_many_jobs(root_side, look, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_JOBS", 1)
+    root_side.accept(ends_at=1000.0)
+    root_side.leave(ends_at=900.0)
+    look()
+    assert jobs.revision(root_side.directories, root_side.run_id).ends_at == 900.0
+
+
+def test_a_request_waits_while_it_cannot_be_kept(root_side, starter, look, monkeypatch):
+    def fail(*_arguments, **_options):
+        raise OSError(28, "No space left on device")
+
+    root_side.leave()
+    with monkeypatch.context() as full:
+        full.setattr(jobs, "write_once", fail)
+        assert look() == (0, True)
+    assert (starter.ids, root_side.result()) == ([], None)
+    look()
+    assert starter.ids == [root_side.run_id]
+
+
+def test_a_run_that_cannot_be_started_gets_a_result(root_side, starter, look):
+    starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
+    root_side.leave()
+    look()
+    assert root_side.result()[1:3] == ("failed", "systemctl start ended with status 1")
+    assert (root_side.jobs(), root_side.requests()) == ([], [])
+
+
+def test_a_run_that_cannot_be_started_waits_while_its_result_cannot_be_left(root_side, starter, look, monkeypatch):
+    def fail(*_arguments, **_options):
+        raise OSError(28, "No space left on device")
+
+    starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
+    root_side.leave()
+    with monkeypatch.context() as full:
+        full.setattr(jobs, "end", fail)
+        assert look() == (0, True)
+    assert look() == (1, False)
+    assert root_side.result().outcome == "failed"
+
+
+def test_a_spool_that_does_not_exist_yet_is_empty(root_side, look):
+    os.rmdir(root_side.directories.requests)
+    assert look() == (0, False)
+
+
+def test_a_repetition_that_cannot_be_started_does_not_end_a_run(root_side, starter, look):
+    starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
+    root_side.accept(ends_at=1000.0)
+    root_side.leave(ends_at=1000.0)
+    with jobs.locked(root_side.directories, root_side.run_id):
+        look()
+    assert root_side.result() is None
+    assert root_side.jobs() == [root_side.run_id]
+
+
+# Junk
+
+
+def nest(directory, levels):
+    """Make directories in one another, deeper than a path can name."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    for _level in range(levels):
+        os.mkdir("d", dir_fd=descriptor)
+        inner = os.open("d", os.O_RDONLY, dir_fd=descriptor)
+        os.close(descriptor)
+        descriptor = inner
+    os.close(descriptor)
+
+
+def test_directories_nested_deeper_than_a_path_can_name_are_removed(root_side, look):
+    nest(root_side.directories.requests, 5000)
+    while look().left:
+        pass
+    assert root_side.requests() == []
+
+
+def test_a_look_removes_a_bounded_number_of_files(root_side, look, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_REMOVALS", 10)
+    for number in range(25):
+        root_side.leave_text(b"", f"junk{number}")
+    lefts = [look().left, look().left, look().left]
+    assert (lefts, root_side.requests()) == ([True, True, False], [])
+
+
+def test_a_look_removes_a_bounded_part_of_a_directory(root_side, look, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_REMOVALS", 10)
+    os.mkdir(os.path.join(root_side.directories.requests, "junk"))
+    for number in range(25):
+        root_side.leave_text(b"", f"junk/{number}")
+    assert look().left
+    assert 10 <= len(os.listdir(os.path.join(root_side.directories.requests, "junk"))) < 25
+    while look().left:
+        pass
+    assert root_side.requests() == []
+
+
+def test_a_request_is_started_in_the_first_look_however_much_junk_there_is(root_side, starter, look, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_REMOVALS", 100)
+    nest(root_side.directories.requests, 200)
+    for number in range(5000):
+        root_side.leave_text(b"", f"{number}")
+    root_side.leave()
+    assert look() == (1, True)
+    assert starter.ids == [root_side.run_id]
+
+
+def test_a_request_is_started_in_the_first_look_although_a_flood_of_valid_names_came_before(
+    root_side, starter, look, monkeypatch
+):
+    monkeypatch.setattr(dispatcher, "MAX_REQUESTS", 5)
+    for number in range(20):
+        root_side.leave_text(b"", a_run_id(number))
+    time.sleep(0.05)  # a step of the clock of the files
+    root_side.leave()
+    assert look() == (5, True)
+    assert starter.ids == [root_side.run_id]
+
+
+def test_junk_does_not_fill_the_journal(root_side, capsys):
+    for number in range(300):
+        root_side.leave_text(b"", f"junk{number}")
+        root_side.leave_text(b"", a_run_id(number))
+    Dispatcher(root_side.directories, Starter()).serve(linger=0.0, clock=FakeClock())
+    assert len(capsys.readouterr().err.splitlines()) <= dispatcher.MAX_COMPLAINTS + 1
+
+
+def test_results_are_limited(root_side, look, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_RESULTS", 3)
+    for number in range(6):
+        root_side.leave_text(b"", a_run_id(number))
+    look()
+    assert len(os.listdir(root_side.directories.results)) == 3
+
+
+def test_old_results_and_temporary_files_are_removed(root_side, look):
+    ages = {"old": dispatcher.KEEP_RESULTS + 60, "new": 60, ".left": dispatcher.KEEP_TEMPORARY + 60, ".fresh": 0}
+    for name, age in ages.items():
+        path = os.path.join(root_side.directories.results, name)
+        open(path, "w").close()
+        os.utime(path, (time.time() - age, time.time() - age))
+    root_side.leave()
+    look()
+    assert sorted(os.listdir(root_side.directories.results)) == [".fresh", "new"]
+
+
+# Its share of the time
+
+
+class FakeClock:
+    """A clock that advances at each sleep, and by ``step`` at each glance."""
+
+    def __init__(self, step=0.0, on_sleep=lambda: None):
+        self.now = 0.0
+        self.step = step
+        self.on_sleep = on_sleep
+        self.pauses = []
+
+    def monotonic(self):
+        self.now += self.step
+        return self.now
+
+    def sleep(self, seconds):
+        self.pauses.append(seconds)
+        self.now += seconds
+        self.on_sleep()
+
+
+def test_an_empty_spool_ends_it_after_a_while(root_side, starter):
+    clock = FakeClock()
+    Dispatcher(root_side.directories, starter).serve(clock=clock)
+    assert dispatcher.LINGER <= clock.now < 2 * dispatcher.LINGER
+
+
+def test_a_request_that_comes_while_it_lingers_is_taken(root_side, starter):
+    def come():
+        if len(clock.pauses) == 2:
+            root_side.leave()
+
+    clock = FakeClock(on_sleep=come)
+    Dispatcher(root_side.directories, starter).serve(clock=clock)
+    assert starter.ids == [root_side.run_id]
+
+
+def test_a_spool_that_cannot_be_emptied_is_looked_at_at_intervals_and_for_a_limited_time(root_side, starter):
+    os.rmdir(root_side.directories.requests)
+    os.symlink("/", root_side.directories.requests)
+    clock = FakeClock()
+    Dispatcher(root_side.directories, starter).serve(clock=clock)
+    assert dispatcher.LONGEST <= clock.now < dispatcher.LONGEST + 1
+    assert set(clock.pauses) == {dispatcher.PAUSE}
+
+
+def test_it_rests_four_times_as_long_as_a_look_took(root_side, starter):
+    os.rmdir(root_side.directories.requests)
+    os.symlink("/", root_side.directories.requests)
+    clock = FakeClock(step=0.5)
+    Dispatcher(root_side.directories, starter).serve(clock=clock)
+    assert set(clock.pauses) == {2.0}
+
+
+# Starting
+
+
+@pytest.fixture
+def systemctl(tmp_path, monkeypatch):
+    """A systemctl that writes its arguments down and does what a script says."""
+
+    def make(script):
+        path = tmp_path / "bin" / "systemctl"
+        path.parent.mkdir()
+        path.write_text(f'#!/bin/sh\necho "$@" >> {tmp_path}/calls\n{script}\n')
+        path.chmod(0o755)
+        monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
+
+    make.calls = lambda: (tmp_path / "calls").read_text().splitlines()
+    return make
+
+
+def test_units_are_started_with_one_systemctl(systemctl):
+    systemctl("")
+    assert dispatcher.start_units(["a.prepare.1", "b.started.2"]) == {}
+    assert systemctl.calls() == [
+        "start --no-block -- scheduled-events-hook@a.prepare.1.service scheduled-events-hook@b.started.2.service"
+    ]
+
+
+def test_of_units_that_fail_together_only_those_that_fail_alone_are_named(systemctl):
+    systemctl('case "$*" in *@b.*) exit 5;; esac')
+    reasons = dispatcher.start_units(["a.prepare.1", "b.started.2"])
+    assert reasons == {"b.started.2": "systemctl start ended with status 5; see journalctl -u scheduled-events-hooks"}
+
+
+def test_a_systemctl_that_hangs_is_given_up(systemctl, monkeypatch):
+    monkeypatch.setattr(dispatcher, "PATIENCE", 0.0)
+    systemctl("exec sleep 1000")
+    reasons = dispatcher.start_units(["a.prepare.1", "b.started.2"])
+    assert set(reasons.values()) == {"systemctl start did not end within 0 s"}
+
+
+def test_without_systemctl_the_reason_says_so(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    reasons = dispatcher.start_units(["a.prepare.1"])
+    assert list(reasons) == ["a.prepare.1"]
+    assert reasons["a.prepare.1"].startswith("systemctl cannot be started: [Errno 2] No such file or directory")
+
+
+def test_the_program_that_runs_as_root_takes_a_request_to_its_result(root_side):
+    root_side.add_hook("#!/bin/sh\ncat\n")
+    root_side.leave()
+    command = dispatcher.root_command(root_side.directories)
+    assert command[:2] == (sys.executable, "-IS")
+    process = dispatcher.Process([*command, "dispatch", "--spawn"])
+    assert process.wait(LONGER_THAN_A_TEST) == 0
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(root_side.directories.socket)
+        listener.settimeout(1)
+        give_up_at = time.monotonic() + 300
+        while root_side.result() is None and time.monotonic() < give_up_at:
+            with contextlib.suppress(socket.timeout):
+                listener.recv(100)
+    assert root_side.result().outcome == "ok"
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["explode"], ["run"], ["run", "a", "b"], ["--etc-directory=/etc", "dispatch"]]
+)
+def test_the_program_that_runs_as_root_refuses_another_command(root_side, arguments):
+    process = dispatcher.Process([*dispatcher.root_command(root_side.directories), *arguments])
+    assert process.wait(LONGER_THAN_A_TEST) == 1

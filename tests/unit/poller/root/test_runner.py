@@ -1,0 +1,626 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which hooks the root side runs, until when, what a hook gets, and what remains when a run ends."""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import socket
+import sys
+import time
+
+import pytest
+from root_side import LONGER_THAN_A_TEST
+from scheduled_events_poller.root import dispatcher, jobs, runner
+from scheduled_events_poller.root.processes import Process
+from scheduled_events_poller.spool import LONGEST_REASON, MAX_REQUEST, RunResult
+
+
+@pytest.fixture(autouse=True)
+def _short_ticks(monkeypatch):
+    """A clock that was moved and a deadline that was revised are noticed soon."""
+    monkeypatch.setattr(runner, "TICK", 0.05)
+    monkeypatch.setattr(runner, "GRACE", 0.1)
+
+
+class FakeClock:
+    """A clock that stands still until it is moved; sleeping moves it."""
+
+    def __init__(self, monotonic=1000.0, wall=1769860000.0):
+        self.now, self.wall_now = monotonic, wall
+        self.moves = []
+
+    def monotonic(self):
+        for condition, move in list(self.moves):
+            if condition():
+                self.moves.remove((condition, move))
+                move()
+        return self.now
+
+    def wall(self):
+        return self.wall_now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        self.wall_now += seconds
+
+    def jump_when(self, path, *, monotonic=0.0, wall=0.0):
+        """Move as soon as a file is there."""
+
+        def move():
+            self.now += monotonic
+            self.wall_now += wall
+
+        self.moves.append((lambda: os.path.exists(str(path)), move))
+
+
+def marking(path, *, then="exec sleep 1000"):
+    """A hook that makes a file, and then goes on."""
+    return f"#!/bin/sh\necho $$ > {path}.new\nmv {path}.new {path}\n{then}\n"
+
+
+# One job
+
+
+def test_a_run_leaves_its_result_and_wakes_the_poller(root_side):
+    root_side.add_hook()
+    root_side.accept()
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as listener:
+        listener.bind(root_side.directories.socket)
+        listener.settimeout(60)
+        assert runner.run(root_side.run_id, root_side.directories) == 0
+        assert listener.recv(100) == b"ended"
+    assert root_side.result().outcome == "ok"
+    assert root_side.jobs() == []
+
+
+def test_a_job_runs_once_however_often_it_is_started(root_side, tmp_path):
+    root_side.add_hook(f"#!/bin/sh\necho ran >> {tmp_path / 'ran'}\n")
+    for _time in range(2):
+        root_side.accept()
+        runner.run(root_side.run_id, root_side.directories)
+    assert (tmp_path / "ran").read_text() == "ran\n"
+    assert root_side.jobs() == []
+
+
+def test_a_job_that_runs_is_not_run_a_second_time(root_side, tmp_path):
+    root_side.add_hook(f"#!/bin/sh\necho ran >> {tmp_path / 'ran'}\n")
+    root_side.accept()
+    with jobs.locked(root_side.directories, root_side.run_id):
+        assert runner.run(root_side.run_id, root_side.directories) == 0
+    assert not (tmp_path / "ran").exists()
+    assert root_side.result() is None
+
+
+def test_a_job_that_has_ended_is_not_there_any_more(root_side, capsys):
+    assert runner.run(root_side.run_id, root_side.directories) == 0
+    assert "it has ended" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("run_id", ["../../etc/passwd", "a.explode.1", ""])
+def test_what_is_not_the_id_of_a_run_is_not_run(root_side, run_id):
+    assert runner.run(run_id, root_side.directories) == 2
+    assert runner.ended(run_id, root_side.directories, {}) == 2
+
+
+def test_a_job_that_cannot_be_read_is_a_failure(root_side):
+    with open(root_side.accept(), "w") as file:
+        file.write("no job")
+    runner.run(root_side.run_id, root_side.directories)
+    assert root_side.result().reason.startswith("the job cannot be read: it is not JSON")
+
+
+def test_a_result_that_exists_is_never_overwritten(root_side):
+    jobs.end(root_side.directories, RunResult(root_side.run_id, "ok", "", 1.0))
+    assert not jobs.end(root_side.directories, RunResult(root_side.run_id, "failed", "late", 1.0))
+    assert root_side.result().outcome == "ok"
+
+
+def test_a_result_that_cannot_be_left_is_an_error_and_keeps_the_job(root_side):
+    root_side.accept()
+    os.rmdir(root_side.directories.results)
+    with pytest.raises(FileNotFoundError):
+        runner.run(root_side.run_id, root_side.directories)
+    with pytest.raises(FileNotFoundError):
+        runner.ended(root_side.run_id, root_side.directories, {})
+    assert root_side.jobs() == [root_side.run_id]
+
+
+def test_the_name_of_a_hook_that_is_not_utf_8_gives_a_readable_result(root_side):
+    directory = os.path.join(os.fsencode(root_side.directories.hooks), b"prepare.d")
+    with open(os.path.join(directory, b"10-gr\xfcn"), "wb") as file:
+        file.write(b"#!/bin/sh\nexit 3\n")
+        os.fchmod(file.fileno(), 0o755)
+    root_side.accept()
+    runner.run(root_side.run_id, root_side.directories)
+    assert root_side.result().reason == "10-gr\ufffdn: exit status 3"
+
+
+# A run that ends without a result
+
+
+def test_a_killed_runner_leaves_a_failure_through_the_end_of_its_unit(root_side, tmp_path):
+    root_side.add_hook(marking(tmp_path / "mark"))
+    root_side.accept()
+    process = Process([*dispatcher.root_command(root_side.directories), "run", root_side.run_id])
+    hook = int(_until_written(tmp_path / "mark"))
+    os.kill(process.pid, signal.SIGKILL)
+    assert process.wait(LONGER_THAN_A_TEST) == -signal.SIGKILL
+    os.kill(hook, signal.SIGKILL)
+    how = {b"SERVICE_RESULT": b"signal", b"EXIT_CODE": b"killed", b"EXIT_STATUS": b"KILL"}
+    arguments = [*dispatcher.root_command(root_side.directories), "ended", root_side.run_id]
+    process = Process(arguments, environment={**os.environb, **how})
+    assert process.wait(LONGER_THAN_A_TEST) == 0
+    assert root_side.result()[1:3] == ("failed", "its unit ended before its hooks: signal killed KILL")
+    assert root_side.jobs() == []
+
+
+def _until_written(path):
+    give_up_at = time.monotonic() + 300
+    while not path.exists() and time.monotonic() < give_up_at:
+        time.sleep(0.01)
+    return path.read_text()
+
+
+def test_the_end_of_a_unit_wakes_the_poller(root_side):
+    root_side.accept()
+    with contextlib.closing(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)) as listener:
+        listener.bind(root_side.directories.socket)
+        listener.settimeout(60)
+        runner.ended(root_side.run_id, root_side.directories, {})
+        assert listener.recv(100) == b"ended"
+    assert root_side.result().reason.endswith("systemd gives no reason")
+
+
+def test_the_end_of_a_unit_leaves_a_result_alone(root_side):
+    jobs.end(root_side.directories, RunResult(root_side.run_id, "ok", "", 1.0))
+    root_side.accept()
+    runner.ended(root_side.run_id, root_side.directories, {})
+    assert (root_side.result().outcome, root_side.jobs()) == ("ok", [])
+
+
+def test_the_end_of_a_unit_without_a_job_leaves_nothing(root_side):
+    runner.ended(root_side.run_id, root_side.directories, {})
+    assert root_side.result() is None
+
+
+def test_the_end_of_a_unit_leaves_a_job_alone_that_another_process_runs(root_side):
+    root_side.accept()
+    with jobs.locked(root_side.directories, root_side.run_id):
+        runner.ended(root_side.run_id, root_side.directories, {})
+    assert (root_side.result(), root_side.jobs()) == (None, [root_side.run_id])
+
+
+# Order and outcome
+
+
+def names_run(root_side):
+    return [line.split()[2].rstrip(":") for line in root_side.printed().splitlines() if " hook " in line]
+
+
+def test_hooks_run_in_lexical_order_without_hidden_files_and_backups(root_side):
+    for name in ("20-b", "10-a", ".hidden", "10-a~", "#10-a#", "5-z"):
+        root_side.add_hook(name=name)
+    root_side.run_phase()
+    assert names_run(root_side) == ["10-a", "20-b", "5-z"]
+
+
+def test_preparation_stops_at_the_first_failure(root_side):
+    root_side.add_hook("#!/bin/sh\nexit 3\n", "1")
+    root_side.add_hook(name="2")
+    result = root_side.run_phase()
+    assert (result.outcome, result.reason, names_run(root_side)) == ("failed", "1: exit status 3", ["1"])
+
+
+@pytest.mark.parametrize(
+    ("script", "expected"),
+    [
+        ("echo 'job 7 failed' >$F; exit 1", ("failed", "10-hook: job 7 failed")),
+        ("echo no answer >$F", ("ok", "10-hook: no answer")),
+        ("echo first >$F; echo last >$F; kill -9 $$", ("failed", "10-hook: last")),
+        ("printf 'two\\nlines\\033[31m' >$F; exit 1", ("failed", "10-hook: two lines\ufffd[31m")),
+        ("head -c 1000000 /dev/zero | tr '\\0' x >$F; exit 1", ("failed", ("10-hook: " + 3000 * "x")[:LONGEST_REASON])),
+        (">$F; exit 3", ("failed", "10-hook: exit status 3")),
+    ],
+)
+def test_a_hook_says_why_in_a_file(root_side, script, expected):
+    root_side.add_hook(f"#!/bin/sh\nF=$SCHEDULED_EVENT_REASON_FILE\n{script}\n")
+    result = root_side.run_phase()
+    assert (result.outcome, result.reason.replace("…", "x")) == expected
+
+
+def test_a_hook_that_is_ended_at_its_deadline_has_said_what_it_waited_for(root_side):
+    root_side.add_hook("#!/bin/sh\necho job 7 is running >$SCHEDULED_EVENT_REASON_FILE\nexec sleep 600\n")
+    result = root_side.run_phase(timeout=1.0)
+    assert result[1:3] == ("timeout", "10-hook: it was ended at its deadline: job 7 is running")
+
+
+@pytest.mark.parametrize("phase", ["started", "recover", "failed"])
+def test_other_phases_go_on_after_a_failure(root_side, phase):
+    root_side.add_hook("#!/bin/sh\nexit 3\n", "1", phase)
+    root_side.add_hook("#!/bin/sh\nkill -9 $$\n", "2", phase)
+    root_side.add_hook(name="3", phase=phase)
+    result = root_side.run_phase(phase=phase)
+    assert (result.outcome, result.reason) == ("failed", "1: exit status 3; 2: signal 9")
+    assert names_run(root_side) == ["1", "2", "3"]
+
+
+def test_the_reasons_of_many_failures_are_cut(root_side):
+    for number in range(20):
+        root_side.add_hook("#!/bin/sh\nexit 3\n", f"{number}" * 120, "recover")
+    assert len(root_side.run_phase(phase="recover").reason) == LONGEST_REASON
+
+
+def test_no_hooks_are_a_success(root_side):
+    assert root_side.run_phase(phase="recover")[1:3] == ("ok", "")
+
+
+def test_hooks_that_cannot_be_listed_are_a_failure(root_side):
+    with open(os.path.join(root_side.directories.hooks, "recover.d"), "w"):
+        pass
+    result = root_side.run_phase(phase="recover")
+    assert result.outcome == "failed"
+    assert result.reason.startswith("recover.d: the hooks cannot be listed: ")
+
+
+def test_a_hook_that_exits_with_75_is_run_again(root_side, tmp_path):
+    mark = tmp_path / "mark"
+    root_side.add_hook(f"#!/bin/sh\necho x >> {mark}\n[ $(wc -l < {mark}) -ge 3 ] || exit 75\n")
+    clock = FakeClock()
+    assert root_side.run_phase(clock, ends_at=1060.0).outcome == "ok"
+    assert (mark.read_text(), clock.now) == ("x\n" * 3, 1010.0)
+
+
+# Deadlines
+
+
+def test_a_hook_that_exits_with_75_until_the_deadline_has_timed_out(root_side):
+    root_side.add_hook("#!/bin/sh\nexit 75\n")
+    clock = FakeClock()
+    result = root_side.run_phase(clock, ends_at=1012.0)
+    assert (result.outcome, result.reason) == ("timeout", "10-hook: the deadline passed before it was done")
+    assert clock.now == 1012.0
+
+
+@pytest.mark.parametrize(
+    ("limits", "jump"),
+    [
+        ({"ends_at": 1060.0, "timeout": 600.0}, {"monotonic": 61.0}),
+        # Much later than the timeout: what a hostile request asks for.
+        ({"ends_at": 1e9, "timeout": 60.0}, {"monotonic": 61.0}),
+        ({"ends_at": 1060.0, "timeout": 60.0, "not_later_than": 1769860030.0}, {"wall": 31.0}),
+        # The clock of the wall is set back, and no hook runs longer for that.
+        ({"ends_at": 1060.0, "timeout": 60.0, "not_later_than": 1769860030.0}, {"wall": -3600.0, "monotonic": 61.0}),
+    ],
+)
+def test_a_hanging_hook_is_ended_at_its_deadline_with_all_that_it_started(root_side, tmp_path, limits, jump):
+    mark = tmp_path / "mark"
+    root_side.add_hook(
+        f"#!/bin/sh\ntrap '' TERM\nsleep 1000 &\necho $! > {mark}.new\nmv {mark}.new {mark}\nwait\nwait\n"
+    )
+    clock = FakeClock()
+    clock.jump_when(mark, **jump)
+    result = root_side.run_phase(clock, **limits)
+    assert (result.outcome, result.reason) == ("timeout", "10-hook: it was ended at its deadline")
+    with pytest.raises(ProcessLookupError):
+        _wait_for_end(int(mark.read_text()))
+
+
+def _wait_for_end(pid):
+    give_up_at = time.monotonic() + 300
+    while time.monotonic() < give_up_at:
+        os.kill(pid, 0)
+        with contextlib.suppress(FileNotFoundError), open(f"/proc/{pid}/stat") as file:
+            if file.read().rsplit(")", 1)[1].split()[0] == "Z":
+                raise ProcessLookupError
+        time.sleep(0.01)
+
+
+def test_no_hook_begins_after_the_deadline(root_side):
+    root_side.add_hook()
+    result = root_side.run_phase(FakeClock(), ends_at=999.0)
+    assert (result.outcome, result.reason) == ("timeout", "10-hook: the deadline passed before it was done")
+
+
+def test_a_hook_ends_in_time_although_the_clock_was_set_back_before_it(root_side):
+    root_side.add_hook("#!/bin/sh\nexit 75\n")
+    clock = FakeClock(wall=1769860000.0 - 3600.0)
+    root_side.run_phase(clock, ends_at=1012.0, not_later_than=1769860012.0)
+    assert clock.now == 1012.0
+
+
+def test_a_deadline_that_moves_earlier_ends_a_hook_that_runs(root_side, tmp_path):
+    mark = tmp_path / "mark"
+    root_side.add_hook(marking(mark))
+    earlier = root_side.job(ends_at=999.0)
+    result = root_side.run_phase(FakeClock(), revised=lambda: earlier if mark.exists() else None, ends_at=1060.0)
+    assert (result.outcome, result.reason) == ("timeout", "10-hook: it was ended at its deadline")
+
+
+def test_a_deadline_that_moves_later_gives_a_hook_more_time_up_to_its_timeout(root_side):
+    root_side.add_hook("#!/bin/sh\nexit 75\n")
+    clock = FakeClock()
+    later = root_side.job(ends_at=1e9, timeout=30.0)
+    root_side.run_phase(clock, revised=lambda: later if clock.now >= 1010.0 else None, ends_at=1012.0, timeout=30.0)
+    assert clock.now == 1030.0
+
+
+def test_a_hook_that_begins_after_the_deadline_moved_sees_the_new_one(root_side):
+    root_side.add_hook("#!/bin/sh\necho $SCHEDULED_EVENT_DEADLINE\nexit 75\n")
+    clock = FakeClock()
+    later = root_side.job(ends_at=1009.0, deadline=1769860860.0)
+    root_side.run_phase(clock, revised=lambda: later if clock.now >= 1004.0 else None, ends_at=1008.0)
+    assert [line for line in root_side.printed().splitlines() if line.endswith("Z")] == [
+        "2026-01-31T12:00:00Z",
+        "2026-01-31T12:01:00Z",
+    ]
+
+
+def test_a_job_that_runs_takes_over_the_times_of_a_request_that_revises_it(root_side, tmp_path):
+    mark = tmp_path / "mark"
+    root_side.add_hook(marking(mark))
+    root_side.accept(ends_at=time.monotonic() + 600, timeout=600.0)
+    process = Process([*dispatcher.root_command(root_side.directories), "run", root_side.run_id])
+    _until_written(mark)
+    root_side.leave(ends_at=time.monotonic(), timeout=600.0)
+    dispatcher.Dispatcher(root_side.directories, lambda _ids: {}).look()
+    assert process.wait(LONGER_THAN_A_TEST) == 0
+    assert root_side.result()[1:3] == ("timeout", "10-hook: it was ended at its deadline")
+    assert root_side.jobs() == []
+
+
+# Required hooks, and sets of hooks
+
+
+def test_a_configured_hook_that_is_not_there_fails_the_run_before_any_hook_runs(root_side):
+    root_side.add_hook(name="10-a")
+    result = root_side.run_phase(hooks=("10-a", "20-b"))
+    directory = os.path.join(root_side.directories.hooks, "prepare.d")
+    assert (result.outcome, names_run(root_side)) == ("failed", ["20-b"])
+    assert result.reason == f"20-b: configured, but not in {directory}. Run the role again"
+
+
+def test_a_configured_hook_is_missing_where_there_is_no_directory(root_side):
+    assert "10-a, 20-b: configured, but not in" in root_side.run_phase(phase="recover", hooks=("10-a", "20-b")).reason
+
+
+def test_configured_hooks_are_found_whatever_their_encoding(root_side):
+    root_side.add_hook(name="10-grün")
+    assert root_side.run_phase(hooks=("10-grün",)).outcome == "ok"
+
+
+def test_a_hook_that_is_not_configured_and_is_removed_while_its_phase_runs_is_skipped(root_side):
+    gone = root_side.add_hook(name="20-b")
+    root_side.add_hook(f"#!/bin/sh\nrm {gone}\n", "10-a")
+    root_side.add_hook(name="30-c")
+    result = root_side.run_phase(hooks=("10-a", "30-c"))
+    assert (result.outcome, result.reason) == ("ok", "")
+    assert "prepare hook 20-b: skipped, since it was removed meanwhile" in root_side.printed()
+
+
+def test_a_configured_hook_that_is_removed_while_its_phase_runs_is_a_failure(root_side):
+    gone = root_side.add_hook(name="20-b")
+    root_side.add_hook(f"#!/bin/sh\nrm {gone}\n", "10-a")
+    result = root_side.run_phase(hooks=("10-a", "20-b"))
+    assert result.outcome == "failed"
+    assert result.reason.startswith("20-b: configured, but removed from ")
+
+
+def test_a_run_keeps_to_the_set_of_hooks_that_it_began_with(root_side, tmp_path):
+    for name in ("old", "new"):
+        root_side.add_hook(f"#!/bin/sh\necho {name} set\n", "20-b")
+        os.rename(root_side.directories.hooks, str(tmp_path / name))
+    link = root_side.directories.hooks
+    os.symlink(str(tmp_path / "old"), link)
+    swap = f"#!/bin/sh\nln -s {tmp_path / 'new'} {link}.new\nmv -T {link}.new {link}\n"
+    root_side.add_hook(swap, "10-a")
+    assert root_side.run_phase(hooks=("10-a", "20-b")).outcome == "ok"
+    assert "old set" in root_side.printed()
+    assert os.path.realpath(link) == str(tmp_path / "new")
+
+
+# Which programs
+
+
+def test_ten_megabytes_of_output_pass_through(root_side):
+    root_side.add_hook("#!/bin/sh\nhead -c 10000000 /dev/zero\n")
+    assert root_side.run_phase().outcome == "ok"
+    assert os.path.getsize(root_side.output) > 10000000
+
+
+@pytest.mark.parametrize(
+    ("script", "mode", "reason"),
+    [
+        ("#!/bin/sh\n", 0o644, "refused: it is not executable. Run chmod +x"),
+        ("#!/bin/sh\n", 0o757, "refused: other users than its owner can write it. Run chmod go-w"),
+        ("#!/bin/sh\n", 0o775, "refused: other users than its owner can write it. Run chmod go-w"),
+        (
+            "#!/no/such/interpreter -x\n",
+            0o755,
+            "the interpreter in its first line is missing: #!/no/such/interpreter",
+        ),
+        ("echo no first line\n", 0o755, "it is not a program, expected a first line such as #!/bin/sh"),
+    ],
+)
+def test_a_wrong_hook_is_a_clear_failure(root_side, script, mode, reason):
+    root_side.add_hook(script, mode=mode)
+    result = root_side.run_phase()
+    assert result.outcome == "failed"
+    assert reason in result.reason
+
+
+def test_a_link_is_not_a_hook(root_side):
+    os.symlink("/bin/true", os.path.join(root_side.directories.hooks, "prepare.d", "10-link"))
+    assert "refused: it is not a regular file" in root_side.run_phase().reason
+
+
+def test_a_directory_is_not_a_hook(root_side):
+    os.mkdir(os.path.join(root_side.directories.hooks, "prepare.d", "10-directory"))
+    assert "refused: it is not a regular file" in root_side.run_phase().reason
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_hook_of_another_user_is_refused(root_side):
+    os.chown(root_side.add_hook(), 12345, -1)
+    assert "refused: it belongs to user 12345, expected root" in root_side.run_phase().reason
+
+
+@pytest.mark.parametrize("mode", [0o775, 0o777])
+def test_a_hook_in_a_directory_that_others_can_write_is_refused(root_side, mode):
+    root_side.add_hook()
+    os.chmod(root_side.directories.hooks, mode)
+    expected = f"refused: other users than root can write the directory {root_side.directories.hooks}"
+    assert expected in root_side.run_phase().reason
+
+
+def test_a_link_to_the_hooks_in_a_directory_that_others_can_write_is_refused(root_side, tmp_path):
+    root_side.add_hook()
+    (tmp_path / "open").mkdir()
+    link = str(tmp_path / "open" / "hooks")
+    os.symlink(root_side.directories.hooks, link)
+    (tmp_path / "open").chmod(0o777)
+    root_side.directories = root_side.directories._replace(hooks=link)
+    assert f"refused: other users than root can write the directory {tmp_path / 'open'}" in root_side.run_phase().reason
+
+
+# What a hook gets
+
+
+def given(root_side, tmp_path, **changes):
+    """The standard input of a hook, and of its environment what is about the event."""
+    phase = changes.get("phase", "prepare")
+    root_side.add_hook(f"#!/bin/sh\ncat > {tmp_path}/stdin\nenv -0 > {tmp_path}/environment\n", phase=phase)
+    assert root_side.run_phase(**changes).outcome == "ok"
+    pairs = [pair.split(b"=", 1) for pair in (tmp_path / "environment").read_bytes().split(b"\0") if b"=" in pair]
+    variables = {name: value for name, value in pairs if name.startswith(b"SCHEDULED_EVENT")}
+    return json.loads((tmp_path / "stdin").read_text()), variables
+
+
+def test_a_hook_reads_the_event_and_finds_it_in_its_environment(root_side, tmp_path):
+    event, variables = given(root_side, tmp_path)
+    assert event == root_side.event
+    assert re.match(b"/proc/[0-9]+/fd/[0-9]+$", variables.pop(b"SCHEDULED_EVENT_REASON_FILE"))
+    assert variables == {
+        b"SCHEDULED_EVENT_ID": root_side.event_id.encode(),
+        b"SCHEDULED_EVENT_TYPE": b"Reboot",
+        b"SCHEDULED_EVENT_STATUS": b"Scheduled",
+        b"SCHEDULED_EVENT_SOURCE": b"Platform",
+        b"SCHEDULED_EVENT_NOT_BEFORE": b"2026-01-31T12:00:00Z",
+        b"SCHEDULED_EVENT_DURATION": b"-1",
+        b"SCHEDULED_EVENT_RESOURCES": b"vm1,vm2",
+        b"SCHEDULED_EVENT_DESCRIPTION": "a 'b' $(touch /tmp/x) ? ü\nc".encode(),
+        b"SCHEDULED_EVENT_PHASE": b"prepare",
+        b"SCHEDULED_EVENT_DEADLINE": b"2026-01-31T12:00:00Z",
+        b"SCHEDULED_EVENT_RUN": root_side.job().request_id.encode(),
+        b"SCHEDULED_EVENT_FIRST_RUN": root_side.job().request_id.encode(),
+        b"SCHEDULED_EVENT_RECOVERED": b"0",
+        b"SCHEDULED_EVENTS_VM_NAME": b"vm1",
+    }
+
+
+def test_failed_hooks_learn_which_phase_failed_and_why(root_side, tmp_path):
+    failure = {"failed_phase": "recover", "failure": "10-return: exit status 3"}
+    _event, variables = given(root_side, tmp_path, phase="failed", **failure)
+    assert variables[b"SCHEDULED_EVENT_FAILED_PHASE"] == b"recover"
+    assert variables[b"SCHEDULED_EVENT_FAILED_REASON"] == b"10-return: exit status 3"
+
+
+ODD_VALUES = [
+    None,
+    [],
+    {},
+    {"a": [1]},
+    True,
+    float("inf"),
+    10**5000,
+    ["\ud800\0", None, 10**5000],
+    "\0" * 10,
+]
+
+
+@pytest.mark.parametrize("value", ODD_VALUES, ids=range(len(ODD_VALUES)))
+def test_whatever_the_values_of_an_event_are_a_hook_gets_an_environment(root_side, value):
+    event = dict.fromkeys(root_side.event, value)
+    variables = runner.environment(root_side.job(event=event), 0.0)
+    assert all(b"\0" not in text for text in variables.values())
+    assert variables[b"SCHEDULED_EVENT_DEADLINE"] == b"1970-01-01T00:00:00Z"
+
+
+def test_a_hook_is_not_given_the_socket_of_the_service_manager(root_side, monkeypatch):
+    monkeypatch.setenv("NOTIFY_SOCKET", "/nowhere")
+    assert b"NOTIFY_SOCKET" not in runner.environment(root_side.job(), 0.0)
+
+
+def test_a_hook_that_reads_nothing_is_not_waited_for(root_side):
+    root_side.add_hook("#!/bin/sh\nexec < /dev/null\n")
+    event = dict(root_side.event, additional={"long": "x" * 100000})
+    assert root_side.run_phase(event=event).outcome == "ok"
+
+
+def test_the_largest_request_fits_into_an_environment(root_side):
+    root_side.add_hook()
+    event = dict(root_side.event, description="x" * (MAX_REQUEST - 1000))
+    assert root_side.run_phase(event=event).outcome == "ok"
+
+
+def test_a_hook_that_is_interrupted_in_a_trial_does_not_go_on(root_side, tmp_path):
+    mark = tmp_path / "mark"
+    root_side.add_hook(marking(mark))
+
+    def interrupt():
+        if mark.exists():
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        root_side.run_phase(revised=interrupt)
+    with pytest.raises(ProcessLookupError):
+        _wait_for_end(int(mark.read_text()))
+
+
+# How long a hook waits for the root side
+
+
+@pytest.mark.parametrize("module", ["dispatcher", "runner"])
+def test_what_a_hook_waits_for_imports_nothing_slow(module):
+    package = os.path.abspath(os.path.join(os.path.dirname(runner.__file__), "..", ".."))
+    library = os.path.join(package, "..", "..", "..", "plugins", "module_utils")
+    slow = "argparse asyncio datetime hashlib inspect logging random shutil socket tempfile"
+    code = (
+        f"import sys; sys.path += [{package!r}, {library!r}]; import scheduled_events_poller.root.{module}; "
+        f"print([name for name in {slow.split()!r} if name in sys.modules])"
+    )
+    read_end, write_end = os.pipe()
+    with os.fdopen(read_end, "rb") as pipe:
+        process = Process([sys.executable, "-IS", "-c", code], output=write_end)
+        os.close(write_end)
+        assert pipe.read() == b"[]\n"
+        assert process.wait(LONGER_THAN_A_TEST) == 0
+
+
+# What prepares, and what only reports
+
+
+@pytest.mark.parametrize("names", [[], ["0-webhooks"]])
+def test_a_preparation_fails_without_a_hook_that_does_more_than_to_report(root_side, names):
+    for name in names:
+        root_side.add_hook(name=name)
+    result = root_side.run_phase(prepares=True)
+    assert result.outcome == "failed"
+    assert "prepare.d: no hook that prepares this VM is in" in result.reason
+    assert root_side.run_phase(prepares=False).outcome == "ok"
+
+
+def test_a_preparation_with_a_hook_that_vanished_meanwhile_fails(root_side):
+    second = root_side.add_hook(name="20-drain")
+    root_side.add_hook(f"#!/bin/sh\nrm {second}\n", name="0-webhooks")
+    assert root_side.run_phase(prepares=True).outcome == "failed"
+
+
+def test_a_preparation_ends_well_with_hooks_that_do_more_than_to_report(root_side):
+    root_side.add_hook(name="0-webhooks")
+    root_side.add_hook(name="10-drain")
+    assert root_side.run_phase(prepares=True).outcome == "ok"

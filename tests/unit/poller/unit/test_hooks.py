@@ -1,0 +1,160 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The poller's side of the spool: what it asks for, reads and counts as configured."""
+
+import os
+
+import check_options
+import pytest
+from scheduled_events_poller.spool import MAX_RESULT, REPORTING_HOOKS, RunResult, format_result, parse_request
+from scheduled_events_poller.unit.hooks import HookRequests, phases
+
+
+@pytest.fixture
+def requests(root_side):
+    made = HookRequests(root_side.directories)
+    made.prepare()
+    return made
+
+
+def test_a_request_is_written_as_a_whole_under_the_id_of_its_run(root_side, requests):
+    job = root_side.job(hooks=("10-hook",))
+    assert requests.ask(job) == ""
+    with open(os.path.join(root_side.directories.requests, root_side.run_id), "rb") as file:
+        assert parse_request(file.read(), root_side.run_id) == job
+    assert os.listdir(root_side.directories.runtime) == ["requests"]
+
+
+def test_a_request_is_replaced_by_its_repetition(root_side, requests):
+    for ends_at in (1000.0, 900.0):
+        requests.ask(root_side.job(ends_at=ends_at))
+    with open(os.path.join(root_side.directories.requests, root_side.run_id), "rb") as file:
+        assert parse_request(file.read(), root_side.run_id).ends_at == 900.0
+
+
+def test_an_event_that_is_too_long_could_not_be_asked_for(root_side, requests):
+    event = dict(root_side.event, resources=["x" * 100] * 2000)
+    assert "more than the 126976 that a hook can be given" in requests.ask(root_side.job(event=event))
+    assert (root_side.requests(), requests.result(root_side.run_id)) == ([], None)
+
+
+def test_a_request_on_a_full_disk_could_not_be_asked_for_and_leaves_nothing(root_side, requests, monkeypatch):
+    def fail(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    assert requests.ask(root_side.job()).endswith("No space left on device")
+    assert (root_side.requests(), os.listdir(root_side.directories.runtime)) == ([], ["requests"])
+
+
+def test_a_request_without_a_spool_could_not_be_asked_for(root_side, requests):
+    os.rmdir(root_side.directories.requests)
+    assert requests.ask(root_side.job()).startswith("the request for the hooks cannot be written: ")
+
+
+def test_what_crashes_left_half_written_is_removed(root_side):
+    names = [".request", ".status.json.1234", "boot", "status.json"]
+    for name in names:
+        with open(os.path.join(root_side.directories.runtime, name), "w"):
+            pass
+    HookRequests(root_side.directories).prepare()
+    assert sorted(os.listdir(root_side.directories.runtime)) == ["boot", "requests", "status.json"]
+
+
+def test_a_half_written_request_that_is_a_link_is_not_followed(root_side, requests, tmp_path):
+    (tmp_path / "elsewhere").write_text("untouched")
+    os.symlink(str(tmp_path / "elsewhere"), os.path.join(root_side.directories.runtime, ".request"))
+    assert requests.ask(root_side.job()) == ""
+    assert (tmp_path / "elsewhere").read_text() == "untouched"
+
+
+# Results
+
+
+def leave_result(root_side, content):
+    with open(os.path.join(root_side.directories.results, root_side.run_id), "wb") as file:
+        file.write(content)
+
+
+def test_the_result_of_a_run_is_read(root_side, requests):
+    result = RunResult(root_side.run_id, "timeout", "10-hook: it was ended at its deadline", 60.0)
+    leave_result(root_side, format_result(result))
+    assert requests.result(root_side.run_id) == result
+
+
+def test_a_running_run_has_no_result(root_side, requests):
+    assert requests.result(root_side.run_id) is None
+
+
+def test_a_result_that_is_too_long_is_not_read_whole(root_side, requests):
+    leave_result(root_side, b" " * MAX_RESULT + format_result(RunResult(root_side.run_id, "ok", "", 1.0)))
+    assert requests.result(root_side.run_id) is None
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_what_is_not_a_file_is_not_a_result(root_side, requests, make):
+    make(os.path.join(root_side.directories.results, root_side.run_id))
+    assert requests.result(root_side.run_id) is None
+
+
+# Phases
+
+
+def test_a_phase_is_configured_where_a_hook_is_there(root_side):
+    root_side.add_hook(phase="started")
+    root_side.add_hook(name=".hidden", phase="recover")
+    assert phases(root_side.directories.hooks, {}) == ({"started"}, {}, False)
+
+
+def test_a_phase_is_configured_where_the_configuration_requires_a_hook(root_side):
+    root_side.add_hook(name="10-a")
+    required = {"prepare": ("10-a", "20-b"), "recover": ("90-return",)}
+    assert phases(root_side.directories.hooks, required) == (
+        {"prepare", "recover"},
+        {"prepare": ("20-b",), "recover": ("90-return",)},
+        True,
+    )
+
+
+def test_without_any_directory_only_what_is_required_is_configured(tmp_path):
+    found = phases(str(tmp_path / "absent"), {"prepare": ("10-a",)})
+    assert found == ({"prepare"}, {"prepare": ("10-a",)}, True)
+
+
+def test_a_phase_whose_directory_cannot_be_read_is_configured_and_misses_nothing(root_side):
+    with open(os.path.join(root_side.directories.hooks, "failed.d"), "w"):
+        pass  # fails with another error than that of a directory that does not exist, for root too
+    assert phases(root_side.directories.hooks, {"failed": ("10-a",)}) == ({"failed"}, {}, False)
+
+
+@pytest.mark.parametrize(
+    ("names", "prepares"), [(["0-webhooks"], False), (["0-webhooks", "10-drain"], True), ([], False)]
+)
+def test_a_hook_that_only_reports_is_no_preparation(root_side, names, prepares):
+    for name in names:
+        root_side.add_hook(name=name)
+    found = phases(root_side.directories.hooks, {})
+    assert (found.configured == {"prepare"}, found.prepares) == (bool(names), prepares)
+
+
+def test_the_hook_of_a_controller_is_a_preparation(root_side):
+    assert phases(root_side.directories.hooks, {"prepare": (check_options.CONTROLLER_HOOK,)}).prepares
+
+
+def test_the_hook_of_webhooks_is_known_as_one_that_only_reports():
+    assert (check_options.WEBHOOK_HOOK,) == REPORTING_HOOKS
+
+
+def test_a_directory_of_prepare_hooks_that_cannot_be_read_is_left_to_root(root_side):
+    os.rmdir(os.path.join(root_side.directories.hooks, "prepare.d"))
+    with open(os.path.join(root_side.directories.hooks, "prepare.d"), "w"):
+        pass
+    assert phases(root_side.directories.hooks, {}) == ({"prepare"}, {}, True)
+
+
+def test_a_set_of_hooks_behind_a_link_counts(root_side, tmp_path):
+    root_side.add_hook()
+    os.symlink(root_side.directories.hooks, str(tmp_path / "link"))
+    assert phases(str(tmp_path / "link"), {}).configured == {"prepare"}

@@ -1,0 +1,555 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The shell: a real process against a small service on loopback."""
+
+import contextlib
+import json
+import os
+import signal
+import socket
+import time
+
+import pytest
+from _scheduled_events import engine, state
+from _scheduled_events.document import parse
+from _scheduled_events.rules import parse_rules
+from polling_unit import GIVE_UP, ID, OTHER_ID, until
+from scheduled_events_poller import systemd
+from scheduled_events_poller.spool import Directories
+from scheduled_events_poller.unit import poller, service, status
+from scheduled_events_poller.unit.config import Settings
+
+
+@pytest.mark.edge
+def test_an_event_is_prepared_acknowledged_and_recovered(unit, imds):
+    for phase in ("prepare", "recover"):
+        unit.add_hook(phase, f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    assert imds.posts == [{"StartRequests": [{"EventId": ID}]}]
+    imds.events = []
+    until(lambda: ": over\n" in unit.log(), "the end")
+    with open(unit.path("ran")) as file:
+        assert file.read() == "prepare\nrecover\n"
+
+
+def test_an_event_that_nothing_prepares_for_is_left_to_its_not_before_and_every_view_says_so(unit, imds):
+    unit.add_hook("prepare", f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}", name="0-webhooks")
+    unit.configure(metrics_directory=unit.path(""))
+    unit.start()
+    imds.announce()
+    reason = "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore"
+    until(lambda: f"{ID}: {reason}\n" in unit.log(), "the note")
+    until(lambda: reason in unit.command("status")[1], "the status")
+    with open(unit.path("scheduled_events.prom")) as file:
+        assert "scheduled_events_events_nothing_prepares 1\n" in file.read()
+    assert (unit.ran(), imds.posts) == ("prepare\n", [])
+    unit.add_hook("prepare", f"echo drained >> {unit.path('ran')}")  # and this one is a preparation
+    until(lambda: imds.posts, "the acknowledgement")
+    assert unit.ran() == "prepare\nprepare\ndrained\n"
+
+
+def test_the_journal_shows_the_id_of_an_event_as_azure_writes_it_until_the_end(unit, imds):
+    for phase in ("prepare", "recover"):
+        unit.add_hook(phase, "true")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    imds.events = []
+    until(lambda: ": over\n" in unit.log(), "the end")
+    assert f"{ID}: over\n" in unit.log()
+    assert f"{ID}: recover hooks ended: ok\n" in unit.log()
+    assert ID.upper() == ID
+    assert ID.lower() not in unit.log()
+
+
+def test_polls_share_one_connection_and_the_patient_one_has_its_own(unit, imds):
+    unit.start()
+    until(lambda: imds.polls > 5, "the sixth poll")
+    assert len(imds.connections) == 2
+
+
+def test_a_hanging_poll_holds_up_no_acknowledgement(unit, imds):
+    unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done")
+    unit.start()
+    imds.announce()
+    until(lambda: "prepare hooks run" in unit.log(), "preparation")
+    imds.hang_next = True
+    assert imds.hanging.wait(GIVE_UP)
+    open(unit.path("go"), "w").close()
+    until(lambda: imds.posts, "the acknowledgement")
+    assert not imds.release.is_set()
+
+
+@pytest.mark.edge
+def test_sigterm_ends_it_while_a_request_hangs_and_leaves_hooks_alone(unit, imds):
+    unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done; echo > {unit.path('ended')}")
+    unit.start()
+    imds.announce()
+    until(lambda: "prepare hooks run" in unit.log(), "preparation")
+    imds.hang_next = True
+    assert imds.hanging.wait(GIVE_UP)
+    unit.process.terminate()
+    unit.await_notification("STOPPING=1")
+    assert unit.process.wait(GIVE_UP) == 0
+    open(unit.path("go"), "w").close()
+    until(lambda: os.path.exists(unit.path("ended")), "the end of the hook")
+    unit.start()  # and the next process finds its result
+    until(lambda: imds.posts, "the acknowledgement")
+
+
+def test_a_reload_with_a_bad_configuration_keeps_the_running_one_and_says_so(unit, imds):
+    unit.add_hook("prepare", "true")
+    unit.start()
+    unit.configure(acknowledge="sometimes")
+    unit.process.send_signal(signal.SIGHUP)
+    unit.await_notification("RELOADING=1")
+    unit.await_notification("READY=1")
+    assert "the new configuration is refused, the running one stays in force" in unit.log()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+
+
+def test_a_reload_brings_new_rules_into_force(unit, imds):
+    unit.add_hook("prepare", "true")
+    unit.configure(acknowledge="never")
+    unit.start()
+    imds.announce()
+    until(lambda: "because acknowledge is never" in unit.log(), "the note")
+    unit.configure(acknowledge="alone")
+    unit.process.send_signal(signal.SIGHUP)
+    until(lambda: imds.posts, "the acknowledgement")
+
+
+def test_an_unreadable_state_is_kept_and_reported(unit, imds):
+    unit.add_hook("prepare", "true")
+    with open(unit.path("state.json"), "w") as file:
+        file.write("{broken")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    (kept,) = [name for name in os.listdir(unit.path("")) if name.startswith("state.json.broken-")]
+    with open(unit.path(kept)) as file:
+        assert file.read() == "{broken"
+    assert f"kept as {unit.path(kept)}" in unit.log()
+
+
+def test_a_dry_run_runs_no_hook_posts_nothing_and_remembers_nothing(unit, imds):
+    unit.add_hook("prepare", f"touch {unit.path('ran')}")
+    unit.configure(dry_run=True)
+    unit.start()
+    imds.announce()
+    until(lambda: "dry run: would acknowledge it" in unit.log(), "the note")
+    assert "dry run: would run the prepare hooks" in unit.log()
+    assert imds.posts == []
+    assert not os.path.exists(unit.path("ran"))
+    assert not os.path.exists(unit.path("state.json"))
+
+
+def test_a_failing_service_does_not_count_as_an_empty_list(unit, imds):
+    unit.add_hook("recover", "")
+    unit.add_hook("prepare", "")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    imds.events, imds.status = [], 503
+    seen = imds.polls
+    until(lambda: imds.polls > seen + 2, "failing polls")
+    assert "recover hooks" not in unit.log()
+    imds.status = 200
+    until(lambda: "recover hooks ended: ok" in unit.log(), "recovery")
+
+
+def test_metrics_are_written_where_a_directory_is_given(unit, imds):
+    unit.add_hook("prepare", "true")
+    unit.configure(metrics_directory=unit.path(""))
+    unit.start()
+    imds.announce(EventType='Odd"\n')
+    until(lambda: imds.posts, "the acknowledgement")
+
+    def metrics():
+        with contextlib.suppress(FileNotFoundError), open(unit.path("scheduled_events.prom")) as file:
+            return file.read()
+        return ""
+
+    until(lambda: 'scheduled_events_approvals_total{result="accepted"} 1\n' in metrics(), "the count")
+    assert 'scheduled_events_events{type="Odd\\" ",status="Scheduled"} 1\n' in metrics()
+    assert "scheduled_events_approval_delay_seconds_count 1\n" in metrics()
+
+
+def test_back_to_back_an_event_is_not_acknowledged_while_the_recovery_of_another_runs_and_prepared_again_after(
+    unit, imds
+):
+    unit.add_hook("prepare", f"echo prepare $SCHEDULED_EVENT_ID >> {unit.path('ran')}; touch {unit.path('draining')}")
+    unit.add_hook("recover", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done; rm -f {unit.path('draining')}")
+    unit.start()
+    imds.announce(ID)
+    until(lambda: imds.acknowledged() == [[ID]], "the first acknowledgement")
+    imds.events = []
+    until(lambda: "recover hooks run" in unit.log(), "recovery")
+    imds.announce(OTHER_ID)
+    until(lambda: f"prepare {OTHER_ID}" in unit.ran(), "the preparation beside it")
+    until(lambda: "because a recovery of this VM is running" in unit.log(), "the reason")
+    seen = imds.polls
+    until(lambda: imds.polls > seen + 2, "further polls")
+    assert imds.acknowledged() == [[ID]]
+    open(unit.path("go"), "w").close()
+    until(lambda: imds.acknowledged() == [[ID], [OTHER_ID]], "the second acknowledgement")
+    assert os.path.exists(unit.path("draining"))
+    assert unit.ran().count(f"prepare {OTHER_ID}") == 2
+
+
+def test_twenty_events_that_are_ready_together_take_few_requests(unit, imds):
+    ids = [f"AAAAAAAA-0000-0000-0000-0000000000{number:02}" for number in range(20)]
+    unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.05; done")
+    unit.start()
+    imds.announce(*ids)
+    until(lambda: unit.log().count("prepare hooks run") == 20, "the preparations")
+    open(unit.path("go"), "w").close()
+    until(lambda: sorted(each for post in imds.acknowledged() for each in post) == ids, "the acknowledgements")
+    assert len(imds.posts) < 20
+
+
+def test_an_event_whose_acknowledgement_is_refused_does_not_block_the_others(unit, imds):
+    unit.add_hook("prepare", "true")
+    imds.post_status = 400
+    unit.start()
+    imds.announce(ID, OTHER_ID)
+    until(lambda: [ID] in imds.acknowledged() or [OTHER_ID] in imds.acknowledged(), "an attempt for one alone")
+    imds.post_status = 200
+    until(lambda: unit.log().count(": acknowledged ") == 2, "the acknowledgements")
+
+
+def test_a_start_while_the_first_request_hangs_is_not_blind(unit, imds):
+    unit.add_hook("prepare", "true")
+    imds.hang_next = True
+    imds.announce()
+    unit.start()
+    until(lambda: imds.posts, "the acknowledgement")
+    assert imds.hanging.is_set()
+    assert not imds.release.is_set()
+
+
+def test_a_reload_drops_an_acknowledgement_that_was_decided_and_not_sent(unit, imds):
+    unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done")
+    unit.start()
+    imds.announce()
+    until(lambda: "prepare hooks run" in unit.log(), "preparation")
+    imds.hang_on_new_connection = True
+    open(unit.path("go"), "w").close()
+    assert imds.hanging.wait(GIVE_UP)
+    unit.configure(acknowledge="never")
+    unit.process.send_signal(signal.SIGHUP)
+    unit.await_notification("RELOADING=1")
+    unit.await_notification("READY=1")
+    imds.release.set()
+    until(lambda: "because acknowledge is never" in unit.log(), "the note")
+    seen = imds.polls
+    until(lambda: imds.polls > seen + 4, "further polls")
+    assert imds.posts == []
+
+
+def test_a_decided_acknowledgement_is_not_sent_when_its_event_is_over_and_recovery_begins(unit, imds):
+    unit.add_hook("prepare", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done")
+    unit.add_hook("recover", f"while ! [ -e {unit.path('end')} ]; do sleep 0.01; done")
+    unit.start()
+    imds.announce()
+    until(lambda: "prepare hooks run" in unit.log(), "preparation")
+    imds.hang_on_new_connection = True
+    open(unit.path("go"), "w").close()
+    assert imds.hanging.wait(GIVE_UP)  # the document that is read right before the request
+    imds.events = []
+    until(lambda: "recover hooks run" in unit.log(), "recovery")
+    imds.announce()  # so that the document would allow it
+    seen = imds.polls
+    until(lambda: imds.polls > seen + 2, "further polls")
+    imds.release.set()
+    until(lambda: imds.polls > seen + 6, "further polls")
+    assert imds.posts == []
+    open(unit.path("end"), "w").close()
+    until(lambda: imds.posts, "the acknowledgement after a new preparation")
+
+
+def test_what_a_dry_run_pretended_is_done_when_it_ends(unit, imds):
+    unit.add_hook("prepare", f"echo prepare >> {unit.path('ran')}")
+    unit.configure(dry_run=True)
+    unit.start()
+    imds.announce()
+    until(lambda: "dry run: would acknowledge it" in unit.log(), "the note")
+    unit.configure(dry_run=False)
+    unit.process.send_signal(signal.SIGHUP)
+    until(lambda: imds.posts, "the acknowledgement")
+    assert unit.ran() == "prepare\n"
+
+
+def test_hooks_that_are_configured_and_missing_hold_the_event_until_they_are_found(unit, imds):
+    unit.configure(hooks={"prepare": ["10-hook"]})
+    unit.start()
+    imds.announce()
+    until(lambda: "the prepare hooks 10-hook are configured but missing" in unit.log(), "the reason")
+    until(lambda: unit.command("status")[0] == 1, "the status WARNING")
+    assert imds.posts == []
+    unit.add_hook("prepare", f"echo prepare >> {unit.path('ran')}")
+    until(lambda: imds.posts, "the acknowledgement")
+    assert unit.ran() == "prepare\n"
+
+
+def test_a_failed_recovery_stays_visible_until_a_retry_succeeds(unit, imds):
+    unit.add_hook("prepare", "")
+    unit.add_hook("recover", "exit 1")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    imds.events = []
+    until(lambda: "recovery failed: 10-hook: exit status 1" in unit.log(), "the failure")
+    unit.restart()
+    until(lambda: unit.command("status")[0] == 1, "the status WARNING")
+    assert "recovery failed: 10-hook: exit status 1; this VM may still be drained" in unit.command("status")[1]
+    unit.add_hook("recover", "")
+    code, output, _errors = unit.command("retry", ID.lower())
+    assert (code, output) == (
+        0,
+        f"{ID.lower()}: the polling unit has accepted the request. See 'scheduled-events status'\n",
+    )
+    until(lambda: ": over\n" in unit.log(), "the end")
+    until(lambda: unit.command("status")[0] == 0, "the status OK")
+
+
+def test_the_operator_can_clear_a_failed_recovery_and_nothing_else(unit, imds):
+    unit.add_hook("prepare", "")
+    unit.add_hook("recover", "exit 1")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    until(lambda: unit.command("status")[0] == 0, "the status")
+    code, _output, errors = unit.command("clear", ID)
+    assert (code, errors) == (
+        1,
+        f"scheduled-events: {ID}: it is still announced. See 'scheduled-events status'\n",
+    )
+    imds.events = []
+    until(lambda: "recovery failed" in unit.log(), "the failure")
+    assert unit.command("clear", ID)[0] == 0
+    until(lambda: "removed from the state on request of the operator" in unit.log(), "the end")
+    until(lambda: unit.command("status")[0] == 0, "the status OK")
+    assert "the polling unit does not know this event" in unit.command("clear", ID)[2]
+
+
+def test_a_wish_without_a_unit_says_what_to_do(unit):
+    unit.configure()
+    code, _output, errors = unit.command("retry", ID)
+    assert (code, errors) == (
+        1,
+        "scheduled-events: the polling unit does not run. Start scheduled-events-poller.service\n",
+    )
+
+
+def test_a_request_from_a_socket_without_a_name_does_not_end_the_unit(unit):
+    unit.start()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as nameless:
+        nameless.sendto(json.dumps({"verb": "retry", "event_id": ID}).encode(), unit.path("run/notify"))
+    # Also a long id is read whole, and answered.
+    assert "the polling unit does not know this event" in unit.command("retry", "x" * 5000)[2]
+
+
+def test_a_state_that_a_crash_left_half_written_is_removed(unit):
+    open(unit.path(".state.json.0123456789ab"), "w").close()
+    unit.start()
+    assert not os.path.exists(unit.path(".state.json.0123456789ab"))
+
+
+def test_the_status_file_begins_with_a_brace_on_a_separate_line(unit, imds):
+    unit.add_hook("prepare", "true")
+    unit.start()
+    imds.announce(EventSource="Platform")
+    until(lambda: imds.posts, "the acknowledgement")
+
+    def known():
+        with open(unit.path("run/status.json")) as file:
+            assert file.readline() == "{\n"
+            file.seek(0)
+            return json.load(file)
+
+    until(lambda: known()["events"] and known()["events"][0]["acknowledged"], "the status")
+    assert known()["maintenance_pending"] is True
+    [event] = known()["events"]
+    assert (event["event_id"], event["phase"], event["trouble"]) == (ID, "acknowledged", False)
+
+
+# The loop, in single turns
+
+
+class Idle:
+    """Stands in for polling and for the acknowledger: nothing is under way but what a test says."""
+
+    busy, next_attempt, busy_seconds = False, None, 0.0
+
+    def ask(self):
+        self.asked = True
+
+    def ask_patiently(self):
+        self.asked_patiently = True
+
+    def busy_for(self):
+        return self.busy_seconds
+
+    def offer(self, _actions, _config):
+        pass
+
+
+@pytest.fixture
+def quiet(tmp_path):
+    """A poller that has not begun, and polls nothing."""
+    places = poller.Places(str(tmp_path / "state"), Directories(str(tmp_path), str(tmp_path), str(tmp_path)))
+    made = poller.Poller(lambda: Settings(endpoint="http://127.0.0.1:9", vm_name="vm1"), places)
+    made._polling, made._acknowledger = Idle(), Idle()
+    made._state, made._state_file = state.State(serial=1), state.StateFile("/nowhere/state.json")
+    made._boot_id = "boot"
+    made._hooks = NoHooks()
+    return made
+
+
+class NoHooks:
+    def result(self, _request_id):
+        return None
+
+
+def document(*, events=True, **changes):
+    event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"], **changes}
+    text = json.dumps({"Events": [event] if events else []})
+    return service.Polled(parse(text, api_version="2020-07-01"), "vm1")
+
+
+def test_a_storm_of_reloads_is_not_a_storm_of_polls(quiet, monkeypatch):
+    now, polls = [1000.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(Idle, "ask", lambda _self: polls.append(now[0]))
+    monkeypatch.setattr(Idle, "drop", lambda _self: None, raising=False)
+    for _signal in range(1000):
+        quiet._reload()
+        quiet._poll_if_due()
+        now[0] += 0.01
+    assert len(polls) == 10
+
+
+@pytest.mark.parametrize(("failures", "gap"), [(0, 1.0), (1, 2.0), (2, 4.0), (3, 5.0), (1000000, 5.0)])
+def test_polls_back_off_to_five_seconds(quiet, monkeypatch, failures, gap):
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
+    quiet._polls = quiet._polls._replace(failures=failures)
+    quiet._poll_if_due()
+    assert quiet._next_poll == 1000.0 + gap
+
+
+@pytest.mark.parametrize(
+    ("polling", "acknowledging", "fed"),
+    [(0.0, 0.0, True), (14.0, 0.0, True), (16.0, 0.0, False), (0.0, 119.0, True), (0.0, 121.0, False)],
+)
+def test_the_watchdog_is_fed_while_requests_come_to_their_end(quiet, monkeypatch, polling, acknowledging, fed):
+    sent = []
+    monkeypatch.setattr(systemd, "notify", sent.append)
+    monkeypatch.setenv("WATCHDOG_USEC", "30000000")
+    quiet._polling.busy_seconds, quiet._acknowledger.busy_seconds = polling, acknowledging
+    quiet._feed_watchdog()
+    assert sent == (["WATCHDOG=1"] if fed else [])
+
+
+def test_nothing_is_done_that_could_not_be_remembered(quiet, monkeypatch, capsys):
+    monkeypatch.setattr(quiet, "_carry_out", pytest.fail)
+    quiet._decide(document())
+    assert quiet._state == state.State(serial=1)
+    assert "the state cannot be saved, so nothing can be done" in capsys.readouterr().err
+
+
+def shown(poller_):
+    """What the status file and the metrics show now, and how the status is rated."""
+    poller_._settings = poller_._settings._replace(metrics_directory=poller_._places.directories.runtime)
+    poller_._show()
+    with open(poller_._places.status_file) as file:
+        known = json.load(file)
+    code, summary = status.judge(known, time.time())
+    with open(os.path.join(poller_._settings.metrics_directory, "scheduled_events.prom")) as file:
+        [unsaved] = [line.split()[1] for line in file if line.startswith("scheduled_events_state_unsaved ")]
+    return known["maintenance_pending"], code, "cannot be saved" in summary, int(unsaved)
+
+
+def test_while_the_state_cannot_be_saved_each_view_shows_it(quiet, tmp_path, monkeypatch):
+    now = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    hidden = (True, status.WARNING, True, 1)
+    for polled in (document(), document(), document(events=False)):
+        now[0] += 5.0
+        quiet._poll_succeeded(polled)
+        quiet._decide(polled)
+        assert shown(quiet) == hidden
+    quiet._state_file = state.StateFile(str(tmp_path / "state.json"))
+    assert shown(quiet) == hidden  # until a save succeeds
+    now[0] += 5.0
+    quiet._decide(document(events=False))
+    assert shown(quiet) == (False, status.OK, False, 0)
+
+
+@pytest.mark.parametrize(("event_status", "pending"), [("Scheduled", True), ("Started", True), ("Advisory", False)])
+def test_an_event_that_a_rule_ignores_is_maintenance_too(quiet, event_status, pending):
+    quiet._settings = quiet._settings._replace(rules=parse_rules([{"action": "ignore"}]))
+    polled = document(EventStatus=event_status)
+    quiet._poll_succeeded(polled)
+    quiet._decide(polled)
+    assert quiet._state.events == {}
+    assert shown(quiet)[0] is pending
+
+
+def test_a_full_disk_with_a_result_pending_is_tried_every_two_seconds(quiet, monkeypatch):
+    now, attempts = [1000.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(quiet, "_save", lambda _state: attempts.append(now[0]) or quiet.__class__._save(quiet, _state))
+    quiet._results = [engine.ApprovalResult("x", accepted=False)]
+    for _attempt in range(100):
+        quiet._decide(document())
+        now[0] += 0.1
+    assert len(attempts) == 5
+
+
+def test_a_defect_of_the_engine_does_not_end_the_process(quiet, monkeypatch, capsys):
+    def fail(*_arguments):
+        raise RuntimeError("\ud800")
+
+    monkeypatch.setattr(engine, "step", fail)
+    quiet._decide_safely(document())
+    assert "a defect of the poller keeps it from deciding" in quiet._polls.error
+    assert "Traceback" in capsys.readouterr().err
+
+
+def test_flapping_polls_write_two_lines_a_minute(monkeypatch):
+    now, lines = [0.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(systemd, "log", lambda _priority, message: lines.append(message))
+    journal = poller._Journal()
+    for second in range(24 * 3600):
+        now[0] = float(second)
+        journal.complain("poll", "fails") if second % 2 else journal.better("poll", "works")
+    assert len(lines) <= 2 * 24 * 60
+
+
+def test_a_document_that_was_asked_for_before_another_was_read_is_not_taken(quiet):
+    class Current(Idle):
+        def end(self, _ended):
+            return "patient"
+
+    quiet._polling = Current()
+    quiet._polls = quiet._polls._replace(last_success=1.0)
+    quiet._document_at = 500.0
+    assert quiet._take_poll(service.PollEnded(None, 499.0, document())) is None
+    assert quiet._take_poll(service.PollEnded(None, 501.0, document())) == document()
+
+
+def test_a_runtime_directory_whose_path_is_too_long_for_a_socket_is_named(unit):
+    unit.configure()
+    runtime = unit.path("r" * 107)
+    assert unit.command(f"--runtime-directory={runtime}", "run") == (
+        1,
+        "",
+        f"scheduled-events: the poller cannot begin: {runtime}/notify: AF_UNIX path too long\n",
+    )

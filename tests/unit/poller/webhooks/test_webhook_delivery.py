@@ -1,0 +1,380 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How messages are delivered to a real receiver on loopback, with a clock of the test."""
+
+import json
+import os
+import shutil
+import subprocess
+
+import pytest
+
+pytest.importorskip("requests")
+
+import receiver as receivers
+from scheduled_events_poller.webhooks.config import Receiver
+from scheduled_events_poller.webhooks.delivery import Courier, Sender, judge
+from scheduled_events_poller.webhooks.spool import Spool
+
+pytestmark = pytest.mark.edge
+
+SECRETS = ["T0SECRETPATH", "tokentoken", "hmachmac"]
+
+
+class Clock:
+    """A wall clock and a monotonic one, which go together."""
+
+    def __init__(self):
+        self.now = 1769860200.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def service():
+    made = receivers.Receiver()
+    yield made
+    made.stop()
+
+
+class Delivery:
+    """A spool with messages for one receiver, and its courier."""
+
+    def __init__(self, directory, url, count=3, **changes):
+        self.clock = Clock()
+        self.spool = Spool(str(directory), clock=self.clock)
+        self.receiver = Receiver(
+            **{"name": "ops", "url": url, "headers": {"Authorization": "Bearer tokentoken"}, "secret": "hmachmac"},
+            **changes,
+        )
+        for number in range(1, count + 1):
+            self.put(number)
+        self.restart()
+
+    def put(self, number):
+        made = receivers.message(number)
+        self.spool.put(json.dumps(made).encode(), made["id"], "ops", max_messages=100, max_bytes=10**6)
+
+    def restart(self):
+        self.courier = Courier(
+            self.receiver,
+            self.spool,
+            Sender(self.receiver, clock=self.clock),
+            clock=self.clock,
+            monotonic=self.clock,
+            spread=lambda: 1.0,
+        )
+
+    def turn(self):
+        """One turn, and the seconds that the courier then waits."""
+        return self.courier.turn()
+
+    def run(self, turns=50):
+        """Turn until nothing waits, and let the clock run as long as the courier wants; the pauses."""
+        pauses = []
+        while self.spool.entries() and turns:
+            pause = self.turn()
+            if pause:
+                pauses.append(pause)
+            self.clock.now += pause
+            turns -= 1
+        return pauses
+
+
+@pytest.fixture
+def delivery(tmp_path, service):
+    return Delivery(tmp_path, service.url)
+
+
+def ids(*numbers):
+    return [receivers.message(number)["id"] for number in numbers]
+
+
+def test_messages_arrive_in_order_once_each(delivery, service):
+    assert delivery.run() == []
+    assert service.ids() == ids(1, 2, 3)
+    assert [body["event_type"] for body in service.bodies()] == ["Reboot"] * 3
+    assert delivery.courier.turn() > 0
+    assert delivery.courier.trouble is None
+
+
+def test_all_arrive_in_order_after_the_receiver_was_down(tmp_path, capsys):
+    down = receivers.Receiver()
+    down.stop()
+    delivery = Delivery(tmp_path, down.url)
+    pauses = [delivery.turn()]
+    for _attempt in range(11):
+        delivery.clock.now += pauses[-1]
+        pauses.append(delivery.turn())
+    assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
+    assert "refused" in delivery.courier.trouble.text
+    assert delivery.courier.trouble.since == 1769860200.0
+    up = receivers.Receiver(port=down.port)
+    try:
+        delivery.put(4)
+        delivery.clock.now += pauses[-1]
+        delivery.run()
+        assert up.ids() == ids(1, 2, 3, 4)
+    finally:
+        up.stop()
+    log = capsys.readouterr().err
+    assert log.count("refused") == 1
+    assert "webhook ops: works again, after 12 failed attempts" in log
+
+
+def test_nothing_is_sent_before_a_pause_is_over(delivery, service):
+    service.answers = [(503, {})]
+    delivery.turn()
+    delivery.clock.now += 0.75
+    assert delivery.turn() == 0.25
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("answer", "pause"),
+    [
+        ((429, {"Retry-After": "77"}), 77),
+        ((503, {"Retry-After": "Sat, 31 Jan 2026 11:51:40 GMT"}), 100),
+        ((429, {"Retry-After": "soon"}), 1),
+        ((503, {"Retry-After": "999999"}), 3600),
+        ((500, {}), 1),
+        ((429, {"Retry-After": "0"}), 1),
+        ((401, {}), 60),
+        ((404, {}), 60),
+        ((302, {"Location": "http://127.0.0.1/"}), 60),
+    ],
+)
+def test_a_message_waits_as_long_as_the_answer_says(delivery, service, answer, pause):
+    service.answers = [answer]
+    assert delivery.run() == [pause]
+    assert service.ids() == ids(1, 1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("kind", "statuses"),
+    [
+        ("delivered", [200, 201, 202, 204]),
+        ("retry", [408, 423, 425, 429, 500, 501, 502, 503, 504, 599]),
+        ("refuse", [400, 411, 413, 415, 422, 431]),
+        ("correct", [301, 302, 304, 307, 308, 401, 402, 403, 404, 405, 407, 409, 410, 451]),
+    ],
+)
+def test_what_a_status_means(kind, statuses):
+    assert {status: judge(status, {}, 0.0).kind for status in statuses} == dict.fromkeys(statuses, kind)
+
+
+def test_a_redirect_is_not_followed(delivery, service):
+    other = receivers.Receiver()
+    service.answers = [(307, {"Location": other.url})]
+    delivery.turn()
+    other.stop()
+    assert other.requests == []
+    assert "a redirect, which is not followed" in delivery.courier.trouble.text
+
+
+def test_a_wrong_configuration_loses_nothing(delivery, service):
+    service.answers = [(403, {})] * 8
+    pauses = [60, 120, 240, 480, 900, 900, 900, 900]
+    assert delivery.run() == pauses
+    assert service.ids() == ids(*[1] * 9, 2, 3)
+    assert delivery.spool.losses() == {}
+
+
+def test_a_message_that_is_refused_three_times_makes_room_for_the_next_and_is_counted(delivery, service, capsys):
+    service.answers = [(400, {})] * 3
+    delivery.run()
+    assert service.ids() == ids(1, 1, 1, 2, 3)
+    assert delivery.spool.losses()["ops"]["refused"] == 1
+    assert "a message is dropped: prepare of C7061BAC" in capsys.readouterr().err
+
+
+def test_a_message_that_cannot_be_read_makes_room_for_the_next_and_is_counted(delivery, service):
+    first = delivery.spool.entries()[0]
+    with open(f"{delivery.spool.directory}/{first.file}", "w") as file:
+        file.write("{")
+    delivery.run()
+    assert service.ids() == ids(2, 3)
+    assert delivery.spool.losses()["ops"]["unreadable"] == 1
+
+
+def test_a_crash_between_delivery_and_removal_delivers_again_with_the_same_id(delivery, service, monkeypatch):
+    class Crash(BaseException):
+        pass
+
+    def crash(_spool, _entry):
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Spool, "remove", crash)
+        with pytest.raises(Crash):
+            delivery.turn()
+    delivery.restart()
+    delivery.run()
+    assert service.ids() == ids(1, 1, 2, 3)
+    assert service.requests[0][2] == service.requests[1][2]
+
+
+def test_a_receiver_that_accepts_with_an_endless_answer_has_accepted(delivery, service):
+    service.raw = (
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + b"100000\r\n" + b"x" * 0x100000 + b"\r\n" * 2
+    )
+    delivery.run()
+    assert service.ids() == ids(1, 2, 3)
+
+
+def test_proxies_of_the_environment_are_ignored_and_that_of_the_option_is_asked(tmp_path, service, monkeypatch):
+    for name in ("http_proxy", "https_proxy", "all_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, "http://127.0.0.1:9/")
+    Delivery(tmp_path / "direct", service.url, count=1).run()
+    assert [path for path, _headers, _body in service.requests] == ["/hook/T0SECRETPATH"]
+    proxy = f"http://user:proxypassword@127.0.0.1:{service.port}"
+    Delivery(tmp_path / "proxied", "http://receiver.example.org/hook", count=1, proxy=proxy).run()
+    path, headers, _body = service.requests[-1]
+    assert path == "http://receiver.example.org/hook"
+    assert headers["Proxy-Authorization"].startswith("Basic ")
+
+
+def test_the_answers_of_a_receiver_that_repeats_secrets_are_not_shown(delivery, service, capsys):
+    for raw in (
+        b"{path} is not HTTP",
+        b"HTTP/1.1 500 {path} tokentoken hmachmac\r\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 404 Not Found\r\nContent-Length: 30\r\nX: {path}\r\n\r\n{path}{path}",
+        b"HTTP/1.1 302 {path}\r\nLocation: {path}\r\nContent-Length: 0\r\n\r\n",
+        b"",
+    ):
+        service.raw = raw
+        delivery.clock.now += 10000
+        delivery.turn()
+        shown = delivery.courier.trouble.text
+        assert shown
+        assert [secret for secret in SECRETS if secret in shown] == []
+    output = capsys.readouterr()
+    assert [secret for secret in SECRETS if secret in output.err + output.out] == []
+
+
+def test_a_defect_of_a_sender_is_not_quoted_and_stops_no_other_message(delivery, service, capsys):
+    send = Sender(delivery.receiver, clock=delivery.clock)
+
+    def broken(message):
+        if message["id"] == ids(1)[0]:
+            raise RuntimeError(SECRETS[0])
+        return send(message)
+
+    delivery.courier = Courier(
+        delivery.receiver, delivery.spool, broken, clock=delivery.clock, monotonic=delivery.clock
+    )
+    delivery.run()
+    assert service.ids() == ids(2, 3)
+    assert SECRETS[0] not in capsys.readouterr().err
+
+
+@pytest.fixture
+def certificate(tmp_path):
+    """A certificate for 127.0.0.1 that signed itself, with its key."""
+    if shutil.which("openssl") is None:
+        pytest.skip("there is no openssl to make a certificate with")
+    config, path = tmp_path / "openssl.cnf", tmp_path / "certificate.pem"
+    config.write_text(
+        "[req]\ndistinguished_name=name\nx509_extensions=extensions\nprompt=no\n[name]\nCN=receiver\n"
+        "[extensions]\nsubjectAltName=IP:127.0.0.1\nbasicConstraints=critical,CA:TRUE\nkeyUsage=digitalSignature,keyCertSign\n"
+    )
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-config", str(config)]
+    subprocess.run([*made, "-keyout", str(path) + ".key", "-out", str(path)], check=True, stderr=subprocess.DEVNULL)
+    both = tmp_path / "both.pem"
+    both.write_bytes(path.read_bytes() + (tmp_path / "certificate.pem.key").read_bytes())
+    return str(path), str(both)
+
+
+def test_a_certificate_is_verified_against_the_ca_file(tmp_path, certificate):
+    ca_file, both = certificate
+    service = receivers.Receiver(certificate=both)
+    try:
+        unknown = Delivery(tmp_path / "unknown", service.url, count=1)
+        unknown.turn()
+        assert "certificate" in unknown.courier.trouble.text.lower()
+        missing = Delivery(tmp_path / "missing", service.url, count=1, ca_file=str(tmp_path / "none.pem"))
+        missing.turn()
+        assert missing.courier.trouble is not None
+        assert service.requests == []
+        Delivery(tmp_path / "known", service.url, ca_file=ca_file).run()
+        assert service.ids() == ids(1, 2, 3)
+    finally:
+        service.stop()
+
+
+# What is counted, and what a disk does
+
+
+def test_refusals_are_counted_for_each_message(delivery, service):
+    service.answers = [(400, {})] * 2 + [(200, {})] + [(400, {})] * 2 + [(200, {})] * 2
+    for _refusal in range(2):
+        delivery.clock.now += delivery.turn()
+    # The message that was refused twice makes room, so the next refusal is the first one of another message.
+    delivery.spool.remove(delivery.spool.entries()[0])
+    delivery.run()
+    assert delivery.spool.losses() == {}
+    assert service.ids()[2:] == ids(2, 3, 3, 3)
+
+
+def test_a_receiver_works_again_only_after_a_delivery(delivery, service, capsys):
+    service.answers = [(400, {})] * 9
+    delivery.run()
+    assert delivery.turn() > 0
+    assert delivery.courier.trouble is None
+    assert "works again" not in capsys.readouterr().err
+    delivery.put(4)
+    delivery.run()
+    assert "works again, after " in capsys.readouterr().err
+
+
+def test_a_full_disk_does_not_keep_a_refused_message_in_the_way(delivery, service, capsys, monkeypatch):
+    def full(*_arguments, **_options):
+        raise OSError(28, "No space left on device")
+
+    service.answers = [(400, {})] * 3
+    with monkeypatch.context() as patch:
+        patch.setattr("scheduled_events_poller.webhooks.spool.write_atomically", full)
+        delivery.run()
+    assert service.ids()[3:] == ids(2, 3)
+    assert capsys.readouterr().err.count("a message is dropped") == 1
+    assert delivery.spool.losses() == {}
+    delivery.spool.count_losses()
+    delivery.spool.count_losses()
+    assert delivery.spool.losses()["ops"]["refused"] == 1
+
+
+def test_a_message_whose_file_cannot_be_removed_is_delivered_once(delivery, service, capsys, monkeypatch):
+    def read_only(_entry):
+        raise OSError(30, "Read-only file system")
+
+    monkeypatch.setattr(delivery.spool, "remove", read_only)
+    for _turn in range(20):
+        delivery.clock.now += delivery.turn()
+    assert service.ids() == ids(1, 2, 3)
+    assert capsys.readouterr().err.count("cannot be removed: Read-only file system") == 3
+
+
+def test_a_turn_does_not_list_the_spool_that_has_not_changed(delivery, monkeypatch):
+    listed = []
+    directory = delivery.spool.directory
+    monkeypatch.setattr(delivery.spool, "_matches", lambda: listed.append(1) or [])
+    os.utime(directory, (1, 1))
+    delivery.spool.entries()
+    for _look in range(10):
+        delivery.spool.entries()
+    assert len(listed) == 1
+    os.utime(directory, (2, 2))
+    delivery.spool.entries()
+    assert len(listed) == 2
+
+
+def test_a_message_that_comes_in_the_same_tick_of_the_clock_is_seen(tmp_path, service):
+    delivery = Delivery(tmp_path, service.url, count=0)
+    os.makedirs(delivery.spool.directory, exist_ok=True)
+    for number in range(1, 20):
+        assert len(delivery.spool.entries()) == number - 1
+        delivery.put(number)
+    assert len(delivery.spool.entries()) == 19
