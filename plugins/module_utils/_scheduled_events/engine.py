@@ -22,6 +22,7 @@ import datetime
 from typing import Any, Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import rules as decisions
+from .backoff import pause_after
 from .document import ADVISORY, SCHEDULED, STARTED, Document, ScheduledEvent, describe
 from .runs import BESIDE, FAILED, OK, OUTCOMES, PHASES, TIMEOUT, run_id_of
 from .state import INTERRUPTED, RUNNING, Approval, EventState, Failure, Run, State
@@ -460,7 +461,7 @@ class _Turn:
 
     def _ask_later(self, key: str, phase: str, reason: str) -> None:
         run = self.events[key].runs[phase]
-        pause = min(FIRST_PAUSE * 2 ** min(run.asked, 10), LONGEST_PAUSE_ASKING)
+        pause = pause_after(run.asked, first=FIRST_PAUSE, longest=LONGEST_PAUSE_ASKING)
         if reason != run.reason:
             self._report(Report(key, NOT_ASKED, phase, text=reason))
         run = run._replace(issued=False, asked=run.asked + 1, ask_at=self._now.monotonic + pause, reason=reason)
@@ -475,10 +476,10 @@ class _Turn:
             self._report(Report(result.key, ACKNOWLEDGED, seconds=waited))
             self._set(result.key, approval=entry.approval._replace(accepted=True, error=""))
             return
-        tries = entry.approval.tries + 1
-        pause = min(FIRST_PAUSE * 2 ** min(tries - 1, 10), LONGEST_PAUSE_REFUSED if result.refused else LONGEST_PAUSE)
+        longest = LONGEST_PAUSE_REFUSED if result.refused else LONGEST_PAUSE
+        pause = pause_after(entry.approval.tries, first=FIRST_PAUSE, longest=longest)
         approval = Approval(
-            tries=tries,
+            tries=entry.approval.tries + 1,
             next_try=self._now.monotonic + pause,
             boot_id=self._now.boot_id,
             error=result.error,

@@ -26,7 +26,7 @@ from _scheduled_events.state import RUNNING, State, StateFile
 from _scheduled_events.text import shown as one_line
 
 from .. import spool
-from ..unit import config, control, poller, status, whereabouts, wording
+from ..unit import boot, config, control, poller, status, whereabouts, wording
 
 COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
@@ -239,7 +239,7 @@ def poll(chosen: argparse.Namespace) -> int:
     vm_name = settings.vm_name or client.fetch_name()
     state = _load_state(chosen)
     decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
-    now = engine.Moment(time.time(), time.monotonic(), poller.find_boot_id(chosen.runtime_directory))
+    now = engine.Moment(time.time(), time.monotonic(), boot.find_boot_id(chosen.runtime_directory))
     after, actions = engine.step(state, document, [], now, decided)
     for action in actions:
         _print(_words(action, after))

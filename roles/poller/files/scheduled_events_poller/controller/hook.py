@@ -15,6 +15,7 @@ import os
 import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from _scheduled_events.backoff import pause_after
 from _scheduled_events.document import parse_not_before
 from _scheduled_events.files import read_plain
 from _scheduled_events.text import shown
@@ -152,7 +153,7 @@ class Hook:
             ending = self._go_on(notice)
         except Unavailable as error:
             self._problem = str(error)
-            pause = max(error.pause, min(FIRST_PAUSE * 2 ** min(self._failures, 10), LONGEST_PAUSE))
+            pause = max(error.pause, pause_after(self._failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE))
             self._failures += 1
             self._say(f"{self._known()}; trying again: {error}")
             return None, pause

@@ -4,39 +4,30 @@
 
 """The shell around the engine: clock, service, disk, signals."""
 
-import collections
 import contextlib
-import json
 import os
-import select
 import signal
-import socket
 import time
 import traceback
-import uuid
-from typing import Any, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events import engine
-from _scheduled_events.condition import NOTHING_PREPARES
-from _scheduled_events.condition import condition as condition_of
+from _scheduled_events.backoff import pause_after
 from _scheduled_events.engine import HookResult, Moment, NotAsked
-from _scheduled_events.files import NotPlain, read_plain, write_atomically
-from _scheduled_events.state import RUNNING, EventState, State, StateError, StateFile
+from _scheduled_events.state import EventState, State
 
 from .. import systemd
-from ..spool import Directories, Job, RunResult
-from . import control, hooks, instance, status, wording
+from ..spool import Directories
+from . import boot, control, effects, hooks, instance, status
 from .config import ConfigError, Settings
-from .metrics import Metrics
-from .pretending import PretendedAcknowledger, PretendedHooks, PretendedStateFile
-from .service import SHORT_TIMEOUT, Acknowledged, Acknowledger, Polled, PollEnded, Polling
+from .display import HEARTBEAT, Display, View
+from .inbox import Inbox
+from .service import SHORT_TIMEOUT, Acknowledged, Polled, PollEnded, Polling
 from .whereabouts import Whereabouts, find
 
 STATE_FILE = "/var/lib/scheduled-events/state.json"
 
 LONGEST_GAP = 5.0  # seconds between the beginnings of two polls, at most, whatever fails
-HEARTBEAT = 5.0  # seconds between two status files when nothing happens
-REPEAT_COMPLAINT = 60.0  # seconds after which a lasting trouble is reported again
 DISK_PAUSE = 2.0  # seconds until the state is written again after that failed
 PATIENT_AFTER = 60.0  # seconds without a document after which the service may have to be enabled again
 
@@ -90,17 +81,13 @@ class Poller:
         self._places = places
         self._whereabouts = self._find_out()
         self._spawn_hooks = spawn_hooks
-        self._outcomes: Deque[Any] = collections.deque()
         self._results: List[engine.Result] = []
-        self._metrics = Metrics()
-        self._journal = _Journal()
-        self._conditions: Dict[str, str] = {}
+        self._display = Display()
         self._polls = status.Polls(vm_name=self._settings.vm_name)
         self._config: Optional[engine.Config] = None
         self._document_at = time.monotonic()  # when a document was read last; at first, when we began
-        self._next_poll = self._next_heartbeat = self._next_sign_of_life = self._blocked_until = 0.0
+        self._next_poll = self._next_sign_of_life = self._blocked_until = 0.0
         self._polled_at = 0.0
-        self._status_line = ""
         self._unsaved = ""  # why the state could not be saved the last time
         self._unsent = ""  # what systemd must not miss
         self._stopping = self._reloading = False
@@ -125,14 +112,13 @@ class Poller:
             instance.check_owner(self._places.state_file, directories.runtime)
             os.makedirs(directories.runtime, exist_ok=True)
             stack.enter_context(instance.alone(self._places.state_file, directories.runtime))
-            self._boot_id = _boot_id(directories.runtime)
-            self._listener = stack.enter_context(_listen(directories.socket))
-            self._wake_end, self._wake_start = _wake_pipe(stack)
+            self._boot_id = boot.boot_id(directories.runtime)
+            self._inbox = Inbox(directories.socket, stack)
             self._take_up()
         except (OSError, instance.Occupied) as error:
             raise PollerError(f"the poller cannot begin: {error}") from error
         stack.enter_context(self._signals())
-        self._polling = Polling(self._settings, self._whereabouts, self._deliver)
+        self._polling = Polling(self._settings, self._whereabouts, self._inbox.deliver)
 
     def _find_out(self) -> Whereabouts:
         settings, runtime_directory = self._settings, self._places.directories.runtime
@@ -141,32 +127,16 @@ class Poller:
 
     def _take_up(self) -> None:
         """Take up the state, and the means by which something is done about it, or only pretended."""
-        self._hooks: Union[hooks.HookRequests, PretendedHooks]
-        self._acknowledger: Union[Acknowledger, PretendedAcknowledger]
-        self._state_file: Union[StateFile, PretendedStateFile]
-        if self._settings.dry_run:
-            self._hooks, self._state_file = PretendedHooks(), PretendedStateFile()
-            self._acknowledger = PretendedAcknowledger(self._deliver)
-        else:
-            self._hooks = hooks.HookRequests(self._places.directories, spawn=self._spawn_hooks)
-            self._state_file = StateFile(self._places.state_file)
-            self._acknowledger = Acknowledger(self._settings, self._whereabouts, self._deliver)
-        self._hooks.prepare()
-        self._state_file.prepare()
-        self._state = self._first_state()
-        self._conditions = {}
-
-    def _first_state(self) -> State:
-        fresh = State(serial=int(time.time() * 1000))  # no number of an earlier state, whose results may still exist
-        try:
-            return engine.resume(self._state_file.load() or fresh)
-        except StateError as error:
-            kept = StateFile(self._places.state_file).put_aside(time.time())
-            systemd.log(systemd.ERROR, f"{error}; kept as {kept}; the poller begins without a state: an event that")
-            systemd.log(
-                systemd.ERROR, "is announced now is prepared again, an event that is over by now is not recovered"
-            )
-            return fresh
+        self._hooks, self._acknowledger, self._state_file = effects.prepare(
+            self._settings,
+            self._places.state_file,
+            self._places.directories,
+            self._whereabouts,
+            self._inbox.deliver,
+            spawn_hooks=self._spawn_hooks,
+        )
+        self._state = effects.first_state(self._state_file, self._places.state_file)
+        self._display.forget()
 
     @contextlib.contextmanager
     def _signals(self) -> Iterator[None]:
@@ -178,7 +148,7 @@ class Poller:
 
         handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: reload}
         before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        wake_fd = signal.set_wakeup_fd(self._wake_start)
+        wake_fd = signal.set_wakeup_fd(self._inbox.wake_start)
         try:
             yield
         finally:
@@ -198,15 +168,15 @@ class Poller:
         self._wait()
         for document in self._collect():
             self._decide_safely(document)
-        self._heartbeat()
+        self._display.heartbeat(self._show)
 
     def _poll_if_due(self) -> None:
         now = time.monotonic()
         if self._polling.busy or now < self._next_poll:
             return
         # From beginning to beginning; without an answer the next poll follows it at once.
-        gap = self._settings.interval * 2 ** min(self._polls.failures, 10)
-        self._polled_at, self._next_poll = now, now + min(gap, LONGEST_GAP)
+        gap = pause_after(self._polls.failures, first=self._settings.interval, longest=LONGEST_GAP)
+        self._polled_at, self._next_poll = now, now + gap
         self._polling.ask()
         silent = self._polls.last_success is None or now - self._document_at > PATIENT_AFTER
         # At first not before the service was found, since that was a request, too.
@@ -215,7 +185,7 @@ class Poller:
 
     def _wait(self) -> None:
         now = time.monotonic()
-        until = [self._next_heartbeat, self._next_sign_of_life, now + 1.0]
+        until = [self._display.next_heartbeat, self._next_sign_of_life, now + 1.0]
         if not self._polling.busy:
             until.append(self._next_poll)
         if self._results:
@@ -223,42 +193,18 @@ class Poller:
         if self._acknowledger.next_attempt is not None and self._acknowledger.next_attempt > now:
             until.append(self._acknowledger.next_attempt)
         pause = 0.0 if self._stopping else max(0.0, min(until) - now)
-        ends: List[Any] = [self._listener, self._wake_end]
-        ready = select.select(ends, [], [], pause)[0]
-        if self._wake_end in ready:
-            with contextlib.suppress(BlockingIOError):
-                while os.read(self._wake_end, 4096):
-                    pass
-        if self._listener in ready:
-            self._listen_to_messages()
+        self._inbox.wait(pause, self._take_wish)
 
-    def _listen_to_messages(self) -> None:
-        with contextlib.suppress(BlockingIOError):
-            for _message in range(100):
-                message, sender = self._listener.recvfrom(control.LARGEST)
-                wish = control.parse(message)
-                if wish is not None:
-                    self._take_wish(wish, sender)
-
-    def _take_wish(self, wish: control.Wish, sender: Any) -> None:
+    def _take_wish(self, wish: control.Wish) -> str:
         objection = engine.objection(self._state, wish)
         if not objection:
             self._results.append(wish)
-        if not sender:  # a socket without a name, which waits for no answer
-            return
-        with contextlib.suppress(OSError):
-            self._listener.sendto(objection.encode("utf-8", "replace"), sender)
-
-    def _deliver(self, outcome: Any) -> None:
-        self._outcomes.append(outcome)
-        with contextlib.suppress(BlockingIOError):
-            os.write(self._wake_start, b"\0")
+        return objection
 
     def _collect(self) -> Iterator[Optional[Polled]]:
         """What the threads brought: each document by itself, or ``None`` if there is none."""
         read = False
-        while self._outcomes:
-            outcome = self._outcomes.popleft()
+        for outcome in self._inbox.outcomes():
             if isinstance(outcome, Acknowledged):
                 self._take_attempt(outcome)
                 continue
@@ -275,7 +221,7 @@ class Poller:
         self._acknowledger.end()
         self._results.extend(ended.results)
         for result in ended.results:
-            self._metrics.approval_ended(accepted=result.accepted)
+            self._display.metrics.approval_ended(accepted=result.accepted)
 
     def _take_poll(self, ended: PollEnded) -> Optional[Polled]:
         kind = self._polling.end(ended)
@@ -292,20 +238,20 @@ class Poller:
     def _poll_succeeded(self, polled: Polled) -> None:
         now = time.time()
         if self._polls.failures:
-            self._journal.better("poll", f"polling works again, after {self._polls.failures} failed polls")
+            self._display.journal.better("poll", f"polling works again, after {self._polls.failures} failed polls")
         if self._polls.failures or self._polls.last_success is None:
-            self._next_heartbeat = 0.0
+            self._display.hurry()
         named = status.named(polled.document, polled.vm_name)
         if named != self._polls.named:
-            self._next_heartbeat = 0.0
+            self._display.hurry()
         self._polls = status.Polls(vm_name=polled.vm_name, last_success=now, named=named)
         self._document_at = time.monotonic()
-        self._metrics.poll_succeeded(polled.document, vm_name=polled.vm_name, now=now)
+        self._display.metrics.poll_succeeded(polled.document, vm_name=polled.vm_name, now=now)
 
     def _poll_failed(self, error: Exception) -> None:
         self._polls = self._polls._replace(failures=self._polls.failures + 1, error=str(error))
-        self._metrics.poll_failed()
-        self._journal.complain("poll", f"poll failed: {error}")
+        self._display.metrics.poll_failed()
+        self._display.journal.complain("poll", f"poll failed: {error}")
 
     # Deciding, and carrying out
 
@@ -315,13 +261,13 @@ class Poller:
         except Exception as error:  # a defect must not end the process, which would meet it again at each start
             problem = f"{type(error).__name__}: {error}"
             self._polls = self._polls._replace(error=f"a defect of the poller keeps it from deciding: {problem}")
-            self._journal.complain("defect", f"{self._polls.error}\n{traceback.format_exc()}")
+            self._display.journal.complain("defect", f"{self._polls.error}\n{traceback.format_exc()}")
 
     def _decide(self, polled: Optional[Polled]) -> None:
         if self._polls.vm_name is None or time.monotonic() < self._blocked_until:
             return  # whose events they are is not known yet, or nothing can be written down
         config = engine_config(self._settings, self._polls.vm_name, self._places.directories.hooks)
-        ended = self._hook_results()
+        ended = effects.ended_runs(self._state, self._hooks)
         results = self._results + [HookResult(end.request_id, end.outcome, end.reason) for _phase, end in ended]
         now = Moment(time.time(), time.monotonic(), self._boot_id)
         state, actions = engine.step(self._state, polled.document if polled else None, results, now, config)
@@ -329,24 +275,14 @@ class Poller:
         if (state != self._state or self._unsaved) and not self._save(state):
             return  # nothing is done that would be forgotten; a later turn decides the same
         for phase, end in ended:
-            self._metrics.hooks_ended(phase, end.outcome, end.seconds)
+            self._display.metrics.hooks_ended(phase, end.outcome, end.seconds)
         # A report on an event that has just ended is about an entry of the state before.
         known = {**self._state.events, **state.events}
         self._state, self._config, self._results = state, config, []
         for action in actions:
             self._carry_out(action, config, known)
         self._acknowledger.offer([action for action in actions if isinstance(action, engine.Approve)], config)
-        self._report_conditions(config)
-
-    def _hook_results(self) -> List[Tuple[str, RunResult]]:
-        """The runs that have ended, each with its phase."""
-        ended = []
-        for entry in self._state.events.values():
-            for phase, run in entry.runs.items():
-                result = self._hooks.result(run.request_id) if run.outcome == RUNNING else None
-                if result is not None:
-                    ended.append((phase, result))
-        return ended
+        self._display.report_conditions(state, config)
 
     def _save(self, state: State) -> bool:
         try:
@@ -354,66 +290,25 @@ class Poller:
         except OSError as error:
             self._blocked_until = time.monotonic() + DISK_PAUSE
             self._show_unsaved(f"the state cannot be saved, so nothing can be done: {error}")
-            self._journal.complain("state", self._unsaved)
+            self._display.journal.complain("state", self._unsaved)
             return False
         self._show_unsaved("")
-        self._journal.better("state", "the state can be saved again")
+        self._display.journal.better("state", "the state can be saved again")
         return True
 
     def _show_unsaved(self, problem: str) -> None:
         if problem != self._unsaved:
-            self._next_heartbeat = 0.0
+            self._display.hurry()
         self._unsaved = problem
-        self._metrics.unsaved = bool(problem)
+        self._display.metrics.unsaved = bool(problem)
 
     def _carry_out(self, action: engine.Action, config: engine.Config, known: Mapping[str, EventState]) -> None:
         if isinstance(action, engine.Report):
-            self._report(action, known.get(action.key))
+            self._display.report(action, known.get(action.key))
         elif isinstance(action, engine.RunHooks):
-            problem = self._hooks.ask(self._job(action, config))
+            problem = self._hooks.ask(effects.job_of(action, config, self._settings))
             if problem:
                 self._results.append(NotAsked(action.request_id, problem))
-
-    def _job(self, action: engine.RunHooks, config: engine.Config) -> Job:
-        return Job(
-            request_id=action.request_id,
-            phase=action.phase,
-            event=action.event,
-            vm_name=config.vm_name,
-            timeout=action.timeout,
-            not_later_than=action.not_later_than,
-            deadline=action.deadline,
-            ends_at=action.ends_at,
-            hooks=tuple(self._settings.hooks.get(action.phase, ())),
-            failed_phase=action.failed_phase,
-            failure=action.failure,
-            prepares=action.prepares,
-            first_run=action.first_run,
-            recovered=action.recovered,
-        )
-
-    def _report(self, report: engine.Report, entry: Optional[EventState]) -> None:
-        if report.kind == engine.ACKNOWLEDGED:
-            self._metrics.acknowledged(report.seconds)
-        self._next_heartbeat = 0.0
-        level, text = wording.of_report(report, entry.event if entry else None)
-        name = (entry.event.event_id if entry else None) or report.key
-        systemd.log(level, f"{name}: {text}" if name else text)
-
-    def _report_conditions(self, config: engine.Config) -> None:
-        """Report what happens to each event and what it waits for, when that has changed."""
-        conditions = {}
-        unprepared = 0
-        for key, entry in self._state.events.items():
-            condition = condition_of(self._state, key, config)
-            unprepared += condition.kind == NOTHING_PREPARES
-            conditions[key] = wording.of_condition(condition, entry.event)
-            if conditions[key] != self._conditions.get(key):
-                level = systemd.WARNING if condition.trouble else systemd.INFO
-                systemd.log(level, f"{entry.event.event_id}: {conditions[key]}")
-                self._next_heartbeat = 0.0
-        self._conditions = conditions
-        self._metrics.nothing_prepares(unprepared)
 
     # Configuration
 
@@ -447,8 +342,8 @@ class Poller:
     # Showing how it is
 
     def _feed_watchdog(self) -> None:
-        """Polling and acknowledging work while this loop turns and a request ends within its deadline; whether well is
-        another matter: an outage of the service is not the poller's, and a restart would fix nothing."""
+        """Send a sign of life while no request hangs. A request that fails does not count: an outage of the service is
+        not the poller's, and a restart would fix nothing."""
         interval = systemd.watchdog_interval()
         now = time.monotonic()
         if interval is None:
@@ -459,116 +354,19 @@ class Poller:
                 systemd.notify("WATCHDOG=1")
             self._next_sign_of_life = now + interval
 
-    def _heartbeat(self) -> None:
-        now = time.monotonic()
-        if now < self._next_heartbeat:
-            return
-        self._next_heartbeat = now + HEARTBEAT
-        try:
-            self._show()
-        except Exception as error:  # no report can end the process, whatever it holds
-            self._journal.complain("status", f"status or metrics cannot be written: {type(error).__name__}: {error}")
-
     def _show(self) -> None:
-        line = self._line()
-        if line != self._status_line:
-            self._status_line = line
-            systemd.notify(f"STATUS={line}")
-        found = self._whereabouts.known()
-        shown = status.describe(
+        view = View(
+            self._settings,
             self._state,
             self._config,
             self._polls,
-            endpoint=found.endpoint if found else self._settings.endpoint,
-            endpoint_source=found.source if found else None,
-            dry_run=self._settings.dry_run,
-            acknowledging_for=self._acknowledger.busy_for(),
-            unsaved=self._unsaved,
+            self._whereabouts.known(),
+            self._acknowledger.busy_for(),
+            self._unsaved,
         )
-        # Over several lines: the local fact of Ansible puts its own keys after the first one.
-        write_atomically(self._places.status_file, json.dumps(shown, indent=1).encode() + b"\n", mode=0o644)
-        if self._settings.metrics_directory is not None:
-            self._metrics.write(self._settings.metrics_directory)
-
-    def _line(self) -> str:
-        parts = [
-            f"{entry.event.event_type} {key}: {self._conditions.get(key, '')}"
-            for key, entry in self._state.events.items()
-        ]
-        if self._unsaved:
-            parts.append(self._unsaved)
-        if self._polls.error:
-            parts.append(f"polling fails: {self._polls.error}")
-        what = "; ".join(parts) or (
-            "No event of this VM" if self._polls.last_success is not None else "Waiting for the first document"
-        )
-        return ("Dry run: " if self._settings.dry_run else "") + " ".join(what.split())[:500]
+        self._display.show(view, self._places.status_file)
 
 
 def _asked(settings: Settings) -> Tuple[Any, ...]:
     """Return the settings of requests to the service."""
     return settings.endpoint, settings.endpoint_networks, settings.api_version, settings.vm_name
-
-
-class _Journal:
-    """Troubles that come and go, each reported once a minute at most, however often it does so."""
-
-    def __init__(self) -> None:
-        self._next: Dict[str, float] = {}
-        self._open: Dict[str, bool] = {}
-
-    def complain(self, about: str, message: str) -> None:
-        """Report a trouble."""
-        now = time.monotonic()
-        if now >= self._next.get(about, 0.0):
-            self._next[about] = now + REPEAT_COMPLAINT
-            self._open[about] = True
-            systemd.log(systemd.WARNING, message)
-
-    def better(self, about: str, message: str) -> None:
-        """Report the end of a trouble, if the trouble itself was reported."""
-        if self._open.pop(about, False):
-            systemd.log(systemd.INFO, message)
-
-
-def find_boot_id(runtime_directory: str) -> str:
-    """The mark of this boot that the poller left; empty if it has not run since.
-
-    It is a file in a directory that does not outlast the boot. The kernel's own id stays the same when a container
-    starts again, and is out of sight in a sandbox.
-    """
-    try:
-        return read_plain(os.path.join(runtime_directory, "boot"), most=100).decode("ascii").strip()
-    except (FileNotFoundError, NotPlain, UnicodeDecodeError):
-        return ""
-
-
-def _boot_id(runtime_directory: str) -> str:
-    found = find_boot_id(runtime_directory)
-    if not found:
-        found = uuid.uuid4().hex
-        write_atomically(os.path.join(runtime_directory, "boot"), found.encode(), mode=0o644)
-    return found
-
-
-@contextlib.contextmanager
-def _listen(path: str) -> Iterator[socket.socket]:
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(path)
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
-        try:
-            listener.bind(path)
-        except OSError as error:
-            if error.errno is None:  # "AF_UNIX path too long", without the path
-                raise OSError(f"{path}: {error}") from error
-            raise
-        listener.setblocking(False)
-        yield listener
-
-
-def _wake_pipe(stack: contextlib.ExitStack) -> Tuple[int, int]:
-    end, start = os.pipe()
-    for descriptor in (end, start):
-        os.set_blocking(descriptor, False)
-        stack.callback(os.close, descriptor)
-    return end, start

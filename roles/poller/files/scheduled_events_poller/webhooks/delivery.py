@@ -11,6 +11,7 @@ import re
 import time
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Set
 
+from _scheduled_events.backoff import pause_after
 from _scheduled_events.exchange import BadUrl, ExchangeFailed, Malformed
 from _scheduled_events.transport import Transport
 
@@ -219,7 +220,7 @@ class Courier:
         first, longest = FIRST_PAUSE, LONGEST_PAUSE
         if outcome.kind == CORRECT:
             first, longest = FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE
-        pause: float = min(first * 2.0 ** min(self._failures - 1, 20), longest)
+        pause = pause_after(self._failures - 1, first=first, longest=longest)
         pause = max(pause * self._spread(), outcome.retry_after)
         self._next = self._monotonic() + pause
         now = self._clock()

@@ -1,0 +1,136 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How the unit shows itself: the journal, the status file, the metrics, and a line for systemd."""
+
+import json
+import time
+from typing import Callable, Dict, NamedTuple, Optional
+
+from _scheduled_events import engine
+from _scheduled_events.condition import NOTHING_PREPARES
+from _scheduled_events.condition import condition as condition_of
+from _scheduled_events.discovery import Found
+from _scheduled_events.files import write_atomically
+from _scheduled_events.state import EventState, State
+
+from .. import systemd
+from . import status, wording
+from .config import Settings
+from .journal import Journal
+from .metrics import Metrics
+
+HEARTBEAT = 5.0  # seconds between two status files when nothing happens
+
+
+class View(NamedTuple):
+    """What is shown.
+
+    ``config``: ``None`` while the name of this VM is not known. ``found``: the service, if it is known.
+    ``acknowledging_for``: seconds for which the present attempt to acknowledge has been going on. ``unsaved``: why the
+    state cannot be saved; empty if it is saved.
+    """
+
+    settings: Settings
+    state: State
+    config: Optional[engine.Config]
+    polls: status.Polls
+    found: Optional[Found]
+    acknowledging_for: float
+    unsaved: str
+
+
+class Display:
+    """Shows changes at once, and the whole from time to time."""
+
+    def __init__(self) -> None:
+        self.metrics = Metrics()
+        self.journal = Journal()
+        self.next_heartbeat = 0.0
+        self._conditions: Dict[str, str] = {}
+        self._line = ""
+
+    def hurry(self) -> None:
+        """Write the status file at the end of this turn."""
+        self.next_heartbeat = 0.0
+
+    def forget(self) -> None:
+        """Report each event again, since there is another state."""
+        self._conditions = {}
+
+    def report(self, report: engine.Report, entry: Optional[EventState]) -> None:
+        """Report what the engine reports.
+
+        :param entry: the event; ``None`` if the state does not have it.
+        """
+        if report.kind == engine.ACKNOWLEDGED:
+            self.metrics.acknowledged(report.seconds)
+        self.hurry()
+        level, text = wording.of_report(report, entry.event if entry else None)
+        name = (entry.event.event_id if entry else None) or report.key
+        systemd.log(level, f"{name}: {text}" if name else text)
+
+    def report_conditions(self, state: State, config: engine.Config) -> None:
+        """Report what happens to each event and what it waits for, when that has changed."""
+        conditions = {}
+        unprepared = 0
+        for key, entry in state.events.items():
+            condition = condition_of(state, key, config)
+            unprepared += condition.kind == NOTHING_PREPARES
+            conditions[key] = wording.of_condition(condition, entry.event)
+            if conditions[key] != self._conditions.get(key):
+                level = systemd.WARNING if condition.trouble else systemd.INFO
+                systemd.log(level, f"{entry.event.event_id}: {conditions[key]}")
+                self.hurry()
+        self._conditions = conditions
+        self.metrics.nothing_prepares(unprepared)
+
+    def heartbeat(self, show: Callable[[], None]) -> None:
+        """Show everything, if it is time."""
+        now = time.monotonic()
+        if now < self.next_heartbeat:
+            return
+        self.next_heartbeat = now + HEARTBEAT
+        try:
+            show()
+        except Exception as error:  # no report can end the process, whatever it holds
+            self.journal.complain("status", f"status or metrics cannot be written: {type(error).__name__}: {error}")
+
+    def show(self, view: View, status_file: str) -> None:
+        """Write the status file and the metrics, and notify systemd of a changed line.
+
+        :raises OSError: a file cannot be written.
+        """
+        line = self._line_of(view)
+        if line != self._line:
+            self._line = line
+            systemd.notify(f"STATUS={line}")
+        shown = status.describe(
+            view.state,
+            view.config,
+            view.polls,
+            endpoint=view.found.endpoint if view.found else view.settings.endpoint,
+            endpoint_source=view.found.source if view.found else None,
+            dry_run=view.settings.dry_run,
+            acknowledging_for=view.acknowledging_for,
+            unsaved=view.unsaved,
+        )
+        # Over several lines: the local fact of Ansible puts its own keys after the first one.
+        write_atomically(status_file, json.dumps(shown, indent=1).encode() + b"\n", mode=0o644)
+        if view.settings.metrics_directory is not None:
+            self.metrics.write(view.settings.metrics_directory)
+
+    def _line_of(self, view: View) -> str:
+        parts = [
+            f"{entry.event.event_type} {key}: {self._conditions.get(key, '')}"
+            for key, entry in view.state.events.items()
+        ]
+        if view.unsaved:
+            parts.append(view.unsaved)
+        if view.polls.error:
+            parts.append(f"polling fails: {view.polls.error}")
+        what = "; ".join(parts) or (
+            "No event of this VM" if view.polls.last_success is not None else "Waiting for the first document"
+        )
+        return ("Dry run: " if view.settings.dry_run else "") + " ".join(what.split())[:500]

@@ -1,0 +1,105 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The means by which something is done: hooks, acknowledgements and the state file, or their dry run."""
+
+import time
+from typing import Any, Callable, List, NamedTuple, Tuple, Union
+
+from _scheduled_events import engine
+from _scheduled_events.state import RUNNING, State, StateError, StateFile
+
+from .. import systemd
+from ..spool import Directories, Job, RunResult
+from . import hooks
+from .config import Settings
+from .pretending import PretendedAcknowledger, PretendedHooks, PretendedStateFile
+from .service import Acknowledger
+from .whereabouts import Whereabouts
+
+Hooks = Union[hooks.HookRequests, PretendedHooks]
+AnyAcknowledger = Union[Acknowledger, PretendedAcknowledger]
+AnyStateFile = Union[StateFile, PretendedStateFile]
+
+
+class Means(NamedTuple):
+    """The means, all real or all pretended."""
+
+    hooks: Hooks
+    acknowledger: AnyAcknowledger
+    state_file: AnyStateFile
+
+
+def prepare(
+    settings: Settings,
+    state_file: str,
+    directories: Directories,
+    whereabouts: Whereabouts,
+    deliver: Callable[[Any], None],
+    *,
+    spawn_hooks: bool,
+) -> Means:
+    """Make the means that the settings ask for.
+
+    :param deliver: takes the outcome of an attempt to acknowledge, in another thread.
+    :param spawn_hooks: run hooks as processes of our own instead of units.
+    :raises OSError: a directory cannot be used.
+    """
+    if settings.dry_run:
+        means = Means(PretendedHooks(), PretendedAcknowledger(deliver), PretendedStateFile())
+    else:
+        means = Means(
+            hooks.HookRequests(directories, spawn=spawn_hooks),
+            Acknowledger(settings, whereabouts, deliver),
+            StateFile(state_file),
+        )
+    means.hooks.prepare()
+    means.state_file.prepare()
+    return means
+
+
+def first_state(state_file: AnyStateFile, path: str) -> State:
+    """The saved state, or a fresh one.
+
+    :param path: of the state file. One that cannot be used is put aside.
+    """
+    fresh = State(serial=int(time.time() * 1000))  # no number of an earlier state, whose results may still exist
+    try:
+        return engine.resume(state_file.load() or fresh)
+    except StateError as error:
+        kept = StateFile(path).put_aside(time.time())
+        systemd.log(systemd.ERROR, f"{error}; kept as {kept}; the poller begins without a state: an event that")
+        systemd.log(systemd.ERROR, "is announced now is prepared again, an event that is over by now is not recovered")
+        return fresh
+
+
+def ended_runs(state: State, root_side: Hooks) -> List[Tuple[str, RunResult]]:
+    """The runs that have ended, each with its phase."""
+    ended = []
+    for entry in state.events.values():
+        for phase, run in entry.runs.items():
+            result = root_side.result(run.request_id) if run.outcome == RUNNING else None
+            if result is not None:
+                ended.append((phase, result))
+    return ended
+
+
+def job_of(action: engine.RunHooks, config: engine.Config, settings: Settings) -> Job:
+    """What the root side is asked to run."""
+    return Job(
+        request_id=action.request_id,
+        phase=action.phase,
+        event=action.event,
+        vm_name=config.vm_name,
+        timeout=action.timeout,
+        not_later_than=action.not_later_than,
+        deadline=action.deadline,
+        ends_at=action.ends_at,
+        hooks=tuple(settings.hooks.get(action.phase, ())),
+        failed_phase=action.failed_phase,
+        failure=action.failure,
+        prepares=action.prepares,
+        first_run=action.first_run,
+        recovered=action.recovered,
+    )
