@@ -23,7 +23,7 @@ ON_SOURCE = f"{RULEBOOKS}::test_an_event_of_two_vms_that_both_report_it_is_ackno
 ON_WEBHOOK = f"{RULEBOOKS}::test_an_event_that_two_polling_units_report_is_acknowledged_once"
 LAUNCH = "tests/controllers/test_event_driven.py::test_an_event_that_two_endpoints_report_launches_one_job_on_its_hosts"
 IMAGE = "tests/controllers/test_execution_environment.py"
-COMMANDS = "tests/unit/poller/test_commands.py"
+COMMANDS = "tests/unit/poller/command/test_commands.py"
 
 # Page and first line of a block: the test that runs it, or what it shows.
 TESTED = {
@@ -52,7 +52,7 @@ TESTED = {
     "docs/from-event-driven-ansible.md: export EDA_CONTROLLER_TOKEN": LAUNCH,
     "docs/polling-unit.md: # cat event.json": f"{COMMANDS}::test_hooks_test_runs_the_hooks_of_a_phase",
     "docs/polling-unit.md: # /usr/local/lib/": (
-        "tests/unit/poller/test_controller_hook.py::test_the_check_shows_whether_a_job_could_be_launched_and_launches_none"
+        "tests/unit/poller/controller/test_controller_hook.py::test_the_check_shows_whether_a_job_could_be_launched_and_launches_none"
     ),
     "docs/polling-unit.md: $ scheduled-events status": f"{COMMANDS}::test_status_shows_what_it_does_with_an_exit_code",
     "roles/emulator/README.md: $ cat fleet.json": (

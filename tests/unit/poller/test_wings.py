@@ -107,9 +107,8 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def wings_of(output):
-    """The wings and other modules in the last line of a command."""
-    line = output.splitlines()[-1].split()
-    assert line[0] == "imported:"
+    """The wings and modules that a command has listed at its end."""
+    (line,) = [line.split() for line in output.splitlines() if line.startswith("imported: ")]
     names = [name[len("scheduled_events_poller.") :] if "." in name else name for name in line[1:]]
     return {name.split(".")[0] for name in names if name not in ("spool", "systemd")}, names
 

@@ -62,7 +62,7 @@ def prepare(
 def first_state(state_file: AnyStateFile, path: str) -> State:
     """The saved state, or a fresh one.
 
-    :param path: of the state file. One that cannot be used is put aside.
+    :param path: of the state file. It is put aside if it cannot be used.
     """
     fresh = State(serial=int(time.time() * 1000))  # no number of an earlier state, whose results may still exist
     try:
