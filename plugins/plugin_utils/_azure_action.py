@@ -45,6 +45,11 @@ BALANCER_ARGUMENTS = {
 }
 
 
+def each_of(values: t.Iterable[str]) -> list[str]:
+    """The values of a list option. Ansible makes a list with one empty value of an empty text."""
+    return [value for value in values if value]
+
+
 class RecordFailed(Exception):
     """The record on the host could not be read or written; the result of its module is the only argument."""
 
@@ -96,7 +101,7 @@ class AzureBalancerAction(ArmAction):
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
         _validation, arguments = self.validate_argument_spec(argument_spec=BALANCER_ARGUMENTS)
-        if not arguments["pools"]:
+        if not each_of(arguments["pools"]):
             raise AnsibleActionFail("pools is empty, expected the ids of the pools. Set load_balancer_azure_pools")
         controller = None
         try:
@@ -127,8 +132,8 @@ class AzureBalancerAction(ArmAction):
         resources = resources_of_run(arm, hosts=hosts, timeout=min(timeout, finish_within))
         settings = Settings(
             host=self._variables["inventory_hostname"],
-            pools=list(dict.fromkeys(arguments["pools"])),
-            me=pools.Me([*arguments["network_interfaces"]], [*arguments["addresses"]]),
+            pools=list(dict.fromkeys(each_of(arguments["pools"]))),
+            me=pools.Me(*(each_of(arguments[name]) for name in ("network_interfaces", "addresses"))),
             holder=arguments["holder"],
             drain_timeout=max(0.0, arguments["drain_timeout"]),
             drain_time=arguments["drain_time"],

@@ -27,6 +27,7 @@ from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_not
 from plugins.module_utils._scheduled_events.files import Folder
 from plugins.plugin_utils._arm import Arm, ArmError
 from plugins.plugin_utils._arm_orders import Orders
+from plugins.plugin_utils._azure_action import each_of
 from plugins.plugin_utils._azure_balancing import (
     ApplicationGateway,
     Balancing,
@@ -494,3 +495,8 @@ def test_a_host_with_more_time_carries_out_the_orders_when_one_with_less_has_giv
         urgent.drain(orders[0])
     assert not patient.drain(orders[1]).get("failed")
     assert slow_arm.states()["b"] == "Down"
+
+
+@pytest.mark.parametrize(("given", "values"), [([""], []), (["10.0.0.4", ""], ["10.0.0.4"]), ([], [])])
+def test_an_empty_text_in_place_of_a_list_names_nothing(given, values):
+    assert each_of(given) == values
