@@ -129,6 +129,13 @@ def test_a_memory_that_cannot_be_written_does_not_stop_the_job(make_vm):
     with open(vm.places.memory, "w"):
         pass
     assert vm.run() == successful(1)
+    assert any("the memory of this hook cannot be written" in line for line in vm.said)
+
+
+def test_a_memory_that_is_written_gives_no_warning(make_vm):
+    vm = make_vm()
+    vm.run()
+    assert not any("WARNING" in line for line in vm.said)
 
 
 def test_a_vm_that_joined_the_event_does_not_count_the_job_of_the_others(controller, pair):

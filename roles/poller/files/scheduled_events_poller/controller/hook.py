@@ -380,6 +380,11 @@ def run(
     def tell(line: str) -> None:  # no text of the controller leaves this process with the token in it
         say(hide(line))
 
+    if memory.unsaved:
+        tell(
+            f"WARNING: the memory of this hook cannot be written ({memory.unsaved}). If this VM goes down now, a later "
+            "hook may launch a second job. Correct the directory"
+        )
     try:
         controller = connect(settings, timer)
         hide = controller.hide

@@ -56,6 +56,7 @@ class Memory:
         self._path = os.path.join(directory, token_of(event_id.lower()))
         known = self._read()
         self.preparation = preparation
+        self.unsaved = ""
         self.running = _number(known.get("running")) or 0
         self.job = _number(known.get("job")) or 0
         self.after = self._after(known)
@@ -86,11 +87,13 @@ class Memory:
         self.save()
 
     def save(self) -> None:
-        """Make it durable. Where that is not possible, this process alone knows."""
+        """Make it durable. Where that is not possible, this process alone knows, and ``unsaved`` has the reason."""
         fields = {**self.preparation._asdict(), "after": self.after, "job": self.job, "running": self.running}
-        with contextlib.suppress(OSError):
+        try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
             write_atomically(self._path, json.dumps(fields).encode(), mode=0o600, durable=True)
+        except OSError as error:
+            self.unsaved = str(error)
 
     def forget_others(self, now: float) -> None:
         """Remove what is too old to matter.
