@@ -3,8 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 from __future__ import annotations
 
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import AzureBalancerAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_balancing import ApplicationGateway
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import AzureBalancerAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.balancing import ApplicationGateway
 
 
 class ActionModule(AzureBalancerAction):

@@ -7,13 +7,13 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.module_utils.common.validation import check_type_list
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._arm import ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import (
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import (
     ARM_ARGUMENTS,
     ArmAction,
     resources_of_run,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_balancing import (
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.balancing import (
     ApplicationGateway,
     BalancingError,
     LoadBalancer,
@@ -21,9 +21,12 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_b
     Snapshot,
     survey,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_pools import Me
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._fleet_host import HostVariables
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHost, OtherHostError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.pools import Me
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet_host import HostVariables
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
+    OtherHost,
+    OtherHostError,
+)
 
 PRODUCTS = {"azure_load_balancer": LoadBalancer, "azure_application_gateway": ApplicationGateway}
 ARGUMENTS: dict[str, dict[str, t.Any]] = {

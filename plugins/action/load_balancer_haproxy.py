@@ -6,10 +6,10 @@ from __future__ import annotations
 import math
 import typing as t
 
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balancers import Membership, Settings
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy_action import HAProxyAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHostError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows_modules import run_for
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.action import HAProxyAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.balancers import Membership, Settings
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import run_for
 
 
 class _RecordFailed(Exception):

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import typing as t
 
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balancers import Balancers
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy_action import HAProxyAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHostError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.action import HAProxyAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.balancers import Balancers
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
 
 
 class ActionModule(HAProxyAction):

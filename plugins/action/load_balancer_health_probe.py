@@ -7,10 +7,13 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import OPTIONS
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balancers import Balancers, BalancersError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy_action import BalancerHosts
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHostError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows_modules import (
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.action import BalancerHosts
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.balancers import (
+    Balancers,
+    BalancersError,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import (
     HostOrHereAction,
     run_for,
 )

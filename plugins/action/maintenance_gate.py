@@ -15,9 +15,7 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._fleet import Result, ask_all
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._fleet_host import FleetHost, HostVariables
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate import (
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.decision import (
     FAIL,
     RESPOND,
     Decision,
@@ -32,16 +30,18 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate im
     pause,
     refuse_too_large,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_slice import refuse_slices
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHostError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run import Run, Store, is_dead, this_run
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._strategy import runs_each_host_alone
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_files import (
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet import Result, ask_all
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet_host import FleetHost, HostVariables
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.os_family import is_meant_as_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job_slice import refuse_slices
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.store import Run, Store, is_dead, this_run
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.strategy import runs_each_host_alone
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tasks_files import (
     TasksFileError,
     TasksFiles,
     name_of,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import is_meant_as_windows
 
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "fleet": {"type": "list", "elements": "str", "default": []},

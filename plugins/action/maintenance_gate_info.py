@@ -10,7 +10,7 @@ from pathlib import Path
 from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run import Store
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.store import Store
 
 
 class ActionModule(ActionBase):

@@ -12,9 +12,9 @@ from pathlib import Path
 from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run import Store, this_run
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import is_windows
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows_modules import run_for
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.os_family import is_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.store import Store, this_run
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import run_for
 
 PROGRESS = {"held": "began", "done": "done", "failed": "failed"}
 

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import APPROVE_OPTIONS, acknowledge
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._anywhere import AnywhereAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.anywhere import AnywhereAction
 
 
 class ActionModule(AnywhereAction):

@@ -6,16 +6,19 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleActionFail
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._acknowledging import (
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
     Answer,
     acknowledge,
     check_ids,
     resource_id_of,
     scope_of,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._arm import ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import ARM_ARGUMENTS, ArmAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import OtherHost, OtherHostError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ARM_ARGUMENTS, ArmAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
+    OtherHost,
+    OtherHostError,
+)
 
 ARGUMENTS = {
     **ARM_ARGUMENTS,

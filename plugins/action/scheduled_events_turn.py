@@ -24,45 +24,45 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import OPTIONS, Pace
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._acknowledging import (
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
     Answer,
     acknowledge,
     check_ids,
     scope_of,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._anywhere import refuse_async
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._arm import INSTALL, WRITE, ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure_action import ArmAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._controller import owner_of, run_id_of
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._controller_job import this_job
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._fallback import SEND_AFTER
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_report import (
-    DIRECTORY,
-    Meetings,
-    of_respond,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._job_slice import refuse_slices
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._other_host import (
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import INSTALL, WRITE, ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
     OtherHost,
     OtherHostError,
     bounded,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._rendezvous import Rendezvous
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._responding import (
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.os_family import is_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.fallback import SEND_AFTER
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.job_report import (
+    DIRECTORY,
+    Meetings,
+    of_respond,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.rendezvous import Rendezvous
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.responding import (
     PHASES,
     HostLost,
     Notes,
     Responding,
     looks_cut_off,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._strategy import (
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import owner_of, run_id_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job import this_job
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job_slice import refuse_slices
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.strategy import (
     refuse_late_hosts,
     runs_each_host_alone,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tags import leave_out_all
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._tasks_file import check_tasks_file
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows import is_windows
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows_host import HostGone, WindowsHost
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tags import leave_out_all
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tasks_file import check_tasks_file
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.anywhere import refuse_async
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.host import HostGone, WindowsHost
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.

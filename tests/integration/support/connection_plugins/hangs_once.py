@@ -14,7 +14,7 @@ import pathlib
 import time
 
 from ansible.plugins.connection.local import Connection as LocalConnection
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils import _responding
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond import responding as _responding
 
 DOCUMENTATION = """
 name: hangs_once

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from plugins.module_utils._load_balancer import health_probe
 from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
-from plugins.plugin_utils import _azure_balancing as azure
-from plugins.plugin_utils import _balancers as haproxy
-from plugins.plugin_utils._azure_pools import Me, Member
+from plugins.plugin_utils._azure import balancing as azure
+from plugins.plugin_utils._azure.pools import Me, Member
+from plugins.plugin_utils._haproxy import balancers as haproxy
 
 EXAMPLES = int(os.environ.get("HOLDERS_EXAMPLES", "60"))
 HOLDERS = ("respond", "rolling_maintenance", "operator")

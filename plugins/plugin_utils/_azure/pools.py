@@ -1,0 +1,275 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Members of backend pools, in the resources of Azure that hold them. Private to the collection: bodies in, bodies out.
+
+A pool of an Azure Load Balancer lists its members, however they came into it, each with an admin state. A host is out
+when that is Down: there are no new connections, and those of TCP go on.
+
+A pool of an Application Gateway has members of three kinds. IP addresses and names stand in the gateway. A network
+interface of a VM and an instance of a scale set point to the pool themselves. A host is out when it is removed.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+import typing as t
+
+from .arm import ArmError
+
+Body = t.Dict[str, t.Any]
+
+BALANCERS, GATEWAYS = "loadBalancers", "applicationGateways"
+NETWORK_API, COMPUTE_API = "2024-05-01", "2024-07-01"
+DOWN, NO_STATE, REMOVED = "Down", "None", "removed"
+LOAD_BALANCER_DRAIN = 60.0  # seconds, where the pool has no own drain period
+GATEWAY_DRAIN = 30.0  # seconds that Application Gateway gives where draining is not enabled
+
+_GROUP = r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers"
+_POOL = r"(?P<owner>" + _GROUP + r"/Microsoft\.Network/{}/[^/]+)/backendAddressPools/[^/]+"
+_INSTANCE = re.compile(r"(?P<owner>.*/virtualMachineScaleSets/[^/]+/virtualMachines/[^/]+)/networkInterfaces/", re.I)
+_INTERFACE = re.compile(r"(?P<owner>.*/networkInterfaces/[^/]+)/ipConfigurations/", re.I)
+
+
+class Me(t.NamedTuple):
+    """The identity of the host in pools: ids of its network interfaces, and its private IP addresses or names."""
+
+    interfaces: t.Sequence[str]
+    addresses: t.Sequence[str]
+
+
+class Member(t.NamedTuple):
+    """A host in a pool. ``target``: the resource that is written to take it out; ``name``: what it is called there."""
+
+    target: str
+    pool: str
+    name: str
+
+    @property
+    def key(self) -> str:
+        """Its name in the record. No id of Azure has a blank."""
+        return " ".join(self)
+
+    @classmethod
+    def of(cls, key: str) -> Member:
+        target, pool, name = key.split(" ", 2)
+        return cls(target, pool, name)
+
+
+def api_version_of(target: str) -> str:
+    """The version of the API to ask for."""
+    return COMPUTE_API if "/virtualmachinescalesets/" in target.lower() else NETWORK_API
+
+
+def owner_of(pool: str, kind: str) -> str:
+    """The load balancer or the gateway of a pool.
+
+    :param kind: ``BALANCERS`` or ``GATEWAYS``.
+    :raises ArmError: it is not a pool of one.
+    """
+    found = re.fullmatch(_POOL.format(kind), pool, re.IGNORECASE)
+    if not found:
+        raise ArmError(
+            f"{pool!r} is not the id of a backend pool, expected "
+            f"/subscriptions/…/resourceGroups/…/providers/Microsoft.Network/{kind}/…/backendAddressPools/…. "
+            "Correct load_balancer_azure_pools"
+        )
+    return found["owner"]
+
+
+# Pools of a load balancer
+
+
+def in_load_balancer_pool(pool: str, body: Body, me: Me) -> dict[str, t.Any]:
+    """The admin state of the host, by the key of each of its members."""
+    states = {}
+    for address in _properties(body).get("loadBalancerBackendAddresses") or []:
+        if _is_me(_properties(address), me):
+            states[Member(pool, pool, address["name"]).key] = _properties(address).get("adminState") or NO_STATE
+    return states
+
+
+def _is_me(properties: Body, me: Me) -> bool:
+    configuration = (properties.get("networkInterfaceIPConfiguration") or {}).get("id")
+    if configuration and me.interfaces:
+        return any(_is_below(configuration, interface) for interface in me.interfaces)
+    return str(properties.get("ipAddress") or "") in [*me.addresses]
+
+
+def _with_admin_states(body: Body, wishes: t.Mapping[Member, t.Any]) -> Body | None:
+    wanted = {member.name: state for member, state in wishes.items()}
+    changed = copy.deepcopy(body)
+    differs = False
+    for address in _properties(changed).get("loadBalancerBackendAddresses") or []:
+        state = wanted.get(address["name"])
+        if state is not None and (_properties(address).get("adminState") or NO_STATE) != state:
+            address["properties"]["adminState"] = state
+            differs = True
+    return changed if differs else None
+
+
+def load_balancer_drain(body: Body) -> float:
+    """The seconds that connections get to end."""
+    return float(_properties(body).get("drainPeriodInSeconds") or LOAD_BALANCER_DRAIN)
+
+
+def rules_without_probe(balancer: Body, pool: str) -> list[str]:
+    """The rules of a pool that have no health probe; they go on sending connections whatever the admin state."""
+    rules = _properties(balancer).get("loadBalancingRules") or []
+    pools_of = {
+        rule["name"]: [each.get("id", "") for each in _properties(rule).get("backendAddressPools") or []]
+        + [(_properties(rule).get("backendAddressPool") or {}).get("id", "")]
+        for rule in rules
+    }
+    return [
+        rule["name"]
+        for rule in rules
+        if not _properties(rule).get("probe") and pool.lower() in [each.lower() for each in pools_of[rule["name"]]]
+    ]
+
+
+# Pools of an Application Gateway
+
+
+def in_gateway_pool(pool: str, gateway: Body, me: Me) -> dict[str, t.Any]:
+    """Return the members of the host in the pool, by their keys: an entry of the gateway, or True."""
+    own = next((each for each in _pools(gateway) if _is_same(each["id"], pool)), None)
+    if own is None:
+        raise ArmError(f"{pool} does not exist. Correct load_balancer_azure_pools")
+    found: dict[str, t.Any] = {}
+    addresses = [address.lower() for address in me.addresses]
+    for entry in _properties(own).get("backendAddresses") or []:
+        name = entry.get("ipAddress") or entry.get("fqdn") or ""
+        if name.lower() in addresses:
+            found[Member(owner_of(pool, GATEWAYS), pool, name).key] = entry
+    for configuration in _properties(own).get("backendIPConfigurations") or []:
+        if any(_is_below(configuration["id"], interface) for interface in me.interfaces):
+            found[Member(_holder_of(configuration["id"]), pool, configuration["id"]).key] = True
+    return found
+
+
+def _holder_of(configuration: str) -> str:
+    """The resource that points to a pool: the instance of a scale set, or the network interface of a VM."""
+    found = _INSTANCE.match(configuration) or _INTERFACE.match(configuration)
+    if not found:
+        raise ArmError(f"{configuration} is not an IP configuration of a VM or of an instance of a scale set")
+    return found["owner"]
+
+
+def _with_addresses(gateway: Body, wishes: t.Mapping[Member, t.Any]) -> Body | None:
+    changed = copy.deepcopy(gateway)
+    differs = False
+    for pool in _pools(changed):
+        entries = list(_properties(pool).get("backendAddresses") or [])
+        names = [str(entry.get("ipAddress") or entry.get("fqdn") or "") for entry in entries]
+        for member, wish in wishes.items():
+            if not _is_same(member.pool, pool["id"]):
+                continue
+            if wish == REMOVED and member.name in names:
+                entries = [entry for entry, name in zip(entries, names) if name != member.name]
+            elif wish != REMOVED and member.name not in names:
+                entries = [*entries, wish]
+            else:
+                continue
+            names = [str(entry.get("ipAddress") or entry.get("fqdn") or "") for entry in entries]
+            pool["properties"]["backendAddresses"] = entries
+            differs = True
+    return changed if differs else None
+
+
+def _with_references(body: Body, wishes: t.Mapping[Member, t.Any]) -> Body | None:
+    """The body of a network interface or of an instance, with or without its references to pools."""
+    changed = copy.deepcopy(body)
+    differs = False
+    for member, wish in wishes.items():
+        for configuration in _configurations(changed, member.name):
+            pools = _properties(configuration).get("applicationGatewayBackendAddressPools") or []
+            others = [each for each in pools if not _is_same(each["id"], member.pool)]
+            wanted = others if wish == REMOVED else [*others, {"id": member.pool}]
+            if len(wanted) != len(pools):
+                configuration["properties"]["applicationGatewayBackendAddressPools"] = wanted
+                differs = True
+    return changed if differs else None
+
+
+def _configurations(body: Body, name: str) -> list[Body]:
+    """The IP configuration with this id."""
+    parts = name.split("/")
+    interface, configuration = parts[-3], parts[-1]
+    interfaces = [body]
+    if "networkProfileConfiguration" in _properties(body):
+        interfaces = _properties(body)["networkProfileConfiguration"].get("networkInterfaceConfigurations") or []
+        interfaces = [each for each in interfaces if _is_same(each["name"], interface)]
+    return [
+        each
+        for owner in interfaces
+        for each in _properties(owner).get("ipConfigurations") or []
+        if _is_same(each["name"], configuration)
+    ]
+
+
+def gateway_drain(gateway: Body, pool: str) -> float:
+    """The seconds that requests get to end: the longest of the backend settings that are used with the pool."""
+    properties = _properties(gateway)
+    used = []
+    for rule in [*(properties.get("requestRoutingRules") or []), *(properties.get("routingRules") or [])]:
+        used.append((_properties(rule).get("backendAddressPool"), _settings_of(rule)))
+    for path_map in properties.get("urlPathMaps") or []:
+        default = _properties(path_map)
+        used.append((default.get("defaultBackendAddressPool"), default.get("defaultBackendHttpSettings")))
+        for rule in default.get("pathRules") or []:
+            used.append((_properties(rule).get("backendAddressPool"), _settings_of(rule)))
+    names = {str(settings["id"]).lower() for own, settings in used if own and settings and _is_same(own["id"], pool)}
+    every = [
+        *(properties.get("backendHttpSettingsCollection") or []),
+        *(properties.get("backendSettingsCollection") or []),
+    ]
+    times = []
+    for settings in every:
+        if settings["id"].lower() in names:
+            draining = _properties(settings).get("connectionDraining") or {}
+            times.append(float(draining["drainTimeoutInSec"]) if draining.get("enabled") else GATEWAY_DRAIN)
+    return max(times, default=GATEWAY_DRAIN)
+
+
+def _settings_of(rule: Body) -> Body | None:
+    return _properties(rule).get("backendHttpSettings") or _properties(rule).get("backendSettings")
+
+
+# Both
+
+
+def apply(target: str, body: Body, wishes: t.Mapping[str, t.Any]) -> Body | None:
+    """The body to be written so that the wishes come true; None if they are true already.
+
+    :param wishes: by the key of a member what it is to be: an admin state, an entry of a gateway, True or ``removed``.
+    """
+    members = {Member.of(key): wish for key, wish in wishes.items()}
+    if "/loadbalancers/" in target.lower():
+        return _with_admin_states(body, members)
+    if "/applicationgateways/" in target.lower():
+        return _with_addresses(body, members)
+    return _with_references(body, members)
+
+
+def provisioning_state(body: Body) -> str:
+    """The progress of Azure with the last change."""
+    return str(_properties(body).get("provisioningState") or "Succeeded")
+
+
+def _pools(gateway: Body) -> list[Body]:
+    return _properties(gateway).get("backendAddressPools") or []
+
+
+def _properties(body: Body) -> Body:
+    return body.get("properties") or {}
+
+
+def _is_same(one: str, other: str) -> bool:
+    return one.lower() == other.lower()
+
+
+def _is_below(what: str, above: str) -> bool:
+    return bool(above) and what.lower().startswith(above.lower().rstrip("/") + "/")

@@ -1,0 +1,89 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A host of the fleet with all variables that a task of the play would have there. Private to the collection."""
+
+from __future__ import annotations
+
+import inspect
+import typing as t
+
+from ansible.errors import AnsibleError
+from ansible.plugins.action import ActionBase
+
+from .._remote.delegate_host import OtherHost, OtherHostError
+from .._remote.os_family import is_windows
+from .._windows.host import WindowsHost
+from .._windows.modules import COLLECTION, run_here
+
+
+class HostVariables:
+    """The variables of another host, as a task of this role would see them there.
+
+    ``hostvars`` lacks those of the play and of the role. With only these added, one that is made from others would get
+    the values of the task's own host.
+    """
+
+    def __init__(self, action: ActionBase, name: str, task_vars: t.Mapping[str, t.Any]) -> None:
+        manager = task_vars["hostvars"]._variable_manager
+        host = manager._inventory.get_host(name)
+        if host is None:
+            raise OtherHostError(f"{name} is not a host of the inventory. Add it, or correct its name")
+        more = {"include_delegate_to": False} if "include_delegate_to" in _parameters(manager.get_vars) else {}
+        self._raw = manager.get_vars(play=action._task.get_play(), host=host, task=action._task, **more)
+        self._templar = action._templar.copy_with_new_env(available_variables=self._raw)
+        self.of_own_host = action._templar.available_variables
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._raw
+
+    def __iter__(self) -> t.Iterator[str]:
+        return iter(self._raw)
+
+    def __getitem__(self, name: str) -> t.Any:
+        return self._templar.template(self._raw[name])
+
+    def get(self, name: str, default: t.Any = None) -> t.Any:
+        if name not in self:
+            return default
+        return self[name]
+
+    def of(self, names: t.Iterable[str]) -> dict[str, t.Any]:
+        return {name: self[name] for name in names if name in self}
+
+
+class FleetHost(OtherHost):
+    """A host of the fleet, which runs modules of this collection.
+
+    :param facts: what was found out about it in this run, such as its Python.
+    """
+
+    TAKES_WINDOWS = True
+
+    def __init__(
+        self, action: ActionBase, name: str, task_vars: t.Mapping[str, t.Any], *, facts: t.Mapping[str, t.Any]
+    ) -> None:
+        super().__init__(action, name, task_vars, become=action._task.become)
+        self._known_facts = facts
+        try:
+            self.variables = t.cast(t.Any, HostVariables(action, name, task_vars))
+        except AnsibleError as error:
+            raise OtherHostError(f"{name}: {error}") from error
+
+    def _execute(self, action: ActionBase, module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
+        if not is_windows(action._connection):
+            return super()._execute(action, f"{COLLECTION}.{module}", arguments)
+        host = WindowsHost(action, self._task_vars, name=f"{COLLECTION}.{module}")
+        host.require_collection()
+        return run_here(host, module, arguments, check_mode=bool(action._task.check_mode))
+
+    def _connect(self) -> ActionBase:
+        action = super()._connect()
+        facts = self._task_vars["ansible_facts"]
+        self._task_vars["ansible_facts"] = {**self._known_facts, **facts}
+        return action
+
+
+def _parameters(function: t.Callable[..., t.Any]) -> t.Collection[str]:
+    return inspect.signature(function).parameters

@@ -1,0 +1,238 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""Run modules on another host of the inventory than the task's. Private to the collection.
+
+With ``delegate_to``, Ansible renders the variables of the other host with the inventory_hostname of the task's own, so
+an address, port, user or key that is made from names leads to the wrong machine; and when the other host cannot be
+reached, the task's own host counts as unreachable. Here the variables are those that ``hostvars`` gives, and what goes
+wrong is an error that names the other host.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+import typing as t
+
+from ansible import constants
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.module_utils.parsing.convert_bool import boolean
+from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import become_loader
+
+from .os_family import is_windows
+
+
+class OtherHostError(Exception):
+    """The module did not run there, or failed. The message names the host."""
+
+
+class _Overdue(BaseException):
+    """The time is up. No ``except Exception`` on the way may take it for something else."""
+
+
+@contextlib.contextmanager
+def bounded(seconds: float) -> t.Iterator[None]:
+    """End what is done within, even if a connection that is open never says anything again.
+
+    :raises TimeoutError: it was not done in these seconds.
+    """
+
+    def give_up(*_: t.Any) -> None:
+        raise _Overdue
+
+    outer, began = signal.getitimer(signal.ITIMER_REAL)[0], time.monotonic()
+    if 0 < outer <= seconds:  # a bound around this one comes first
+        yield
+        return
+    before = signal.signal(signal.SIGALRM, give_up)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    except _Overdue:
+        raise TimeoutError(f"no answer within {seconds:g} s") from None
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+        if outer:
+            signal.setitimer(signal.ITIMER_REAL, max(0.001, outer - (time.monotonic() - began)))
+
+
+class OtherHost:
+    """A host of the inventory, reached over its own connection.
+
+    :param action: the plugin on whose behalf.
+    :param become: unless the host has ``ansible_become``.
+    """
+
+    TAKES_WINDOWS = False
+
+    def __init__(self, action: ActionBase, name: str, task_vars: t.Mapping[str, t.Any], *, become: bool) -> None:
+        self.name = name
+        self._own = action
+        self._become = become
+        if name not in task_vars["hostvars"]:
+            raise OtherHostError(f"{name} is not a host of the inventory. Add it, or correct its name")
+        self.variables = _Variables(name, task_vars["hostvars"][name], action)
+        self._action: ActionBase | None = None
+        self._task_vars: dict[str, t.Any] = {}
+
+    def run(self, module: str, arguments: t.Mapping[str, t.Any], *, within: float) -> dict[str, t.Any]:
+        """The result of a module.
+
+        :param within: seconds for all of it, unless the task has its own timeout.
+        :raises OtherHostError: the host cannot be reached or does not answer, or the module failed.
+        """
+        bound = contextlib.nullcontext() if self._own._task.timeout else bounded(within)
+        try:
+            with bound:
+                self._action = self._action or self._connect()
+                result = self._execute(self._action, module, dict(arguments))
+        except (AnsibleConnectionFailure, TimeoutError) as error:
+            raise OtherHostError(f"{self.name} cannot be reached: {_text(error)}") from error
+        except AnsibleError as error:
+            raise OtherHostError(f"{self.name}: {_text(error)}") from error
+        if result.get("unreachable"):
+            raise OtherHostError(f"{self.name} cannot be reached: {result.get('msg', 'no reason given')}")
+        if result.get("failed"):
+            raise OtherHostError(f"{self.name}: {failure_in(result)}")
+        return result
+
+    def _execute(self, action: ActionBase, module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
+        return t.cast(
+            "dict[str, t.Any]",
+            action._execute_module(
+                module_name=module, module_args=arguments, task_vars=self._task_vars, wrap_async=False
+            ),
+        )
+
+    def close(self) -> None:
+        if self._action is not None:
+            self._action._connection.close()
+
+    def _connect(self) -> ActionBase:
+        own, loaders = self._own, self._own._shared_loader_obj
+        play = own._task.get_play()
+        task = own._task.copy(exclude_parent=True)
+        task._parent = own._task._parent
+        task.delegate_to = None
+        task.become = boolean(self.variables.get("ansible_become", self._become), strict=False)
+        kind = self.variables.get("ansible_connection") or own._templar.template(play.connection) or "ssh"
+        context = self._play_context(task)
+        connection = loaders.connection_loader.get(
+            "ssh" if kind == "smart" else kind,
+            context,
+            new_stdin=None,  # ansible-core before 2.19 has no default for it in some plugins
+            task_uuid=task._uuid,
+            ansible_playbook_pid=str(os.getppid()),
+        )
+        if connection is None:
+            raise AnsibleError(f"the connection plugin {kind} was not found")
+        if is_windows(connection) and not self.TAKES_WINDOWS:
+            raise AnsibleError("it is a Windows host, which this module does not support. Leave it out")
+        keys = dict(task.dump_attrs(), timeout=context.timeout)
+        keys.pop("retries", None)  # of the task, not of the connection
+        for name in ("password", "become_pass"):
+            if getattr(context, name, None):
+                keys[name] = getattr(context, name)
+        if task.become:
+            method = self.variables.get("ansible_become_method") or task.become_method
+            become = become_loader.get(method)
+            if become is None:
+                raise AnsibleError(f"the become plugin {method} was not found")
+            connection.set_become_plugin(become)
+            self._set_options(become, "become", keys)
+        else:
+            connection.set_become_plugin(None)
+        self._set_options(connection, "connection", keys)
+        self._set_options(connection._shell, "shell", keys)
+        self._task_vars["inventory_hostname"] = self.name
+        self._task_vars["ansible_facts"] = dict(self.variables.get("ansible_facts") or {})
+        self._task_vars.update(self.variables.of(name for name in self.variables if name.endswith("_interpreter")))
+        return loaders.action_loader.get(
+            "ansible.builtin.normal",
+            task=task,
+            connection=connection,
+            play_context=context,
+            loader=own._loader,
+            templar=own._templar,
+            shared_loader_obj=loaders,
+        )
+
+    def _play_context(self, task: t.Any) -> t.Any:
+        """Values for older plugins that do not read options. They contain nothing of the host of the task."""
+        own = self._own._play_context
+        known = {
+            secret: getattr(own, attribute)
+            for secret, attribute in (("conn_pass", "password"), ("become_pass", "become_pass"))
+            # What a variable of the own host has overwritten may be a secret of that host
+            if not any(name in self.variables.of_own_host for name in constants.MAGIC_VARIABLE_MAPPING[attribute])
+        }
+        context = type(own)(
+            play=task.get_play(), passwords=known, connection_lockfd=getattr(own, "connection_lockfd", None)
+        )
+        context.remote_addr, context.remote_user = self.name, task.remote_user
+        context.become, context.become_method, context.become_user = task.become, task.become_method, task.become_user
+        for attribute, names in constants.MAGIC_VARIABLE_MAPPING.items():
+            for name in names:
+                if name in self.variables:
+                    setattr(context, attribute, self.variables[name])
+        return context
+
+    def _set_options(self, plugin: t.Any, kind: str, keys: dict[str, t.Any]) -> None:
+        options = self.variables.of(constants.config.get_plugin_vars(kind, plugin._load_name))
+        if kind == "connection":
+            options["_extras"] = {}
+            if getattr(plugin, "allow_extras", False):
+                prefix = f"ansible_{plugin.extras_prefix}_"
+                options["_extras"] = self.variables.of(
+                    name for name in self.variables if name.startswith(prefix) and name not in options
+                )
+        self._task_vars.update(options)
+        plugin.set_options(task_keys=keys, var_options=options)
+
+
+class _Variables(t.Mapping[str, t.Any]):
+    """Return the values of ``hostvars`` and the variables of the play, which ``hostvars`` lacks."""
+
+    def __init__(self, name: str, own: t.Mapping[str, t.Any], action: ActionBase) -> None:
+        self._name = name
+        self._own = own
+        self._of_play = action._task.get_play().get_vars()
+        self._templar = action._templar
+        self.of_own_host = self._templar.available_variables
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._own or name in self._of_play
+
+    def __iter__(self) -> t.Iterator[str]:
+        return iter({**dict.fromkeys(self._own), **dict.fromkeys(self._of_play)})
+
+    def __getitem__(self, name: str) -> t.Any:
+        if name in self._own:
+            return self._own[name]
+        names = {**self._of_play, "inventory_hostname": self._name}
+        templar = self._templar.copy_with_new_env(available_variables={**self.of_own_host, **names})
+        return templar.template(self._of_play[name])
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def of(self, names: t.Iterable[str]) -> dict[str, t.Any]:
+        return {name: self[name] for name in names if name in self}
+
+
+def _text(error: Exception) -> str:
+    return str(getattr(error, "message", "") or error).strip()
+
+
+def failure_in(result: t.Mapping[str, t.Any]) -> str:
+    """Why a module failed."""
+    # Since ansible-core 2.19 a module that ended with an exception has no msg.
+    exception = getattr(getattr(result.get("exception"), "event", None), "msg", "")
+    message = str(result.get("msg") or exception or "the module failed and gave no reason").strip()
+    details = str(result.get("module_stderr") or "").strip()
+    return f"{message} ({details})" if details and details not in message else message

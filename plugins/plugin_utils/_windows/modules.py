@@ -1,0 +1,178 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Modules of this collection that run on the controller for a Windows host. Private to the collection."""
+
+from __future__ import annotations
+
+import ntpath
+import time
+import typing as t
+
+from ansible.errors import AnsibleConnectionFailure
+from ansible.plugins.action import ActionBase
+from ansible.plugins.action.normal import ActionModule as NormalAction
+
+from ...module_utils import _maintenance_calls as maintenance
+from ...module_utils._load_balancer import health_probe
+from ...module_utils._load_balancer import record as balancer_record
+from ...module_utils._maintenance import Host, MaintenanceError, Moment
+from ...module_utils._module import COMMON_OPTIONS, ImdsModule
+from ...module_utils._scheduled_events.exchange import ExchangeFailed
+from ...module_utils._scheduled_events.files import Changed
+from .._remote.os_family import is_windows
+from .anywhere import refuse_async
+from .host import COMMANDS, Failed, HostGone, Module, WindowsHost, place_of
+from .uri import WinUriError
+
+COLLECTION = "maintops.scheduled_events"
+ATTEMPTS = 5  # while other runs write at the same time
+PROBE_TIMEOUT = 5.0  # seconds
+
+Result = t.Dict[str, t.Any]
+
+
+class HostOrHereAction(NormalAction):
+    """Run the module on the host or, for a Windows host, here."""
+
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> Result:
+        if not is_windows(self._connection):
+            return t.cast(Result, super().run(tmp, task_vars))
+        result = ActionBase.run(self, tmp, task_vars)
+        return {**result, **run_for(self, self._task.action.rpartition(".")[2], self._task.args, task_vars or {})}
+
+
+def run_for(action: ActionBase, name: str, arguments: t.Mapping[str, t.Any], task_vars: dict[str, t.Any]) -> Result:
+    """Run a module on the host of an action or, for a Windows host, here."""
+    if not is_windows(action._connection):
+        return t.cast(
+            Result,
+            action._execute_module(
+                module_name=f"{COLLECTION}.{name}", module_args=dict(arguments), task_vars=task_vars
+            ),
+        )
+    refuse_async(action)
+    host = WindowsHost(action, task_vars, name=f"{COLLECTION}.{name}")
+    host.require_collection()
+    return run_here(host, name, arguments, check_mode=bool(action._task.check_mode))
+
+
+def run_here(host: WindowsHost, name: str, arguments: t.Mapping[str, t.Any], *, check_mode: bool) -> Result:
+    """The result of a module.
+
+    :param name: of the module, without its collection.
+    :raises AnsibleConnectionFailure: the host cannot be reached.
+    """
+    options, work = MODULES[name]
+    module = Module(check_mode=check_mode)
+    try:
+        module.take(dict(arguments), options, name=f"{COLLECTION}.{name}")
+        result = _settled(lambda: work(host, module))
+    except Failed as failure:
+        result = failure.result
+    except (MaintenanceError, balancer_record.RecordError, health_probe.ProbeError, WinUriError, OSError) as error:
+        result = {"failed": True, "msg": str(error)}
+    except HostGone as error:
+        raise error.original or AnsibleConnectionFailure(str(error)) from None
+    return {**result, **({"warnings": module.warnings} if module.warnings else {})}
+
+
+def _settled(work: t.Callable[[], Result]) -> Result:
+    """Do work that can be repeated, again if others wrote what it read."""
+    for _attempt in range(ATTEMPTS - 1):
+        try:
+            return work()
+        except Changed:
+            continue
+    return work()
+
+
+def _survey(host: WindowsHost, module: Module) -> Result:
+    folder = host.folder(module.params["directory"])
+    exchanger = host.exchanger(losable=True)
+    found = maintenance.survey(
+        module,
+        _maintained(folder),
+        folder,
+        flag_is_up=_Flag(host, module.params["flag"]).is_up,
+        read=lambda: maintenance.read_events(lambda: ImdsModule(module, exchanger, host.sleep)),
+    )
+    return {**found, "boot_id": folder.identity}
+
+
+def _mark(host: WindowsHost, module: Module) -> Result:
+    return maintenance.mark(module, _maintained(host.folder(module.params["directory"])))
+
+
+def _maintained(folder: t.Any) -> Host:
+    # Nothing but the wall clock goes on from one controller to another.
+    return Host(folder, now=lambda: Moment(time.time(), time.monotonic(), ""))
+
+
+def _record(host: WindowsHost, module: Module) -> Result:
+    folder = host.folder(module.params["directory"])
+    record = balancer_record.Record(folder, simulate=module.check_mode, sleep=host.sleep)
+    return balancer_record.take_note(record, module.params)
+
+
+def _health_probe(host: WindowsHost, module: Module) -> Result:
+    """The balancer stops sending. No module lists the connections on Windows, so there is no wait for them."""
+    params = module.params
+    params["flag"] = place_of("flag", params["flag"])
+    health_probe.check_settings(params, ntpath.isabs)
+    notice = health_probe.notice_time(params["interval"], params["count"])
+    probed = health_probe.Host(
+        health_probe.Settings(
+            params["flag"], params["url"], notice, params["interval"], params["ports"], params["drained_status"]
+        ),
+        balancer_record.Record(host.folder(params["directory"]), simulate=module.check_mode, sleep=host.sleep),
+        probe=lambda: _probe(host, params["url"]),
+        peers=list,
+        flag=_Flag(host, params["flag"]),
+        simulate=module.check_mode,
+        sleep=host.sleep,
+    )
+    return health_probe.bring(module, probed)
+
+
+def _probe(host: WindowsHost, url: str) -> health_probe.Answer:
+    exchanger = host.exchanger(losable=True)
+    try:
+        answer = exchanger.exchange("GET", url, query={}, headers={}, body=None, seconds=PROBE_TIMEOUT)
+    except ExchangeFailed as error:
+        return health_probe.Answer(0, str(error))
+    return health_probe.Answer(answer.status)
+
+
+class _Flag(health_probe.Flag):
+    """A file of the host."""
+
+    def __init__(self, host: WindowsHost, path: str) -> None:
+        self._path = place_of("flag", path)
+        self._host = host
+
+    def is_up(self) -> bool:
+        return bool(self._do("win_stat", get_checksum=False)["stat"]["exists"])
+
+    def raise_(self) -> None:
+        folder = ntpath.dirname(self._path)
+        self._do("win_file", path=folder, state="directory")
+        self._do("win_file", state="touch")
+
+    def lower(self) -> None:
+        self._do("win_file", state="absent")
+
+    def _do(self, command: str, **options: t.Any) -> Result:
+        result = self._host.run(COMMANDS + command, {"path": self._path, **options})
+        if result.get("failed"):
+            raise OSError(f"{self._path}: {result.get('msg')}. Connect as an administrator")
+        return result
+
+
+MODULES: dict[str, tuple[dict[str, t.Any], t.Callable[[WindowsHost, Module], Result]]] = {
+    "maintenance_survey": ({**COMMON_OPTIONS, **maintenance.SURVEY_OPTIONS}, _survey),
+    "maintenance_mark": (maintenance.MARK_OPTIONS, _mark),
+    "load_balancer_record": (balancer_record.OPTIONS, _record),
+    "load_balancer_health_probe": (health_probe.OPTIONS, _health_probe),
+}

@@ -1,0 +1,146 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Acknowledging through a stand-in of Azure Resource Manager; nothing here ran against Azure."""
+
+import pytest
+from arm_stand_in import COMPUTE, SUBSCRIPTION, ArmStandIn, ModuleFailed, Refused, run_module
+
+from plugins.plugin_utils._azure.acknowledgement import Answer, acknowledge, check_ids, resource_id_of, scope_of
+from plugins.plugin_utils._azure.arm import Arm, ArmError
+
+VM, SET = f"{COMPUTE}/virtualMachines/web1", f"{COMPUTE}/virtualMachineScaleSets/pool"
+EVENTS = f"{VM}/providers/Microsoft.Maintenance/scheduledevents"
+ONE, TWO = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "602D9444-D2CD-49C7-8624-8643E7171297"
+
+
+@pytest.fixture
+def stand_in():
+    return ArmStandIn()
+
+
+@pytest.fixture
+def arm(stand_in):
+    pauses = []
+    versions = []
+
+    def run(module, arguments):
+        versions.append(arguments["api_version"])
+        return run_module(stand_in, module, arguments)
+
+    arm = Arm(run, errors=ModuleFailed, credentials={}, patience=600, clock=lambda: sum(pauses), sleep=pauses.append)
+    arm.pauses, arm.versions = pauses, versions
+    return arm
+
+
+def answer_with(stand_in, *answers):
+    left = iter(answers)
+
+    def answer(*_):
+        given = next(left, None)
+        if isinstance(given, Refused):
+            raise given
+        return given
+
+    stand_in.answers.append(answer)
+
+
+def partly(*details):
+    return 207, {"error": {"code": "207", "message": "Partly", "details": list(details)}}
+
+
+def test_one_event_is_acknowledged_by_its_own_address(arm, stand_in):
+    assert acknowledge(arm, VM, [ONE]) == Answer([ONE], [], [])
+    assert stand_in.calls == [("POST", f"{EVENTS}/{ONE}/acknowledge")]
+    assert arm.versions == ["2023-10-01-preview"]
+    assert stand_in.acknowledged == [ONE]
+
+
+def test_several_events_are_acknowledged_in_one_request(arm, stand_in):
+    assert acknowledge(arm, VM, [ONE, TWO]) == Answer([ONE, TWO], [], [])
+    assert stand_in.calls == [("POST", EVENTS)]
+    assert arm.versions == ["2025-10-01-preview"]
+    assert stand_in.acknowledged == [ONE, TWO]
+
+
+def test_a_207_is_read_for_each_id(arm, stand_in):
+    gone = {"target": TWO.lower(), "code": "NotFound", "message": "gone"}
+    late = {"target": "3", "code": "Conflict", "message": "started"}
+    answer_with(stand_in, partly(gone, late))
+    refused = [{"event_id": "3", "code": "Conflict", "message": "started"}]
+    assert acknowledge(arm, VM, [ONE, TWO, "3"]) == Answer([ONE], [TWO], refused)
+
+
+@pytest.mark.parametrize("details", [[], ["text"], [{"target": "other", "code": "Conflict", "message": ""}]])
+def test_a_207_that_does_not_say_which_is_an_error(arm, stand_in, details):
+    answer_with(stand_in, partly(*details))
+    with pytest.raises(ArmError, match=r"does not name them|only the events that were sent"):
+        acknowledge(arm, VM, [ONE, TWO])
+
+
+def test_an_event_that_is_over_is_absent_and_a_conflict_is_refused(arm, stand_in):
+    answer_with(stand_in, Refused(404, "NotFound", "gone"), Refused(409, "Conflict", "started"))
+    assert acknowledge(arm, VM, [ONE]) == Answer([], [ONE], [])
+    refused = [{"event_id": ONE, "code": "Conflict", "message": "started"}]
+    assert acknowledge(arm, VM, [ONE]) == Answer([], [], refused)
+
+
+def test_a_vm_that_does_not_exist_is_not_an_event_that_is_over(arm, stand_in):
+    answer_with(stand_in, Refused(404, "ResourceNotFound", "The Resource was not found."))
+    with pytest.raises(ArmError, match=r"404: ResourceNotFound .* Correct the id of the resource"):
+        acknowledge(arm, VM, [ONE])
+
+
+@pytest.mark.parametrize("ids", [[ONE], [ONE, TWO]])
+def test_throttling_and_moments_without_service_are_waited_out(arm, stand_in, ids):
+    throttled = Refused(429, "TooManyRequests", "Please try again after '17' seconds.")
+    answer_with(stand_in, throttled, Refused(503, "ServiceUnavailable", ""))
+    assert acknowledge(arm, VM, ids).approved == ids
+    assert arm.pauses == [17, 10]
+
+
+def test_missing_permissions_are_named(arm, stand_in):
+    answer_with(stand_in, Refused(403, "AuthorizationFailed", "The client may not."))
+    with pytest.raises(ArmError, match=r"403: AuthorizationFailed The client may not\. Give the identity"):
+        acknowledge(arm, VM, [ONE])
+
+
+@pytest.mark.parametrize(
+    ("given", "scope"),
+    [
+        (VM, VM),
+        (SET, SET),
+        (f"{SET}/virtualMachines/13", SET),
+        (VM.replace("resourceGroups", "resourcegroups"), VM.replace("resourceGroups", "resourcegroups")),
+        (f"{COMPUTE}/availabilitySets/a", f"{COMPUTE}/availabilitySets/a"),
+    ],
+)
+def test_events_are_those_of_the_vm_or_of_its_set(given, scope):
+    assert scope_of(given) == scope
+
+
+@pytest.mark.parametrize(
+    "given", ["", "web1", f"{VM}/extensions/x", f"{VM}/virtualMachines/1", f"{VM}?a=b c", f"{VM}/"]
+)
+def test_an_id_that_is_not_a_vm_is_refused(given):
+    with pytest.raises(ArmError, match="expected /subscriptions/"):
+        scope_of(given)
+
+
+def test_the_id_is_made_of_what_the_vm_said_about_itself():
+    compute = {"subscriptionId": SUBSCRIPTION.split("/")[2], "resourceGroupName": "shop", "name": "web1"}
+    assert resource_id_of({"compute": {**compute, "vmScaleSetName": ""}}) == VM
+    assert resource_id_of({"compute": {**compute, "name": "pool_13", "vmScaleSetName": "pool"}}) == SET
+    with pytest.raises(ArmError, match="metadata lacks subscriptionId, resourceGroupName, name"):
+        resource_id_of({})
+
+
+@pytest.mark.parametrize("ids", [[], ["../x"], [ONE, "a/b"], ["a?b"]])
+def test_a_text_that_is_not_an_event_id_never_becomes_part_of_a_request(ids):
+    with pytest.raises(ArmError, match="expected ids such as"):
+        check_ids(ids)
+
+
+def test_an_id_is_sent_once_whatever_its_case():
+    assert len(check_ids([ONE, ONE.lower()])) == 1

@@ -1,0 +1,503 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Hosts that leave their pools, against a stand-in of Azure Resource Manager; nothing here ran against Azure."""
+
+import concurrent.futures
+import math
+import threading
+import time
+
+import pytest
+from arm_stand_in import (
+    BALANCER,
+    COMPUTE,
+    GATEWAY,
+    GATEWAY_POOL,
+    NETWORK,
+    POOL,
+    ArmStandIn,
+    ModuleFailed,
+    Refused,
+    run_module,
+)
+
+from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
+from plugins.module_utils._scheduled_events.files import Folder
+from plugins.plugin_utils._azure.arm import Arm, ArmError
+from plugins.plugin_utils._azure.orders import Orders
+from plugins.plugin_utils._azure.action import each_of
+from plugins.plugin_utils._azure.balancing import (
+    ApplicationGateway,
+    Balancing,
+    BalancingError,
+    LoadBalancer,
+    Places,
+    Resources,
+    Settings,
+    Snapshot,
+    survey,
+)
+from plugins.plugin_utils._azure.orders import Orders
+from plugins.plugin_utils._azure.pools import Me
+
+NIC = f"{NETWORK}/networkInterfaces/web1-nic"
+INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
+ME = Me([NIC], ["10.0.0.4"])
+RECORD_DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
+OTHER_POOL = POOL.replace("/www", "/api")
+
+
+class Clock:
+    """Time of the test. Threads sleep at the same time, not one after the other."""
+
+    def __init__(self):
+        self.now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        awake = self.now + seconds
+        time.sleep(0.001)
+        self.now = max(self.now, awake)
+
+    def together(self, threads):
+        """Return a function that sleeps once all threads sleep, so that the clock does not run ahead of slow ones."""
+        awake = []
+
+        def advance():
+            self.now = max(awake)
+            awake.clear()
+
+        barrier = threading.Barrier(threads, action=advance)
+
+        def sleep(seconds):
+            awake.append(self.now + seconds)
+            barrier.wait(timeout=60)
+
+        return sleep
+
+
+def nic_member(interface, **more):
+    return {"networkInterfaceIPConfiguration": {"id": f"{interface}/ipConfigurations/main"}, **more}
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def arm():
+    return ArmStandIn()
+
+
+@pytest.fixture
+def host(arm, clock, tmp_path):
+    """Return a function that makes a host, with its record in a separate directory."""
+
+    def make(
+        name="web1", *, product=LoadBalancer, me=ME, pools=(POOL,), hosts=1, quiet=0.0, sleep=clock.sleep, **settings
+    ):
+        record = Record(Folder(str(tmp_path / name)), simulate=settings.get("simulate", False))
+
+        def run_record(options):
+            return take_note(record, {**RECORD_DEFAULTS, **options})
+
+        transport = Arm(
+            lambda module, arguments: run_module(arm, module, arguments),
+            errors=ModuleFailed,
+            credentials={},
+            patience=600,
+            clock=clock,
+            sleep=clock.sleep,
+        )
+
+        # A host that waits for the orders of the others waits for threads, which need no time of the clock.
+        pause = clock.sleep if quiet < math.inf else lambda _seconds: time.sleep(0.001)
+
+        def orders(target):
+            return Orders(tmp_path / "run", target, hosts=hosts, quiet=quiet, clock=clock, sleep=pause)
+
+        resources = Resources(transport, orders, timeout=min(600, settings.get("finish_within", 600)))
+        values = {
+            "holder": "respond",
+            "drain_timeout": 300.0,
+            "drain_time": -1.0,
+            "on_timeout": "fail",
+            "operation_timeout": 600.0,
+            "wait_at_most": 0.0,
+            "simulate": False,
+            **settings,
+        }
+        made = Balancing(
+            product(resources),
+            resources,
+            Settings(host=name, pools=list(pools), me=me, **values),
+            record=run_record,
+            clock=clock,
+            sleep=sleep,
+        )
+        made.record = record
+        return made
+
+    return make
+
+
+MEMBERS = {
+    "an address": {"ipAddress": "10.0.0.4"},
+    "an interface of a VM": nic_member(NIC.replace("resourceGroups", "resourcegroups")),
+    "an instance of a scale set": nic_member(f"{INSTANCE}/networkInterfaces/nic"),
+}
+
+
+@pytest.mark.parametrize("kind", MEMBERS)
+@pytest.mark.parametrize("before", ["None", "Up", "Down"])
+def test_a_host_is_out_with_the_admin_state_down_and_returns_to_the_state_that_was_found(arm, host, kind, before):
+    others = {"b": {"ipAddress": "10.0.0.44"}, "c": nic_member(f"{NIC}2")}
+    arm.add_balancer({"a": {**MEMBERS[kind], "adminState": before}, **others})
+    web1 = host(me=Me([NIC, f"{INSTANCE}/networkInterfaces/nic"], ["10.0.0.4"]))
+    assert web1.drain({})["changed"]
+    assert arm.states() == {"a": "Down", "b": "None", "c": "None"}
+    web1.restore({})
+    assert arm.states() == {"a": before, "b": "None", "c": "None"}
+    assert not web1.record.read().holders
+
+
+def test_everything_else_in_the_pool_is_written_as_it_was_read(arm, host):
+    arm.add_balancer({"a": nic_member(NIC, ipAddress="10.0.0.4")}, syncMode="Automatic", tunnelInterfaces=[{"port": 1}])
+    before = dict(arm.resources[POOL.lower()], etag=None)
+    web1 = host()
+    web1.drain({})
+    web1.restore({})
+    after = dict(arm.resources[POOL.lower()], etag=None)
+    after["properties"]["loadBalancerBackendAddresses"][0]["properties"].pop("adminState")
+    assert after == before
+
+
+def test_several_pools_are_left_before_connections_are_waited_for(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, drainPeriodInSeconds=90)
+    arm.add_balancer({"x": {"ipAddress": "10.0.0.4"}}, pool=OTHER_POOL, drainPeriodInSeconds=120)
+    began = clock.now
+    host(pools=[POOL, OTHER_POOL]).drain({})
+    assert (arm.states(), arm.states(OTHER_POOL)) == ({"a": "Down"}, {"x": "Down"})
+    assert 120 <= clock.now - began < 150
+
+
+def test_a_drain_again_writes_nothing_and_keeps_what_was_found(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4", "adminState": "Up"}})
+    host().drain({})
+    assert not host().drain({})["changed"]
+    assert arm.count("PUT") == 1
+    host().restore({})
+    assert arm.states() == {"a": "Up"}
+
+
+def test_a_rule_without_a_probe_is_refused_because_it_ignores_the_admin_state(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, probe=False)
+    with pytest.raises(BalancingError, match=r"the rules http of .* have no health probe"):
+        host().drain({})
+    assert arm.count("PUT") == 0
+
+
+@pytest.mark.parametrize(("product", "pool"), [(LoadBalancer, POOL), (ApplicationGateway, GATEWAY_POOL)])
+def test_a_host_that_is_in_no_pool_is_refused_and_not_noted(arm, host, product, pool):
+    arm.add_balancer({"b": {"ipAddress": "10.0.0.5"}})
+    arm.add_gateway(["10.0.0.5"])
+    web1 = host(product=product, pools=[pool])
+    with pytest.raises(BalancingError, match=r"web1 is not a member of .*: correct load_balancer_azure_pools"):
+        web1.drain({})
+    assert not web1.record.read().holders
+
+
+def test_an_id_that_is_not_a_pool_is_refused(host):
+    with pytest.raises(ArmError, match=r"'www' is not the id of a backend pool, expected /subscriptions/"):
+        host(pools=["www"]).drain({})
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [(409, "AnotherOperationInProgress"), (412, "PreconditionFailed"), (429, "RetryableError"), (503, "x")],
+)
+def test_a_write_that_met_another_one_is_read_again_and_written_again(arm, host, status, code):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    left = iter(range(2))
+
+    def meet(method, _path, _body):
+        if method == "PUT" and next(left, None) is not None:
+            raise Refused(status, code, "")
+
+    arm.answers.append(meet)
+    host().drain({})
+    assert arm.states() == {"a": "Down"}
+    assert arm.count("PUT") == 3
+
+
+def test_the_change_of_another_client_between_read_and_write_is_kept(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}})
+    others = iter([1])
+
+    def write_before(method, path, _body):
+        if method == "PUT" and next(others, None):
+            own = arm.resources[path.lower()]
+            own["etag"] = 'W/"other"'
+            own["properties"]["loadBalancerBackendAddresses"][1]["properties"]["adminState"] = "Up"
+
+    arm.answers.append(write_before)
+    host().drain({})
+    assert arm.states() == {"a": "Down", "b": "Up"}
+
+
+def test_a_change_that_azure_could_not_provision_is_a_failure(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+
+    def fail(method, _path, body):
+        if method == "PUT":
+            body["properties"]["provisioningState"] = "Failed"
+
+    arm.answers.append(fail)
+    with pytest.raises(BalancingError, match=r"its provisioning state is Failed. Check the activity log"):
+        host().drain({})
+
+
+def test_the_role_waits_for_the_change_of_another_client_and_names_a_resource_that_stays_busy(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    arm._updating[POOL.lower()] = 10**9
+    began = clock.now
+    with pytest.raises(BalancingError, match="was not changed within 600 s: its provisioning state is Updating"):
+        host().drain({})
+    assert clock.now - began >= 600
+    assert arm.count("PUT") == 0
+
+
+def test_connections_that_got_less_time_than_azure_gives_are_a_failure_unless_it_is_to_continue(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, drainPeriodInSeconds=500)
+    result = host().drain({})
+    assert result["failed"]
+    assert "of 500 s to end" in result["msg"]
+    result = host(on_timeout="continue", drain_timeout=0.0).drain({})
+    assert not result["failed"]
+    assert "its connections had 0 s of 500 s to end" in result["msg"]
+
+
+def test_a_host_that_a_user_put_back_during_the_drain_is_named(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    web1 = host(wait_at_most=40.0)
+    resume = web1.drain(web1.drain({})["resume"])["resume"]
+    arm.resources[POOL.lower()]["properties"]["loadBalancerBackendAddresses"][0]["properties"]["adminState"] = "None"
+    with pytest.raises(BalancingError, match="Another program put it back into lb/www"):
+        web1.drain(resume)
+
+
+def test_in_check_mode_nothing_is_written_and_the_plan_is_shown(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    web1 = host(simulate=True)
+    assert web1.drain({}) == {"changed": True, "msg": "would take it out of lb/www", "resume": {}}
+    assert arm.count("PUT") == 0
+    assert not web1.record.read().holders
+
+
+def test_the_second_holder_brings_the_host_back(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    respond, maintenance = host(), host(holder="rolling_maintenance")
+    respond.drain({})
+    maintenance.drain({})
+    respond.restore({})
+    assert arm.states() == {"a": "Down"}
+    maintenance.restore({})
+    assert arm.states() == {"a": "None"}
+
+
+# Application Gateway
+
+
+def test_addresses_of_a_host_leave_the_gateway_and_return_to_it(arm, host, clock):
+    arm.add_gateway(["10.0.0.4", "10.0.0.5"], draining=45)
+    web1 = host(product=ApplicationGateway, pools=[GATEWAY_POOL])
+    began = clock.now
+    web1.drain({})
+    assert arm.addresses() == ["10.0.0.5"]
+    assert 45 <= clock.now - began < 75
+    web1.drain({})
+    assert arm.count("PUT", GATEWAY) == 1
+    web1.restore({})
+    assert sorted(arm.addresses()) == ["10.0.0.4", "10.0.0.5"]
+
+
+@pytest.mark.parametrize("target", [NIC, INSTANCE])
+def test_interfaces_of_vms_and_instances_leave_the_gateway_and_return_to_it(arm, host, target):
+    arm.add_gateway()
+    references = [{"id": GATEWAY_POOL}, {"id": f"{GATEWAY_POOL}-other"}]
+    own = {"name": "main", "properties": {"applicationGatewayBackendAddressPools": references}}
+    if target == NIC:
+        arm.put(NIC, properties={"ipConfigurations": [own]})
+        me = Me([NIC], [])
+    else:
+        interfaces = [{"name": "nic", "properties": {"ipConfigurations": [own]}}]
+        arm.put(INSTANCE, properties={"networkProfileConfiguration": {"networkInterfaceConfigurations": interfaces}})
+        me = Me([f"{INSTANCE}/networkInterfaces/nic"], [])
+
+    def pools_of():
+        return [
+            each["id"]
+            for configuration in arm._all_configurations()
+            for each in configuration["properties"]["applicationGatewayBackendAddressPools"]
+        ]
+
+    web1 = host(product=ApplicationGateway, pools=[GATEWAY_POOL], me=me, drain_time=0.0)
+    web1.drain({})
+    assert pools_of() == [f"{GATEWAY_POOL}-other"]
+    assert arm.count("PUT", GATEWAY) == 0
+    web1.restore({})
+    assert sorted(pools_of()) == [GATEWAY_POOL, f"{GATEWAY_POOL}-other"]
+
+
+# Many hosts
+
+
+def test_200_hosts_of_one_pool_in_batches_of_10_take_one_write_each_way_per_batch_and_throttling_loses_none(
+    arm, host, clock
+):
+    """The number of calls is what the guide says of it."""
+    names = [f"web{number}" for number in range(200)]
+    arm.add_balancer({name: {"ipAddress": f"10.0.{index}.4"} for index, name in enumerate(names)})
+    arm.throttle_every(7)
+    answered = []
+    handle = arm.handle
+    arm.handle = lambda *request: answered.append(handle(*request)) or answered[-1]
+    own = {"hosts": 10, "quiet": math.inf, "sleep": clock.together(10), "drain_timeout": 1e9}
+    make = {name: host(name, me=Me([], [f"10.0.{index}.4"]), **own) for index, name in enumerate(names)}
+    with concurrent.futures.ThreadPoolExecutor(10) as batch:
+        for start in range(0, 200, 10):
+            hosts = names[start : start + 10]
+            results = list(batch.map(lambda name: make[name].drain({}), hosts))
+            assert all(result["changed"] and not result.get("failed") for result in results)
+            assert [name for name, state in arm.states().items() if state == "Down"] == hosts
+            list(batch.map(lambda name: make[name].restore({}), hosts))
+    assert set(arm.states().values()) == {"None"}
+    accepted = [call[0] for call, (status, _body) in zip(arm.calls, answered) if status != 429]
+    assert accepted.count("PUT") == 40
+    assert accepted.count("GET") == 102
+
+
+# Which hosts are out
+
+
+@pytest.fixture
+def look(arm, clock, tmp_path):
+    """Return a function that looks for hosts, each with its pools and what it is there."""
+
+    def run(product, hosts):
+        transport = Arm(
+            lambda module, arguments: run_module(arm, module, arguments),
+            errors=ModuleFailed,
+            credentials={},
+            patience=0,
+            clock=clock,
+            sleep=clock.sleep,
+        )
+
+        def orders(target):
+            return Orders(tmp_path / "run", target, hosts=1, clock=clock, sleep=clock.sleep)
+
+        return survey(product(Snapshot(Resources(transport, orders, timeout=0))), hosts)
+
+    return run
+
+
+def in_pools(address, *pools):
+    return Places(pools, Me([], [address] if address else []))
+
+
+def test_hosts_that_are_down_in_a_pool_or_in_none_are_out_and_each_resource_is_read_once(arm, look):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5", "adminState": "Down"}})
+    arm.put(OTHER_POOL, properties={"loadBalancerBackendAddresses": []})
+    hosts = {
+        "in": in_pools("10.0.0.4", POOL),
+        "down": in_pools("10.0.0.5", POOL),
+        "in none": in_pools("10.0.0.6", POOL),
+        "in one of two": in_pools("10.0.0.4", POOL, OTHER_POOL),
+        **{f"in {number}": in_pools("10.0.0.4", POOL) for number in range(50)},
+    }
+    assert look(LoadBalancer, hosts) == (["down", "in none", "in one of two"], [])
+    assert sorted(path for _method, path in arm.calls) == sorted([POOL, OTHER_POOL, BALANCER])
+    look(LoadBalancer, hosts)  # by another process of the same run
+    assert len(arm.calls) == 3
+
+
+def test_hosts_that_are_removed_from_the_gateway_are_out(arm, look):
+    arm.add_gateway(["10.0.0.4"])
+    hosts = {"web1": in_pools("10.0.0.4", GATEWAY_POOL), "web2": in_pools("10.0.0.5", GATEWAY_POOL)}
+    assert look(ApplicationGateway, hosts) == (["web2"], [])
+    assert arm.calls == [("GET", GATEWAY)]
+
+
+def test_a_host_without_pools_or_identity_is_unknown_and_not_in(arm, look):
+    arm.add_balancer({"a": {"networkInterfaceIPConfiguration": {"id": "x"}}})
+    assert look(LoadBalancer, {"web1": in_pools("10.0.0.4"), "web2": in_pools("", POOL)}) == ([], ["web1", "web2"])
+    assert arm.calls == []
+
+
+@pytest.mark.parametrize(
+    ("product", "pool", "probe", "message"),
+    [
+        (LoadBalancer, POOL, False, "the rules http of .* have no health probe"),
+        (LoadBalancer, OTHER_POOL, True, "was not found"),
+        (ApplicationGateway, f"{GATEWAY_POOL}2", True, "does not exist"),
+        (ApplicationGateway, POOL, True, "is not the id of a backend pool"),
+    ],
+)
+def test_a_pool_that_does_not_say_who_is_out_is_an_error(arm, look, product, pool, probe, message):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, probe=probe)
+    arm.add_gateway(["10.0.0.4"])
+    with pytest.raises((ArmError, BalancingError), match=message):
+        look(product, {"web1": in_pools("10.0.0.4", pool)})
+
+
+@pytest.fixture
+def slow_arm(arm):
+    """Azure, which takes minutes for a change."""
+    arm.updating_for = 80
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    return arm
+
+
+@pytest.mark.usefixtures("slow_arm")
+def test_connections_get_their_time_when_azure_has_carried_out_a_change_that_took_minutes(host, clock):
+    result = host(drain_timeout=60.0, drain_time=45.0).drain({})
+    assert (result["msg"], result.get("failed", False)) == ("", False)
+    assert clock.now >= 1400 + 45
+
+
+@pytest.mark.usefixtures("slow_arm")
+@pytest.mark.parametrize("seconds", [60.0, 0.0])
+def test_a_change_that_takes_longer_than_the_time_there_is_fails_the_drain(host, clock, seconds):
+    with pytest.raises(BalancingError, match=f"was not changed within {seconds:g} s: "):
+        host(finish_within=seconds).drain({})
+    assert clock.now <= 1000 + seconds + 5
+
+
+def test_the_time_of_connections_ends_with_the_time_there_is(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    result = host(finish_within=50.0, drain_time=300.0).drain({})
+    assert result["failed"]
+    assert "its connections had" in result["msg"]
+    assert clock.now <= 1055
+
+
+def test_a_host_with_more_time_carries_out_the_orders_when_one_with_less_has_given_up(slow_arm, host):
+    slow_arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}})
+    urgent = host(hosts=2, quiet=0.5, finish_within=30.0, wait_at_most=1000.0)
+    patient = host("web2", me=Me([], ["10.0.0.5"]), hosts=2, quiet=0.5, wait_at_most=1000.0)
+    orders = [each.drain({})["resume"] for each in (urgent, patient)]
+    with pytest.raises(BalancingError, match="was not changed within 30 s"):
+        urgent.drain(orders[0])
+    assert not patient.drain(orders[1]).get("failed")
+    assert slow_arm.states()["b"] == "Down"
+
+
+@pytest.mark.parametrize(("given", "values"), [([""], []), (["10.0.0.4", ""], ["10.0.0.4"]), ([], [])])
+def test_an_empty_text_in_place_of_a_list_names_nothing(given, values):
+    assert each_of(given) == values

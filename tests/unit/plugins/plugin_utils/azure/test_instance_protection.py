@@ -1,0 +1,155 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Protecting instances of a scale set in a stand-in of Azure Resource Manager; nothing here ran against Azure."""
+
+import pytest
+from arm_stand_in import COMPUTE, ArmStandIn, ModuleFailed, Refused, run_module
+
+from plugins.plugin_utils._azure.arm import Arm, ArmError
+from plugins.plugin_utils._azure.instance_protection import Unfinished, check_instance, protect
+
+INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
+
+
+class Instance:
+    """An instance of a scale set; ``pauses``: those that were made."""
+
+    def __init__(self):
+        self.arm = ArmStandIn()
+        self.pauses = []
+
+    def has(self, **policy):
+        self.arm.put(INSTANCE, properties={"protectionPolicy": policy} if policy else {})
+
+    def protect(self, wanted, *, simulate=False, timeout=60.0):
+        arm = Arm(
+            lambda module, arguments: run_module(self.arm, module, arguments),
+            errors=ModuleFailed,
+            credentials={},
+            patience=60,
+            clock=lambda: sum(self.pauses),
+            sleep=self.pauses.append,
+        )
+        return protect(arm, INSTANCE, wanted=wanted, simulate=simulate, timeout=timeout)
+
+    @property
+    def policy(self):
+        return self.arm.resources[INSTANCE.lower()]["properties"].get("protectionPolicy")
+
+
+@pytest.fixture
+def instance():
+    return Instance()
+
+
+def test_an_instance_is_protected_and_azure_is_waited_for(instance):
+    instance.has()
+    assert instance.protect(True) == (False, True)
+    assert instance.policy == {"protectFromScaleIn": True}
+    assert [method for method, _path in instance.arm.calls] == ["GET", "PUT", "GET", "GET"]
+
+
+def test_the_protection_from_scale_set_actions_stays_as_it_is(instance):
+    instance.has(protectFromScaleIn=True, protectFromScaleSetActions=True)
+    assert instance.protect(False) == (True, True)
+    assert instance.policy == {"protectFromScaleIn": False, "protectFromScaleSetActions": True}
+
+
+@pytest.mark.parametrize(("policy", "wanted"), [({}, False), ({"protectFromScaleIn": True}, True)])
+def test_an_instance_that_is_as_wished_is_not_written(instance, policy, wanted):
+    instance.has(**policy)
+    assert instance.protect(wanted) == (wanted, False)
+    assert instance.arm.count("PUT") == 0
+
+
+@pytest.mark.parametrize(("wanted", "changed"), [(True, True), (False, False)])
+def test_check_mode_writes_nothing_and_says_what_would_change(instance, wanted, changed):
+    instance.has()
+    assert instance.protect(wanted, simulate=True) == (False, changed)
+    assert instance.arm.count("PUT") == 0
+
+
+def test_the_change_waits_for_the_change_of_another_client(instance):
+    instance.has()
+    refusals = [Refused(409, "Conflict", "Another operation is in progress."), Refused(503, "ServiceUnavailable", "")]
+
+    def answer(method, *_):
+        if method == "PUT" and refusals:
+            raise refusals.pop()
+
+    instance.arm.answers.append(answer)
+    assert instance.protect(True) == (False, True)
+    assert instance.policy == {"protectFromScaleIn": True}
+
+
+def test_a_change_that_was_made_although_the_answer_got_lost_counts_as_made(instance):
+    instance.has()
+
+    def answer(method, path, body):
+        if method == "PUT":
+            instance.arm._put(path, body)
+            raise Refused(504, "GatewayTimeout", "")
+
+    instance.arm.answers.append(answer)
+    assert instance.protect(True) == (False, True)
+    assert instance.arm.count("PUT") == 1
+
+
+def test_a_change_that_azure_cannot_carry_out_is_an_error(instance):
+    instance.has()
+    broken = {"properties": {"provisioningState": "Failed"}}
+    instance.arm.answers.append(lambda method, *_: (200, broken) if method == "GET" and instance.pauses else None)
+    with pytest.raises(ArmError, match=r"could not change .*provisioning state is Failed"):
+        instance.protect(True)
+
+
+def test_a_change_that_takes_too_long_is_an_error_that_says_what_is_waited_for(instance):
+    instance.has()
+    instance.arm.updating_for = 100
+    with pytest.raises(ArmError, match="was not changed within 60 s: its provisioning state is Updating"):
+        instance.protect(True)
+
+
+@pytest.mark.parametrize("protected", [True, False])
+def test_a_change_that_may_come_later_is_an_error_that_has_what_is_to_be_restored(instance, protected):
+    instance.has(**({"protectFromScaleIn": True} if protected else {}))
+    instance.arm.updating_for = 100
+    with pytest.raises(Unfinished) as caught:
+        instance.protect(not protected)
+    assert caught.value.before is protected
+
+
+def test_a_write_without_an_answer_may_have_been_carried_out(instance):
+    instance.has()
+
+    def answer(method, path, body):
+        if method == "PUT":
+            instance.arm._put(path, body)
+            raise ModuleFailed("localhost cannot be reached: no answer within 300 s")
+
+    instance.arm.answers.append(answer)
+    with pytest.raises(Unfinished, match="no answer within 300 s") as caught:
+        instance.protect(True)
+    assert caught.value.before is False
+
+
+def test_missing_permissions_are_an_error_at_once(instance):
+    instance.has()
+    instance.arm.answers.append(lambda method, *_: refuse() if method == "PUT" else None)
+    with pytest.raises(ArmError, match="403: AuthorizationFailed") as caught:
+        instance.protect(True)
+    assert not isinstance(caught.value, Unfinished)
+
+
+def refuse():
+    raise Refused(403, "AuthorizationFailed", "The client may not.")
+
+
+@pytest.mark.parametrize(
+    "wrong", ["", f"{COMPUTE}/virtualMachines/web1", f"{COMPUTE}/virtualMachineScaleSets/pool", f"{INSTANCE}?x=1"]
+)
+def test_what_is_not_an_instance_of_a_scale_set_is_refused(wrong):
+    with pytest.raises(ArmError, match="Give the id of an instance of a scale set"):
+        check_instance(wrong)

@@ -1,0 +1,123 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import pytest
+
+from plugins.plugin_utils._azure.orders import LONGEST_GATHERING, QUIET, OrderFailed, Orders
+
+
+class Clock:
+    def __init__(self):
+        self.now = 1000.0
+        self.at = {}  # actions during a sleep, by time
+
+    def __call__(self):
+        return self.now
+
+    def sleep(self, seconds):
+        self.now += seconds
+        for when in [when for when in self.at if when <= self.now]:
+            self.at.pop(when)()
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def orders(tmp_path, clock):
+    """Return a function that gives the orders of one resource, as a host of a batch of ten has them."""
+    return lambda hosts=10: Orders(tmp_path, "/pool", hosts=hosts, clock=clock, sleep=clock.sleep)
+
+
+@pytest.fixture
+def carried_out():
+    return []
+
+
+@pytest.fixture
+def carry_out(carried_out):
+    return lambda wishes: carried_out.append(wishes) or True
+
+
+def test_a_host_alone_waits_no_longer_than_the_quiet_time(orders, carry_out, carried_out, clock):
+    orders().place("web1", {"a": "Down"})
+    began = clock.now
+    assert orders().settle("web1", carry_out, errors=ValueError)
+    assert carried_out == [{"a": "Down"}]
+    assert clock.now - began == pytest.approx(QUIET, abs=0.2)
+
+
+def test_no_host_waits_once_all_hosts_have_ordered(orders, carry_out, carried_out, clock):
+    began = clock.now
+    for number in range(10):
+        orders().place(f"web{number}", {str(number): "Down"})
+    orders().settle("web0", carry_out, errors=ValueError)
+    assert (len(carried_out[0]), clock.now) == (10, began)
+
+
+def test_hosts_that_go_on_coming_do_not_hold_up_the_first_for_ever(orders, carry_out, carried_out, clock):
+    orders(1000).place("web0", {"0": "Down"})
+    began = clock.now
+    clock.at = {began + n: lambda n=n: orders().place(f"web{n}", {str(n): "Down"}) for n in range(1, 500)}
+    orders(1000).settle("web0", carry_out, errors=ValueError)
+    assert clock.now - began == pytest.approx(LONGEST_GATHERING + QUIET, abs=0.2)
+    assert len(carried_out[0]) > QUIET
+
+
+def test_the_orders_of_a_host_that_died_are_carried_out_by_the_next(orders, carry_out, carried_out):
+    orders().place("dead", {"d": "Down"})
+    orders(2).place("web1", {"a": "Down"})
+    orders(2).settle("web1", carry_out, errors=ValueError)
+    assert carried_out == [{"d": "Down", "a": "Down"}]
+
+
+def test_a_host_whose_order_was_carried_out_finds_the_answer(orders, carry_out, carried_out):
+    for host in ("web1", "web2"):
+        orders(2).place(host, {host: "Down"})
+    assert orders(2).settle("web1", carry_out, errors=ValueError)
+    assert orders(2).settle("web2", carry_out, errors=ValueError)
+    assert len(carried_out) == 1
+
+
+def test_a_failure_is_the_answer_to_all(orders):
+    def fail(_wishes):
+        raise ValueError("no permission")
+
+    for host in ("web1", "web2"):
+        orders(2).place(host, {host: "Down"})
+    for host in ("web1", "web2"):
+        with pytest.raises(OrderFailed, match="no permission"):
+            orders(2).settle(host, fail, errors=ValueError)
+
+
+def test_a_second_order_of_a_host_is_carried_out_after_the_first(orders, carry_out, carried_out):
+    for state in ("Down", "None"):
+        orders(1).place("web1", {"a": state})
+        orders(1).settle("web1", carry_out, errors=ValueError)
+    assert carried_out == [{"a": "Down"}, {"a": "None"}]
+
+
+def test_the_last_order_wins_for_the_same_member(orders, carry_out, carried_out, clock):
+    orders().place("dead", {"a": "Down"})
+    clock.now += 1
+    orders().place("web1", {"a": "None"})
+    orders(2).settle("web1", carry_out, errors=ValueError)
+    assert carried_out == [{"a": "None"}]
+
+
+def test_what_was_read_is_shared_as_long_as_it_is_fresh(orders, clock):
+    reads = []
+
+    def read():
+        reads.append(1)
+        return {"number": len(reads)}
+
+    assert {orders().recall(60, read)["number"] for turn in range(3)} == {1}
+    clock.now += 61
+    assert orders().recall(60, read) == {"number": 2}
+    assert orders().recall(0, read) == {"number": 2}
+    clock.now += 0.1
+    assert orders().recall(0, read) == {"number": 3}

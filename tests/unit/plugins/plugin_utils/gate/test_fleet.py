@@ -1,0 +1,94 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Asking many hosts at the same time."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from plugins.plugin_utils._gate.fleet import ask_all
+
+HOSTS = [f"web{number}" for number in range(6)]
+PATIENCE = 300.0  # seconds; only so that a test that hangs ends
+
+
+def test_every_host_is_asked_once_in_a_separate_process():
+    answers = ask_all(HOSTS, lambda host: {"host": host, "pid": os.getpid()}, forks=3, timeout=PATIENCE)
+    assert {host: answer["host"] for host, answer in answers.items()} == {host: host for host in HOSTS}
+    assert len({answer["pid"] for answer in answers.values()} - {os.getpid()}) == len(HOSTS)
+
+
+def test_as_many_are_asked_at_the_same_time_as_there_are_forks(tmp_path):
+    def meet(host):
+        (tmp_path / host).touch()
+        while len(list(tmp_path.iterdir())) < 3:
+            time.sleep(0.01)
+        return {"met": True}
+
+    answers = ask_all(HOSTS[:3], meet, forks=3, timeout=PATIENCE)
+    assert all(answer["met"] for answer in answers.values())
+
+
+def test_no_more_are_asked_at_the_same_time(tmp_path):
+    def count(host):
+        (tmp_path / host).touch()
+        time.sleep(0.05)
+        here = len(list(tmp_path.iterdir()))
+        (tmp_path / host).unlink()
+        return {"here": here}
+
+    answers = ask_all(HOSTS, count, forks=2, timeout=PATIENCE)
+    assert max(answer["here"] for answer in answers.values()) <= 2
+
+
+def test_a_large_answer_arrives_whole():
+    answers = ask_all(["web1"], lambda _host: {"text": "x" * 3_000_000}, forks=1, timeout=PATIENCE)
+    assert len(answers["web1"]["text"]) == 3_000_000
+
+
+def test_an_error_is_the_problem_of_that_host_alone():
+    def ask(host):
+        if host == "web1":
+            raise ValueError("what went wrong")
+        return {}
+
+    assert ask_all(["web1", "web2"], ask, forks=2, timeout=PATIENCE) == {
+        "web1": {"problem": "what went wrong"},
+        "web2": {},
+    }
+
+
+def test_a_process_that_dies_is_a_problem_of_its_host():
+    def die(_host):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    assert ask_all(["web1"], die, forks=1, timeout=PATIENCE) == {
+        "web1": {"problem": "the process that asked it ended with status 9"}
+    }
+
+
+def test_a_host_that_hangs_is_given_up_and_those_that_wait_for_it_as_well(tmp_path):
+    def hang(host):
+        if host != "web0":
+            (tmp_path / host).write_text(str(os.getpid()))
+            time.sleep(PATIENCE)
+        return {}
+
+    def clock():
+        """It stands still until web1 hangs."""
+        return 9.0 if (tmp_path / "web1").exists() and (tmp_path / "web1").read_text() else 0.0
+
+    late = {"problem": "no answer within 1 s"}
+    answers = ask_all(["web0", "web1", "web2"], hang, forks=1, timeout=1.0, clock=clock)
+    assert answers == {"web0": {}, "web1": late, "web2": late}
+    with pytest.raises(ProcessLookupError):
+        os.kill(int((tmp_path / "web1").read_text()), 0)
+    assert not (tmp_path / "web2").exists()
+
+
+def test_without_hosts_the_answer_is_empty():
+    assert ask_all([], lambda _host: {}, forks=1, timeout=PATIENCE) == {}

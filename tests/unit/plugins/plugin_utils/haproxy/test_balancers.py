@@ -1,0 +1,362 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+import pytest
+
+from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
+from plugins.module_utils._scheduled_events.files import Folder
+from plugins.plugin_utils._haproxy.balancers import CHANGE, INFO, Balancers, BalancersError, Membership, Settings
+
+SETTINGS = Settings(
+    server="web1",
+    backends=[],
+    holder="respond",
+    drain_timeout=300,
+    on_timeout="fail",
+    return_timeout=120,
+    wait_at_most=0,
+    simulate=False,
+)
+
+
+RECORD_DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
+
+
+class Dead(Exception):
+    pass
+
+
+class Fleet:
+    """Balancers that answer as the modules INFO and CHANGE do, and a record. ``calls`` holds what was asked."""
+
+    def __init__(self, directory):
+        self.now = 1000.0
+        self._record = Record(Folder(str(directory)), clock=lambda: self.now, sleep=self.sleep)
+        self.servers = {"lb1": {"www": "ready"}, "lb2": {"www": "ready"}}
+        self.sessions = {}  # balancer → number
+        self.down = set()
+        self.dead = set()
+        self.calls = []
+
+    def ask(self, balancer, module, options):
+        state = {INFO: "read", CHANGE: options.get("state")}[module]
+        self.calls.append((balancer, state, options.get("timeout"), options.get("force", False)))
+        if balancer in self.dead:
+            raise Dead(f"{balancer} cannot be reached")
+        left = []
+        if state == "drained" and self.sessions.get(balancer):
+            self.now += options["timeout"]
+            left = [{"backend": "www", "server": "web1", "sessions": self.sessions[balancer]}]
+        if balancer in self.down and (state == "active" or "wait" in options):
+            self.now += options.get("timeout", 0) + options.get("wait", 0)
+            left = [{"backend": "www", "server": "web1", "status": "DOWN", "check": "L7STS 503"}]
+        servers = [
+            {"backend": backend, "server": "web1", "status": "UP", "gets_nothing": found != "ready"}
+            for backend, found in self.servers[balancer].items()
+            if not options.get("backends") or backend in options["backends"]
+        ]
+        sent = [f"{each['backend']}/web1: {state}" for each in servers] if state != "read" else []
+        found = {each["backend"]: self.servers[balancer][each["backend"]] for each in servers}
+        return {"changed": bool(sent), "servers": servers, "found": found, "sent": sent, "left": left}
+
+    def record(self, options):
+        self.calls.append(("web1", options["state"]))
+        return take_note(self._record, {**RECORD_DEFAULTS, **options})
+
+    @property
+    def holders(self):
+        return self._record.read().holders
+
+    @property
+    def found(self):
+        return self._record.read().found
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def states(self, state):
+        return [call[0] for call in self.calls if call[1] == state]
+
+
+@pytest.fixture
+def fleet(tmp_path):
+    return Fleet(tmp_path)
+
+
+@pytest.fixture
+def membership(fleet):
+    def make(*names, **settings):
+        return Membership(
+            names or ("lb1", "lb2"),
+            SETTINGS._replace(**settings),
+            ask=fleet.ask,
+            record=fleet.record,
+            errors=Dead,
+            clock=lambda: fleet.now,
+        )
+
+    return make
+
+
+def test_one_balancer_is_read_noted_and_drained_once(fleet, membership):
+    assert membership("lb1").drain({}) == {"changed": True, "msg": "", "resume": {}}
+    assert [call[:2] for call in fleet.calls] == [("lb1", "read"), ("web1", "held"), ("lb1", "drained")]
+
+
+def test_all_balancers_get_the_order_before_the_first_wait(fleet, membership):
+    fleet.sessions = {"lb1": 1, "lb2": 1}
+    membership().drain({})
+    drained = [call for call in fleet.calls if call[1] == "drained"]
+    assert drained[0] == ("lb1", "drained", 0, False)
+    assert [call[0] for call in drained] == ["lb1", "lb1", "lb2"]
+
+
+def test_what_was_found_is_noted_before_anything_is_changed(fleet, membership):
+    fleet.servers["lb2"]["api"] = "MAINT"
+    membership().drain({})
+    assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready", "lb2/api": "MAINT"}
+    assert fleet.calls.index(("web1", "held")) < fleet.calls.index(("lb1", "drained", 0, False))
+
+
+def test_what_another_holder_was_just_putting_back_is_not_taken_for_the_order_of_an_operator(fleet, membership):
+    fleet.servers["lb1"]["www"] = "MAINT"
+    record = fleet.record
+
+    def returns_meanwhile(options):
+        fleet.servers["lb1"]["www"] = "ready"
+        return record(options)
+
+    fleet.record = returns_meanwhile
+    membership().drain({})
+    assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready"}
+
+
+def test_a_dead_balancer_is_named_before_anything_is_changed(fleet, membership):
+    fleet.dead = {"lb1"}
+    with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
+        membership().drain({})
+    assert fleet.holders == []
+    assert fleet.states("drained") == []
+
+
+def test_balancers_that_lack_the_host_are_named_before_anything_is_changed(fleet, membership):
+    fleet.servers["lb2"] = {}
+    with pytest.raises(BalancersError, match="No server is called web1 on lb2, in any backend"):
+        membership().drain({})
+    assert fleet.holders == []
+
+
+def test_a_backend_must_exist_on_one_balancer(fleet, membership):
+    fleet.servers["lb2"]["api"] = "ready"
+    membership(backends=["www", "api"]).drain({})
+    with pytest.raises(BalancersError, match="No server is called web1 in apo on any of lb1, lb2"):
+        membership(backends=["www", "apo"]).drain({})
+
+
+def test_sessions_that_last_are_named_on_all_balancers(fleet, membership):
+    fleet.sessions = {"lb1": 2, "lb2": 3}
+    result = membership().drain({})
+    assert result["failed"]
+    assert result["msg"] == (
+        "it gets no new connections, but after 300 s it still has sessions: 2 on lb1 www/web1, 3 on lb2 www/web1"
+    )
+    assert fleet.now == 1300  # the time is for all of them together
+
+
+def test_sessions_that_last_may_be_left_where_the_host_is_taken_out_nevertheless(fleet, membership):
+    fleet.sessions = {"lb2": 3}
+    result = membership(on_timeout="continue").drain({})
+    assert "failed" not in result
+    assert "3 on lb2 www/web1" in result["msg"]
+    assert fleet.calls[-1] == ("lb2", "drained", 0, True)
+
+
+def test_a_wait_ends_with_its_stretch_and_is_taken_up_again(fleet, membership):
+    fleet.sessions = {"lb1": 1}
+    first = membership("lb1", wait_at_most=15).drain({})
+    assert (first["resume"], fleet.now) == ({"until": 1300.0, "seconds": 300.0}, 1015)
+    fleet.now = 1290
+    fleet.calls.clear()
+    last = membership("lb1", wait_at_most=15).drain(first["resume"])
+    assert (last["failed"], fleet.now) == (True, 1300)
+    assert [call[:2] for call in fleet.calls] == [("lb1", "drained")]
+
+
+def test_a_clock_that_was_set_back_does_not_prolong_the_drain(fleet, membership):
+    fleet.sessions = {"lb1": 1}
+    fleet.now = -1e6
+    membership("lb1").drain({"until": 1300.0})
+    assert fleet.now == -1e6 + 300
+
+
+def test_a_host_is_put_back_everywhere_before_any_balancer_is_waited_for(fleet, membership):
+    membership().drain({})
+    fleet.calls.clear()
+    assert membership().restore() == {"changed": True, "msg": "", "resume": {}}
+    assert [call[:3] for call in fleet.calls if call[1] == "active"] == [
+        ("lb1", "active", 0),
+        ("lb1", "active", 120),
+        ("lb2", "active", 120),
+    ]
+    assert fleet.holders == []
+
+
+def test_a_host_stays_out_for_another_holder(fleet, membership):
+    membership(holder="rolling_maintenance").drain({})
+    membership().drain({})
+    assert membership().restore()["msg"] == "stays drained for rolling_maintenance"
+    assert fleet.states("active") == []
+
+
+def test_a_host_that_was_not_drained_is_not_put_back(fleet, membership):
+    assert membership().restore() == {"changed": False, "msg": "", "resume": {}}
+    assert fleet.states("active") == []
+
+
+def test_a_dead_balancer_does_not_keep_the_host_out_of_the_others(fleet, membership):
+    membership().drain({})
+    fleet.calls.clear()
+    fleet.dead = {"lb1"}
+    with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
+        membership().restore()
+    assert fleet.states("active") == ["lb1", "lb2"]
+    assert fleet.holders == ["respond"]  # so that the next run finishes it
+
+
+def test_servers_that_do_not_come_up_are_named_with_their_balancer_and_check(fleet, membership):
+    membership().drain({})
+    fleet.down = {"lb2"}
+    with pytest.raises(BalancersError, match=r"^lb2 www/web1 is DOWN 120 s after it was put back; .* gave L7STS 503"):
+        membership().restore()
+    assert fleet.holders == ["respond"]
+
+
+def test_check_mode_names_what_would_change(fleet, membership):
+    result = membership(simulate=True).drain({})
+    assert result["msg"] == "would take out lb1 www/web1, which is UP; lb2 www/web1, which is UP"
+    membership().drain({})
+    assert membership(simulate=True).restore()["msg"] == "would put it back on lb1, lb2"
+    assert fleet.holders == ["respond"]
+
+
+def test_servers_that_some_balancer_gives_no_traffic_are_read(fleet):
+    def out():
+        return Balancers(["lb1", "lb2"], ask=fleet.ask, errors=Dead).out()
+
+    assert out() == []
+    fleet.servers["lb2"]["www"] = "DRAIN"
+    assert out() == ["web1"]
+    fleet.dead = {"lb1"}
+    with pytest.raises(BalancersError, match="lb1 cannot be reached"):
+        out()
+
+
+def wait_until_served(fleet, **more):
+    balancers = Balancers(["lb1", "lb2"], ask=fleet.ask, errors=Dead, clock=lambda: fleet.now, sleep=fleet.sleep)
+    return balancers.wait_until_served("web1", more.get("backends", []), timeout=60)
+
+
+def test_a_host_that_all_balancers_send_traffic_is_back_at_once(fleet):
+    assert wait_until_served(fleet) == ""
+    assert fleet.states("read") == ["lb1", "lb2"]
+    assert fleet.now == 1000
+
+
+def test_a_balancer_that_does_not_send_traffic_is_named_with_its_check(fleet):
+    fleet.down = {"lb2"}
+    with pytest.raises(BalancersError, match=r"^lb2 www/web1 is DOWN 60 s after it was put back; .* gave L7STS 503"):
+        wait_until_served(fleet)
+    assert fleet.now == 1060
+
+
+def test_a_server_that_is_kept_out_by_order_is_not_waited_for_and_named(fleet):
+    fleet.servers["lb2"]["api"] = "MAINT"
+    assert wait_until_served(fleet) == "lb2 api/web1 (UP) stays out, as it was ordered there"
+    assert wait_until_served(fleet, backends=["www"]) == ""
+
+
+def test_a_balancer_that_cannot_be_reached_for_a_moment_is_asked_again(fleet):
+    fleet.dead = {"lb1"}
+    sleep = fleet.sleep
+
+    def come_back(seconds):
+        sleep(seconds)
+        if fleet.now >= 1030:
+            fleet.dead = set()
+
+    fleet.sleep = come_back
+    assert wait_until_served(fleet) == ""
+    assert fleet.now == 1030
+    assert fleet.states("read").count("lb2") == 1
+
+
+def test_a_dead_balancer_is_named_when_the_time_is_over(fleet):
+    fleet.dead = {"lb1"}
+    with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
+        wait_until_served(fleet)
+    assert fleet.now == 1060
+
+
+def test_balancers_that_lack_the_host_are_named_when_it_returns(fleet):
+    fleet.servers["lb2"] = {}
+    with pytest.raises(BalancersError, match="No server is called web1 on lb2, in any backend"):
+        wait_until_served(fleet)
+
+
+def test_a_return_that_another_holder_has_taken_over_is_no_failure(fleet, membership):
+    membership().drain({})
+    fleet.down = {"lb2"}
+    ask = fleet.ask
+
+    def come(balancer, module, options):
+        if options.get("timeout") == 120:
+            fleet.now += 500  # the lease is over
+            membership(holder="rolling_maintenance").drain({})
+        return ask(balancer, module, options)
+
+    fleet.ask = come
+    assert membership().restore()["msg"] == "stays drained for rolling_maintenance"
+    assert fleet.holders == ["rolling_maintenance"]
+
+
+def test_what_another_holder_left_while_this_one_waited_for_it_is_read_again(fleet, membership):
+    """It was drained at the first look, and its state of then is not what an operator had ordered."""
+    membership().drain({})
+    fleet.servers["lb1"]["www"] = "MAINT"
+    fleet.record({"state": "returning", "holder": "respond", "lease": 100})
+
+    def end(seconds):
+        fleet.now += seconds
+        if fleet.now >= 1020 and fleet.holders == ["respond"]:
+            fleet.servers["lb1"]["www"] = "ready"
+            fleet.record({"state": "released", "holder": "respond"})
+
+    fleet.sleep = end
+    fleet._record._sleep = end
+    membership(holder="rolling_maintenance").drain({})
+    assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready"}
+
+
+def test_sessions_get_their_time_from_the_moment_when_no_balancer_sends_new_ones(fleet, membership):
+    fleet.sessions = {"lb1": 1, "lb2": 1}
+    ask = fleet.ask
+    fleet.ask = lambda *call: setattr(fleet, "now", fleet.now + 20) or ask(*call)  # a slow network
+    result = membership().drain({})
+    assert "after 300 s" in result["msg"]
+    assert fleet.now >= 1360
+
+
+@pytest.mark.parametrize(("seconds", "ends_at"), [(100, 1100), (20, 1020), (0, 1000)])
+def test_the_whole_drain_ends_with_the_time_there_is(fleet, membership, seconds, ends_at):
+    fleet.sessions = {"lb1": 1, "lb2": 1}
+    result = membership(finish_within=seconds).drain({})
+    assert (result["failed"], fleet.now) == (True, ends_at)
+    assert f"after {seconds} s it still has sessions" in result["msg"]
+
+
+def test_a_drain_that_is_continued_ends_with_the_time_there_is_then(fleet, membership):
+    fleet.sessions = {"lb1": 1}
+    first = membership("lb1", wait_at_most=15, finish_within=100).drain({})
+    fleet.now = 1090  # the fork was free again late
+    last = membership("lb1", wait_at_most=15, finish_within=10).drain(first["resume"])
+    assert (last["failed"], fleet.now) == (True, 1100)

@@ -1,0 +1,79 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import signal
+import time
+import types
+
+import pytest
+
+from plugins.plugin_utils._remote.delegate_host import bounded, failure_in
+
+
+def test_what_never_answers_is_given_up():
+    with pytest.raises(TimeoutError, match=r"no answer within 0\.05 s"), bounded(0.05):
+        time.sleep(3600)
+
+
+def test_no_handler_on_the_way_keeps_it_from_being_given_up():
+    def wait():
+        try:
+            time.sleep(3600)
+        except Exception:
+            time.sleep(3600)
+
+    with pytest.raises(TimeoutError), bounded(0.05):
+        wait()
+
+
+@pytest.fixture
+def no_alarm():
+    """The alarm that ends a test which hangs is off meanwhile."""
+    handler, (left, _interval) = signal.getsignal(signal.SIGALRM), signal.setitimer(signal.ITIMER_REAL, 0)
+    yield
+    signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, left)
+
+
+@pytest.mark.usefixtures("no_alarm")
+@pytest.mark.parametrize("error", [None, ValueError])
+def test_what_answers_leaves_no_alarm_behind(error):
+    before = signal.getsignal(signal.SIGALRM)
+    try:
+        with bounded(3600):
+            if error:
+                raise error
+    except ValueError:
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+    assert signal.getsignal(signal.SIGALRM) is before
+
+
+@pytest.mark.usefixtures("no_alarm")
+def test_a_bound_within_another_one_neither_outlasts_nor_ends_it():
+    def wait():
+        with bounded(0.05):
+            with bounded(0.04):
+                pass
+            with bounded(3600):
+                time.sleep(7200)
+
+    with pytest.raises(TimeoutError, match=r"within 0\.05 s"):
+        wait()
+    with pytest.raises(TimeoutError, match=r"within 0\.05 s"), bounded(3600), bounded(0.05):
+        time.sleep(7200)
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("result", "shown"),
+    [
+        ({"msg": "no such socket"}, "no such socket"),
+        ({"msg": "MODULE FAILURE", "module_stderr": "ValueError: 7"}, "MODULE FAILURE (ValueError: 7)"),  # before 2.19
+        ({"exception": types.SimpleNamespace(event=types.SimpleNamespace(msg="7"))}, "7"),  # since 2.19
+        ({"exception": "Traceback …"}, "the module failed and gave no reason"),
+    ],
+)
+def test_the_exception_that_ended_a_module_is_shown(result, shown):
+    assert failure_in({"failed": True, **result}) == shown

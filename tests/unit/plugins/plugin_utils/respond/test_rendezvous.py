@@ -1,0 +1,212 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import pytest
+
+from plugins.plugin_utils._respond.rendezvous import WAY_OUT, Outcome, Rendezvous, Seen, Word
+
+SIGHT = {"A1": ["vm1", "vm2"]}
+
+
+@pytest.fixture
+def meeting(tmp_path):
+    return Rendezvous(tmp_path / "meeting", play_hosts=["h1", "h2", "h3"])
+
+
+BOTH = Seen("Reboot", ["vm1", "vm2"])
+
+
+def tell(meeting, number, *, sight=None, busy=False, event_type="Reboot", **outcomes):
+    names = SIGHT if sight is None else sight
+    seen = {event_id: Seen(event_type, each) for event_id, each in names.items()}
+    told = {event_id: Outcome(kind, event_type) for event_id, kind in outcomes.items()}
+    meeting.tell(Word(host=f"h{number}", vm_name=f"VM{number}", sight=seen, outcomes=told, busy=busy))
+
+
+def test_no_host_acknowledges_before_all_named_vms_are_prepared(meeting):
+    tell(meeting, 1)
+    tell(meeting, 2)
+    tell(meeting, 3)
+    assert not meeting.claim("A1", BOTH)
+    assert meeting.obstacle("A1", BOTH) == "no host has prepared"
+    tell(meeting, 1, A1="prepared")
+    assert not meeting.claim("A1", BOTH)
+    assert meeting.obstacle("A1", BOTH) == "vm2 has not prepared"
+    tell(meeting, 2, A1="prepared")
+    assert meeting.obstacle("A1", BOTH) is None
+    assert meeting.claim("A1", BOTH)
+
+
+def test_a_host_that_may_be_taken_for_prepared_completes_an_event_if_it_alone_is_missing(meeting):
+    tell(meeting, 1)
+    tell(meeting, 2)
+    assert not meeting.claim("A1", BOTH, assuming="h1")
+    tell(meeting, 2, A1="prepared")
+    assert not meeting.claim("A1", BOTH)
+    assert meeting.claim("A1", BOTH, assuming="h1")
+
+
+def test_one_host_alone_acknowledges(meeting):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 2, A1="prepared")
+    assert [meeting.claim("A1", BOTH) for _host in range(3)] == [True, False, False]
+
+
+def test_a_failed_host_holds_the_event(meeting):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 2, A1="failed")
+    assert not meeting.claim("A1", BOTH)
+    assert meeting.obstacle("A1", BOTH) == "vm2 failed to prepare"
+
+
+def test_an_outcome_that_no_longer_holds_is_taken_back(meeting):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 2, A1="prepared")
+    tell(meeting, 1)
+    assert meeting.obstacle("A1", BOTH) == "vm1 has not prepared"
+
+
+def test_the_report_about_an_event_that_is_over_stays_known(meeting):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 2, A1="failed")
+    tell(meeting, 2, sight={})
+    assert meeting.obstacle("A1", BOTH) == "vm2 failed to prepare"
+
+
+def test_a_vm_outside_the_play_holds_the_event_and_the_reason_names_the_way_out(meeting):
+    sight, seen = {"A1": ["vm1", "vm99"]}, Seen("Reboot", ["vm1", "vm99"])
+    tell(meeting, 1, sight=sight, A1="prepared")
+    tell(meeting, 2, sight=sight)
+    assert meeting.obstacle("A1", seen) == "vm99 may be one of the hosts that have not answered: h3"
+    tell(meeting, 3, sight={})
+    assert meeting.obstacle("A1", seen) == f"vm99 is not a host of this play; {WAY_OUT}"
+    assert not meeting.claim("A1", seen)
+
+
+@pytest.mark.parametrize(
+    ("kind", "reason"),
+    [
+        ("unconfigured", "nothing is configured that prepares vm2 for it"),
+        ("held", "the action of a rule is hold for vm2"),
+        ("failed", "vm2 failed to prepare"),
+    ],
+)
+def test_a_host_that_is_not_prepared_holds_the_event_and_says_why(meeting, kind, reason):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 2, A1=kind)
+    assert not meeting.claim("A1", BOTH)
+    assert meeting.obstacle("A1", BOTH) == reason
+
+
+def test_the_owner_may_speak_for_single_vms_outside_the_play_and_for_no_host_of_it(tmp_path):
+    three, seen = ["vm1", "vm98", "vm99"], Seen("Reboot", ["vm1", "vm98", "vm99"])
+    meeting = Rendezvous(tmp_path, play_hosts=["h1", "h2"], speak_for=["VM99", "vm1"])
+    tell(meeting, 1, sight={"A1": three})
+    tell(meeting, 2, sight={})
+    assert meeting.obstacle("A1", seen) == "no host has prepared"
+    tell(meeting, 1, sight={"A1": three}, A1="prepared")
+    assert meeting.obstacle("A1", seen) == f"vm98 is not a host of this play; {WAY_OUT}"
+    assert meeting.obstacle("A1", Seen("Reboot", ["vm1", "vm99"])) == f"vm98 is not a host of this play; {WAY_OUT}"
+    tell(meeting, 1, sight={"A1": ["vm1", "vm99"]}, A1="prepared")
+    assert meeting.claim("A1", Seen("Reboot", ["vm1", "vm99"]))
+
+
+def test_the_owner_may_speak_for_all_vms_outside_the_play_once_all_hosts_have_reported_their_names(tmp_path):
+    seen = Seen("Reboot", ["vm1", "vm99"])
+    meeting = Rendezvous(tmp_path, play_hosts=["h1", "h2"], speak_for=None)
+    tell(meeting, 1, sight={"A1": ["vm1", "vm99"]}, A1="prepared")
+    assert not meeting.claim("A1", seen)
+    tell(meeting, 2, sight={})
+    assert meeting.claim("A1", seen)
+
+
+def test_a_silent_host_does_not_hold_an_event_whose_vms_are_all_known(meeting):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 2, A1="prepared")
+    assert meeting.claim("A1", BOTH)
+
+
+def test_a_vm_that_joined_the_event_holds_it_until_it_is_prepared(meeting):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 2, A1="prepared")
+    tell(meeting, 3, sight={"A1": ["vm1", "vm2", "vm3"]})
+    assert meeting.obstacle("A1", BOTH) == "vm3 has not prepared"
+    tell(meeting, 3, sight={"A1": ["vm1", "vm2", "vm3"]}, A1="prepared")
+    assert meeting.claim("A1", BOTH)
+
+
+def test_the_sight_of_a_host_that_the_event_does_not_name_does_not_count(meeting):
+    tell(meeting, 3, sight={"A1": ["vm1", "vm2"]})  # it does not follow the event, and may have ended since
+    tell(meeting, 1, sight={"A1": ["vm1"]}, A1="prepared")
+    assert meeting.claim("A1", Seen("Reboot", ["vm1"]))
+
+
+def test_a_preparation_counts_for_the_type_that_it_was_for(meeting):
+    tell(meeting, 1, event_type="Freeze", A1="prepared")
+    tell(meeting, 2, event_type="Freeze", A1="prepared")
+    redeploy = Seen("Redeploy", ["vm1", "vm2"])
+    assert meeting.obstacle("A1", redeploy) == "vm1 has prepared for a Freeze, and the event is a Redeploy now"
+    tell(meeting, 1, event_type="Redeploy", A1="prepared")
+    assert meeting.obstacle("A1", redeploy) == "vm2 has prepared for a Freeze, and the event is a Redeploy now"
+    assert not meeting.claim("A1", redeploy)
+    assert not meeting.claim("A1", redeploy, assuming="h1")
+    assert meeting.claim("A1", redeploy, assuming="h2")
+
+
+def test_events_are_distinguished(meeting):
+    both, of_vm2 = {"A1": ["vm1"], "B2": ["vm2"]}, Seen("Reboot", ["vm2"])
+    tell(meeting, 1, sight=both, A1="prepared")
+    tell(meeting, 2, sight=both)
+    assert [meeting.claim("A1", Seen("Reboot", ["vm1"])), meeting.claim("B2", of_vm2)] == [True, False]
+    tell(meeting, 2, sight=both, B2="prepared")
+    assert meeting.claim("B2", of_vm2)
+
+
+def test_ids_and_names_compare_without_regard_to_case(meeting):
+    tell(meeting, 1, sight={"ab": ["Vm1"]}, AB="prepared")
+    assert meeting.claim("Ab", Seen("Reboot", ["vM1"]))
+
+
+def test_what_is_given_back_can_be_taken_over_again(meeting):
+    seen = Seen("Reboot", ["vm1"])
+    tell(meeting, 1, sight={"A1": ["vm1"]}, A1="prepared")
+    assert meeting.status("A1") == "free"
+    assert meeting.claim("A1", seen)
+    assert meeting.status("a1") == "claimed"
+    meeting.release("a1")
+    assert meeting.claim("A1", seen)
+    meeting.accept("A1")
+    assert meeting.status("A1") == "accepted"
+    assert not meeting.claim("A1", seen)
+
+
+@pytest.mark.parametrize("names", [[], ["vm98", "vm99"]])
+def test_an_event_that_names_no_host_of_the_play_is_left_alone(meeting, names):
+    for number in (1, 2, 3):
+        tell(meeting, number, sight={"A1": names})
+    seen = Seen("Reboot", names)
+    assert not meeting.claim("A1", seen)
+    assert meeting.obstacle("A1", seen) == "no host has prepared"
+
+
+def test_the_second_host_that_is_the_same_vm_learns_who_the_first_one_is(meeting):
+    assert meeting.twin("h1", "vm1") is None
+    assert meeting.twin("h2", "VM1") == "h1"
+    assert meeting.twin("h1", "vm1") is None
+
+
+def test_hosts_that_are_busy_or_silent_need_a_turn(meeting):
+    tell(meeting, 1, busy=True)
+    tell(meeting, 2)
+    assert meeting.others_need_a_turn("h1")  # h3 has not reported anything
+    tell(meeting, 3)
+    assert not meeting.others_need_a_turn("h1")
+    assert meeting.others_need_a_turn("h2")
+
+
+@pytest.mark.parametrize("event_id", ["../../escape", "/etc/passwd", "a\x00b", "é", "x" * 5000])
+def test_no_id_leads_out_of_the_directory(meeting, tmp_path, event_id):
+    tell(meeting, 1, sight={event_id: ["vm1"]}, **{event_id: "prepared"})
+    assert meeting.claim(event_id, Seen("Reboot", ["vm1"]))
+    assert [path.name for path in tmp_path.iterdir()] == ["meeting"]

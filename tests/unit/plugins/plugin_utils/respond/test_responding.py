@@ -1,0 +1,662 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The controller's part of the turns of a host, with a module, a clock and other hosts that the test plays."""
+
+import os
+
+import pytest
+
+from plugins.plugin_utils._respond.rendezvous import Outcome, Rendezvous, Seen, Word
+from plugins.plugin_utils._respond.responding import Clock, HostLost, Notes, Responding, looks_cut_off
+from plugins.plugin_utils._run.identity import owner_of
+
+OPTIONS = {
+    "acknowledge": "prepared",
+    "wait_timeout": 3600.0,
+    "reconnect_timeout": 900.0,
+    "prepare_tasks": "/drain.yml",
+    "started_tasks": "",
+    "advised_tasks": "/checkpoint.yml",
+    "recover_tasks": "/return.yml",
+    "load_balancer": False,
+    "drain_timeout": 300.0,
+    "drain_on_timeout": "fail",
+    "within_maintenance": False,
+    "outcome": None,
+}
+EVENT = {"event_id": "A1", "event_type": "Reboot", "seconds_until_not_before": 600.0}
+OWNER = {"pid": 1, "node": "here"}
+SEEN = Seen("Reboot", ["vm1", "vm2"])
+CLAIM = {"event_id": "A1", "event_type": "Reboot", "names": ["vm1", "vm2"]}
+
+
+def shown(following="wait", **more):
+    """What the module returns."""
+    return {
+        "next": following,
+        "events": [EVENT] if following in ("prepare", "started", "recover") else [],
+        "request_ids": ["1"] if following in ("prepare", "started", "recover") else [],
+        "ready": [],
+        "prepared": [],
+        "unprepared": [],
+        "recover_failed": [],
+        "waiting": [waiting()] if following != "done" else [],
+        "sight": [sight("vm1", "vm2")],
+        "marker": "m",
+        "acknowledged": [],
+        "story": [],
+        "problems": [],
+        "vm_name": "vm1",
+        "state": "",
+        **more,
+    }
+
+
+def sight(*names, event_type="Reboot"):
+    return {"event_id": "A1", "event_type": event_type, "names": list(names)}
+
+
+def waiting(**more):
+    plain = {"event_id": "A1", "event_type": "Reboot", "present": True, "impact": False, "accepted": False}
+    return {**plain, "not_before": None, "decision": "prepare", "condition": "to be acknowledged", "detail": "", **more}
+
+
+class Host:
+    """A host whose module gives the answers of a script; the last one is repeated."""
+
+    def __init__(self, directory):
+        self.directory = directory
+        self.rendezvous = Rendezvous(directory, play_hosts=["web1", "web2"])
+        self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
+        self.script, self.bounds = [], []
+        self.active_hosts, self.left_out = ["web1", "web2"], ""
+
+    def execute(self, controller, outcome, within):
+        self.asked.append((controller, outcome))
+        self.bounds.append(within)
+        answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
+        self.now += max(1.0, controller["slice"])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def sleep(self, seconds):
+        self.now += seconds
+
+    def responds(self, *script, fresh=True, check_mode=False, shares_fork=False, lockstep=False, **options):
+        """Take turns with these answers of the module."""
+        self.script = list(script)
+        self.asked.clear()
+        self.bounds.clear()
+        self.responding = Responding(
+            host="web1",
+            run="run1",
+            owner=OWNER,
+            options={**OPTIONS, **options},
+            notes=Notes(self.directory / "notes" / "web1", fresh=fresh, began=self.now),
+            rendezvous=self.rendezvous,
+            execute=self.execute,
+            say=self.said.append,
+            warn=self.warned.append,
+            active_hosts=self.active_hosts,
+            leave_out_all=lambda path: path == self.left_out,
+            shares_fork=shares_fork,
+            lockstep=lockstep,
+            check_mode=check_mode,
+            clock=Clock(lambda: self.now, lambda: self.now, self.sleep),
+        )
+        return self.responding.until_something_is_to_be_done()
+
+    def tell(self, *, host="web2", vm_name="vm2", busy=False, last="", **outcomes):
+        told = {event_id: Outcome(kind, "Reboot") for event_id, kind in outcomes.items()}
+        self.rendezvous.tell(Word(host, vm_name, {"A1": SEEN}, told, busy, last))
+
+    def acknowledges(self):
+        """The ids that each turn was asked to acknowledge."""
+        return [[claim["event_id"] for claim in asked["acknowledge"]] for asked, _outcome in self.asked]
+
+
+@pytest.fixture
+def host(tmp_path):
+    return Host(tmp_path / "meeting")
+
+
+def test_an_idle_host_costs_one_run_of_the_module_and_one_line(host):
+    end = host.responds(shown("done", sight=[]))
+    assert (end["next"], end["respond_result"]["failures"], len(host.asked)) == ("done", [], 1)
+    assert host.said == ["web1: no event"]
+
+
+def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
+    following = host.responds(shown("prepare"), load_balancer=True)
+    assert following.pop("phase_id")
+    files = ["load_balancer.yml", "/drain.yml", "handlers.yml"]
+    assert {**following, "events": None} == {
+        "next": "prepare",
+        "changed": True,
+        "events": None,
+        "request_ids": ["1"],
+        "steps": [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)],
+        "load_balancer": "drained",
+        "drain_timeout": 300,
+        "drain_deadline": following["drain_deadline"],
+        "drain_on_timeout": "fail",
+    }
+
+
+def test_a_hint_runs_its_tasks_and_leaves_the_load_balancer_alone(host):
+    following = host.responds(shown("advised", events=[EVENT], request_ids=["1"]), load_balancer=True)
+    assert [step["file"] for step in following["steps"]] == ["/checkpoint.yml", "handlers.yml"]
+    assert following["load_balancer"] == ""
+
+
+@pytest.mark.parametrize(
+    ("phase", "seconds", "drain_timeout", "left"),
+    [
+        ("prepare", [100.0], 300, 90),
+        ("prepare", [900.0, 100.0], 300, 90),
+        ("prepare", [5.0], 300, -5),
+        ("prepare", [None], 300, None),
+        ("started", [900.0], 0, None),
+    ],
+)
+def test_a_drain_ends_before_not_before_and_not_before_does_not_shorten_the_time_of_connections(
+    host, phase, seconds, drain_timeout, left
+):
+    events = [{**EVENT, "seconds_until_not_before": each} for each in seconds]
+    following = host.responds(shown(phase, events=events), load_balancer=True)
+    assert following["drain_timeout"] == drain_timeout
+    assert following["drain_deadline"] == (0 if left is None else pytest.approx(host.now + left))
+
+
+def test_a_phase_without_tasks_is_done_without_the_play(host):
+    end = host.responds(shown("prepare"), shown("done"), prepare_tasks="")
+    assert end["next"] == "done"
+    assert (host.asked[1][1]["request_ids"], host.asked[1][1]["ok"]) == (["1"], True)
+
+
+def test_a_host_without_anything_that_prepares_claims_nothing_and_says_so(host):
+    host.tell(A1="prepared")
+    nothing = shown(waiting=[waiting(condition="nothing prepares")])
+    end = host.responds(shown("prepare"), nothing, shown("done", sight=[]), prepare_tasks="")
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], [], []]
+    reason = "nothing is configured that prepares vm1 for it"
+    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": reason}]
+
+
+def test_what_a_rule_approves_on_all_hosts_is_acknowledged_without_a_preparation(host):
+    host.tell(A1="prepared")  # as the other host says, for which a rule approves it, too
+    approved = shown(ready=["A1"], waiting=[waiting(decision="approve")])
+    end = host.responds(approved, shown(acknowledged=["A1"]), shown("done", sight=[]))
+    assert (end["respond_result"]["acknowledged"], end["respond_result"]["prepared"]) == (["A1"], [])
+
+
+@pytest.mark.parametrize("ready", [[], ["A1"]])
+def test_what_a_rule_of_this_host_holds_no_host_acknowledges(host, ready):
+    held = shown(ready=ready, prepared=["A1"], waiting=[waiting(decision="hold")])
+    host.tell(A1="prepared")
+    host.responds(held, shown("done", sight=[]))
+    assert not host.rendezvous.claim("A1", SEEN)
+    assert host.rendezvous.obstacle("A1", SEEN) == "the action of a rule is hold for vm1"
+
+
+def test_an_outcome_of_an_event_that_a_rule_holds_claims_nothing(host):
+    host.tell(A1="prepared")
+    held = shown("prepare", waiting=[waiting(decision="hold")])
+    host.responds(held)
+    host.responding._notes.keep()
+    host.responds(shown("done", sight=[]), fresh=False, outcome=prepared())
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[]]
+
+
+def test_the_host_that_completes_an_event_acknowledges_it(host):
+    host.tell(A1="prepared")
+    ready = shown(ready=["A1"], prepared=["A1"])
+    end = host.responds(ready, shown(acknowledged=["A1"], prepared=["A1"]), shown("done"))
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], [CLAIM], []]
+    assert end["respond_result"]["acknowledged"] == ["A1"]
+    assert host.rendezvous.status("A1") == "accepted"
+
+
+def test_an_event_that_another_host_is_not_prepared_for_is_not_acknowledged(host):
+    host.tell()
+    end = host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done", sight=[]))
+    assert host.acknowledges() == [[], []]
+    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "vm2 has not prepared"}]
+
+
+def prepared(**more):
+    """The outcome of a preparation."""
+    return {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": True, **more}
+
+
+def test_the_last_host_to_prepare_acknowledges_in_the_turn_that_takes_its_outcome(host):
+    host.responds(shown("prepare"))
+    host.tell(A1="prepared")
+    end = host.responds(shown(acknowledged=["A1"], prepared=["A1"]), shown("done"), fresh=False, outcome=prepared())
+    assert [(asked["acknowledge"], bool(outcome)) for asked, outcome in host.asked] == [([CLAIM], True), ([], False)]
+    assert host.asked[0][0]["slice"] == 0
+    assert end["respond_result"]["acknowledged"] == ["A1"]
+    assert host.rendezvous.status("A1") == "accepted"
+
+
+@pytest.mark.parametrize(
+    ("neighbour", "outcome", "acknowledge"),
+    [
+        ({}, prepared(), "prepared"),
+        ({"A1": "failed"}, prepared(), "prepared"),
+        ({"A1": "prepared"}, prepared(ok=False), "prepared"),
+        ({"A1": "prepared"}, prepared(phase="started"), "prepared"),
+        ({"A1": "prepared"}, prepared(), "never"),
+    ],
+)
+def test_an_outcome_that_completes_no_event_claims_none(host, neighbour, outcome, acknowledge):
+    host.responds(shown("prepare"))
+    host.tell(**neighbour)
+    host.responds(shown("done"), fresh=False, outcome=outcome, acknowledge=acknowledge)
+    assert host.acknowledges() == [[]]
+    assert host.rendezvous.status("A1") == "free"
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        sight("vm1", "vm2", "vm3"),
+        sight("vm1", "vm2", "vm99"),
+        sight("vm1"),
+        sight("vm1", "vm2", event_type="Redeploy"),
+    ],
+    ids=["grew", "grew beyond the play", "shrank", "another type"],
+)
+def test_what_is_claimed_is_what_the_hosts_have_prepared_for(host, now):
+    """Not what the event has become since: the turn on the host compares, and shows the change."""
+    host.responds(shown("prepare"))
+    host.tell(A1="prepared")
+    changed = shown(sight=[now], prepared=["A1"], ready=[])
+    host.responds(changed, shown("done"), fresh=False, outcome=prepared())
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[CLAIM], []]
+    assert host.rendezvous.status("A1") == "free"
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        (sight("vm1"), [{**CLAIM, "names": ["vm1"]}]),
+        (sight("vm1", "vm2", "vm99"), []),
+        (sight("vm1", "vm2", event_type="Redeploy"), []),
+    ],
+)
+def test_the_next_claim_is_for_what_the_event_has_become(host, now, expected):
+    host.responds(shown("prepare"))
+    host.tell(A1="prepared")
+    known = [waiting(event_type=now["event_type"])]
+    changed = shown(sight=[now], prepared=["A1"], ready=["A1"], waiting=known)
+    host.responds(changed, shown("done"), fresh=False)
+    assert [claim for asked, _outcome in host.asked for claim in asked["acknowledge"]] == expected
+
+
+def test_a_preparation_for_another_type_than_the_last_document_shows_claims_nothing(host):
+    host.responds(shown("prepare"))
+    host.tell(A1="prepared")
+    outcome = prepared(events=[{**EVENT, "event_type": "Freeze"}])
+    host.responds(shown("done"), fresh=False, outcome=outcome)
+    assert host.acknowledges() == [[]]
+
+
+def test_a_separate_caller_may_report_an_outcome_without_phase_and_events(host):
+    end = host.responds(shown("done"), fresh=False, outcome={"request_ids": ["1"], "ok": False, "reason": "no disk."})
+    assert end["respond_result"]["failures"] == ["a phase failed for its events: no disk"]
+
+
+@pytest.mark.parametrize("answer", [shown(acknowledged=[]), {"failed": True, "msg": "no"}, HostLost("no connection")])
+def test_a_claim_that_was_not_accepted_is_given_back(host, answer):
+    host.tell(A1="prepared")
+    host.responds(shown(ready=["A1"], prepared=["A1"]), answer, shown("done"))
+    assert host.rendezvous.status("A1") == "free"
+
+
+def test_with_respond_acknowledge_never_nothing_is_claimed_and_the_reason_says_so(host):
+    host.tell(A1="prepared")
+    end = host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done", sight=[]), acknowledge="never")
+    assert len(host.asked) == 2
+    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": "respond_acknowledge is never"}]
+
+
+def test_a_host_that_could_take_an_acknowledgement_over_polls_in_short_slices(host):
+    host.tell()
+    host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done"))
+    assert host.asked[1][0]["slice"] == 15.0
+    host.tell(A1="prepared")
+    host.tell(host="web1", vm_name="vm1", A1="prepared")
+    assert host.rendezvous.claim("A1", SEEN)
+    host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done"))
+    assert host.asked[1][0]["slice"] == 5.0
+    host.rendezvous.accept("A1")
+    host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done"))
+    assert host.asked[1][0]["slice"] == 60.0
+
+
+def reports_while_another_prepares(host, *, busy=True, **more):
+    """The seconds between the report of a preparation and the next turn."""
+    host.responds(shown("prepare"))
+    host.tell(busy=busy)
+    at = []
+
+    def execute(controller, outcome, within, run_module=host.execute):
+        at.append(host.now)
+        answer = run_module({**controller, "slice": 0.0}, outcome, within)  # since there is news at once
+        at.append(host.now)
+        return answer
+
+    host.execute = execute
+    host.responds(shown(prepared=["A1"], ready=["A1"]), shown("done"), fresh=False, outcome=prepared(), **more)
+    return at[2] - at[1]
+
+
+def test_a_host_that_has_reported_leaves_the_controller_to_those_that_prepare(host):
+    assert reports_while_another_prepares(host) == 2.0  # twice the time of its report
+
+
+def test_a_host_that_has_reported_polls_at_once_if_no_other_prepares(host):
+    assert reports_while_another_prepares(host, busy=False) == 0.0
+
+
+def test_a_host_polls_again_as_soon_as_the_event_is_acknowledged(host):
+    def sleep(seconds):
+        host.now += seconds
+        if host.rendezvous.status("A1") == "free":
+            host.tell(host="web1", vm_name="vm1", A1="prepared")
+            host.tell(A1="prepared")
+            assert host.rendezvous.claim("A1", SEEN)
+            host.rendezvous.accept("A1")
+
+    host.sleep = sleep
+    assert reports_while_another_prepares(host) == 0.5
+
+
+def test_a_host_on_a_slow_controller_polls_again_after_ten_seconds(host):
+    def execute(controller, outcome, within, run_module=host.execute):
+        host.now += 60.0
+        return run_module(controller, outcome, within)
+
+    host.execute = execute
+    assert reports_while_another_prepares(host) == 10.0
+
+
+def test_a_host_that_waits_gives_its_fork_back_where_there_are_few(host):
+    host.tell()
+    assert host.responds(shown(), shares_fork=True) == {"next": "wait"}
+
+
+def test_in_lockstep_a_host_that_waits_lets_busy_hosts_go_on(host):
+    host.tell(busy=True)
+    assert host.responds(shown(), lockstep=True) == {"next": "wait"}
+    host.tell()
+    assert host.responds(shown(), shown("done"), lockstep=True)["next"] == "done"
+
+
+def test_a_wait_that_takes_too_long_fails_and_names_the_event(host):
+    host.tell(last="has begun the phase prepare at 14:02")
+    end = host.responds(shown(prepared=["A1"]), wait_timeout=100.0)
+    waits_for = "vm2 has not prepared (web2 has begun the phase prepare at 14:02)"
+    assert end["respond_result"]["failures"] == [
+        f"not over after 100 s: Reboot A1 ({waits_for}). Run the role again to finish, "
+        "or wait longer with respond_wait_timeout"
+    ]
+
+
+def test_the_outcome_of_a_phase_is_part_of_the_result(host):
+    host.responds(shown("recover"))
+    outcome = {"phase": "recover", "request_ids": ["1"], "events": [EVENT], "ok": True}
+    end = host.responds(shown("done"), fresh=False, outcome=outcome)
+    assert end["respond_result"]["recovered"] == ["A1"]
+
+
+def test_a_host_of_the_event_that_had_no_turn_before_it_was_over_fails_the_run(host):
+    end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]))
+    assert end["failed"]
+    assert end["respond_result"]["failures"] == [
+        "A1 was over before web2 had a turn, and it may name this host: vm1, vm2. "
+        "Run the role for all hosts of the play at the same time"
+    ]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"prepare_tasks": ""},
+        {"check_mode": True},
+        {"within_maintenance": True},
+    ],
+)
+def test_a_host_without_a_turn_fails_no_plan_no_maintenance_and_no_run_that_prepares_nothing(host, change):
+    end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]), **change)
+    assert end["respond_result"]["failures"] == []
+
+
+def test_a_host_that_is_unreachable_fails_the_run_itself(host):
+    host.active_hosts = ["web1"]
+    end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]))
+    assert end["respond_result"]["failures"] == []
+
+
+def test_a_host_that_had_a_turn_or_is_not_named_does_not_fail_the_run(host):
+    end = host.responds(shown(sight=[sight("vm1")], prepared=["A1"]), shown("done", sight=[]))
+    assert end["respond_result"]["failures"] == []
+    host.tell()
+    end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]))
+    assert end["respond_result"]["failures"] == []
+
+
+def test_a_failed_phase_is_reported_with_its_reason(host):
+    host.responds(shown("prepare"))
+    outcome = {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": False, "reason": "no space left."}
+    end = host.responds(shown("done"), fresh=False, outcome=outcome)
+    assert end["respond_result"]["failures"] == ["prepare failed for Reboot A1: no space left"]
+
+
+def test_others_learn_what_a_host_did_last(host):
+    host.tell()
+    host.responds(shown("prepare"))
+    assert host.rendezvous.obstacle("A1", SEEN, assuming="web2") == (
+        "vm1 has not prepared (web1 has begun the phase prepare at 1970-01-01T00:16:41Z)"
+    )
+    host.responds(shown(), shown("done"), fresh=False)
+    assert "(web1 last answered at 1970-01-01T00:1" in host.rendezvous.obstacle("A1", SEEN, assuming="web2")
+
+
+@pytest.mark.parametrize(
+    ("active", "reason"),
+    [
+        (["web1"], "no task of this host failed. Ansible stopped it when it lost web2 (any_errors_fatal)"),
+        (
+            ["web1", "web2"],
+            "no task of this host failed. A tasks file could not be included, or another host failed "
+            "(any_errors_fatal)",
+        ),
+    ],
+)
+def test_a_phase_that_ended_with_another_host_says_so(host, active, reason):
+    host.responds(shown("prepare"))
+    host.active_hosts = active
+    end = host.responds(shown("done"), fresh=False, outcome=prepared(ok=False, reason=""))
+    assert end["respond_result"]["failures"] == [f"prepare failed for Reboot A1: {reason}"]
+    assert host.asked[0][1]["reason"] == reason  # which the state of the host holds
+
+
+def test_prepare_tasks_that_the_tags_leave_out_are_no_preparation(host):
+    host.left_out = "/drain.yml"
+    host.tell(A1="prepared")
+    end = host.responds(shown("prepare"), shown(unprepared=["A1"]), shown("done"), load_balancer=True)
+    assert [outcome and outcome["ok"] for _asked, outcome in host.asked] == [None, False, None]
+    assert host.acknowledges() == [[], [], []]
+    assert end["respond_result"]["failures"] == [
+        "prepare failed for Reboot A1: the tags of this run (--tags, --skip-tags) leave out every task of /drain.yml"
+    ]
+
+
+def test_recover_tasks_that_the_tags_leave_out_change_nothing(host):
+    host.left_out = "/return.yml"
+    assert host.responds(shown("recover"))["next"] == "recover"
+
+
+def test_a_host_that_is_lost_is_tried_again_with_the_same_outcome(host):
+    host.responds(shown("prepare"))
+    outcome = {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": True}
+    end = host.responds(HostLost("gone"), HostLost("gone"), shown("done"), fresh=False, outcome=outcome)
+    assert end["next"] == "done"
+    assert [asked for _controller, asked in host.asked] == [outcome] * 3
+
+
+@pytest.mark.parametrize("sharing", ["shares_fork", "lockstep"])
+def test_a_host_that_is_lost_lets_others_go_on_and_reports_its_outcome_once_it_is_back(host, sharing):
+    sharing = {sharing: True}
+    host.responds(shown("prepare"))
+    host.tell(busy=True)
+    assert host.responds(HostLost("gone"), fresh=False, outcome=prepared(), **sharing) == {"next": "wait"}
+    assert host.responds(HostLost("gone"), fresh=False, **sharing) == {"next": "wait"}
+    end = host.responds(HostLost("gone"), shown(), shown("done"), fresh=False, lockstep=False)
+    assert end["next"] == "done"
+    assert [outcome for _controller, outcome in host.asked] == [prepared(), prepared(), None]
+    assert len([text for text in host.warned if "lost" in text]) == 1
+
+
+def test_a_host_that_lets_others_go_on_while_it_is_lost_is_given_up_all_the_same(host):
+    host.responds(shown("prepare"))
+    host.responds(HostLost("gone"), fresh=False, shares_fork=True, outcome=prepared())
+    turns = 1
+    with pytest.raises(HostLost):  # noqa: PT012
+        while True:
+            assert host.responds(HostLost("gone"), fresh=False, shares_fork=True) == {"next": "wait"}
+            turns += 1
+    assert turns < 50  # inclusions that Ansible nests
+
+
+def test_each_turn_has_a_bound_since_a_machine_that_is_off_leaves_its_connections_open(host):
+    host.tell(A1="prepared")
+    host.responds(shown(ready=["A1"], prepared=["A1"]), shown(acknowledged=["A1"]), shown(), shown("done"))
+    slices = [asked["slice"] for asked, _outcome in host.asked]
+    assert [bound - seconds for bound, seconds in zip(host.bounds, slices)] == [900.0, 120.0, 120.0, 120.0]
+
+
+def test_a_host_that_does_not_come_back_is_given_up(host):
+    host.responds(shown("prepare"))
+    with pytest.raises(HostLost):
+        host.responds(HostLost("gone"), fresh=False, reconnect_timeout=30.0)
+    end = host.responding.end_of_lost_host(HostLost("gone"))
+    assert end["respond_result"]["failures"] == ["lost, and not reached again (gone). Run the role again to finish"]
+    assert end["respond_result"]["held"][0]["event_id"] == "A1"
+    assert end["failed"]
+
+
+def test_a_host_that_was_never_reached_is_not_tried_again_and_has_no_result(host):
+    with pytest.raises(HostLost):
+        host.responds(HostLost("gone"))
+    assert len(host.asked) == 1
+    assert host.responding.end_of_lost_host(HostLost("gone")) == {}
+
+
+@pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
+@pytest.mark.parametrize("sign", [{"impact": True}, {"accepted": True}, {"not_before": 900.0}])
+def test_a_vm_that_its_event_deletes_is_not_waited_for(host, kind, sign):
+    gone = shown("wait", waiting=[waiting(event_type=kind, **sign)])
+    host.tell()
+    end = host.responds(gone, HostLost("gone"))
+    assert (end["next"], end["respond_result"]["failures"]) == ("done", [])
+    assert "has deleted the VM" in end["summary"]
+    assert len(host.asked) < 20
+
+
+def test_a_vm_whose_deletion_is_still_ahead_is_waited_for(host):
+    ahead = shown("wait", waiting=[waiting(event_type="Terminate", not_before=9000.0)])
+    with pytest.raises(HostLost):
+        host.responds(ahead, HostLost("gone"), reconnect_timeout=60.0)
+
+
+def locked(owner, run="run2"):
+    lease = {"run": run, "host": "web1", "owner": owner, "expires": 2000.0, "seconds": 900.0}
+    return {"next": "locked", "lease": lease, "vm_name": "vm1", "story": [], "problems": []}
+
+
+def test_a_run_that_is_dead_loses_its_host(host):
+    dead = {**owner_of(os.getpid()), "began": "1"}
+    end = host.responds(locked(dead), shown("done"))
+    assert end["next"] == "done"
+    assert [(asked["abandoned"], asked["slice"]) for asked, _outcome in host.asked] == [("", 0.0), ("run2", 0.0)]
+
+
+def test_a_job_that_has_ended_according_to_its_controller_loses_its_host(host, monkeypatch):
+    first = {"place": "elsewhere", "pid": 7, "node": "tower", "controller": "https://awx", "job": 7}
+    monkeypatch.setattr(
+        "plugins.plugin_utils._respond.responding.has_ended", lambda owner, _environment: owner == first
+    )
+    assert host.responds(locked(first), shown("done"))["next"] == "done"
+    assert [asked["abandoned"] for asked, _outcome in host.asked] == ["", "run2"]
+
+
+def test_a_run_that_may_be_alive_keeps_its_host_and_is_named(host):
+    end = host.responds(locked({"place": "elsewhere", "pid": 7, "node": "tower"}), wait_timeout=60.0)
+    assert end["respond_result"]["failures"] == [
+        "another run (process 7 on tower) still has this host. Run the role again when that run has ended"
+    ]
+    assert [text for text in host.warned if "process 7 on tower" in text]
+
+
+def test_one_vm_under_two_names_is_a_failure_that_names_both(host):
+    assert host.rendezvous.twin("web2", "vm1") is None
+    end = host.responds(shown("prepare"))
+    assert end["respond_result"]["failures"] == [
+        "web2 and web1 are the same VM, vm1, and web2 responds to its events. Leave one of them out of the play"
+    ]
+
+
+def test_the_events_of_a_plan_are_taken_for_over_once_nothing_else_is_to_be_done(host):
+    end = host.responds(shown(), shown("done"), check_mode=True)
+    assert end["next"] == "done"
+    assert [asked["assume_over"] for asked, _outcome in host.asked] == [False, True]
+
+
+def test_the_end_shows_the_story_of_each_event_in_one_line(host):
+    story = [{"event_id": "A1", "event_type": "Reboot", "text": text} for text in ("prepared", "gone", "recovered")]
+    end = host.responds(shown("done", story=story, sight=[]))
+    assert end["summary"] == "web1: Reboot A1 prepared, gone, recovered"
+
+
+def test_the_result_says_when_each_thing_happened(host):
+    line = {"event_id": "A1", "event_type": "Reboot", "text": "prepared"}
+    end = host.responds(shown("done", sight=[], story=[line]))
+    assert end["respond_result"]["story"] == [{**line, "at": "1970-01-01T00:16:41Z"}]
+
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "/tmp/ansible_x_payload_1/ansible_x_payload.zip/y.py", line 1\n'
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        ({"module_stdout": "", "module_stderr": "Shared connection to web1 closed.\n"}, True),
+        (
+            {
+                "module_stdout": "",
+                "module_stderr": "python3: can't open file '/home/azure/.ansible/tmp/AnsiballZ_x.py'",
+            },
+            True,
+        ),
+        (
+            {
+                "module_stdout": "",
+                "module_stderr": f"{TRACEBACK}FileNotFoundError: [Errno 2] No such file or directory: "
+                "'/tmp/ansible_x_payload_1/ansible_x_payload.zip'\n",
+            },
+            True,
+        ),
+        ({"module_stdout": "", "module_stderr": f"{TRACEBACK}KeyError: 'events'\n"}, False),
+        ({"module_stdout": f"{TRACEBACK}KeyError: 'events'\n", "module_stderr": ""}, False),
+        ({"failed": True, "msg": "refused", "invocation": {}}, False),
+        ({"failed": True, "msg": "an option is missing"}, False),
+    ],
+)
+def test_a_module_that_was_cut_off_is_known_from_one_that_failed(answer, expected):
+    assert looks_cut_off(answer) is expected

@@ -1,0 +1,107 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Who a run of Ansible is, whether another one is dead, and what it remembers."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+from plugins.plugin_utils._run.store import Store, is_dead, this_run
+
+pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/ns/pid"), reason="the system has no /proc")
+
+
+@pytest.fixture
+def own(tmp_path):
+    return this_run(tmp_path, os.getpid())
+
+
+def test_a_run_is_called_after_its_machine_and_its_directory(own, tmp_path):
+    assert own.name == f"{own.node}/{tmp_path.name}"
+
+
+def test_a_run_that_lives_is_not_dead(own):
+    assert not is_dead(own.by(), own)
+
+
+def test_a_run_whose_process_has_ended_is_dead(own, tmp_path):
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        other = this_run(tmp_path, process.pid).by()
+        assert not is_dead(other, own)
+    assert is_dead(other, own)
+
+
+def test_a_run_whose_process_id_now_belongs_to_another_process_is_dead(own):
+    assert is_dead({**own.by(), "started": "1"}, own)
+
+
+@pytest.mark.parametrize("change", [{"machine": "elsewhere"}, {"machine": ""}, {"started": ""}])
+def test_a_run_elsewhere_does_not_count_as_dead(own, change):
+    assert not is_dead({**own.by(), "pid": 4194304, **change}, own)
+
+
+def test_an_unknown_run_does_not_count_as_dead(own):
+    assert not is_dead({}, own)
+    assert not is_dead({**own.by(), "pid": "garbage"}, own)
+
+
+def test_without_proc_a_run_does_not_count_as_dead(own):
+    nothing = own._replace(machine="", started="")
+    assert not is_dead({**nothing.by(), "pid": 4194304}, nothing)
+
+
+def test_what_one_process_writes_the_next_one_reads(tmp_path):
+    with Store(tmp_path).open() as content:
+        content["long"] = "x" * 1000
+    with Store(tmp_path).open() as content:
+        assert content == {"long": "x" * 1000}
+        content["long"] = ""
+    with Store(tmp_path).open() as content:
+        assert content == {"long": ""}
+
+
+def test_what_fails_changes_nothing(tmp_path):
+    def change_and_fail():
+        with Store(tmp_path).open() as content:
+            content["half"] = True
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        change_and_fail()
+    with Store(tmp_path).open() as content:
+        assert content == {}
+
+
+def test_each_host_reads_the_last_decision_of_its_own_gate(tmp_path):
+    store = Store(tmp_path)
+    store.note_decision("play", ["web1", "web2"], {"open": False})
+    store.note_decision("play", ["web1"], {"open": True})
+    store.note_decision("another play", ["web3"], {"open": True})
+    assert [store.decision("play", host) for host in ("web1", "web2", "web3")] == [
+        {"open": True},
+        {"open": False},
+        None,
+    ]
+
+
+def test_no_change_of_several_processes_at_once_is_lost(tmp_path):
+    script = (
+        "import pathlib, sys; from plugins.plugin_utils._run.store import Store\n"
+        "for _number in range(50):\n"
+        "    with Store(pathlib.Path(sys.argv[1])).open() as content: content['n'] = content.get('n', 0) + 1\n"
+    )
+    root = str(pathlib.Path(__file__).parents[5])
+    running = [
+        subprocess.Popen(
+            [sys.executable, "-c", script, str(tmp_path)], cwd=root, env={**os.environ, "PYTHONPATH": root}
+        )
+        for _process in range(3)
+    ]
+    assert [process.wait() for process in running] == [0, 0, 0]
+    with Store(tmp_path).open() as content:
+        assert content == {"n": 150}

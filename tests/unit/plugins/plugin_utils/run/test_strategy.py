@@ -1,0 +1,77 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import pytest
+from ansible.errors import AnsibleActionFail
+
+from plugins.plugin_utils._run.strategy import pins_hosts, refuse_late_hosts, runs_each_host_alone
+
+STRATEGY = """
+DOCUMENTATION = "name: {}"
+from ansible.plugins.strategy.{} import StrategyModule as Kin
+
+class StrategyModule(Kin):
+    pass
+"""
+OWN = {
+    "freedom.ops.ordered": "linear",
+    "freedom.ops.free": "linear",
+    "freedom.ops.unpinned": "linear",
+    "freedom.ops.quick": "free",
+    "freedom.ops.sticky": "host_pinned",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _collection(collections):
+    """A collection with strategies whose names say nothing about what they do."""
+    folder = collections / "ansible_collections/freedom/ops/plugins/strategy"
+    folder.mkdir(parents=True)
+    for name, kin in OWN.items():
+        (folder / f"{name.rpartition('.')[2]}.py").write_text(STRATEGY.format(name, kin))
+
+
+@pytest.mark.parametrize(
+    ("strategy", "alone", "pinned"),
+    [
+        ("free", True, False),
+        ("ansible.builtin.free", True, False),
+        ("host_pinned", True, True),
+        ("ansible.builtin.host_pinned", True, True),
+        ("linear", False, False),
+        ("ansible.builtin.linear", False, False),
+        ("debug", False, False),
+        ("freedom.ops.ordered", False, False),
+        ("freedom.ops.free", False, False),
+        ("freedom.ops.unpinned", False, False),
+        ("freedom.ops.quick", True, False),
+        ("freedom.ops.sticky", True, True),
+        ("freedom.ops.missing", False, False),
+    ],
+)
+def test_a_strategy_is_known_by_its_exact_name_or_by_the_class_that_it_is_made_of(strategy, alone, pinned):
+    assert (runs_each_host_alone(strategy), pins_hosts(strategy)) == (alone, pinned)
+
+
+@pytest.mark.parametrize("serial", [[], [0], [-1], [3], ["100%"], [5, 1]])
+def test_a_play_that_runs_its_hosts_in_one_batch_is_accepted(serial):
+    refuse_late_hosts(strategy="linear", serial=serial, hosts=3, forks=1)
+
+
+@pytest.mark.parametrize("serial", [[1], ["50%"], [2, 3], ["1"]])
+def test_a_play_in_batches_is_refused_with_the_way_out(serial):
+    with pytest.raises(AnsibleActionFail, match=rf"^serial is {serial[0]}, and the play has 3 hosts.*Remove serial"):
+        refuse_late_hosts(strategy="free", serial=serial, hosts=3, forks=50)
+
+
+@pytest.mark.parametrize("strategy", ["host_pinned", "freedom.ops.sticky"])
+def test_a_strategy_that_pins_hosts_is_refused_with_fewer_forks_than_hosts(strategy):
+    refuse_late_hosts(strategy=strategy, serial=[], hosts=6, forks=6)
+    with pytest.raises(AnsibleActionFail, match=r"6 hosts and 5 forks.*ansible\.builtin\.free, or at least 6 forks"):
+        refuse_late_hosts(strategy=strategy, serial=[], hosts=6, forks=5)
+
+
+@pytest.mark.parametrize("strategy", ["free", "linear"])
+def test_a_strategy_whose_hosts_share_forks_is_accepted_with_few(strategy):
+    refuse_late_hosts(strategy=strategy, serial=[], hosts=6, forks=1)
