@@ -34,8 +34,9 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fl
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet_host import FleetHost, HostVariables
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.os_family import is_meant_as_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import is_dead
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job_slice import refuse_slices
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.store import Run, Store, is_dead, this_run
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.store import Run, Store, this_run
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.strategy import runs_each_host_alone
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tasks_files import (
     TasksFileError,
@@ -222,7 +223,7 @@ class Gate:
 
         :raises GateError: a tasks file of some host is missing or broken.
         """
-        files, names, problems = TasksFiles(self._action, self._task_vars), {}, dict[str, list[str]]()
+        files, names, problems = TasksFiles(self._action), {}, dict[str, list[str]]()
         for host in self._all:
             try:
                 variables = HostVariables(self._action, host, self._task_vars)
@@ -233,7 +234,7 @@ class Gate:
                     raise
                 continue  # made from what a later batch finds out; that batch looks
             try:
-                digests = {variable: files.check(variable, path) for variable, path in paths.items()}
+                digests = {variable: files.digest(variable, path) for variable, path in paths.items()}
             except TasksFileError as error:
                 problems.setdefault(str(error), []).append(host)
                 continue
@@ -245,11 +246,11 @@ class Gate:
 
     def _look(self) -> dict[str, Result]:
         answers = self._survey()
-        dead = _dead(answers, self._run)
+        dead = _dead(answers)
         if dead and not self._simulate:  # a run of this controller was killed: its marks are to be taken over
             self._dead = sorted(set(dead.values()))
             answers = self._survey()
-            dead = _dead(answers, self._run)
+            dead = _dead(answers)
         for host in dead:
             answers[host]["mark"]["live"] = False
         return answers
@@ -269,7 +270,7 @@ class Gate:
         }
         if host.name in self._own and not self._simulate:
             owner = f"{self._run.name}/{host.name}"
-            options.update(owner=owner, by=self._run.by(), lease=self._lease(), dead=self._dead)
+            options.update(owner=owner, by=self._run.owner, lease=self._lease(), dead=self._dead)
         return host.run("maintenance_survey", options, within=LOOK_TIMEOUT * self._patience)
 
     def _withdraw(self, hosts: list[str]) -> None:
@@ -407,10 +408,10 @@ def _shut(decision: Decision) -> Result:
     }
 
 
-def _dead(answers: t.Mapping[str, Result], run: Run) -> dict[str, str]:
+def _dead(answers: t.Mapping[str, Result]) -> dict[str, str]:
     """The hosts with a live mark of a run that is dead, each with its owner."""
     marks = {host: answer["mark"] for host, answer in answers.items() if answer.get("mark")}
-    return {host: mark["owner"] for host, mark in marks.items() if mark["live"] and is_dead(mark["by"], run)}
+    return {host: mark["owner"] for host, mark in marks.items() if mark["live"] and is_dead(mark["by"])}
 
 
 def _memory(raw: t.Mapping[str, t.Any], current: t.Mapping[str, t.Any] | None) -> Memory:

@@ -31,7 +31,7 @@ class ActionModule(ActionBase):
         host, state = variables["inventory_hostname"], self._task.args.get("state")
         directory = Path(constants.DEFAULT_LOCAL_TMP)
         run = this_run(directory, os.getppid())
-        options = {**self._task.args, "owner": f"{run.name}/{host}", "by": run.by()}
+        options = {**self._task.args, "owner": f"{run.name}/{host}", "by": run.owner}
         play = str(self._task.get_play()._uuid)
         with Store(directory).open() as store:
             progress = store.setdefault("progress", {}).setdefault(play, {})

@@ -4,12 +4,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import APPROVE_OPTIONS, acknowledge
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.anywhere import AnywhereAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import HostOrHereAction
 
 
-class ActionModule(AnywhereAction):
-    """Acknowledge, on the host or for it."""
-
-    options = APPROVE_OPTIONS
-    work = staticmethod(acknowledge)
+class ActionModule(HostOrHereAction):
+    """Run the module on the host or, for a Windows host, on the controller."""

@@ -60,9 +60,12 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.str
     runs_each_host_alone,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tags import leave_out_all
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tasks_file import check_tasks_file
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.anywhere import refuse_async
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tasks_files import (
+    TasksFileError,
+    TasksFiles,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.host import HostGone, WindowsHost
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import refuse_async
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.
@@ -90,7 +93,7 @@ class ActionModule(ArmAction):
         self._extras: dict[str, t.Any] = {}
         _validation, options = self.validate_argument_spec(argument_spec={**COMMON_OPTIONS, **OPTIONS})
         options["vm_name"] = options["vm_name"] or None
-        options.update({name: self._tasks_file(options[name]) for name in (f"{phase}_tasks" for phase in PHASES)})
+        options.update(self._tasks_files(options))
         options["outcome"] = _outcome(options["outcome"])
         self._check_rules(options["rules"])
         self._options = options
@@ -206,13 +209,13 @@ class ActionModule(ArmAction):
             if controller is not None:
                 controller.close()
 
-    def _tasks_file(self, name: str) -> str:
-        """Find a tasks file and read it, before anything has been prepared for which another one is needed later."""
-        if not name:
-            return ""
-        path = name if os.path.isabs(name) else self._find_needle("tasks", name)
-        check_tasks_file(self._loader, path, self._task.collections)
-        return str(path)
+    def _tasks_files(self, options: t.Mapping[str, t.Any]) -> dict[str, str]:
+        """Find the tasks files and read them, before anything is prepared for which another one is needed later."""
+        files, names = TasksFiles(self), [f"{phase}_tasks" for phase in PHASES]
+        try:
+            return {name: files.path(f"respond_{name}", options[name]) for name in names}
+        except TasksFileError as error:
+            raise AnsibleError(str(error)) from error
 
     def _execute_turn(
         self, controller: dict[str, t.Any], outcome: dict[str, t.Any] | None, within: float

@@ -4,12 +4,8 @@
 
 from __future__ import annotations
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import WAIT_OPTIONS, wait_for_state
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.anywhere import AnywhereAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import HostOrHereAction
 
 
-class ActionModule(AnywhereAction):
-    """Wait, on the host or for it."""
-
-    options = WAIT_OPTIONS
-    work = staticmethod(wait_for_state)
+class ActionModule(HostOrHereAction):
+    """Run the module on the host or, for a Windows host, on the controller."""

@@ -25,8 +25,14 @@ def run_id_of(owner: t.Mapping[str, t.Any]) -> str:
 
 
 def is_dead(owner: t.Mapping[str, t.Any]) -> bool:
-    """Whether the process is known to have ended. For a process on another machine, this is never known."""
-    if owner.get("place") != place() or not isinstance(owner.get("pid"), int) or owner["pid"] <= 0:
+    """Whether the process is known to have ended.
+
+    That is never known of a process on another machine, or where the system has no ``/proc``: two machines may have the
+    same name.
+    """
+    if owner.get("place") != place() or not owner.get("began"):
+        return False
+    if not isinstance(owner.get("pid"), int) or owner["pid"] <= 0:
         return False
     try:
         os.kill(owner["pid"], 0)

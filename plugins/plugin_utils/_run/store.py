@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A run of Ansible: who it is, whether another one is dead, and what it remembers. Private to the collection."""
+"""A run of Ansible: its name, and what it remembers. Private to the collection."""
 
 from __future__ import annotations
 
@@ -10,28 +10,17 @@ import contextlib
 import fcntl
 import json
 import os
-import platform
 import typing as t
 from pathlib import Path
 
-from .identity import began, place
+from .identity import owner_of
 
 
 class Run(t.NamedTuple):
-    """A run of Ansible on this controller.
-
-    ``started`` is empty where the system has no ``/proc``. Then it is not known whether it has ended.
-    """
+    """A run of Ansible on this control node. ``owner``: its process, as :func:`owner_of` has it."""
 
     name: str
-    node: str
-    machine: str
-    pid: int
-    started: str
-
-    def by(self) -> dict[str, t.Any]:
-        """Return the facts about this run for other runs."""
-        return self._asdict()
+    owner: dict[str, t.Any]
 
 
 def this_run(directory: Path, pid: int) -> Run:
@@ -40,18 +29,8 @@ def this_run(directory: Path, pid: int) -> Run:
     :param directory: that Ansible makes for each run.
     :param pid: of the process that runs the playbook.
     """
-    node = platform.node()
-    return Run(f"{node}/{directory.name}", node, place(), pid, began(pid))
-
-
-def is_dead(by: t.Mapping[str, t.Any], own: Run) -> bool:
-    """Whether another run is certainly dead: it was on this machine, and its process has ended."""
-    if by.get("machine") != own.machine or not by.get("started"):
-        return False
-    try:
-        return began(int(by["pid"])) != by["started"]
-    except (KeyError, ValueError, TypeError):
-        return False  # nothing that this version wrote
+    owner = owner_of(pid)
+    return Run(f"{owner['node']}/{directory.name}", owner)
 
 
 class Store:

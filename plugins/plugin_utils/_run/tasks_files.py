@@ -23,26 +23,31 @@ class TasksFileError(Exception):
 class TasksFiles:
     """Tasks files as Ansible would read them, each looked at once."""
 
-    def __init__(self, action: ActionBase, task_vars: t.Mapping[str, t.Any]) -> None:
+    def __init__(self, action: ActionBase) -> None:
         self._action = action
-        self._manager = task_vars["hostvars"]._variable_manager
-        self._digests: dict[str, str] = {}
+        self._found: dict[str, tuple[Path, str]] = {}
 
-    def check(self, variable: str, name: str) -> str:
+    def path(self, variable: str, name: str) -> str:
+        """Look at one file; return its path, or nothing if there is no file to look at. For the rest see ``digest``."""
+        return str(self._look(variable, name)[0]) if name else ""
+
+    def digest(self, variable: str, name: str) -> str:
         """Look at one file.
 
         :param variable: that names it.
         :returns: a digest of its name and content; empty if there is no file to look at.
         :raises TasksFileError: it is missing, or Ansible refuses it.
         """
-        if not name:
-            return ""
-        if name not in self._digests:
-            self._digests[name] = self._check(variable, name)
-        return self._digests[name]
+        return self._look(variable, name)[1] if name else ""
 
-    def _check(self, variable: str, name: str) -> str:
-        action = self._action
+    def _look(self, variable: str, name: str) -> tuple[Path, str]:
+        if name not in self._found:
+            path, content = self._read(variable, name)
+            self._found[name] = path, f"{path.name}:{hashlib.sha256(content).hexdigest()}"
+        return self._found[name]
+
+    def _read(self, variable: str, name: str) -> tuple[Path, bytes]:
+        action, task = self._action, self._action._task
         try:
             path = Path(action._find_needle("tasks", name))
             content = path.read_bytes()
@@ -54,13 +59,12 @@ class TasksFiles:
             tasks = action._loader.load_from_file(str(path))
             if tasks is not None and not isinstance(tasks, list):
                 raise AnsibleError("expected a list of tasks")
-            load_list_of_blocks(
-                tasks or [], play=action._task.get_play(), variable_manager=self._manager, loader=action._loader
-            )
+            manager = task.get_variable_manager()
+            load_list_of_blocks(tasks or [], play=task.get_play(), variable_manager=manager, loader=action._loader)
         except AnsibleError as error:
             reason = str(error).strip().rstrip(".")
             raise TasksFileError(f"{variable} is {name}, which Ansible cannot load: {reason}. Fix the file") from error
-        return f"{path.name}:{hashlib.sha256(content).hexdigest()}"
+        return path, content
 
 
 def name_of(digests: t.Sequence[str], reboot: str) -> str:

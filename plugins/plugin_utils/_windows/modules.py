@@ -10,10 +10,11 @@ import ntpath
 import time
 import typing as t
 
-from ansible.errors import AnsibleConnectionFailure
+from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
 from ansible.plugins.action import ActionBase
 from ansible.plugins.action.normal import ActionModule as NormalAction
 
+from ...module_utils import _calls as calls
 from ...module_utils import _maintenance_calls as maintenance
 from ...module_utils._load_balancer import health_probe
 from ...module_utils._load_balancer import record as balancer_record
@@ -22,7 +23,6 @@ from ...module_utils._module import COMMON_OPTIONS, ImdsModule
 from ...module_utils._scheduled_events.exchange import ExchangeFailed
 from ...module_utils._scheduled_events.files import Changed
 from .._remote.os_family import is_windows
-from .anywhere import refuse_async
 from .host import COMMANDS, Failed, HostGone, Module, WindowsHost, place_of
 from .uri import WinUriError
 
@@ -41,6 +41,18 @@ class HostOrHereAction(NormalAction):
             return t.cast(Result, super().run(tmp, task_vars))
         result = ActionBase.run(self, tmp, task_vars)
         return {**result, **run_for(self, self._task.action.rpartition(".")[2], self._task.args, task_vars or {})}
+
+
+def refuse_async(action: ActionBase) -> None:
+    """Refuse what cannot be done on the control node.
+
+    :raises AnsibleActionFail: the task is to run in the background.
+    """
+    if action._task.async_val:
+        raise AnsibleActionFail(
+            f"{action._task.action} does not support async for a Windows host, "
+            "since it runs on the controller there. Remove async and poll from the task"
+        )
 
 
 def run_for(action: ActionBase, name: str, arguments: t.Mapping[str, t.Any], task_vars: dict[str, t.Any]) -> Result:
@@ -64,6 +76,9 @@ def run_here(host: WindowsHost, name: str, arguments: t.Mapping[str, t.Any], *, 
     :param name: of the module, without its collection.
     :raises AnsibleConnectionFailure: the host cannot be reached.
     """
+    if name in REQUESTS:
+        request_options, request = REQUESTS[name]
+        return host.run_module({**COMMON_OPTIONS, **request_options}, dict(arguments), request, check_mode=check_mode)
     options, work = MODULES[name]
     module = Module(check_mode=check_mode)
     try:
@@ -170,6 +185,12 @@ class _Flag(health_probe.Flag):
         return result
 
 
+# Modules that only ask the metadata service.
+REQUESTS: dict[str, tuple[dict[str, t.Any], t.Callable[[ImdsModule], Result]]] = {
+    "scheduled_events_info": (calls.INFO_OPTIONS, calls.read),
+    "scheduled_events_wait": (calls.WAIT_OPTIONS, calls.wait_for_state),
+    "scheduled_event_approve": (calls.APPROVE_OPTIONS, calls.acknowledge),
+}
 MODULES: dict[str, tuple[dict[str, t.Any], t.Callable[[WindowsHost, Module], Result]]] = {
     "maintenance_survey": ({**COMMON_OPTIONS, **maintenance.SURVEY_OPTIONS}, _survey),
     "maintenance_mark": (maintenance.MARK_OPTIONS, _mark),

@@ -23,7 +23,7 @@ def mark_of(owner, *, lease=3600.0, stage="held", age=0.0):
     """The mark of another run, of a machine that is not this one."""
     boot_id = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     at = {"wall": 0.0, "monotonic": time.monotonic() - age, "boot_id": boot_id}
-    by = {"node": "controller9", "machine": "elsewhere", "pid": 4711, "started": "1"}
+    by = {"node": "controller9", "place": "elsewhere", "pid": 4711, "began": "1"}
     return json.dumps({"owner": owner, "by": by, "stage": stage, "lease": lease, "at": at})
 
 

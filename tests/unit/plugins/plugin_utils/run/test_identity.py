@@ -38,6 +38,16 @@ def test_nothing_is_known_of_a_process_on_another_machine(owner):
     assert not is_dead(owner)
 
 
+@pytest.mark.parametrize("change", [{"place": "elsewhere"}, {"place": ""}, {"began": ""}, {"pid": "garbage"}, {"pid": -1}])
+def test_what_is_not_certain_does_not_count_as_dead(change):
+    assert not is_dead({**owner_of(os.getpid()), "pid": 4194304, **change})
+
+
+def test_without_proc_a_process_that_runs_does_not_count_as_dead(monkeypatch):
+    monkeypatch.setattr("plugins.plugin_utils._run.identity.began", lambda _pid: "")
+    assert not is_dead(owner_of(os.getpid()))
+
+
 def test_a_run_has_its_own_identity():
     mine = owner_of(os.getpid())
     assert run_id_of(mine) == run_id_of(owner_of(os.getpid())) != run_id_of(owner_of(os.getppid()))

@@ -6,53 +6,20 @@
 
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 
 import pytest
 
-from plugins.plugin_utils._run.store import Store, is_dead, this_run
-
-pytestmark = pytest.mark.skipif(not os.path.exists("/proc/self/ns/pid"), reason="the system has no /proc")
-
-
-@pytest.fixture
-def own(tmp_path):
-    return this_run(tmp_path, os.getpid())
+from plugins.plugin_utils._run.identity import owner_of
+from plugins.plugin_utils._run.store import Store, this_run
 
 
-def test_a_run_is_called_after_its_machine_and_its_directory(own, tmp_path):
-    assert own.name == f"{own.node}/{tmp_path.name}"
-
-
-def test_a_run_that_lives_is_not_dead(own):
-    assert not is_dead(own.by(), own)
-
-
-def test_a_run_whose_process_has_ended_is_dead(own, tmp_path):
-    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
-        other = this_run(tmp_path, process.pid).by()
-        assert not is_dead(other, own)
-    assert is_dead(other, own)
-
-
-def test_a_run_whose_process_id_now_belongs_to_another_process_is_dead(own):
-    assert is_dead({**own.by(), "started": "1"}, own)
-
-
-@pytest.mark.parametrize("change", [{"machine": "elsewhere"}, {"machine": ""}, {"started": ""}])
-def test_a_run_elsewhere_does_not_count_as_dead(own, change):
-    assert not is_dead({**own.by(), "pid": 4194304, **change}, own)
-
-
-def test_an_unknown_run_does_not_count_as_dead(own):
-    assert not is_dead({}, own)
-    assert not is_dead({**own.by(), "pid": "garbage"}, own)
-
-
-def test_without_proc_a_run_does_not_count_as_dead(own):
-    nothing = own._replace(machine="", started="")
-    assert not is_dead({**nothing.by(), "pid": 4194304}, nothing)
+def test_a_run_is_called_after_its_machine_and_its_directory(tmp_path):
+    run = this_run(tmp_path, os.getpid())
+    assert run.name == f"{platform.node()}/{tmp_path.name}"
+    assert run.owner == owner_of(os.getpid())
 
 
 def test_what_one_process_writes_the_next_one_reads(tmp_path):
