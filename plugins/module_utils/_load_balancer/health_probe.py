@@ -9,7 +9,7 @@ import os
 import time
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from .record import LEAVE_OUT, LONGEST_LEASE, NOTHING_TO_DO, Record, stays_drained_for
+from .record import LEAVE_OUT, NOTHING_TO_DO, Record, longest_wait, stays_drained_for
 
 HONOURED_WITHIN = 5.0  # seconds that the health endpoint has to notice the flag
 LOOK_AGAIN_AFTER = 1.0  # seconds
@@ -165,7 +165,7 @@ class Host:
         :raises ProbeError: the health endpoint does not answer as it should.
         """
         give_up_at = self._clock() + finish_within
-        waits_until = self._clock() + min(LONGEST_LEASE, finish_within / 2)
+        waits_until = self._clock() + longest_wait(finish_within)
         problem, is_checked = self._check_service(holder, waits_until, give_up_at, insist=insist)
         raised = self._raise_flag(holder, waits_until)
         if self._simulate:

@@ -242,3 +242,8 @@ def stays_drained_for(kept: Kept, holder: str) -> str:
     """The message for a holder that does not put the host back; empty if the host is not drained."""
     others = [each for each in kept.holders if each != holder] or kept.holders
     return "stays drained for " + ", ".join(others) if others else ""
+
+
+def longest_wait(finish_within: float) -> float:
+    """Seconds to wait at most for another holder that puts the host back: its lease, and half of the time there is."""
+    return min(LONGEST_LEASE, finish_within / 2)

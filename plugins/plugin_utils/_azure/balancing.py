@@ -10,7 +10,7 @@ import math
 import time
 import typing as t
 
-from .._haproxy.balancers import longest_wait
+from ...module_utils._load_balancer.record import longest_wait
 from . import pools
 from .arm import Arm, ArmError
 from .orders import OrderFailed, Orders

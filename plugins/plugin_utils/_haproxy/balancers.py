@@ -9,7 +9,7 @@ import math
 import time
 import typing as t
 
-from ...module_utils._load_balancer.record import LONGEST_LEASE
+from ...module_utils._load_balancer.record import longest_wait
 
 INFO, CHANGE = "haproxy_servers_info", "haproxy_servers"  # the modules that run on a balancer
 LOOK_AGAIN_AFTER = 2.0  # seconds, for a balancer without an answer
@@ -263,11 +263,6 @@ class Membership(Balancers):
             rest = max(0.0, min(limit - self._clock(), longest))  # also if the clock is set meanwhile
             answers.update(self._change_all([name], "drained", timeout=rest))
         return answers
-
-
-def longest_wait(finish_within: float) -> float:
-    """Seconds to wait at most for another holder that puts the host back: its lease, and half of the time there is."""
-    return min(LONGEST_LEASE, finish_within / 2)
 
 
 def _changed(answers: t.Mapping[str, dict[str, t.Any]]) -> bool:

@@ -38,7 +38,9 @@ def test_nothing_is_known_of_a_process_on_another_machine(owner):
     assert not is_dead(owner)
 
 
-@pytest.mark.parametrize("change", [{"place": "elsewhere"}, {"place": ""}, {"began": ""}, {"pid": "garbage"}, {"pid": -1}])
+@pytest.mark.parametrize(
+    "change", [{"place": "elsewhere"}, {"place": ""}, {"began": ""}, {"pid": "garbage"}, {"pid": -1}]
+)
 def test_what_is_not_certain_does_not_count_as_dead(change):
     assert not is_dead({**owner_of(os.getpid()), "pid": 4194304, **change})
 
