@@ -17,11 +17,11 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleE
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.engine import ANY
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.rules import (
     RuleError,
     parse_rules,
 )
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.terms import ANY
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import OPTIONS, Pace
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (

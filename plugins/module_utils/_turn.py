@@ -15,7 +15,7 @@ import time
 from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ._lease import Lease, Locked
-from ._scheduled_events import engine
+from ._scheduled_events import engine, policies, terms
 from ._scheduled_events import rules as decisions
 from ._scheduled_events.approval import ApprovalFailed, approve
 from ._scheduled_events.client import ImdsClient, ImdsError, Refused
@@ -43,7 +43,7 @@ IDENTITY = ("subscriptionId", "resourceGroupName", "vmScaleSetName", "name")  # 
 
 # Which events a play acknowledges: those of which it has prepared all VMs, all that it has prepared for, or none.
 PREPARED = "prepared"
-ACKNOWLEDGE = (PREPARED, engine.ANY, engine.NEVER)
+ACKNOWLEDGE = (PREPARED, terms.ANY, terms.NEVER)
 
 RULE_OPTIONS: Dict[str, Dict[str, Any]] = {
     "action": {"type": "str", "choices": list(decisions.ACTIONS), "required": True},
@@ -180,7 +180,7 @@ class Turn:
         :raises StateError: what an earlier run remembered cannot be read.
         :raises OSError: the state cannot be kept.
         """
-        results: List[engine.Result] = list(self._outcome())
+        results: List[terms.Result] = list(self._outcome())
         first = self._wish.first
         while True:
             document = self._read(first=first)
@@ -201,10 +201,10 @@ class Turn:
                 return shown
             self._clock.sleep(min(self._pace.poll_gap, max(0.0, self._left())))
 
-    def _outcome(self) -> Iterator[engine.Result]:
+    def _outcome(self) -> Iterator[terms.Result]:
         outcome = self._options["outcome"]
         for request_id in outcome["request_ids"] if outcome else ():
-            yield engine.HookResult(str(request_id), OK if outcome["ok"] else FAILED, str(outcome.get("reason", "")))
+            yield terms.HookResult(str(request_id), OK if outcome["ok"] else FAILED, str(outcome.get("reason", "")))
 
     def _is_news(self, shown: Dict[str, Any]) -> bool:
         if shown["next"] == "wait":
@@ -239,7 +239,7 @@ class Turn:
 
     # One step of the engine
 
-    def _step(self, document: Optional[Document], results: Sequence[engine.Result], *, first: bool) -> Dict[str, Any]:
+    def _step(self, document: Optional[Document], results: Sequence[terms.Result], *, first: bool) -> Dict[str, Any]:
         if self._check_mode:
             before = self._memory.parse(self._planned)
             after, actions = self._decide(before, document, results, first=first)
@@ -255,7 +255,7 @@ class Turn:
         raise last
 
     def _kept_step(
-        self, document: Optional[Document], results: Sequence[engine.Result], *, first: bool, make: bool
+        self, document: Optional[Document], results: Sequence[terms.Result], *, first: bool, make: bool
     ) -> Dict[str, Any]:
         with self._lease.held(abandoned=self._wish.abandoned, make=make):
             before = self._memory.load()
@@ -268,13 +268,13 @@ class Turn:
         return shown
 
     def _decide(
-        self, before: State, document: Optional[Document], results: Sequence[engine.Result], *, first: bool
-    ) -> Tuple[State, List[engine.Action]]:
+        self, before: State, document: Optional[Document], results: Sequence[terms.Result], *, first: bool
+    ) -> Tuple[State, List[terms.Action]]:
         if first:
-            results = [*results, *(engine.Retry(key) for key in before.events)]
+            results = [*results, *(terms.Retry(key) for key in before.events)]
         after, actions = engine.step(before, document, results, self._now(), self._config())
         for action in actions:
-            if isinstance(action, engine.Report):
+            if isinstance(action, terms.Report):
                 self._note(action, before, after)
         for key, entry in before.events.items():
             if entry.present and not (key in after.events and after.events[key].present):
@@ -287,22 +287,22 @@ class Turn:
         else:
             self._lease.renew(self._options["phase_timeout"] if following in HANDED_OUT else self._pace.short_lease)
 
-    def _now(self) -> engine.Moment:
+    def _now(self) -> terms.Moment:
         elapsed = self._clock.monotonic() - self._began
-        return engine.Moment(self._clock.wall(), self._wish.monotonic + elapsed, self._wish.run)
+        return terms.Moment(self._clock.wall(), self._wish.monotonic + elapsed, self._wish.run)
 
-    def _config(self) -> engine.Config:
+    def _config(self) -> terms.Config:
         options = self._options
         started = ["started"] if options["started_tasks"] or options["load_balancer"] else []
         wanted = [*started, *(["advised"] if options["advised_tasks"] else [])]
         maintained = is_under_maintenance(self._folder, self._clock.wall)
-        return engine.Config(
+        return terms.Config(
             vm_name=self._vm_name,
             hooks=frozenset(["prepare", "recover", *wanted]),
             rules=self._rules,
             hook_timeout=LONGEST_PHASE,
             # Whether the others are prepared, the hosts of the play agree on.
-            acknowledge=engine.NEVER if options["acknowledge"] == engine.NEVER else engine.ANY,
+            acknowledge=terms.NEVER if options["acknowledge"] == terms.NEVER else terms.ANY,
             parallel=False,
             started_after_prepare=False,
             defer=options["maintenance_margin"] if maintained and not self._check_mode else None,
@@ -311,7 +311,7 @@ class Turn:
 
     # Acknowledging
 
-    def _acknowledge(self) -> List[engine.Result]:
+    def _acknowledge(self) -> List[terms.Result]:
         """Acknowledge what the controller wants and the state still allows.
 
         :raises Locked: another run has this host.
@@ -326,12 +326,12 @@ class Turn:
                 self._lease.renew(ACKNOWLEDGE_LEASE)
         _same, actions = engine.step(state, None, [], self._now(), config)
         wanted = {claim["event_id"].lower() for claim in self._wish.acknowledge}
-        ready = [action for action in actions if isinstance(action, engine.Approve) and action.key in wanted]
+        ready = [action for action in actions if isinstance(action, terms.Approve) and action.key in wanted]
         together = [action for action in ready if not action.alone]
         groups = [[action] for action in ready if action.alone] + ([together] if together else [])
         return [result for group in groups for result in self._send(group, config)]
 
-    def _send(self, group: Sequence[engine.Approve], config: engine.Config) -> List[engine.Result]:
+    def _send(self, group: Sequence[terms.Approve], config: terms.Config) -> List[terms.Result]:
         decided = {action.key: action for action in group}
         claims = {claim["event_id"].lower(): claim for claim in self._wish.acknowledge}
         changes: Dict[str, str] = {}
@@ -340,7 +340,7 @@ class Turn:
             change = _change(claims[event.key], event) if event.key in decided else ""
             if change:
                 changes[event.key] = change
-            return not change and event.key in decided and engine.still_agrees(decided[event.key], event, config)
+            return not change and event.key in decided and policies.still_agrees(decided[event.key], event, config)
 
         ids = [action.event_id for action in group]
         try:
@@ -348,36 +348,36 @@ class Turn:
         except (ApprovalFailed, ImdsError) as error:
             refused = isinstance(error, Refused) or isinstance(error.__cause__, Refused)
             self._problems.append(f"not acknowledged yet, and tried again until NotBefore: {error}")
-            return [engine.ApprovalResult(key, accepted=False, error=str(error), refused=refused) for key in decided]
+            return [terms.ApprovalResult(key, accepted=False, error=str(error), refused=refused) for key in decided]
         self._acknowledged.extend(outcome.approved)
         accepted = {event_id.lower() for event_id in outcome.approved}
         self._problems.extend(changes.values())
         return [self._approval(key, accepted, changes) for key in decided]
 
     @staticmethod
-    def _approval(key: str, accepted: Set[str], changes: Dict[str, str]) -> engine.Result:
+    def _approval(key: str, accepted: Set[str], changes: Dict[str, str]) -> terms.Result:
         reason = changes.get(key, "the latest document does not allow it")
-        return engine.ApprovalResult(key, accepted=key in accepted, error="" if key in accepted else reason)
+        return terms.ApprovalResult(key, accepted=key in accepted, error="" if key in accepted else reason)
 
     # What the controller reads
 
     def _tell(self, event: ScheduledEvent, text: str) -> None:
         self._story.append({"event_id": event.event_id, "event_type": event.event_type, "text": text})
 
-    def _note(self, report: engine.Report, before: State, after: State) -> None:
+    def _note(self, report: terms.Report, before: State, after: State) -> None:
         entry = after.events.get(report.key) or before.events.get(report.key)
-        if report.kind == engine.UNNAMED:
+        if report.kind == terms.UNNAMED:
             self._problems.append("an event of this VM has no EventId, so it can be neither prepared nor acknowledged")
-        elif report.kind == engine.PROBLEM:
+        elif report.kind == terms.PROBLEM:
             self._problems.append(report.text)
         elif entry is None:
             return
-        elif report.kind == engine.ACKNOWLEDGED:
+        elif report.kind == terms.ACKNOWLEDGED:
             would = "would be " if self._check_mode else ""
             self._tell(entry.event, f"{would}acknowledged{self._ahead(entry.event)}")
-        elif report.kind == engine.SEEN:
+        elif report.kind == terms.SEEN:
             self._tell(entry.event, f"seen as {entry.event.event_status}")
-        elif report.kind == engine.ENDED:
+        elif report.kind == terms.ENDED:
             self._tell(entry.event, _ended(report, entry))
 
     def _ahead(self, event: ScheduledEvent) -> str:
@@ -385,7 +385,7 @@ class Turn:
             return ""
         return f" {event.not_before.timestamp() - self._clock.wall():.0f} s before NotBefore"
 
-    def _show(self, state: State, actions: Sequence[engine.Action], document: Optional[Document]) -> Dict[str, Any]:
+    def _show(self, state: State, actions: Sequence[terms.Action], document: Optional[Document]) -> Dict[str, Any]:
         config = self._config()
         phase, entries = _handed_out(state)
         known = state.events.values()
@@ -393,7 +393,7 @@ class Turn:
             "next": phase or ("done" if all(_is_left_alone(state, key, config) for key in state.events) else "wait"),
             "events": [self._describe(entry.event) for entry in entries],
             "request_ids": [entry.runs[phase].request_id for entry in entries] if phase else [],
-            "ready": [action.event_id for action in actions if isinstance(action, engine.Approve)],
+            "ready": [action.event_id for action in actions if isinstance(action, terms.Approve)],
             "prepared": [
                 entry.event.event_id for entry in known if _is_prepared(entry, config, recovered=state.recovered)
             ],
@@ -426,7 +426,7 @@ class Turn:
         now = datetime.datetime.fromtimestamp(self._clock.wall(), datetime.timezone.utc)
         return describe(event, vm_name=self._vm_name, now=now)
 
-    def _waiting(self, state: State, key: str, config: engine.Config) -> Dict[str, Any]:
+    def _waiting(self, state: State, key: str, config: terms.Config) -> Dict[str, Any]:
         entry = state.events[key]
         found = condition(state, key, config)
         not_before = entry.event.not_before
@@ -461,21 +461,21 @@ def _some(names: Iterable[str]) -> str:
 def _handed_out(state: State) -> Tuple[str, List[EventState]]:
     """The phase that is the controller's to run, and its events."""
     for phase in HANDED_OUT:
-        entries = [entry for entry in state.events.values() if engine.is_running(entry, phase)]
+        entries = [entry for entry in state.events.values() if policies.is_running(entry, phase)]
         if entries:
             return phase, entries
     return "", []
 
 
-def _is_prepared(entry: EventState, config: engine.Config, *, recovered: int) -> bool:
+def _is_prepared(entry: EventState, config: terms.Config, *, recovered: int) -> bool:
     """Also of an event that is over: the other hosts may learn it only then."""
     run = entry.runs.get("prepare")
     if run is None or run.outcome != OK or not run.prepares:
         return False
-    return not engine.must_prepare(entry, config, recovered=recovered)
+    return not policies.must_prepare(entry, config, recovered=recovered)
 
 
-def _ended(report: engine.Report, entry: EventState) -> str:
+def _ended(report: terms.Report, entry: EventState) -> str:
     if report.outcome != OK:
         return f"{report.phase} failed: {report.text}"
     if report.phase == "prepare" and not entry.runs["prepare"].prepares:
@@ -488,10 +488,10 @@ def _failed(entry: EventState, phase: str) -> bool:
     return phase in entry.runs and entry.runs[phase].outcome == FAILED
 
 
-def _is_left_alone(state: State, key: str, config: engine.Config) -> bool:
+def _is_left_alone(state: State, key: str, config: terms.Config) -> bool:
     """Whether this run has nothing more to do for the event: the next run recovers, or no recovery is required."""
     entry = state.events[key]
-    hint = not engine.is_pending(state, key, config) and not engine.is_running(entry, "advised")
+    hint = not policies.is_pending(state, key, config) and not policies.is_running(entry, "advised")
     return hint or _failed(entry, "recover") or (entry.impact and not entry.ran)
 
 

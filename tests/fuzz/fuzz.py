@@ -35,7 +35,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / place) for place in ("plugins/module_utils", "roles/poller/files", "tests/fuzz")]
 
 import documents  # noqa: E402 - found only through the path set above, as are the next
-from _scheduled_events import engine, rules, state  # noqa: E402
+from _scheduled_events import engine, rules, state, terms  # noqa: E402
 from _scheduled_events.document import DocumentError, parse  # noqa: E402
 from scheduled_events_poller import spool  # noqa: E402
 from scheduled_events_poller.root import runner  # noqa: E402
@@ -83,13 +83,13 @@ class Life:
         self._wall, self._monotonic, self._boot = 1474309000.0, 10.0, 1
         self._running, self._results = [], []
         self._bytes_read = 0
-        self._config = engine.Config(
+        self._config = terms.Config(
             vm_name=self.vm_name,
             hooks=frozenset(phase for phase in PHASES if rng.random() < 0.8),
             missing={phase: ("10-hook",) for phase in PHASES if rng.random() < 0.03},
             rules=rng.choice(((), SHORT_FREEZES, (rules.Rule(action=rng.choice(rules.ACTIONS)),))),
-            on_failure=rng.choice(engine.ON_FAILURE),
-            acknowledge=rng.choice(engine.ACKNOWLEDGE_POLICIES),
+            on_failure=rng.choice(terms.ON_FAILURE),
+            acknowledge=rng.choice(terms.ACKNOWLEDGE_POLICIES),
         )
 
     def documents(self):
@@ -137,7 +137,7 @@ class Life:
             document = None
         if document is not None:
             self._measure(document)
-        now = engine.Moment(self._wall, self._monotonic, f"boot {self._boot}")
+        now = terms.Moment(self._wall, self._monotonic, f"boot {self._boot}")
         self._state, actions = engine.step(self._state, document, self._results, now, self._config)
         self._results = []
         self._show()
@@ -202,18 +202,18 @@ class Life:
         status.judge(shown, self._wall)
 
     def _carry_out(self, action):
-        if isinstance(action, engine.Report):
+        if isinstance(action, terms.Report):
             entry = self._state.events.get(action.key)
             check_text(wording.of_report(action, entry.event if entry else None)[1], "a report")
             self._metrics.acknowledged(action.seconds)
-        elif isinstance(action, engine.RunHooks):
+        elif isinstance(action, terms.RunHooks):
             self.counts["hooks"] += 1
             self._ask_root(action)
         else:
             self.counts["approvals"] += 1
             accepted, refused = self.rng.random() < 0.5, self.rng.random() < 0.5
             error = "" if accepted else "the service answered 500 Internal Server Error"
-            self._results.append(engine.ApprovalResult(action.key, accepted, error, refused))
+            self._results.append(terms.ApprovalResult(action.key, accepted, error, refused))
 
     def _show(self):
         polls = status.Polls(self.vm_name, self._wall, 0, "")
@@ -240,7 +240,7 @@ class Life:
         except spool.RequestError as error:
             check_text(str(error), "the error of a request")
             self.counts["requests too long"] += 1
-            self._results.append(engine.NotAsked(job.request_id, str(error)))
+            self._results.append(terms.NotAsked(job.request_id, str(error)))
             return
         self._running.append(job.request_id)
         check_environment(spool.parse_request(text, job.request_id))
@@ -264,12 +264,12 @@ class Life:
                 body = documents.damage(rng, body)
             result = spool.parse_result(body, request_id)
             if result is not None:
-                self._results.append(engine.HookResult(result.request_id, result.outcome, result.reason))
+                self._results.append(terms.HookResult(result.request_id, result.outcome, result.reason))
                 self._metrics.hooks_ended(request_id.split(".")[1], result.outcome, result.seconds)
 
     def _let_the_operator_wish(self):
         if self._state.events and self.rng.random() < 0.05:
-            wish = self.rng.choice((engine.Retry, engine.Clear))(self.rng.choice(list(self._state.events)))
+            wish = self.rng.choice((terms.Retry, terms.Clear))(self.rng.choice(list(self._state.events)))
             check_text(engine.objection(self._state, wish), "an objection")
             self._results.append(wish)
 

@@ -6,7 +6,7 @@
 
 from typing import NamedTuple, Tuple
 
-from . import document, engine
+from . import document, policies, terms
 from . import rules as decisions
 from .runs import FAILED, OK, PHASES, TIMEOUT
 from .state import RUNNING, EventState, State
@@ -68,10 +68,10 @@ class Condition(NamedTuple):
         return self.kind in TROUBLES
 
 
-def condition(state: State, key: str, config: engine.Config) -> Condition:
+def condition(state: State, key: str, config: terms.Config) -> Condition:
     """The condition of an event of the state."""
     entry = state.events[key]
-    running = tuple(phase for phase in PHASES if engine.is_running(entry, phase))
+    running = tuple(phase for phase in PHASES if policies.is_running(entry, phase))
     for phase in running:
         if entry.runs[phase].asked and not entry.runs[phase].issued:
             return Condition(CANNOT_ASK, (phase,), entry.runs[phase].reason)
@@ -96,7 +96,7 @@ def _recovery_failed(entry: EventState) -> bool:
     return "recover" in entry.runs and entry.runs["recover"].outcome not in (OK, RUNNING)
 
 
-def _gone(state: State, key: str, config: engine.Config) -> Condition:
+def _gone(state: State, key: str, config: terms.Config) -> Condition:
     entry = state.events[key]
     if _recovery_failed(entry):
         return Condition(RECOVERY_FAILED, detail=entry.runs["recover"].reason)
@@ -105,13 +105,13 @@ def _gone(state: State, key: str, config: engine.Config) -> Condition:
     if entry.ran and "recover" not in config.hooks:
         return Condition(RECOVERY_UNCONFIGURED)
     others = (each for other, each in state.events.items() if other != key and each.present)
-    if state.unnamed or any(engine.holds(each.event, each, config) for each in others):
+    if state.unnamed or any(policies.holds(each.event, each, config) for each in others):
         return Condition(RECOVERY_WAITS)
     return Condition(RECOVERY_NEXT)
 
 
-def _before_impact(state: State, entry: EventState, config: engine.Config) -> Condition:
-    left = engine.left_to_controller(entry.event, config)
+def _before_impact(state: State, entry: EventState, config: terms.Config) -> Condition:
+    left = policies.left_to_controller(entry.event, config)
     if entry.approval.accepted:
         return Condition(TOOK_OVER, detail=_said(entry)) if left else Condition(ACKNOWLEDGED)
     decision = decisions.decide(entry.event, config.rules)
@@ -121,39 +121,39 @@ def _before_impact(state: State, entry: EventState, config: engine.Config) -> Co
         return Condition(STATUS_UNKNOWN, detail=entry.event.event_status or "missing")
     if decision != decisions.APPROVE and _nothing_prepares(entry, config):
         return _unprepared(entry, config, left=left)
-    if not engine.is_ready(entry, config, recovered=state.recovered):
+    if not policies.is_ready(entry, config, recovered=state.recovered):
         return _not_ready(state, entry, config)
     if decision == decisions.HOLD:
         return Condition(HELD_BY_RULE)
     return _ready(state, entry, config, left=left)
 
 
-def _ready(state: State, entry: EventState, config: engine.Config, *, left: bool) -> Condition:
+def _ready(state: State, entry: EventState, config: terms.Config, *, left: bool) -> Condition:
     if left and not entry.approval.error:
-        moment = engine.takes_over_at(entry.event, config) if "prepare" in entry.runs else None
+        moment = policies.takes_over_at(entry.event, config) if "prepare" in entry.runs else None
         kind = LEFT_TO_CONTROLLER if moment is None else TAKES_OVER
         return Condition(kind, detail=_said(entry), until=moment or 0.0)
-    if not engine.policy_allows(entry.event, config):
+    if not policies.policy_allows(entry.event, config):
         return Condition(HELD_BY_POLICY, detail=config.acknowledge)
-    if engine.recovery_runs(state):
+    if policies.recovery_runs(state):
         return Condition(WAITS_FOR_RECOVERY)
     if entry.approval.error:
         return Condition(NOT_ACCEPTED, detail=entry.approval.error)
     return Condition(TO_BE_ACKNOWLEDGED)
 
 
-def _nothing_prepares(entry: EventState, config: engine.Config) -> bool:
+def _nothing_prepares(entry: EventState, config: terms.Config) -> bool:
     run = entry.runs.get("prepare")
-    return not engine.can_prepare(config) and (run is None or not run.prepares)
+    return not policies.can_prepare(config) and (run is None or not run.prepares)
 
 
-def _unprepared(entry: EventState, config: engine.Config, *, left: bool) -> Condition:
+def _unprepared(entry: EventState, config: terms.Config, *, left: bool) -> Condition:
     """Why an event that nothing prepares for is not acknowledged: what the owner chose comes first."""
     if decisions.decide(entry.event, config.rules) == decisions.HOLD:
         return Condition(HELD_BY_RULE)
     if left:
         return Condition(LEFT_TO_CONTROLLER, detail=_said(entry))
-    if not engine.policy_allows(entry.event, config):
+    if not policies.policy_allows(entry.event, config):
         return Condition(HELD_BY_POLICY, detail=config.acknowledge)
     return Condition(NOTHING_PREPARES)
 
@@ -164,9 +164,9 @@ def _said(entry: EventState) -> str:
     return (run.reason if run else "") or "nothing is known of its job here"
 
 
-def _not_ready(state: State, entry: EventState, config: engine.Config) -> Condition:
+def _not_ready(state: State, entry: EventState, config: terms.Config) -> Condition:
     if "prepare" in config.missing:
         return Condition(PREPARE_MISSING, detail=", ".join(config.missing["prepare"]))
-    if engine.must_prepare(entry, config, recovered=state.recovered):
+    if policies.must_prepare(entry, config, recovered=state.recovered):
         return Condition(PREPARE_UNCONFIGURED)
     return Condition(PREPARE_FAILED, detail=entry.runs["prepare"].reason)

@@ -14,8 +14,8 @@ import uuid
 from pathlib import Path
 
 from ...module_utils._scheduled_events.condition import NOT_ACCEPTED, NOTHING_PREPARES, TO_BE_ACKNOWLEDGED
-from ...module_utils._scheduled_events.engine import NEVER
 from ...module_utils._scheduled_events.rules import APPROVE, HOLD
+from ...module_utils._scheduled_events.terms import NEVER
 from .._azure.acknowledgement import Answer
 from .._run.identity import is_dead
 from .._run.job import has_ended

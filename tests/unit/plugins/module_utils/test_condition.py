@@ -7,12 +7,12 @@
 import json
 
 import pytest
-from _scheduled_events import condition, engine
+from _scheduled_events import condition, engine, terms
 from _scheduled_events.condition import Condition
 from _scheduled_events.document import parse
-from _scheduled_events.engine import ApprovalResult, HookResult, NotAsked
 from _scheduled_events.rules import parse_rules
 from _scheduled_events.state import State
+from _scheduled_events.terms import ApprovalResult, HookResult, NotAsked
 
 A, B = "aaaaaaaa-0000-0000-0000-00000000000a", "bbbbbbbb-0000-0000-0000-00000000000b"
 ALL = frozenset(["prepare", "started", "recover", "failed"])
@@ -27,7 +27,7 @@ NAMELESS = {"EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm
 
 class Vm:
     def __init__(self, hooks=ALL - {"failed"}, **config):
-        self.config = engine.Config("vm1", hooks, **config)
+        self.config = terms.Config("vm1", hooks, **config)
         self.state = State(serial=0)
 
     def read(self, *events):
@@ -37,7 +37,7 @@ class Vm:
         return self.step(None, *results)
 
     def step(self, document, *results):
-        now = engine.Moment(1600000000.0, 100.0, "boot")
+        now = terms.Moment(1600000000.0, 100.0, "boot")
         self.state, _actions = engine.step(self.state, document, results, now, self.config)
         return self
 

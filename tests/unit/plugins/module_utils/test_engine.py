@@ -8,12 +8,12 @@ import json
 import os
 
 import pytest
-from _scheduled_events import engine
+from _scheduled_events import engine, hook_runs, policies, terms
 from _scheduled_events.document import parse
-from _scheduled_events.engine import ApprovalResult, Approve, Clear, HookResult, NotAsked, Report, Retry, RunHooks
 from _scheduled_events.rules import parse_rules
 from _scheduled_events.state import State, dump
 from _scheduled_events.state import parse as parse_state
+from _scheduled_events.terms import ApprovalResult, Approve, Clear, HookResult, NotAsked, Report, Retry, RunHooks
 
 PAYLOADS = os.path.join(os.path.dirname(__file__), "..", "..", "..", "payloads")
 ALL = frozenset(["prepare", "started", "recover", "advised", "failed"])
@@ -50,13 +50,13 @@ class Engine:
     """One engine through several steps: ``step`` gives what it would do, in short."""
 
     def __init__(self, vm_name="vm1", hooks=ALL, **config):
-        self.config = engine.Config(vm_name=vm_name, hooks=hooks, **config)
+        self.config = terms.Config(vm_name=vm_name, hooks=hooks, **config)
         self.state = State(serial=0)
         self.wall, self.monotonic, self.boot_id = NOW, 100.0, "boot"
         self.actions = []
 
     def step(self, read=None, *results):
-        now = engine.Moment(self.wall, self.monotonic, self.boot_id)
+        now = terms.Moment(self.wall, self.monotonic, self.boot_id)
         self.state, self.actions = engine.step(self.state, read, results, now, self.config)
         return [self._short(action) for action in self.actions if not isinstance(action, Report)]
 
@@ -153,7 +153,7 @@ def test_an_event_of_another_vm_is_left_alone():
 def test_started_without_scheduled_runs_started_hooks_and_recovers_and_is_never_acknowledged():
     vm = Engine(rules=parse_rules([{"action": "approve"}]))
     assert vm.step(document(event(status="Started"))) == [run("started", 1)]
-    assert [report.outcome for report in vm.reports(engine.SEEN)] == ["Started"]
+    assert [report.outcome for report in vm.reports(terms.SEEN)] == ["Started"]
     assert vm.step(document(event(status="Started")), ok(run("started", 1))) == []
     assert vm.step(document()) == [run("recover", 2)]
 
@@ -220,7 +220,7 @@ def test_whatever_the_clock_says_hooks_end_within_their_timeout_by_monotonic_tim
 def test_an_unreadable_not_before_is_reported_with_its_value():
     vm = Engine()
     vm.step(document(event(NotBefore="soon")))
-    (report,) = vm.reports(engine.PROBLEM)
+    (report,) = vm.reports(terms.PROBLEM)
     assert 'NotBefore "soon"' in report.text
 
 
@@ -386,8 +386,8 @@ def test_a_takeover_is_off_when_a_fresh_document_has_another_not_before():
     vm.step(None, ok(run("prepare", 1)))
     waited(vm, 240)
     same, moved = (document(event(resources=["vm1", "vm2"], NotBefore=each)).events[0] for each in (IN_300, IN_1200))
-    assert engine.still_agrees(vm.approval(), same, vm.config)
-    assert not engine.still_agrees(vm.approval(), moved, vm.config)
+    assert policies.still_agrees(vm.approval(), same, vm.config)
+    assert not policies.still_agrees(vm.approval(), moved, vm.config)
 
 
 @pytest.mark.parametrize(("resources", "acknowledged"), [(["vm1"], True), (["vm1", "vm2"], False)])
@@ -489,7 +489,7 @@ def test_an_event_without_an_id_holds_the_vm_and_is_reported():
     vm = Engine()
     nameless = {"EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
     vm.step(document(event(), nameless))
-    assert len(vm.reports(engine.UNNAMED)) == 1
+    assert len(vm.reports(terms.UNNAMED)) == 1
     assert vm.step(document(nameless), ok(run("prepare", 1))) == []
     assert vm.step(document()) == [run("recover", 2)]
 
@@ -535,7 +535,7 @@ def test_a_jump_of_the_clock_ends_nothing():
 def test_hooks_that_give_no_result_count_as_timed_out_a_while_after_their_last_moment():
     vm = Engine()
     vm.step(document(event()))
-    vm.pass_time(600 + engine.SILENCE - 1)
+    vm.pass_time(600 + hook_runs.SILENCE - 1)
     assert vm.step(None) == []
     vm.pass_time(1)
     assert vm.step(None) == [run("failed", 2)]
@@ -589,7 +589,7 @@ def test_the_time_until_the_acknowledgement_is_reported():
     vm.step(document(event()))
     vm.pass_time(2.5)
     vm.step(None, ApprovalResult(ID.lower(), accepted=True))
-    assert [report.seconds for report in vm.reports(engine.ACKNOWLEDGED)] == [2.5]
+    assert [report.seconds for report in vm.reports(terms.ACKNOWLEDGED)] == [2.5]
 
 
 def test_an_unexpected_result_of_an_acknowledgement_has_no_effect():
@@ -647,7 +647,7 @@ def test_a_preparation_that_began_during_a_recovery_and_ends_after_it_runs_again
 def test_a_preparation_runs_again_after_a_recovery_that_gave_no_result():
     vm = back_to_back()
     vm.configure(hooks=ALL - {"failed"})
-    vm.pass_time(600 + engine.SILENCE)
+    vm.pass_time(600 + hook_runs.SILENCE)
     assert vm.step(document(event(OTHER_ID))) == [run("prepare", 4, OTHER_ID)]
 
 
@@ -762,7 +762,7 @@ def decided(**fields):
 
 
 def agrees(vm, action, fresh):
-    return engine.still_agrees(action, document(fresh).events[0], vm.config)
+    return policies.still_agrees(action, document(fresh).events[0], vm.config)
 
 
 def test_a_fresh_document_that_says_the_same_agrees():
@@ -846,11 +846,11 @@ def test_why_hooks_could_not_be_asked_for_is_reported_once():
     vm = Engine()
     vm.step(document(event()))
     vm.step(None, NotAsked(run("prepare", 1), "the spool is full"))
-    assert [(each.phase, each.text) for each in vm.reports(engine.NOT_ASKED)] == [("prepare", "the spool is full")]
+    assert [(each.phase, each.text) for each in vm.reports(terms.NOT_ASKED)] == [("prepare", "the spool is full")]
     vm.pass_time(1)
     vm.step(None)
     vm.step(None, NotAsked(run("prepare", 1), "the spool is full"))
-    assert vm.reports(engine.NOT_ASKED) == []
+    assert vm.reports(terms.NOT_ASKED) == []
 
 
 def test_a_recovery_that_could_not_be_asked_for_is_not_forgotten():
@@ -905,7 +905,7 @@ def test_a_failed_recovery_is_forgotten_when_the_operator_clears_it():
     vm = failed_recovery()
     vm.step(None, Clear(ID.lower()))
     assert vm.state.events == {}
-    assert len(vm.reports(engine.CLEARED)) == 1
+    assert len(vm.reports(terms.CLEARED)) == 1
 
 
 def test_a_failed_preparation_runs_again_when_the_operator_wants():
@@ -998,7 +998,7 @@ def test_whether_hooks_may_still_run_depends_on_monotonic_time_alone(jump):
     vm = Engine(hooks=ALL - {"failed"})
     vm.step(document(event(NotBefore=IN_300)))
     vm.wall += jump
-    vm.pass_time(600 + engine.SILENCE - 1)
+    vm.pass_time(600 + hook_runs.SILENCE - 1)
     assert vm.step(document()) == []
     vm.pass_time(1)
     assert vm.step(document()) == [run("recover", 2)]
@@ -1077,7 +1077,7 @@ def test_hooks_run_again_if_no_process_knows_whether_they_were_ever_asked_for():
     vm.restart()
     vm.pass_time(600)
     assert vm.step(document(event())) == []  # too late for the first request, too early for another one
-    vm.pass_time(engine.SILENCE)
+    vm.pass_time(hook_runs.SILENCE)
     assert vm.step(document(event())) == [run("prepare", 2)]
 
 
@@ -1086,7 +1086,7 @@ def test_a_recovery_with_an_unknown_request_runs_again():
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 1)))
     vm.restart()
-    vm.pass_time(600 + engine.SILENCE)
+    vm.pass_time(600 + hook_runs.SILENCE)
     assert vm.step(document()) == [run("recover", 3)]
 
 
@@ -1158,7 +1158,7 @@ def test_a_preparation_does_not_begin_just_before_a_silent_recovery_ends_in_the_
     vm.step(document(event()))
     vm.step(document(), ok(run("prepare", 2)))
     vm.step(document(event(OTHER_ID, kind="Redeploy")))
-    vm.pass_time(600 + engine.SILENCE)
+    vm.pass_time(600 + hook_runs.SILENCE)
     read = document(event(OTHER_ID, kind="Redeploy"))
     assert vm.step(read) == [run("prepare", 4, OTHER_ID)]
     assert vm.step(read, ok(run("prepare", 4, OTHER_ID))) == ["approve " + OTHER_ID]
@@ -1174,7 +1174,7 @@ def test_an_event_that_had_started_is_a_new_one_after_a_recovery_without_an_outc
         assert vm.step(document(event(OTHER_ID))) == [run("prepare", 3, OTHER_ID)]
     else:
         vm.restart()
-        vm.pass_time(600 + engine.SILENCE)
+        vm.pass_time(600 + hook_runs.SILENCE)
         assert vm.step(document(event(OTHER_ID))) == [run("prepare", 3, OTHER_ID)]
     assert vm.step(document(event(), event(OTHER_ID))) == [run("prepare", 4)]
 
@@ -1374,8 +1374,8 @@ def test_a_hint_delays_no_phase_of_any_event_and_no_recovery():
     assert vm.step(document(hint(), event(OTHER_ID))) == [run("advised", 1), run("prepare", 2, OTHER_ID)]
     assert vm.step(None, ok(run("prepare", 2, OTHER_ID))) == ["approve " + OTHER_ID]
     assert vm.step(document(hint())) == [run("recover", 3, OTHER_ID)]
-    assert not engine.is_pending(vm.state, ID.lower(), vm.config)
-    assert engine.is_pending(vm.state, OTHER_ID.lower(), vm.config)
+    assert not policies.is_pending(vm.state, ID.lower(), vm.config)
+    assert policies.is_pending(vm.state, OTHER_ID.lower(), vm.config)
 
 
 def test_a_hint_that_becomes_an_event_is_prepared_for_beside_its_advised_hooks_and_recovered():
@@ -1400,7 +1400,7 @@ def test_without_parallel_runs_a_hint_comes_after_the_events():
 def test_an_event_with_an_unknown_status_holds_the_vm_and_is_neither_prepared_for_nor_acknowledged(status):
     for vm in (Engine(), Engine(rules=APPROVED), Engine(hooks=frozenset(), acknowledge="any")):
         assert vm.step(document(event(status=status))) == []
-        assert engine.is_pending(vm.state, ID.lower(), vm.config)
+        assert policies.is_pending(vm.state, ID.lower(), vm.config)
     vm = Engine()
     vm.step(document(event(OTHER_ID)))
     vm.step(None, ok(run("prepare", 1, OTHER_ID)))

@@ -19,7 +19,7 @@ import pytest
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis runs on newer Pythons only")
 
-from _scheduled_events import condition, engine  # noqa: E402
+from _scheduled_events import condition, engine, hook_runs, policies, terms  # noqa: E402
 from _scheduled_events import rules as decisions  # noqa: E402
 from _scheduled_events.document import format_time, parse, parse_not_before  # noqa: E402
 from _scheduled_events.state import State, dump  # noqa: E402
@@ -163,7 +163,7 @@ class World(RuleBasedStateMachine):
         return self.happenings
 
     def _config(self):
-        return engine.Config(
+        return terms.Config(
             vm_name=VM,
             hooks=frozenset(phase for phase, how in self.hooks.items() if how != UNCONFIGURED),
             hook_timeout=TIMEOUT,
@@ -311,7 +311,7 @@ class World(RuleBasedStateMachine):
         engine.step(self.state, self.documents[-1], self._hook_results() + self.results, self._now(), self._config())
 
     def _now(self):
-        return engine.Moment(self.wall, self.monotonic, f"boot {self.boots}")
+        return terms.Moment(self.wall, self.monotonic, f"boot {self.boots}")
 
     def _hook_results(self):
         running = {
@@ -341,16 +341,16 @@ class World(RuleBasedStateMachine):
         self._persist()
         self._note_results(results, before)
         for action in actions:
-            if isinstance(action, engine.Report) and action.kind == engine.CLEARED:
+            if isinstance(action, terms.Report) and action.kind == terms.CLEARED:
                 self._note_clearing(action.key)
         self._note_document(document)
         self._note_silence(began)
         for key in set(before.events) - set(self.state.events):
             self._note_end(key)
-        self.pending = [action for action in actions if isinstance(action, engine.RunHooks)]
+        self.pending = [action for action in actions if isinstance(action, terms.RunHooks)]
         for action in self.pending:
             self._note_request(action)
-        approvals = [action for action in actions if isinstance(action, engine.Approve)]
+        approvals = [action for action in actions if isinstance(action, terms.Approve)]
         for action in approvals:
             self._check_1_a_controller_has_its_time(action)
         self._check_10_what_is_owed_is_remembered()
@@ -369,15 +369,15 @@ class World(RuleBasedStateMachine):
 
     def _note_results(self, results, before):
         for result in results:
-            if isinstance(result, engine.ApprovalResult):
+            if isinstance(result, terms.ApprovalResult):
                 self._note_approval(result, before)
-            elif isinstance(result, engine.HookResult):
+            elif isinstance(result, terms.HookResult):
                 job = self.jobs[result.request_id]
                 if job.known is None:
                     self._note_outcome(job, result.outcome)
                     if job.phase != "failed" and result.outcome != "ok":
                         self.failures.append((job.key, job.phase, result.reason))
-            elif isinstance(result, engine.Retry):
+            elif isinstance(result, terms.Retry):
                 self.retried[result.key] = self._happens()
 
     def _note_clearing(self, key):
@@ -409,7 +409,7 @@ class World(RuleBasedStateMachine):
 
     def _note_silence(self, began):
         for job in self.jobs.values():
-            if job.known is None and self.monotonic >= job.last.ends_at + engine.SILENCE:
+            if job.known is None and self.monotonic >= job.last.ends_at + hook_runs.SILENCE:
                 if job.process == self.processes:
                     self._note_outcome(job, "timeout")
                 elif job.may_have_reached_root:  # it is unknown whether the job ran
@@ -423,7 +423,7 @@ class World(RuleBasedStateMachine):
         if result.accepted:
             self.accepted.add(result.key)
         elif result.key not in self.accepted:
-            self.not_before_pause[result.key] = self.monotonic + engine.FIRST_PAUSE
+            self.not_before_pause[result.key] = self.monotonic + hook_runs.FIRST_PAUSE
 
     def _note_document(self, document):
         if document is None:
@@ -488,7 +488,7 @@ class World(RuleBasedStateMachine):
         job = self.jobs[action.request_id]
         job.process = None if self.spool_full else self.processes
         if self.spool_full:
-            self.results.append(engine.NotAsked(action.request_id, "the spool is full"))
+            self.results.append(terms.NotAsked(action.request_id, "the spool is full"))
             return
         job.received = action
         self._may_reach_root(job)
@@ -523,7 +523,7 @@ class World(RuleBasedStateMachine):
             job.prepares = job.phase == "prepare" and self.prepares
 
     def _reports(self, job, outcome):
-        job.result = engine.HookResult(job.first.request_id, outcome, f"reason {self._happens()}")
+        job.result = terms.HookResult(job.first.request_id, outcome, f"reason {self._happens()}")
 
     def _end_hooks(self, job, outcome):
         job.ended = self._happens()
@@ -610,10 +610,10 @@ class World(RuleBasedStateMachine):
         agreed = []
         for action in attempt.actions:
             event = attempt.fresh.find(action.key)
-            if attempt.wanted and event is not None and engine.still_agrees(action, event, attempt.config):
+            if attempt.wanted and event is not None and policies.still_agrees(action, event, attempt.config):
                 agreed.append((action, event))
             else:
-                self.results.append(engine.ApprovalResult(action.key, accepted=False, error="not any more"))
+                self.results.append(terms.ApprovalResult(action.key, accepted=False, error="not any more"))
         if agreed:
             self._post(agreed)
 
@@ -627,10 +627,10 @@ class World(RuleBasedStateMachine):
             if answer in ("accepted", "unknown"):
                 self.acknowledged.add(action.key)
             if answer == "accepted":
-                self.results.append(engine.ApprovalResult(action.key, accepted=True))
+                self.results.append(terms.ApprovalResult(action.key, accepted=True))
             else:
                 refused = answer == "refused"
-                self.results.append(engine.ApprovalResult(action.key, accepted=False, error=answer, refused=refused))
+                self.results.append(terms.ApprovalResult(action.key, accepted=False, error=answer, refused=refused))
 
     @rule(answers=st.lists(st.sampled_from(["accepted", "refused", "unavailable", "unknown"]), min_size=1, max_size=4))
     def service_will_answer_acknowledgements_with(self, answers):
@@ -669,11 +669,11 @@ class World(RuleBasedStateMachine):
 
     @rule(event_id=st.sampled_from(IDS))
     def operator_retries(self, event_id):
-        self.results.append(engine.Retry(event_id.lower()))
+        self.results.append(terms.Retry(event_id.lower()))
 
     @rule(event_id=st.sampled_from(IDS))
     def operator_clears(self, event_id):
-        self.results.append(engine.Clear(event_id.lower()))
+        self.results.append(terms.Clear(event_id.lower()))
 
     # Time, crashes, power
 
@@ -701,7 +701,7 @@ class World(RuleBasedStateMachine):
 
     @rule()
     def poller_crashes(self):
-        untold = [each for each in self.results if isinstance(each, engine.NotAsked)]
+        untold = [each for each in self.results if isinstance(each, terms.NotAsked)]
         for each in self.pending + untold:
             self._may_reach_root(self.jobs[each.request_id])  # for all that the next process knows
         self.pending, self.results, self.attempt = [], [], None
@@ -1000,7 +1000,7 @@ class World(RuleBasedStateMachine):
             self._pass(200.0)
 
     def _retry_all(self):
-        self.results += [engine.Retry(key) for key in self.state.events]
+        self.results += [terms.Retry(key) for key in self.state.events]
 
     def _check_every_failure_was_reported(self):
         if not self.failed_always_configured:

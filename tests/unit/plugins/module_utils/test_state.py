@@ -9,16 +9,16 @@ import json
 import os
 
 import pytest
-from _scheduled_events import engine
+from _scheduled_events import engine, terms
 from _scheduled_events.document import parse as parse_document
-from _scheduled_events.engine import ApprovalResult, HookResult, NotAsked
 from _scheduled_events.state import Failure, State, StateError, StateFile, dump, parse
+from _scheduled_events.terms import ApprovalResult, HookResult, NotAsked
 
 # States that the polling unit of 0.1.0 wrote, each in the file of its name.
 OLD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "states_0_1_0")
 A, B = "c7061bac-afdc-4513-b24b-aa5f13a16123", "51941b56-8080-45ac-81ae-8bda818f5958"
 ALL = frozenset(["prepare", "started", "recover", "advised", "failed"])
-CONFIG = engine.Config("vm1", ALL)
+CONFIG = terms.Config("vm1", ALL)
 
 
 def old_text(name):
@@ -39,11 +39,11 @@ def event(event_id=A, **more):
 
 
 def now(monotonic=200.0, boot_id="4f2f0c8e"):
-    return engine.Moment(1600000000.0 + monotonic, monotonic, boot_id)
+    return terms.Moment(1600000000.0 + monotonic, monotonic, boot_id)
 
 
 def begun(actions):
-    return [action.request_id for action in actions if isinstance(action, engine.RunHooks)]
+    return [action.request_id for action in actions if isinstance(action, terms.RunHooks)]
 
 
 def a_rich_state():
@@ -104,12 +104,12 @@ def test_a_preparation_that_runs_since_0_1_0_is_asked_for_again_under_its_id():
     state, actions = engine.step(old_state("prepare_runs"), None, [], now(), CONFIG)
     assert begun(actions) == [A + ".prepare.5"]
     state, actions = engine.step(state, None, [HookResult(A + ".prepare.5", "ok")], now(), CONFIG)
-    assert [type(action) for action in actions if not isinstance(action, engine.Report)] == [engine.Approve]
+    assert [type(action) for action in actions if not isinstance(action, terms.Report)] == [terms.Approve]
 
 
 def test_what_was_prepared_by_0_1_0_is_acknowledged_without_another_preparation():
     _state, actions = engine.step(old_state("acknowledgement_repeated"), None, [], now(), CONFIG)
-    assert [type(action) for action in actions] == [engine.Approve]
+    assert [type(action) for action in actions] == [terms.Approve]
 
 
 def test_what_ran_under_0_1_0_is_recovered():

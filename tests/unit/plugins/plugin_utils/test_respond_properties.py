@@ -22,14 +22,14 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+from plugins.plugin_utils._controller import place
+from plugins.plugin_utils._rendezvous import Rendezvous
+from plugins.plugin_utils._responding import PHASES, Clock, HostLost, Notes, Responding
 
 from plugins.module_utils import _turn
 from plugins.module_utils._scheduled_events import rules as decisions
 from plugins.module_utils._scheduled_events.client import NoAnswer
 from plugins.module_utils._scheduled_events.document import format_time, parse
-from plugins.plugin_utils._controller import place
-from plugins.plugin_utils._rendezvous import Rendezvous
-from plugins.plugin_utils._responding import PHASES, Clock, HostLost, Notes, Responding
 
 START = 1000000000.0
 HOSTS = {"web1": "vm1", "web2": "vm2", "web3": "vm3"}  # their VMs

@@ -12,7 +12,7 @@ import socket
 import time
 
 import pytest
-from _scheduled_events import engine, state
+from _scheduled_events import engine, state, terms
 from _scheduled_events.document import parse
 from _scheduled_events.rules import parse_rules
 from polling_unit import GIVE_UP, ID, OTHER_ID, until
@@ -506,7 +506,7 @@ def test_a_full_disk_with_a_result_pending_is_tried_every_two_seconds(quiet, mon
     now, attempts = [1000.0], []
     monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(quiet, "_save", lambda _state: attempts.append(now[0]) or quiet.__class__._save(quiet, _state))
-    quiet._results = [engine.ApprovalResult("x", accepted=False)]
+    quiet._results = [terms.ApprovalResult("x", accepted=False)]
     for _attempt in range(100):
         quiet._decide(document())
         now[0] += 0.1

@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Any, Dict, List, Optional, Tuple
 
-from _scheduled_events import engine
+from _scheduled_events import engine, policies, terms
 from _scheduled_events import rules as decisions
 from _scheduled_events.approval import approve
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
@@ -201,7 +201,7 @@ def _load_state(chosen: argparse.Namespace) -> State:
     return StateFile(_places(chosen).state_file).load() or State(serial=0)
 
 
-def _objection(event: ScheduledEvent, state: State, decided: engine.Config, *, force: bool) -> str:
+def _objection(event: ScheduledEvent, state: State, decided: terms.Config, *, force: bool) -> str:
     """Why the event is not acknowledged; empty if it is."""
     if not event.affects(decided.vm_name):
         return f"it does not name this VM, {decided.vm_name}"
@@ -212,18 +212,18 @@ def _objection(event: ScheduledEvent, state: State, decided: engine.Config, *, f
             f"it also names other VMs than {decided.vm_name}, and an acknowledgement counts for all of them. Use "
             "--force to acknowledge it"
         )
-    if engine.recovery_runs(state):
+    if policies.recovery_runs(state):
         return "a recovery of this VM is running. Use --force to acknowledge it"
     if decisions.decide(event, decided.rules) == decisions.APPROVE:
         return ""
     entry = state.events.get(event.key)
     run_ = entry.runs.get("prepare") if entry else None
-    if not engine.can_prepare(decided) and (run_ is None or not run_.prepares):
+    if not policies.can_prepare(decided) and (run_ is None or not run_.prepares):
         return ""  # nothing is to be done first, so the word of the operator is enough
     if entry is None:
         return "prepare hooks are configured, and the polling unit has not run them for it; --force does it"
     fresh = entry._replace(event=event, present=True)
-    if engine.is_ready(fresh, decided, recovered=state.recovered):
+    if policies.is_ready(fresh, decided, recovered=state.recovered):
         return ""
     ended = "have not ended" if run_ is None or run_.outcome not in OUTCOMES else f"ended: {run_.outcome}"
     if run_ is not None and run_.outcome == OK:
@@ -239,7 +239,7 @@ def poll(chosen: argparse.Namespace) -> int:
     vm_name = settings.vm_name or client.fetch_name()
     state = _load_state(chosen)
     decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
-    now = engine.Moment(time.time(), time.monotonic(), boot.find_boot_id(chosen.runtime_directory))
+    now = terms.Moment(time.time(), time.monotonic(), boot.find_boot_id(chosen.runtime_directory))
     after, actions = engine.step(state, document, [], now, decided)
     for action in actions:
         _print(_words(action, after))
@@ -249,12 +249,12 @@ def poll(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _words(action: engine.Action, state: State) -> str:
-    if isinstance(action, engine.RunHooks):
+def _words(action: terms.Action, state: State) -> str:
+    if isinstance(action, terms.RunHooks):
         deadline = format_time(datetime.datetime.fromtimestamp(action.deadline, datetime.timezone.utc))
         event_id = action.event["event_id"]
         return f"{event_id}: would run the {action.phase} hooks, until {deadline} at the latest"
-    if isinstance(action, engine.Approve):
+    if isinstance(action, terms.Approve):
         return f"{action.event_id}: would acknowledge it"
     entry = state.events.get(action.key)
     return f"{action.key or 'poll'}: {wording.of_report(action, entry.event if entry else None)[1]}"

@@ -18,9 +18,9 @@ from _scheduled_events.endpoint import (
     check_endpoint_or_auto,
     check_networks,
 )
-from _scheduled_events.engine import ACKNOWLEDGE_POLICIES, ALONE, CONTROLLER, ON_FAILURE
 from _scheduled_events.rules import HOLD, Rule, RuleError, parse_rules
 from _scheduled_events.runs import PHASES
+from _scheduled_events.terms import ACKNOWLEDGE_POLICIES, ALONE, CONTROLLER, ON_FAILURE
 
 from ..spool import LONGEST_TIMEOUT
 

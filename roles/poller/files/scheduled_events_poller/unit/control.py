@@ -8,7 +8,7 @@ import json
 import socket
 from typing import Callable, Dict, Optional, Union
 
-from _scheduled_events.engine import Clear, Retry
+from _scheduled_events.terms import Clear, Retry
 
 Wish = Union[Retry, Clear]
 

@@ -8,7 +8,7 @@ import json
 import time
 from typing import Callable, Dict, NamedTuple, Optional
 
-from _scheduled_events import engine
+from _scheduled_events import terms
 from _scheduled_events.condition import NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.discovery import Found
@@ -34,7 +34,7 @@ class View(NamedTuple):
 
     settings: Settings
     state: State
-    config: Optional[engine.Config]
+    config: Optional[terms.Config]
     polls: status.Polls
     found: Optional[Found]
     acknowledging_for: float
@@ -59,19 +59,19 @@ class Display:
         """Report each event again, since there is another state."""
         self._conditions = {}
 
-    def report(self, report: engine.Report, entry: Optional[EventState]) -> None:
+    def report(self, report: terms.Report, entry: Optional[EventState]) -> None:
         """Report what the engine reports.
 
         :param entry: the event; ``None`` if the state does not have it.
         """
-        if report.kind == engine.ACKNOWLEDGED:
+        if report.kind == terms.ACKNOWLEDGED:
             self.metrics.acknowledged(report.seconds)
         self.hurry()
         level, text = wording.of_report(report, entry.event if entry else None)
         name = (entry.event.event_id if entry else None) or report.key
         systemd.log(level, f"{name}: {text}" if name else text)
 
-    def report_conditions(self, state: State, config: engine.Config) -> None:
+    def report_conditions(self, state: State, config: terms.Config) -> None:
         """Report what happens to each event and what it waits for, when that has changed."""
         conditions = {}
         unprepared = 0

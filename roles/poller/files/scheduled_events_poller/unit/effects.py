@@ -7,7 +7,7 @@
 import time
 from typing import Any, Callable, List, NamedTuple, Tuple, Union
 
-from _scheduled_events import engine
+from _scheduled_events import engine, terms
 from _scheduled_events.state import RUNNING, State, StateError, StateFile
 
 from .. import systemd
@@ -85,7 +85,7 @@ def ended_runs(state: State, root_side: Hooks) -> List[Tuple[str, RunResult]]:
     return ended
 
 
-def job_of(action: engine.RunHooks, config: engine.Config, settings: Settings) -> Job:
+def job_of(action: terms.RunHooks, config: terms.Config, settings: Settings) -> Job:
     """What the root side is asked to run."""
     return Job(
         request_id=action.request_id,

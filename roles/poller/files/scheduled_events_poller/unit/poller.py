@@ -11,10 +11,10 @@ import time
 import traceback
 from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from _scheduled_events import engine
+from _scheduled_events import engine, terms
 from _scheduled_events.backoff import pause_after
-from _scheduled_events.engine import HookResult, Moment, NotAsked
 from _scheduled_events.state import EventState, State
+from _scheduled_events.terms import HookResult, Moment, NotAsked
 
 from .. import systemd
 from ..spool import Directories
@@ -51,10 +51,10 @@ class Places(NamedTuple):
         return os.path.join(self.directories.runtime, "status.json")
 
 
-def engine_config(settings: Settings, vm_name: str, hooks_directory: str) -> engine.Config:
+def engine_config(settings: Settings, vm_name: str, hooks_directory: str) -> terms.Config:
     """Return the settings of the engine, from the configuration and the installed hooks."""
     found = hooks.phases(hooks_directory, settings.hooks)
-    return engine.Config(
+    return terms.Config(
         vm_name=vm_name,
         hooks=found.configured,
         rules=settings.rules,
@@ -81,10 +81,10 @@ class Poller:
         self._places = places
         self._whereabouts = self._find_out()
         self._spawn_hooks = spawn_hooks
-        self._results: List[engine.Result] = []
+        self._results: List[terms.Result] = []
         self._display = Display()
         self._polls = status.Polls(vm_name=self._settings.vm_name)
-        self._config: Optional[engine.Config] = None
+        self._config: Optional[terms.Config] = None
         self._document_at = time.monotonic()  # when a document was read last; at first, when we began
         self._next_poll = self._next_sign_of_life = self._blocked_until = 0.0
         self._polled_at = 0.0
@@ -281,7 +281,7 @@ class Poller:
         self._state, self._config, self._results = state, config, []
         for action in actions:
             self._carry_out(action, config, known)
-        self._acknowledger.offer([action for action in actions if isinstance(action, engine.Approve)], config)
+        self._acknowledger.offer([action for action in actions if isinstance(action, terms.Approve)], config)
         self._display.report_conditions(state, config)
 
     def _save(self, state: State) -> bool:
@@ -302,10 +302,10 @@ class Poller:
         self._unsaved = problem
         self._display.metrics.unsaved = bool(problem)
 
-    def _carry_out(self, action: engine.Action, config: engine.Config, known: Mapping[str, EventState]) -> None:
-        if isinstance(action, engine.Report):
+    def _carry_out(self, action: terms.Action, config: terms.Config, known: Mapping[str, EventState]) -> None:
+        if isinstance(action, terms.Report):
             self._display.report(action, known.get(action.key))
-        elif isinstance(action, engine.RunHooks):
+        elif isinstance(action, terms.RunHooks):
             problem = self._hooks.ask(effects.job_of(action, config, self._settings))
             if problem:
                 self._results.append(NotAsked(action.request_id, problem))

@@ -7,7 +7,7 @@
 import collections
 from typing import Any, Callable, Deque, Optional, Sequence
 
-from _scheduled_events import engine
+from _scheduled_events import terms
 from _scheduled_events.runs import OK
 from _scheduled_events.state import State
 
@@ -54,12 +54,12 @@ class PretendedAcknowledger:
         """Nothing is under way."""
         return 0.0
 
-    def offer(self, actions: Sequence[engine.Approve], _config: engine.Config) -> None:
+    def offer(self, actions: Sequence[terms.Approve], _config: terms.Config) -> None:
         """Report the events."""
         if actions:
             for action in actions:
                 systemd.log(systemd.INFO, f"{action.event_id}: dry run: would acknowledge it")
-            self._deliver(Acknowledged(self, [engine.ApprovalResult(action.key, accepted=True) for action in actions]))
+            self._deliver(Acknowledged(self, [terms.ApprovalResult(action.key, accepted=True) for action in actions]))
 
     def end(self) -> None:
         """Nothing is under way."""

@@ -10,7 +10,7 @@ import threading
 import time
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from _scheduled_events import engine
+from _scheduled_events import policies, terms
 from _scheduled_events.approval import ApprovalFailed, Outcome, approve
 from _scheduled_events.client import REQUEST_TIMEOUT, ImdsClient, ImdsError, Refused
 from _scheduled_events.document import Document, ScheduledEvent
@@ -114,8 +114,8 @@ class Service:
         return Polled(document, self._vm_name)
 
     def acknowledge(
-        self, actions: Sequence[engine.Approve], config: engine.Config, still_wanted: Callable[[], bool]
-    ) -> List[engine.ApprovalResult]:
+        self, actions: Sequence[terms.Approve], config: terms.Config, still_wanted: Callable[[], bool]
+    ) -> List[terms.ApprovalResult]:
         """Acknowledge events in one request, as far as a fresh document agrees with each decision.
 
         :param still_wanted: asked right before the request is sent; false sends nothing.
@@ -123,7 +123,7 @@ class Service:
         by_key = {action.key: action for action in actions}
 
         def may_approve(event: ScheduledEvent) -> bool:
-            return engine.still_agrees(by_key[event.key], event, config)
+            return policies.still_agrees(by_key[event.key], event, config)
 
         try:
             outcome = approve(
@@ -136,13 +136,13 @@ class Service:
             failed = {event_id.lower(): str(error) for event_id in error.left}
             return _results(by_key, error.outcome, failed, refused=isinstance(error.__cause__, Refused))
         except ImdsError as error:
-            return [engine.ApprovalResult(key, accepted=False, error=str(error)) for key in by_key]
+            return [terms.ApprovalResult(key, accepted=False, error=str(error)) for key in by_key]
         return _results(by_key, outcome, {})
 
 
 def _results(
     keys: Iterable[str], outcome: Outcome, failed: Dict[str, str], *, refused: bool = False
-) -> List[engine.ApprovalResult]:
+) -> List[terms.ApprovalResult]:
     accepted = {event_id.lower() for event_id in outcome.approved}
     reasons = dict(failed)
     for ids, reason in (
@@ -152,7 +152,7 @@ def _results(
     ):
         reasons.update((event_id.lower(), reason) for event_id in ids)
     return [
-        engine.ApprovalResult(
+        terms.ApprovalResult(
             key,
             accepted=key in accepted,
             error="" if key in accepted else reasons.get(key, "it was not sent"),
@@ -237,7 +237,7 @@ def _poll(service: Service) -> PollEnded:
         return PollEnded(service, began, error)
 
 
-def _decisions(actions: Sequence[engine.Approve]) -> FrozenSet[Tuple[str, Optional[str], str]]:
+def _decisions(actions: Sequence[terms.Approve]) -> FrozenSet[Tuple[str, Optional[str], str]]:
     """Return the events that the actions acknowledge, with the decision for each."""
     return frozenset((action.key, action.event_type, action.decision) for action in actions)
 
@@ -246,7 +246,7 @@ class Acknowledged(NamedTuple):
     """The end of an attempt to acknowledge. ``by``: the acknowledger that made it."""
 
     by: Any
-    results: List[engine.ApprovalResult]
+    results: List[terms.ApprovalResult]
 
 
 class Acknowledger:
@@ -280,7 +280,7 @@ class Acknowledger:
         """Seconds for which the present attempt has been going on."""
         return self._worker.busy_for() if self._attempt is not None else 0.0
 
-    def offer(self, actions: Sequence[engine.Approve], config: engine.Config) -> None:
+    def offer(self, actions: Sequence[terms.Approve], config: terms.Config) -> None:
         """Acknowledge all the events in one request, unless an attempt is under way or one has just ended.
 
         An attempt under way sends nothing any more if it is for an event that is not among the actions.
@@ -299,12 +299,12 @@ class Acknowledger:
         self._tried = _decisions(chosen)
         self._worker.submit(functools.partial(self._try, chosen, config, attempt))
 
-    def _try(self, actions: Sequence[engine.Approve], config: engine.Config, attempt: object) -> Acknowledged:
+    def _try(self, actions: Sequence[terms.Approve], config: terms.Config, attempt: object) -> Acknowledged:
         try:
             results = self._service.acknowledge(actions, config, lambda: self._wanted is attempt)
         except Exception as error:  # reported like any failed attempt, and tried again
             problem = f"{type(error).__name__}: {error}"
-            results = [engine.ApprovalResult(action.key, accepted=False, error=problem) for action in actions]
+            results = [terms.ApprovalResult(action.key, accepted=False, error=problem) for action in actions]
         return Acknowledged(self, results)
 
     def end(self) -> None:

@@ -9,7 +9,7 @@ import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from _scheduled_events import condition as conditions
-from _scheduled_events import engine
+from _scheduled_events import policies, terms
 from _scheduled_events.document import Document, format_time
 from _scheduled_events.state import State
 
@@ -48,7 +48,7 @@ def named(document: Document, vm_name: str) -> int:
 
 def describe(
     state: State,
-    config: Optional[engine.Config],
+    config: Optional[terms.Config],
     polls: Polls,
     *,
     endpoint: str,
@@ -67,7 +67,7 @@ def describe(
     now = time.time()
     events = [] if config is None else [_event(state, key, config) for key in state.events]
     unread = polls.last_success is None or not -CLOCK_TOLERANCE <= now - polls.last_success <= STALE
-    pending = [key for key in state.events if config is None or engine.is_pending(state, key, config)]
+    pending = [key for key in state.events if config is None or policies.is_pending(state, key, config)]
     return {
         "version": VERSION,
         "pid": os.getpid(),
@@ -91,7 +91,7 @@ def describe(
     }
 
 
-def _event(state: State, key: str, config: engine.Config) -> Dict[str, Any]:
+def _event(state: State, key: str, config: terms.Config) -> Dict[str, Any]:
     entry = state.events[key]
     event = entry.event
     condition = conditions.condition(state, key, config)

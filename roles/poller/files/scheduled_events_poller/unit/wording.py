@@ -8,38 +8,38 @@ import datetime
 from typing import Optional, Tuple
 
 from _scheduled_events import condition as conditions
-from _scheduled_events import engine
+from _scheduled_events import terms
 from _scheduled_events.document import ScheduledEvent, format_time
 from _scheduled_events.runs import OK
 
 from .. import systemd
 
 
-def of_report(report: engine.Report, event: Optional[ScheduledEvent]) -> Tuple[int, str]:
+def of_report(report: terms.Report, event: Optional[ScheduledEvent]) -> Tuple[int, str]:
     """Priority and sentence for what the engine reports.
 
     :param event: as the state has it; ``None`` if the state does not have it, or not any more.
     """
-    if report.kind == engine.SEEN and event is not None:
+    if report.kind == terms.SEEN and event is not None:
         text = f"{event.event_type} seen as {event.event_status}, of {', '.join(event.resources)}"
         if report.outcome == "Started":
             return systemd.WARNING, f"{text}; it has started without a time to prepare"
         return systemd.INFO, text
-    if report.kind == engine.ENDED:
+    if report.kind == terms.ENDED:
         because = f": {report.text}" if report.text else ""
         level = systemd.INFO if report.outcome == OK else systemd.WARNING
         return level, f"{report.phase} hooks ended: {report.outcome}{because}"
-    if report.kind == engine.ACKNOWLEDGED:
+    if report.kind == terms.ACKNOWLEDGED:
         return systemd.INFO, f"acknowledged {report.seconds:.1f} s after it was seen"
-    if report.kind == engine.NOT_ASKED:
+    if report.kind == terms.NOT_ASKED:
         return systemd.WARNING, f"{report.phase} hooks cannot be started: {report.text}; the poller tries again"
     words = {
-        engine.UNNAMED: "an event of this VM has no EventId, so it can be neither prepared nor acknowledged",
-        engine.RETRIED: "tried again on request of the operator",
-        engine.CLEARED: "removed from the state on request of the operator",
-        engine.OVER: "over",
+        terms.UNNAMED: "an event of this VM has no EventId, so it can be neither prepared nor acknowledged",
+        terms.RETRIED: "tried again on request of the operator",
+        terms.CLEARED: "removed from the state on request of the operator",
+        terms.OVER: "over",
     }
-    level = systemd.WARNING if report.kind in (engine.UNNAMED, engine.PROBLEM) else systemd.INFO
+    level = systemd.WARNING if report.kind in (terms.UNNAMED, terms.PROBLEM) else systemd.INFO
     return level, words.get(report.kind, report.text)
 
 

@@ -25,9 +25,8 @@ from arm_stand_in import (
 
 from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
 from plugins.module_utils._scheduled_events.files import Folder
-from plugins.plugin_utils._azure.arm import Arm, ArmError
-from plugins.plugin_utils._azure.orders import Orders
 from plugins.plugin_utils._azure.action import each_of
+from plugins.plugin_utils._azure.arm import Arm, ArmError
 from plugins.plugin_utils._azure.balancing import (
     ApplicationGateway,
     Balancing,

@@ -1,0 +1,157 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the settings of the owner and the state of an event say: pure functions, without a clock."""
+
+from typing import Optional
+
+from . import rules as decisions
+from .document import ADVISORY, SCHEDULED, ScheduledEvent
+from .runs import BESIDE, FAILED, OK, OUTCOMES, TIMEOUT
+from .state import INTERRUPTED, RUNNING, EventState, Run, State
+from .terms import ALONE, ANY, CONTROLLER, LEADER, Approve, Config
+
+
+def may_approve(event: ScheduledEvent, config: Config) -> bool:
+    """Whether the owner wants this VM to acknowledge the event, as far as the event itself shows."""
+    if event.event_status != SCHEDULED or not event.event_id or not event.affects(config.vm_name):
+        return False
+    if decisions.decide(event, config.rules) not in (decisions.PREPARE, decisions.APPROVE):
+        return False
+    return policy_allows(event, config)
+
+
+def still_agrees(action: Approve, event: ScheduledEvent, config: Config) -> bool:
+    """Whether a decision from an earlier document still allows to acknowledge this event of a fresh document."""
+    return (
+        may_approve(event, config)
+        and event.event_type == action.event_type
+        and decisions.decide(event, config.rules) == action.decision
+        and (not left_to_controller(event, config) or epoch(event) == action.not_before)
+    )
+
+
+def policy_allows(event: ScheduledEvent, config: Config) -> bool:
+    """Whether the owner's policy ``acknowledge`` lets this VM acknowledge the event."""
+    if config.acknowledge == ALONE:
+        return event.affects_only(config.vm_name)
+    if config.acknowledge == LEADER:
+        return event.is_led_by(config.vm_name)
+    if config.acknowledge == CONTROLLER:
+        # An event that is acknowledged without a preparation starts no job, which could acknowledge it.
+        return takes_over_at(event, config) is not None or (
+            not left_to_controller(event, config) and event.affects_only(config.vm_name)
+        )
+    return config.acknowledge == ANY
+
+
+def left_to_controller(event: ScheduledEvent, config: Config) -> bool:
+    """Whether the job of a controller is to acknowledge the event, and this VM at most takes over."""
+    return config.acknowledge == CONTROLLER and decisions.decide(event, config.rules) == decisions.PREPARE
+
+
+def takes_over_at(event: ScheduledEvent, config: Config) -> Optional[float]:
+    """When this VM acknowledges in place of the controller, in seconds since the epoch; ``None``: never."""
+    not_before = epoch(event)
+    if not_before is None or config.controller_grace <= 0 or not left_to_controller(event, config):
+        return None
+    return not_before - config.controller_grace
+
+
+def is_running(entry: EventState, *phases: str) -> bool:
+    """Whether hooks of one of the phases are running, or may be."""
+    return any(entry.runs[phase].outcome == RUNNING for phase in phases if phase in entry.runs)
+
+
+def never_asked(run: Optional[Run]) -> bool:
+    """Whether the root side cannot have received a request for the run, so that its hooks surely do not run."""
+    return run is not None and run.outcome == RUNNING and not run.issued and not run.reached
+
+
+def has_failed(entry: EventState, phase: str) -> bool:
+    return phase in entry.runs and entry.runs[phase].outcome in (FAILED, TIMEOUT)
+
+
+def has_ended(entry: EventState, phase: str) -> bool:
+    return phase in entry.runs and entry.runs[phase].outcome in OUTCOMES
+
+
+def holds(event: ScheduledEvent, entry: Optional[EventState], config: Config) -> bool:
+    """Whether an announced event of this VM keeps it from its recovery from others, and other work from the VM.
+
+    :param entry: what is known of it; ``None``: it is new.
+    """
+    if entry is not None and entry.ran:
+        return True
+    if decisions.decide(event, config.rules) == decisions.IGNORE:
+        return False
+    return event.event_status != ADVISORY or (entry is not None and entry.impact)
+
+
+def is_pending(state: State, key: str, config: Config) -> bool:
+    """Whether an event of the state is or was a maintenance of this VM that is not over yet."""
+    entry = state.events[key]
+    advised_only = set(entry.runs) <= set(BESIDE) and not entry.ran
+    return not (advised_only and (not entry.present or not holds(entry.event, entry, config)))
+
+
+def recovery_runs(state: State) -> bool:
+    """Whether a recovery of this VM is running, or may be: nothing is acknowledged meanwhile."""
+    return any(is_running(entry, "recover") for entry in state.events.values())
+
+
+def can_prepare(config: Config) -> bool:
+    """Whether something is configured that prepares this VM for an event."""
+    return config.prepares and "prepare" in config.hooks
+
+
+def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
+    """Whether the prepare hooks have to run, or to run again, before the event counts as prepared.
+
+    :param recovered: ``State.recovered``.
+    """
+    run = entry.runs.get("prepare")
+    if run is None:
+        return "prepare" in config.hooks
+    if run.outcome == RUNNING:
+        return False
+    return (
+        run.outcome == INTERRUPTED
+        or run.serial <= recovered  # a recovery that ended since may have undone it
+        or run.event_type != (entry.event.event_type or "")
+        or (run.outcome == TIMEOUT and _has_more_time(run, entry.event))
+        or (can_prepare(config) and not run.prepares)  # what prepares was configured since
+    )
+
+
+def _has_more_time(run: Run, event: ScheduledEvent) -> bool:
+    """Whether NotBefore ended the run, and has been moved to a later time since."""
+    if run.not_before is None or event.not_before is None or run.not_later_than != run.deadline:
+        return False
+    return event.not_before.timestamp() > run.not_before
+
+
+def is_ready(entry: EventState, config: Config, *, recovered: int) -> bool:
+    """Whether this VM is prepared for the event, or need not be by the word of its owner.
+
+    :param recovered: ``State.recovered``.
+    """
+    if not entry.present or entry.impact:
+        return False
+    if decisions.decide(entry.event, config.rules) == decisions.APPROVE:
+        return True
+    if must_prepare(entry, config, recovered=recovered):
+        return False
+    run = entry.runs.get("prepare")
+    if run is None or not run.prepares:
+        return False  # nothing has prepared this VM, so the event is left to its NotBefore
+    if run.outcome == OK:
+        return True
+    # Hooks that failed may have left a job of the controller running, which acknowledges when it is prepared.
+    may_fail = config.on_failure == decisions.APPROVE and config.acknowledge != CONTROLLER
+    return run.outcome in (FAILED, TIMEOUT) and may_fail
+
+
+def epoch(event: ScheduledEvent) -> Optional[float]:
+    return None if event.not_before is None else event.not_before.timestamp()
