@@ -28,7 +28,10 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.
     OtherHostError,
 )
 
-PRODUCTS = {"azure_load_balancer": LoadBalancer, "azure_application_gateway": ApplicationGateway}
+PRODUCTS: dict[str, type[LoadBalancer | ApplicationGateway]] = {
+    "azure_load_balancer": LoadBalancer,
+    "azure_application_gateway": ApplicationGateway,
+}
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
     **ARM_ARGUMENTS,
     "provider": {"type": "str", "choices": [*PRODUCTS], "required": True},

@@ -31,7 +31,7 @@ class ActionModule(HostOrHereAction):
                 f"balancers has {', '.join(unknown)}, expected hosts of the inventory. Correct "
                 "load_balancer_haproxy_hosts"
             )
-        result = t.cast("dict[str, t.Any]", super().run(tmp, variables))
+        result = super().run(tmp, variables)
         if not result.pop("ask", False):
             return result
         problem, msg = self._ask_balancers(arguments, variables)

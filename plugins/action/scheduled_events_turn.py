@@ -229,7 +229,9 @@ class ActionModule(ArmAction):
             return self._execute_here(self._windows, arguments)
         try:
             with self._bounded(within):
-                answer = self._execute_module(module_name=MODULE, module_args=arguments, task_vars=self._variables)
+                answer: dict[str, t.Any] = self._execute_module(
+                    module_name=MODULE, module_args=arguments, task_vars=self._variables
+                )
         except AnsibleError as error:
             self._reset_connection()
             raise HostLost(str(error), error) from error

@@ -142,7 +142,7 @@ class _Inventory:
         self._guessed_computer, self._guessed_azure = guessed_computer, guessed_azure
 
     def host_of(self, name: str) -> str | None:
-        searches = [(name.lower(), index) for index in self._exact]
+        searches: list[tuple[str | None, _Index]] = [(name.lower(), index) for index in self._exact]
         searches += [(computer_name(name), self._guessed_computer), (instance_name(name), self._guessed_azure)]
         for form, index in searches:
             hosts = index.get(form or "", [])

@@ -101,6 +101,8 @@ left:
   sample: []
 """
 
+from typing import Any, Dict
+
 from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import Member
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy_call import (
@@ -122,7 +124,7 @@ OPTIONS = {
 }
 
 
-def work(module: AnsibleModule) -> dict:
+def work(module: AnsibleModule) -> Dict[str, Any]:
     params = module.params
     member = Member(RuntimeSocket(params["socket"]), params["server"], params["backends"], simulate=module.check_mode)
     before = member.look()

@@ -140,7 +140,7 @@ class _Response(http.client.HTTPResponse):
 def _bounded(pool: Any, limits: _Limits) -> Any:
     """A pool of urllib3 whose connections keep to the limits."""
 
-    class Connection(pool.ConnectionCls):  # type: ignore[misc]
+    class Connection(pool.ConnectionCls):
         response_class = _Response
         sock: Any
 

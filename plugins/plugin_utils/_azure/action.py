@@ -23,7 +23,7 @@ from .orders import Orders
 
 COLLECTION = "maintops.scheduled_events"
 ANSWERS_WITHIN = 300.0  # seconds for one module, which repeats nothing by itself
-ARM_ARGUMENTS = {
+ARM_ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "credentials": {"type": "dict", "default": {}},
     "controller": {"type": "str", "default": "localhost"},
     "operation_timeout": {"type": "float", "default": 900},

@@ -103,7 +103,7 @@ def merge(parts: t.Iterable[t.Mapping[str, t.Any]]) -> Part:
         for name, value in part.items():
             known = whole.get(name)
             both = isinstance(value, dict) and isinstance(known, dict)
-            whole[name] = merge([known, value]) if both else value
+            whole[name] = merge([t.cast(Part, known), value]) if both else value
     return whole
 
 

@@ -432,7 +432,7 @@ class Responding:
 
     def _slice(self) -> float:
         """The seconds to poll on the host. They grow if each wait returns to the play, as this nests inclusions."""
-        rest = max(1.0, self._options["wait_timeout"] - self._waited())
+        rest = max(1.0, float(self._options["wait_timeout"]) - self._waited())
         longest = min(rest, LONGEST_SLICE)
         if not self._notes["answered"]:
             # A lease of a run that is dead here is found out at once.
@@ -637,8 +637,9 @@ class Responding:
         """
         for event_id in self._notes["announced"] if self._has_work("prepare") else ():
             seen = self._seen(event_id)
-            hosts = self._rendezvous.without_a_turn(seen) if seen else []
-            late = [host for host in hosts if host in self._active_hosts]
+            if seen is None:
+                continue
+            late = [host for host in self._rendezvous.without_a_turn(seen) if host in self._active_hosts]
             if late and self._rendezvous.status(event_id) != ACCEPTED:
                 yield (
                     f"{event_id} was over before {', '.join(late)} had a turn, and it may name "
