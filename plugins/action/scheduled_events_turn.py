@@ -22,8 +22,9 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
     parse_rules,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.terms import ANY
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import OPTIONS, Pace
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import Pace
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_request import OPTIONS
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
     Answer,
     acknowledge,
@@ -44,11 +45,11 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     Meetings,
     of_respond,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.notes import Notes
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.phases import PHASES
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.rendezvous import Rendezvous
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.responding import (
-    PHASES,
     HostLost,
-    Notes,
     Responding,
     looks_cut_off,
 )
@@ -101,7 +102,7 @@ class ActionModule(ArmAction):
         self._check_hosts()
         responding = self._responding()
         try:
-            following = responding.until_something_is_to_be_done()
+            following = responding.next_step()
         except HostLost as error:
             reason = error.original or AnsibleConnectionFailure(str(error))
             following = responding.end_of_lost_host(error)

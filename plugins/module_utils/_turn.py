@@ -26,59 +26,18 @@ from ._scheduled_events.runs import FAILED, OK
 from ._scheduled_events.state import EventState, State
 from ._scheduled_events.state import dump as dump_state
 from ._turn_memory import Memory, is_under_maintenance
+from ._turn_request import TurnRequest, engine_config
 
 HANDED_OUT = ("started", "prepare", "recover", "advised")
 
-# A phase of a play ends when its tasks do; silence is not judged here. NotBefore bounds what the tasks ask for.
 CHANGED_AT_MOST = 5  # times that a step is taken again since others have written meanwhile
 
 NAMES_SHOWN = 20  # names of VMs in one message
-
-LONGEST_PHASE = 7 * 24 * 3600.0
 
 POLL_TIMEOUT = 30.0  # seconds for an answer; only the first one may take longer, since it enables the service
 ACKNOWLEDGE_LEASE = 600.0  # seconds, more than a request and its repetitions take
 COMPUTE_TIMEOUT = 2.5  # seconds for an answer that nothing waits for
 IDENTITY = ("subscriptionId", "resourceGroupName", "vmScaleSetName", "name")  # what the resource id is made of
-
-# Which events a play acknowledges: those of which it has prepared all VMs, all that it has prepared for, or none.
-PREPARED = "prepared"
-ACKNOWLEDGE = (PREPARED, terms.ANY, terms.NEVER)
-
-RULE_OPTIONS: Dict[str, Dict[str, Any]] = {
-    "action": {"type": "str", "choices": list(decisions.ACTIONS), "required": True},
-    "event_types": {"type": "list", "elements": "str"},
-    "event_sources": {"type": "list", "elements": "str"},
-    "event_statuses": {"type": "list", "elements": "str"},
-    "min_duration": {"type": "int"},
-    "max_duration": {"type": "int"},
-    "max_resources": {"type": "int"},
-}
-OPTIONS: Dict[str, Dict[str, Any]] = {
-    "rules": {"type": "list", "elements": "dict", "default": [], "options": RULE_OPTIONS},
-    "acknowledge": {"type": "str", "choices": list(ACKNOWLEDGE), "default": PREPARED},
-    "speak_for": {"type": "list", "elements": "str", "default": []},
-    "state_directory": {"type": "path", "default": "/var/lib/maintops"},
-    "maintenance_margin": {"type": "float", "default": 60},
-    "wait_timeout": {"type": "float", "default": 3600},
-    "reconnect_timeout": {"type": "float", "default": 900},
-    "phase_timeout": {"type": "float", "default": 900},
-    "prepare_tasks": {"type": "str", "default": ""},
-    "started_tasks": {"type": "str", "default": ""},
-    "recover_tasks": {"type": "str", "default": ""},
-    "advised_tasks": {"type": "str", "default": ""},
-    "load_balancer": {"type": "bool", "default": False},
-    "drain_timeout": {"type": "float", "default": 300},
-    "drain_on_timeout": {"type": "str", "default": "fail"},
-    "fallback": {"type": "str", "choices": ["none", "azure_resource_manager"], "default": "none"},
-    "fallback_max_age": {"type": "float", "default": 300},
-    "fallback_resource_id": {"type": "str", "default": ""},
-    "fallback_credentials": {"type": "dict", "default": {}},
-    "fallback_controller": {"type": "str", "default": "localhost"},
-    "outcome": {"type": "dict"},
-    "again": {"type": "bool", "default": False},
-    "within_maintenance": {"type": "bool", "default": False},
-}
 
 
 class Pace(NamedTuple):
@@ -91,37 +50,6 @@ class Pace(NamedTuple):
 
     poll_gap: float = 1.0
     short_lease: float = 120.0
-
-
-class Wish(NamedTuple):
-    """The request of the controller for a turn. Times are in seconds.
-
-    :param run: identity of the controller's run; ``host``: name of this host in its inventory.
-    :param owner: where the run is, for another controller that meets its lease.
-    :param first: whether it is the run's first turn on this host.
-    :param abandoned: a run that does not exist any more; its lease does not count.
-    :param monotonic: of the controller, now.
-    :param slice: how long to poll on the host while there is nothing to do.
-    :param known: ``marker`` of the turn before; the turn ends as soon as it changes.
-    :param acknowledge: the events that are to be acknowledged now, once the outcome is taken: ``event_id``, and the
-        ``event_type`` and ``names`` for which the hosts have prepared.
-    :param compute: whether to show what the service says about this VM, if an event concerns it.
-    :param assume_over: for a plan: take the events for gone instead of reading the document.
-    :param state: for a plan: the state, which is not kept on the host.
-    """
-
-    run: str
-    host: str = ""
-    owner: Dict[str, Any] = {}
-    first: bool = True
-    abandoned: str = ""
-    monotonic: float = 0.0
-    slice: float = 0.0
-    known: str = ""
-    acknowledge: Sequence[Dict[str, Any]] = ()
-    compute: bool = False
-    assume_over: bool = False
-    state: str = ""
 
 
 class Clock(NamedTuple):
@@ -148,7 +76,7 @@ class Turn:
         client: ImdsClient,
         vm_name: str,
         options: Dict[str, Any],
-        wish: Wish,
+        request: TurnRequest,
         *,
         check_mode: bool = False,
         clock: Optional[Clock] = None,
@@ -159,14 +87,14 @@ class Turn:
         self._vm_name = vm_name
         self._options = options
         self._rules = decisions.parse_rules(options["rules"], place="respond_rules")
-        self._wish = wish
+        self._request = request
         self._check_mode = check_mode
         self._pace = pace
         self._clock = clock or Clock()
         self._folder = folder or Folder(options["state_directory"])
-        self._lease = Lease(self._folder, wish.run, wish.host, wish.owner, self._clock.wall)
+        self._lease = Lease(self._folder, request.run, request.host, request.owner, self._clock.wall)
         self._memory = Memory(self._folder, self._clock.wall)
-        self._planned = wish.state
+        self._planned = request.state
         self._began = self._clock.monotonic()
         self._story: List[Dict[str, Any]] = []
         self._problems: List[str] = []
@@ -181,11 +109,11 @@ class Turn:
         :raises OSError: the state cannot be kept.
         """
         results: List[terms.Result] = list(self._outcome())
-        first = self._wish.first
+        first = self._request.first
         while True:
             document = self._read(first=first)
             try:
-                if self._wish.acknowledge and not first:
+                if self._request.acknowledge and not first:
                     if results:  # what the state allows, the outcome decides
                         self._step(document, results, first=first)
                     results = self._acknowledge()
@@ -194,9 +122,9 @@ class Turn:
                 shown = {"next": "locked", "lease": error.lease, "vm_name": self._vm_name, "story": [], "problems": []}
             else:
                 results, first = [], False
-                self._wish = self._wish._replace(acknowledge=())
+                self._request = self._request._replace(acknowledge=())
             if self._is_over() or self._is_news(shown):
-                if self._wish.compute and shown.get("waiting"):
+                if self._request.compute and shown.get("waiting"):
                     shown["compute"] = self._compute()
                 return shown
             self._clock.sleep(min(self._pace.poll_gap, max(0.0, self._left())))
@@ -208,18 +136,18 @@ class Turn:
 
     def _is_news(self, shown: Dict[str, Any]) -> bool:
         if shown["next"] == "wait":
-            return bool(shown["marker"] != self._wish.known)
+            return bool(shown["marker"] != self._request.known)
         return bool(shown["next"] != "locked")
 
     def _left(self) -> float:
-        return self._wish.slice - (self._clock.monotonic() - self._began)
+        return self._request.slice - (self._clock.monotonic() - self._began)
 
     def _is_over(self) -> bool:
         return self._left() <= 0
 
     def _read(self, *, first: bool) -> Optional[Document]:
         """The document; ``None`` during an outage, which says nothing about the events."""
-        if self._wish.assume_over:
+        if self._request.assume_over:
             return Document(incarnation=None, events=())
         try:
             return self._client.fetch() if first else self._client.poll(request_timeout=POLL_TIMEOUT)
@@ -257,7 +185,7 @@ class Turn:
     def _kept_step(
         self, document: Optional[Document], results: Sequence[terms.Result], *, first: bool, make: bool
     ) -> Dict[str, Any]:
-        with self._lease.held(abandoned=self._wish.abandoned, make=make):
+        with self._lease.held(abandoned=self._request.abandoned, make=make):
             before = self._memory.load()
             after, actions = self._decide(before, document, results, first=first)
             shown = self._show(after, actions, document)
@@ -289,24 +217,12 @@ class Turn:
 
     def _now(self) -> terms.Moment:
         elapsed = self._clock.monotonic() - self._began
-        return terms.Moment(self._clock.wall(), self._wish.monotonic + elapsed, self._wish.run)
+        return terms.Moment(self._clock.wall(), self._request.monotonic + elapsed, self._request.run)
 
     def _config(self) -> terms.Config:
-        options = self._options
-        started = ["started"] if options["started_tasks"] or options["load_balancer"] else []
-        wanted = [*started, *(["advised"] if options["advised_tasks"] else [])]
         maintained = is_under_maintenance(self._folder, self._clock.wall)
-        return terms.Config(
-            vm_name=self._vm_name,
-            hooks=frozenset(["prepare", "recover", *wanted]),
-            rules=self._rules,
-            hook_timeout=LONGEST_PHASE,
-            # Whether the others are prepared, the hosts of the play agree on.
-            acknowledge=terms.NEVER if options["acknowledge"] == terms.NEVER else terms.ANY,
-            parallel=False,
-            started_after_prepare=False,
-            defer=options["maintenance_margin"] if maintained and not self._check_mode else None,
-            prepares=bool(options["prepare_tasks"] or options["load_balancer"]),
+        return engine_config(
+            self._options, vm_name=self._vm_name, rules=self._rules, defers=maintained and not self._check_mode
         )
 
     # Acknowledging
@@ -320,12 +236,12 @@ class Turn:
         if self._check_mode:
             state = self._memory.parse(self._planned)
         else:
-            with self._lease.held(abandoned=self._wish.abandoned):
+            with self._lease.held(abandoned=self._request.abandoned):
                 state = self._memory.load()
                 # The requests are sent without the lock, since they may take minutes.
                 self._lease.renew(ACKNOWLEDGE_LEASE)
         _same, actions = engine.step(state, None, [], self._now(), config)
-        wanted = {claim["event_id"].lower() for claim in self._wish.acknowledge}
+        wanted = {claim["event_id"].lower() for claim in self._request.acknowledge}
         ready = [action for action in actions if isinstance(action, terms.Approve) and action.key in wanted]
         together = [action for action in ready if not action.alone]
         groups = [[action] for action in ready if action.alone] + ([together] if together else [])
@@ -333,7 +249,7 @@ class Turn:
 
     def _send(self, group: Sequence[terms.Approve], config: terms.Config) -> List[terms.Result]:
         decided = {action.key: action for action in group}
-        claims = {claim["event_id"].lower(): claim for claim in self._wish.acknowledge}
+        claims = {claim["event_id"].lower(): claim for claim in self._request.acknowledge}
         changes: Dict[str, str] = {}
 
         def may_approve(event: ScheduledEvent) -> bool:

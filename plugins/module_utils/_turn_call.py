@@ -11,7 +11,8 @@ from ._scheduled_events.endpoint import SettingError
 from ._scheduled_events.files import Folder
 from ._scheduled_events.rules import RuleError
 from ._scheduled_events.state import StateError
-from ._turn import PACE, Clock, Pace, Turn, Wish
+from ._turn import PACE, Clock, Pace, Turn
+from ._turn_request import TurnRequest
 
 
 def take_turn(run: ImdsModule, folder: Optional[Folder] = None, pace: Pace = PACE) -> Dict[str, Any]:
@@ -30,7 +31,7 @@ def take_turn(run: ImdsModule, folder: Optional[Folder] = None, pace: Pace = PAC
             run.client,
             vm_name,
             run.params,
-            Wish(**controller),
+            TurnRequest(**controller),
             check_mode=run.module.check_mode,
             clock=clock,
             folder=folder,

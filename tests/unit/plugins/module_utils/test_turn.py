@@ -13,7 +13,7 @@ import pytest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[4]))  # the module imports relatively
 
-from plugins.module_utils import _turn
+from plugins.module_utils import _turn, _turn_request
 from plugins.module_utils._scheduled_events.client import NoAnswer, Refused
 from plugins.module_utils._scheduled_events.document import parse
 from plugins.module_utils._scheduled_events.state import StateError
@@ -83,12 +83,12 @@ class Host:
 
     def turn(self, run="run1", outcome=None, options=None, check_mode=False, **wish):
         """A turn; ``first`` follows from whether the run has had one."""
-        values = {name: option.get("default") for name, option in _turn.OPTIONS.items()}
+        values = {name: option.get("default") for name, option in _turn_request.OPTIONS.items()}
         values.update(state_directory=str(self.directory), prepare_tasks="/drain.yml", started_tasks="/started.yml")
         values.update(options or {}, outcome=outcome)
         wish.setdefault("first", run not in self.markers)
         wish.setdefault("known", self.markers.get(run, ""))
-        asked = _turn.Wish(run=run, host="web1", owner={"pid": 1}, monotonic=self.wall - NOW, **wish)
+        asked = _turn_request.TurnRequest(run=run, host="web1", owner={"pid": 1}, monotonic=self.wall - NOW, **wish)
         clock = _turn.Clock(lambda: self.wall, lambda: self.wall, self.sleep)
         shown = _turn.Turn(self.service, "vm1", values, asked, check_mode=check_mode, clock=clock).take()
         if shown["next"] != "locked":

@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from plugins.plugin_utils._azure.acknowledgement import acknowledge, is_of
 from plugins.plugin_utils._azure.arm import Arm
+from plugins.plugin_utils._respond.notes import Clock, Notes
 from plugins.plugin_utils._respond.rendezvous import Outcome, Rendezvous, Seen, Word
-from plugins.plugin_utils._respond.responding import Clock, HostLost, Notes, Responding
+from plugins.plugin_utils._respond.responding import HostLost, Responding
 
 NOW = 1_600_000_000.0
 VM = f"{COMPUTE}/virtualMachines/vm1"
@@ -142,7 +143,7 @@ class Host:
             send=self.send if fallback else None,
         )
         try:
-            return responding.until_something_is_to_be_done()
+            return responding.next_step()
         except HostLost as error:
             return error
 

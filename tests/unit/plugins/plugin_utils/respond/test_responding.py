@@ -8,8 +8,9 @@ import os
 
 import pytest
 
+from plugins.plugin_utils._respond.notes import Clock, Notes
 from plugins.plugin_utils._respond.rendezvous import Outcome, Rendezvous, Seen, Word
-from plugins.plugin_utils._respond.responding import Clock, HostLost, Notes, Responding, looks_cut_off
+from plugins.plugin_utils._respond.responding import HostLost, Responding, looks_cut_off
 from plugins.plugin_utils._run.identity import owner_of
 
 OPTIONS = {
@@ -107,7 +108,7 @@ class Host:
             check_mode=check_mode,
             clock=Clock(lambda: self.now, lambda: self.now, self.sleep),
         )
-        return self.responding.until_something_is_to_be_done()
+        return self.responding.next_step()
 
     def tell(self, *, host="web2", vm_name="vm2", busy=False, last="", **outcomes):
         told = {event_id: Outcome(kind, "Reboot") for event_id, kind in outcomes.items()}

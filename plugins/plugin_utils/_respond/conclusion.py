@@ -1,0 +1,155 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The end of the run for one host: what became of its events, and what holds the others. Private to the collection."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._scheduled_events.condition import NOT_ACCEPTED, TO_BE_ACKNOWLEDGED
+from .notes import Notes
+from .rendezvous import ACCEPTED, Rendezvous
+
+
+class Conclusion:
+    """The result of one host.
+
+    :param acknowledges: whether the options let the run acknowledge.
+    :param must_have_turns: whether a host of the play without a turn is a failure.
+    :param say: show a line to people.
+    :param active_hosts: those of the play that have neither failed nor become unreachable.
+    """
+
+    def __init__(
+        self,
+        *,
+        host: str,
+        notes: Notes,
+        rendezvous: Rendezvous,
+        acknowledges: bool,
+        must_have_turns: bool,
+        wait_timeout: float,
+        say: t.Callable[[str], None],
+        active_hosts: t.Sequence[str],
+    ) -> None:
+        self._host, self._notes, self._rendezvous = host, notes, rendezvous
+        self._acknowledges, self._must_have_turns = acknowledges, must_have_turns
+        self._wait_timeout = wait_timeout
+        self._say, self._active_hosts = say, active_hosts
+
+    def explained(self, outcome: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
+        """The outcome of a phase, with a reason if it failed."""
+        if not outcome or outcome["ok"] or outcome.get("reason"):
+            return outcome
+        return {**outcome, "reason": self._why_it_was_stopped()}
+
+    def _why_it_was_stopped(self) -> str:
+        """The reason of a phase that failed although no task of this host did."""
+        lost = [host for host in self._rendezvous.play_hosts if host not in self._active_hosts]
+        if lost:
+            return f"no task of this host failed. Ansible stopped it when it lost {', '.join(lost)} (any_errors_fatal)"
+        return (
+            "no task of this host failed. A tasks file could not be included, or another host failed (any_errors_fatal)"
+        )
+
+    def note(self, outcome: t.Mapping[str, t.Any] | None) -> None:
+        """Note what became of a phase."""
+        if not outcome:
+            return
+        phase, events = outcome.get("phase", "a phase"), outcome.get("events", [])
+        if phase == "recover" and outcome["ok"]:
+            self._notes.add("recovered", [event["event_id"] for event in events])
+        if not outcome["ok"]:
+            names = ", ".join(f"{event['event_type']} {event['event_id']}" for event in events) or "its events"
+            again = ". Run the role again to repeat it" if phase == "recover" else ""
+            reason = str(outcome.get("reason")).rstrip(".")
+            self._notes.add("failures", [f"{phase} failed for {names}: {reason}{again}"])
+
+    def done(self) -> dict[str, t.Any]:
+        """Return the result at the end of the run."""
+        notes = self._notes
+        held = self._held()
+        if self._must_have_turns and not notes["failures"]:
+            notes.add("failures", self._late_hosts())
+        result = {
+            "vm_name": notes["vm_name"],
+            **{name: notes[name] for name in ("prepared", "acknowledged")},
+            "held": held,
+            **{name: notes[name] for name in ("recovered", "failures")},
+            "story": notes["told"],
+        }
+        stories = [f"{event} {', '.join(texts)}" for event, texts in notes["story"].items()]
+        lines = [
+            *stories,
+            *(f"{each['event_id']} held: {each['reason']}" for each in held),
+            *(f"FAILED: {failure}" for failure in notes["failures"]),
+        ]
+        summary = f"{self._host}: " + ("; ".join(lines) or "no event")
+        self._say(summary)
+        return {
+            "next": "done",
+            "summary": summary,
+            "respond_result": result,
+            **(
+                {"failed": True, "msg": f"{notes['vm_name']}: {'; '.join(notes['failures'])}"}
+                if notes["failures"]
+                else {}
+            ),
+        }
+
+    def failure(self, text: str) -> dict[str, t.Any]:
+        """End with a failure."""
+        self._notes.add("failures", [text])
+        return self.done()
+
+    def still_held(self) -> str:
+        """Why the run ends although events are not over."""
+        held = [
+            f"{each['event_type']} {each['event_id']} ({self._what_it_waits_for(each)})"
+            for each in self._notes["waiting"]
+        ]
+        return (
+            f"not over after {self._wait_timeout:g} s: {', '.join(held)}. Run the role again to finish, "
+            "or wait longer with respond_wait_timeout"
+        )
+
+    def _what_it_waits_for(self, event: t.Mapping[str, t.Any]) -> str:
+        is_open = event["condition"] in (TO_BE_ACKNOWLEDGED, NOT_ACCEPTED) and self._acknowledges
+        obstacle = self._obstacle(event["event_id"]) if is_open else None
+        return str(obstacle or event["detail"] or event["condition"])
+
+    def _late_hosts(self) -> t.Iterator[str]:
+        """A failure for each event that was not acknowledged since a host of the play had no turn.
+
+        A host that has failed, or cannot be reached, lets the run fail itself.
+        """
+        for event_id in self._notes["announced"]:
+            seen = self._notes.seen(event_id)
+            if seen is None:
+                continue
+            late = [host for host in self._rendezvous.without_a_turn(seen) if host in self._active_hosts]
+            if late and self._rendezvous.status(event_id) != ACCEPTED:
+                yield (
+                    f"{event_id} was over before {', '.join(late)} had a turn, and it may name "
+                    f"{'this host' if len(late) == 1 else 'one of these hosts'}: {', '.join(seen.names)}. "
+                    "Run the role for all hosts of the play at the same time"
+                )
+
+    def _held(self) -> list[dict[str, str]]:
+        return [
+            {"event_id": event_id, "reason": self._obstacle(event_id) or self._why_not(event_id)}
+            for event_id in self._notes["announced"]
+            if self._rendezvous.status(event_id) != ACCEPTED
+        ]
+
+    def _obstacle(self, event_id: str) -> str | None:
+        seen = self._notes.seen(event_id)
+        return None if seen is None else self._rendezvous.obstacle(event_id, seen)
+
+    def _why_not(self, event_id: str) -> str:
+        if not self._acknowledges:
+            return "respond_acknowledge is never"
+        details = [each["detail"] for each in self._notes["waiting"] if each["event_id"] == event_id]
+        return next(filter(None, details), "") or "it was over before a host could acknowledge it"

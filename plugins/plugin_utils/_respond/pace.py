@@ -1,0 +1,58 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How long a turn on the host lasts, so that other hosts get theirs. Private to the collection."""
+
+from __future__ import annotations
+
+from .notes import Clock, Notes
+from .rendezvous import CLAIMED, FREE, Rendezvous
+
+LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
+
+
+class Pace:
+    """The pace of one host.
+
+    :param makes_room: whether a host that waits keeps another one from its turn.
+    """
+
+    def __init__(
+        self, *, wait_timeout: float, notes: Notes, rendezvous: Rendezvous, clock: Clock, makes_room: bool
+    ) -> None:
+        self._wait_timeout, self._notes, self._rendezvous = wait_timeout, notes, rendezvous
+        self._clock, self._makes_room = clock, makes_room
+
+    def slice(self, *, locked_out: bool) -> float:
+        """The seconds to poll on the host. They grow if each wait returns to the play, as this nests inclusions."""
+        rest = max(1.0, self._wait_timeout - self.waited())
+        longest = min(rest, LONGEST_SLICE)
+        if not self._notes["answered"]:
+            # A lease of a run that is dead here is found out at once.
+            return min(longest, TAKEOVER_SLICE) if locked_out else 0.0
+        open_events = [event_id for event_id in self._notes["announced"] if self.may_be_taken_over(event_id)]
+        if any(self._rendezvous.status(event_id) == CLAIMED for event_id in open_events):
+            return min(longest, SHORTEST_SLICE)
+        if open_events:
+            longest = min(longest, TAKEOVER_SLICE)
+        if self._makes_room:
+            return min(longest, self.stay())
+        return longest
+
+    def stay(self) -> float:
+        """The seconds to hold the other hosts. Each time that they continue, inclusions nest deeper."""
+        return max(SHORTEST_SLICE, self.waited() / 10)
+
+    def may_be_taken_over(self, event_id: str) -> bool:
+        """Whether this host may acknowledge the event that another host is about to acknowledge, or will."""
+        here = any(each["event_id"] == event_id and each["present"] for each in self._notes["waiting"])
+        return here and self._rendezvous.status(event_id) in (FREE, CLAIMED)
+
+    def waited(self) -> float:
+        """The seconds since this host began."""
+        return self._clock.monotonic() - float(self._notes["began"])
+
+    def is_held_by_others(self) -> bool:
+        """Whether an event of this host waits for other hosts."""
+        return any(self.may_be_taken_over(event_id) for event_id in self._notes["announced"])
