@@ -22,14 +22,16 @@ import pytest
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
-from plugins.plugin_utils._controller import place
-from plugins.plugin_utils._rendezvous import Rendezvous
-from plugins.plugin_utils._responding import PHASES, Clock, HostLost, Notes, Responding
 
-from plugins.module_utils import _turn
+from plugins.module_utils import _turn, _turn_request
 from plugins.module_utils._scheduled_events import rules as decisions
 from plugins.module_utils._scheduled_events.client import NoAnswer
 from plugins.module_utils._scheduled_events.document import format_time, parse
+from plugins.plugin_utils._respond.notes import Clock, Notes
+from plugins.plugin_utils._respond.phases import PHASES
+from plugins.plugin_utils._respond.rendezvous import Rendezvous
+from plugins.plugin_utils._respond.responding import HostLost, Responding
+from plugins.plugin_utils._run.identity import place
 
 START = 1000000000.0
 HOSTS = {"web1": "vm1", "web2": "vm2", "web3": "vm3"}  # their VMs
@@ -326,7 +328,7 @@ class World(RuleBasedStateMachine):
         """The task of the action plugin, until it returns."""
         play.is_in_a_task = True
         try:
-            following = self._responding(play, outcome).until_something_is_to_be_done()
+            following = self._responding(play, outcome).next_step()
         except HostLost:
             play.has_ended = play.is_lost = True
             return
@@ -351,7 +353,7 @@ class World(RuleBasedStateMachine):
         play.phase = following
 
     def _options(self, host):
-        values = {name: option.get("default") for name, option in _turn.OPTIONS.items()}
+        values = {name: option.get("default") for name, option in _turn_request.OPTIONS.items()}
         tasks = self.tasks[host]
         return {
             **values,
@@ -399,9 +401,9 @@ class World(RuleBasedStateMachine):
         if losses and not losses[0]:
             raise HostLost("no route to host")
         vm_name = controller.pop("vm_name") or vm.name
-        wish = _turn.Wish(**{**controller, "slice": 0.0})
+        request = _turn_request.TurnRequest(**{**controller, "slice": 0.0})
         clock = _turn.Clock(lambda: self.now, lambda: self.now, self._sleep)
-        turn = _turn.Turn(vm, vm_name, {**options, "outcome": outcome}, wish, clock=clock, folder=vm.folder)
+        turn = _turn.Turn(vm, vm_name, {**options, "outcome": outcome}, request, clock=clock, folder=vm.folder)
         try:
             answer = json.loads(json.dumps(turn.take()))
         except NoAnswer as error:
