@@ -185,22 +185,6 @@ class Life:
             with contextlib.suppress(state.StateError):
                 state.parse(damaged)
 
-    def _show(self):
-        """What the status file and the local fact show."""
-        polls = status.Polls(vm_name=self.vm_name, last_success=self._wall)
-        shown = status.describe(
-            self._state,
-            self._config,
-            polls,
-            endpoint="http://127.0.0.1",
-            endpoint_source="given",
-            dry_run=False,
-            acknowledging_for=0.0,
-            unsaved="",
-        )
-        json.dumps(shown).encode()
-        status.judge(shown, self._wall)
-
     def _carry_out(self, action):
         if isinstance(action, terms.Report):
             entry = self._state.events.get(action.key)
@@ -216,6 +200,7 @@ class Life:
             self._results.append(terms.ApprovalResult(action.key, accepted, error, refused))
 
     def _show(self):
+        """What the status file and the local fact show."""
         polls = status.Polls(self.vm_name, self._wall, 0, "")
         shown = status.describe(
             self._state,
