@@ -75,7 +75,8 @@ NEWEST_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"  # scripts/make-v
 BETWEEN_PYTHONS = [version for version in PYTHONS if version not in (OLDEST_PYTHON, NEWEST_PYTHON)]
 DEBIAN_12_PYTHONS = ("3.9", "3.11")
 ON_EACH_CORE = [nox.param(cores.python_for(core, PYTHONS), core, id=core) for core in cores.CORES]
-# What a core can change: how a module gets its arguments and fails, action plugins, templates, and handlers.
+# What a core can change: how a module gets its arguments and fails, action plugins, templates, and handlers. Of these
+# files, `make test` runs the tests marked "core", and `make soak` all.
 PLAYBOOKS = [
     "tests/integration/modules/test_info.py",
     "tests/integration/respond/test_respond.py",
@@ -86,6 +87,13 @@ if SOAK:  # modules that go the same way as that of test_info
 # The tests of ansible-test sanity that depend on the core. The others are linters, of which the newest core has the
 # newest, with more checks; the older ones run in `make soak`. Only the oldest core imports modules on Python 3.6.
 SANITY_OF_A_CORE = ["ansible-doc", "compile", "import", "runtime-metadata", "validate-modules"]
+
+
+def marked(marker: str, places: list[str]) -> list[str]:
+    """The arguments for pytest that select the tests with a marker; the other files are not read."""
+    files = sorted(path for place in places for path in (ROOT / place).rglob("test_*.py"))
+    chosen = [str(path.relative_to(ROOT)) for path in files if f"pytest.mark.{marker}" in path.read_text()]
+    return ["-m", marker, *chosen]
 
 
 def install(session: nox.Session, group: str, *more: str) -> None:
@@ -255,24 +263,24 @@ def unit(session: nox.Session) -> None:
 @nox.session(python=OLDEST_PYTHON, venv_backend=backend(OLDEST_PYTHON))
 def oldest(session: nox.Session) -> None:
     """The unit tests of what runs on a VM, on the oldest Python and with the oldest requests; `unit` has the newest."""
-    test_target_side(session, "library-oldest", TARGET_SIDE_TESTS)
+    test_target_side(session, "library-oldest", [*TWO_AT_A_TIME, *TARGET_SIDE_TESTS])
 
 
 @nox.session(python=BETWEEN_PYTHONS)
 def edge(session: nox.Session) -> None:
     """What can differ on the other Pythons that a VM may have, two of them with the requests of a distribution."""
     group = "library-debian-12" if session.python in DEBIAN_12_PYTHONS else "library"
-    test_target_side(session, group, ["-m", "edge", *TARGET_SIDE_TESTS])
+    test_target_side(session, group, marked("edge", TARGET_SIDE_TESTS))
 
 
 def library(session: nox.Session) -> None:
     """The unit tests of what runs on a VM, on one Python, with the newest requests."""
-    test_target_side(session, "library", TARGET_SIDE_TESTS)
+    test_target_side(session, "library", [*TWO_AT_A_TIME, *TARGET_SIDE_TESTS])
 
 
 def library_oldest(session: nox.Session) -> None:
     """What asks the service, on one Python, with the oldest requests that runs there."""
-    test_target_side(session, "library-oldest", ["tests/unit/plugins/module_utils"])
+    test_target_side(session, "library-oldest", [*TWO_AT_A_TIME, "tests/unit/plugins/module_utils"])
 
 
 for each in PYTHONS:
@@ -281,14 +289,14 @@ for each in PYTHONS:
         nox.session(function, name=name, python=each, venv_backend=backend(each), tags=[function.__name__])
 
 
-def test_target_side(session: nox.Session, group: str, tests: list[str]) -> None:
+def test_target_side(session: nox.Session, group: str, arguments: list[str]) -> None:
     """Run unit tests of what runs on a VM with the libraries of a dependency group."""
     if session.python == "3.6":
         session.install("pip>=21,<22")  # the one that comes with 3.6 takes releases that need a newer Python
     install(session, group)
     requests = version_of(session, "requests.__version__", "requests")
-    arguments = [*TWO_AT_A_TIME, *tests, *session.posargs]
-    if not check_and_record(session, session.name, "pytest", *arguments, env={}, requests=requests):
+    command = ["pytest", *arguments, *session.posargs]
+    if not check_and_record(session, session.name, *command, env={}, requests=requests):
         session.error("tests failed")
 
 
@@ -418,9 +426,11 @@ def on_one_core(session: nox.Session, core: str) -> None:
     install(session, "unit", f"ansible-core=={core}.*")
     env = {"ANSIBLE_COLLECTIONS_PATH": installed_collection(session), "PYTHONPATH": str(ROOT / "tests" / "guard")}
     version = version_of(session, "ansible.release.__version__", "ansible.release")
+    units = CONTROLLER_SIDE_TESTS if SOAK else marked("core", CONTROLLER_SIDE_TESTS)
+    playbooks = PLAYBOOKS if SOAK else ["-m", "core", *PLAYBOOKS]
     checks = {
-        "unit": (["pytest", *TWO_AT_A_TIME, *CONTROLLER_SIDE_TESTS], {}),
-        "playbooks": (["pytest", *TWO_AT_A_TIME, *PLAYBOOKS], env),
+        "unit": (["pytest", *units], {}),
+        "playbooks": (["pytest", *TWO_AT_A_TIME, *playbooks], env),
         "demo": (["python", "demo/run.py"], env),
     }
     failed = [

@@ -67,6 +67,7 @@ def test_proxy_variables_do_not_matter(ansible, pair, closed_port):
     assert ids(result) == [pair.event_id]
 
 
+@pytest.mark.core
 def test_check_mode_reads_the_same(ansible, pair):
     arguments = {"endpoint": pair.endpoints["web1"]}
     assert ids(ansible.run_module(INFO, arguments, check=True)) == [pair.event_id]
@@ -106,6 +107,7 @@ def test_this_vm_is_recognised_with_and_without_the_underscore_of_the_preview(by
     assert (by_version[version]["vm_name"], by_version[version]["api_version"]) == ("set_0", version)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("status", [400, 404])
 def test_a_version_that_the_host_lacks_is_named_with_what_it_answered(ansible, emulate, status):
     options = ("--newest-version", "2019-08-01", "--unknown-version-status", str(status))
@@ -170,6 +172,7 @@ def filtered(ansible, fleet):
     return {way: [names[event_id] for event_id in ids(result)] for way, result in results.items()}, results
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("way", "expected"),
     [
@@ -193,6 +196,7 @@ def test_the_selected_events_are(filtered, way, expected):
     assert filtered[0][way] == expected
 
 
+@pytest.mark.core
 def test_events_of_others_are_marked(filtered):
     marks = [(event["affects_this_vm"], event["is_leader"]) for event in filtered[1]["all"]["events"]]
     assert marks == [(True, False), (False, False), (True, True), (True, True)]
@@ -239,6 +243,7 @@ def test_a_vm_finds_its_own_events(by_vm, vm, resources):
     assert [event["resources"] for event in by_vm[vm]["events"]] == resources
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("given", "warnings"),
     [
@@ -266,6 +271,7 @@ def test_a_given_vm_name_is_used_where_the_service_does_not_give_one(ansible, we
     assert len(host.asked) == 2
 
 
+@pytest.mark.core
 def test_a_filter_that_no_event_meets_is_warned_of(ansible, web_host):
     host = web_host(200, b'{"DocumentIncarnation":1,"Events":[]}', path_bodies={"/metadata/instance": b"vm1"})
     filters = {

@@ -46,6 +46,7 @@ def story(hosts_of):
     return Story(hosts_of(*[f"vm{number}" for number in range(1, 11)], "elsewhere"))
 
 
+@pytest.mark.core
 def test_an_event_is_acknowledged_once_from_one_of_its_hosts_after_all_of_them_have_prepared(story):
     [at] = approved_at(story.emulator, story.pair)
     [(sender, ids, status)] = [post for post in story.posts if story.pair in post[1]]
@@ -54,10 +55,12 @@ def test_an_event_is_acknowledged_once_from_one_of_its_hosts_after_all_of_them_h
     assert max(story.hosts.prepared_at(name, story.pair) for name in ("vm1", "vm2")) < at
 
 
+@pytest.mark.core
 def test_each_event_is_acknowledged_for_itself(story):
     assert [post for post in story.posts if story.single in post[1]] == [("vm3", [story.single], 200)]
 
 
+@pytest.mark.core
 def test_a_host_recovers_once_after_its_event_is_over(story):
     for name, event_id in (("vm1", story.pair), ("vm2", story.pair), ("vm3", story.single)):
         assert story.hosts.recoveries(name) == [[event_id]]
@@ -65,6 +68,7 @@ def test_a_host_recovers_once_after_its_event_is_over(story):
         assert story.hosts.remembered(name) == {}
 
 
+@pytest.mark.core
 def test_a_host_whose_prepare_fails_keeps_the_event_unacknowledged_and_fails_at_the_end(story):
     assert story.run.rc == 2
     assert not [post for post in story.posts if story.failing in post[1]]
@@ -73,10 +77,12 @@ def test_a_host_whose_prepare_fails_keeps_the_event_unacknowledged_and_fails_at_
     assert [task.host for task in story.run.all(action=TURN) if task.status == "failed"] == ["vm5"]
 
 
+@pytest.mark.core
 def test_hosts_of_an_unacknowledged_event_recover_when_it_is_withdrawn(story):
     assert story.hosts.recoveries("vm4") == story.hosts.recoveries("vm5") == [[story.failing]]
 
 
+@pytest.mark.core
 def test_a_vm_outside_the_play_holds_the_event_and_the_report_names_the_way_out(story):
     assert not [post for post in story.posts if story.stranger in post[1]]
     [held] = result(story.run, "vm6")["held"]
@@ -94,32 +100,38 @@ def test_with_the_owners_word_an_event_is_acknowledged_for_a_vm_outside_the_play
     assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
 
 
+@pytest.mark.core
 def test_an_event_of_other_vms_alone_is_left_alone(story):
     assert not [post for post in story.posts if story.neighbour in post[1]]
 
 
+@pytest.mark.core
 def test_another_host_acknowledges_where_one_cannot(story):
     posts = [post for post in story.posts if story.unled in post[1]]
     assert [vm for vm, _ids, status in posts if status == 200] == ["vm8"]
     assert story.hosts.recoveries("vm7") == story.hosts.recoveries("vm8") == [[story.unled]]
 
 
+@pytest.mark.core
 def test_a_started_event_runs_its_tasks_is_not_acknowledged_and_recovered_from(story):
     assert story.hosts.traces("vm9") == ["recovered", f"started-{story.started}"]
     assert story.hosts.recoveries("vm9") == [[story.started]]
     assert not [post for post in story.posts if story.started in post[1]]
 
 
+@pytest.mark.core
 def test_a_host_without_an_event_does_nothing(story):
     assert story.hosts.traces("vm10") == []
     assert not [task for task in story.run.all(host="vm10") if task.result.get("changed")]
 
 
+@pytest.mark.core
 def test_event_text_is_never_evaluated(story):
     told = json.loads((story.hosts.directory / "vm1" / f"preparing-{story.pair}").read_text())
     assert told["event"]["description"] == DANGEROUS
 
 
+@pytest.mark.core
 def test_check_mode_shows_what_would_happen_and_does_none_of_it(hosts_of):
     hosts = hosts_of("vm1", "vm2", options=("--manual-clock", "--rate-limit", "0"))
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=900)
@@ -145,6 +157,7 @@ def test_an_unreachable_host_that_the_event_may_name_holds_it(hosts_of):
     ]
 
 
+@pytest.mark.core
 def test_a_host_that_is_lost_while_it_prepares_holds_its_event_and_no_other(hosts_of):
     hosts = hosts_of("vm1", "vm2", "vm3")
     pair = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD)
@@ -251,6 +264,7 @@ def test_a_run_that_was_killed_is_finished_by_the_next_one(hosts_of):
     assert hosts.remembered("vm1") == {}
 
 
+@pytest.mark.core
 def test_it_works_with_the_linear_strategy_in_a_play_of_ones_own(hosts_of):
     hosts = hosts_of("vm1", "vm2")
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)

@@ -25,6 +25,7 @@ HANDLER = {
 }
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(("strategy", "decisions"), [("linear", 1), ("free", 2)])
 def test_a_handler_ends_before_the_reboot_the_health_check_and_the_return(hosts_of, strategy, decisions):
     hosts = hosts_of("web1", "web2")
@@ -42,6 +43,7 @@ def test_a_handler_ends_before_the_reboot_the_health_check_and_the_return(hosts_
     assert (hosts.trace("web1"), hosts.trace("web2")) == (story, story)
 
 
+@pytest.mark.core
 def test_a_host_whose_handler_fails_stays_out_and_the_next_run_finishes_it(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
     run = hosts.run(

@@ -14,6 +14,8 @@ from ansible.errors import AnsibleFilterError
 
 from plugins.filter.inventory_hosts import computer_name, instance_name, inventory_hosts
 
+pytestmark = pytest.mark.core
+
 COMPUTE = "/subscriptions/1/resourceGroups/shop/providers/Microsoft.Compute"
 GUIDE = pathlib.Path(__file__).parents[4] / "docs/inventory-of-scale-sets.md"
 

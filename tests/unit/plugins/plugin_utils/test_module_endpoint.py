@@ -17,6 +17,8 @@ from plugins.module_utils._scheduled_events.discovery import NotFound
 from plugins.module_utils._scheduled_events.endpoint import SettingError
 from plugins.module_utils._scheduled_events.leases import Lease, Searched
 
+pytestmark = pytest.mark.core
+
 LEASE = Lease("127.0.0.1", "/run/systemd/netif/leases/2", "systemd-networkd", 0.0, None)
 
 

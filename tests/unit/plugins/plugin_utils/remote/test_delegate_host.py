@@ -10,6 +10,8 @@ import pytest
 
 from plugins.plugin_utils._remote.delegate_host import bounded, failure_in
 
+pytestmark = pytest.mark.core
+
 
 def test_what_never_answers_is_given_up():
     with pytest.raises(TimeoutError, match=r"no answer within 0\.05 s"), bounded(0.05):

@@ -18,6 +18,8 @@ from plugins.plugin_utils._respond.notes import Clock, Notes
 from plugins.plugin_utils._respond.rendezvous import Outcome, Rendezvous, Seen, Word
 from plugins.plugin_utils._respond.responding import HostLost, Responding
 
+pytestmark = pytest.mark.core
+
 NOW = 1_600_000_000.0
 VM = f"{COMPUTE}/virtualMachines/vm1"
 EVENT = {"event_id": "A1", "event_type": "Redeploy", "seconds_until_not_before": 600.0}

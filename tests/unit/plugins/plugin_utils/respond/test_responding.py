@@ -13,6 +13,8 @@ from plugins.plugin_utils._respond.rendezvous import Outcome, Rendezvous, Seen, 
 from plugins.plugin_utils._respond.responding import HostLost, Responding, looks_cut_off
 from plugins.plugin_utils._run.identity import owner_of
 
+pytestmark = pytest.mark.core
+
 OPTIONS = {
     "acknowledge": "prepared",
     "wait_timeout": 3600.0,

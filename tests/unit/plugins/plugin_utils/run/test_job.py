@@ -12,6 +12,8 @@ import pytest
 
 from plugins.plugin_utils._run.job import has_ended, this_job
 
+pytestmark = pytest.mark.core
+
 TOKEN = "t0k3nt0k3n"
 
 

@@ -7,6 +7,8 @@ from ansible.errors import AnsibleActionFail
 
 from plugins.plugin_utils._run.job_slice import refuse_slices
 
+pytestmark = pytest.mark.core
+
 JOB = {"awx_job_id": 7, "awx_job_template_name": "Respond"}
 
 

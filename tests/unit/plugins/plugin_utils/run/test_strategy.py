@@ -7,6 +7,8 @@ from ansible.errors import AnsibleActionFail
 
 from plugins.plugin_utils._run.strategy import pins_hosts, refuse_late_hosts, runs_each_host_alone
 
+pytestmark = pytest.mark.core
+
 STRATEGY = """
 DOCUMENTATION = "name: {}"
 from ansible.plugins.strategy.{} import StrategyModule as Kin

@@ -13,6 +13,8 @@ from ansible.vars.manager import VariableManager
 
 from plugins.plugin_utils._run.tags import leave_out_all
 
+pytestmark = pytest.mark.core
+
 pytestmark = pytest.mark.usefixtures("collections")
 
 DRAIN = {"ansible.builtin.command": "drain", "tags": "drain"}
