@@ -46,7 +46,7 @@ class Outcome(t.NamedTuple):
 class Word(t.NamedTuple):
     """The report of one host to the others.
 
-    :param sight: the events that it sees and that can be acknowledged, by id.
+    :param sight: the events that it sees and that can be acknowledged, by id; None if it could not read a document.
     :param outcomes: for each event that it has dealt with, by id.
     :param busy: whether its tasks run.
     :param last: what it did last, and when, for people.
@@ -54,7 +54,7 @@ class Word(t.NamedTuple):
 
     host: str
     vm_name: str
-    sight: t.Mapping[str, Seen] = {}
+    sight: t.Mapping[str, Seen] | None = None
     outcomes: t.Mapping[str, Outcome] = {}
     busy: bool = False
     last: str = ""
@@ -76,16 +76,21 @@ class Rendezvous:
         self._speak_for = None if speak_for is None else {name.lower() for name in speak_for}
 
     def tell(self, word: Word) -> None:
-        """Store the report of a host. It replaces the host's earlier report, except for events that it does not see."""
+        """Store the report of a host. It replaces the host's earlier report, except for events that it does not see.
+
+        A host recovers from an event that it saw go, so it is no longer prepared if the event comes back under its id.
+        """
         before = self._read(word.host)
-        sight = {event_id.lower(): _as_seen(seen) for event_id, seen in word.sight.items()}
+        sight = {event_id.lower(): _as_seen(seen) for event_id, seen in (word.sight or {}).items()}
         outcomes = {event_id.lower(): outcome for event_id, outcome in word.outcomes.items()}
         kept = {event_id: value for event_id, value in before.get("outcomes", {}).items() if event_id not in sight}
+        known = {*before.get("gone", ()), *(before.get("sight", ()) if word.sight is not None else ())}
         told = {
             "host": word.host,
             "vm_name": word.vm_name.lower(),
             "sight": {**before.get("sight", {}), **sight},
             "outcomes": {**kept, **outcomes},
+            "gone": sorted(known - sight.keys()),
             "busy": word.busy,
             "last": word.last,
         }
@@ -175,13 +180,18 @@ class Rendezvous:
 
         :param assuming: the host that is taken for prepared. It acknowledges only if that turns out to be so.
         """
-        if self.obstacle(event_id, seen, assuming=assuming) is not None:
+        if self.obstacle(event_id, seen, assuming=assuming) is not None or self._saw_it_go(event_id, seen):
             return False
         try:
             self._claim_of(event_id).mkdir(parents=True)
         except FileExistsError:
             return False
         return True
+
+    def _saw_it_go(self, event_id: str, seen: Seen) -> bool:
+        """Whether a host that the event names saw the event go, and has not looked since it came back."""
+        names = _as_seen(seen).names
+        return any(event_id.lower() in word["gone"] for word in self._read_all() if word["vm_name"] in names)
 
     def release(self, event_id: str) -> None:
         """Give back what was taken over and was not accepted, for the host that asks next."""

@@ -200,7 +200,7 @@ class Responding:
             Word(
                 host=self._host,
                 vm_name=shown["vm_name"],
-                sight={event["event_id"]: Seen(event["event_type"], event["names"]) for event in shown["sight"] or []},
+                sight=None if shown["sight"] is None else _sight(shown["sight"]),
                 outcomes={event_id: Outcome(kind, types[event_id]) for event_id, kind in kinds.items()},
                 busy=shown["next"] in PHASES and self._phases.has_work(shown["next"]),
                 last=f"{self._doing(shown['next'])} at {self._clock.utc()}",
@@ -298,3 +298,7 @@ class Responding:
         if not self._notes["answered"]:
             return {}
         return self._conclusion.failure(f"lost, and not reached again ({error}). Run the role again to finish")
+
+
+def _sight(events: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, Seen]:
+    return {event["event_id"]: Seen(event["event_type"], event["names"]) for event in events}

@@ -318,7 +318,7 @@ def test_another_host_does_not_learn_of_a_preparation_that_another_run_may_have_
 def test_an_event_that_another_host_acknowledges_is_left_to_it(host):
     host.hosts = ["web1", "web2"]
     host.tell(A1="prepared")
-    host.responds(shown(names=["vm1", "vm2"]), shown(names=["vm1", "vm2"]), DONE)
+    host.responds(shown(names=["vm1", "vm2"]), shown("done", names=["vm1", "vm2"]))
     assert host.rendezvous.claim("A1", BOTH)
     host.responds(LOST, fresh=False)
     assert (host.arm.calls, host.rendezvous.status("A1")) == ([], "claimed")

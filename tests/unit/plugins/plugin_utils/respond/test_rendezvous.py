@@ -53,6 +53,24 @@ def test_one_host_alone_acknowledges(meeting):
     assert [meeting.claim("A1", BOTH) for _host in range(3)] == [True, False, False]
 
 
+def test_a_host_that_saw_the_event_go_is_not_prepared_when_the_event_comes_back_under_its_id(meeting):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 1, sight={})  # gone, so this host recovers; another one still runs its tasks and has not looked
+    tell(meeting, 2, A1="prepared")
+    assert not meeting.claim("A1", BOTH)
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 3, sight={})  # not a VM of the event
+    assert meeting.claim("A1", BOTH)
+
+
+def test_a_host_that_could_not_read_a_document_stays_prepared(meeting):
+    tell(meeting, 1, A1="prepared")
+    meeting.tell(Word(host="h1", vm_name="vm1", sight=None))
+    tell(meeting, 2, A1="prepared")
+    tell(meeting, 3)
+    assert meeting.claim("A1", BOTH)
+
+
 def test_a_failed_host_holds_the_event(meeting):
     tell(meeting, 1, A1="prepared")
     tell(meeting, 2, A1="failed")
