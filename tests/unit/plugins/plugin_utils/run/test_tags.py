@@ -13,9 +13,7 @@ from ansible.vars.manager import VariableManager
 
 from plugins.plugin_utils._run.tags import leave_out_all
 
-pytestmark = pytest.mark.core
-
-pytestmark = pytest.mark.usefixtures("collections")
+pytestmark = [pytest.mark.core, pytest.mark.usefixtures("collections")]
 
 DRAIN = {"ansible.builtin.command": "drain", "tags": "drain"}
 PLAIN = {"ansible.builtin.command": "drain"}
