@@ -282,12 +282,13 @@ def test_a_request_waits_while_it_cannot_be_kept(root_side, starter, look, monke
     assert starter.ids == [root_side.run_id]
 
 
-def test_a_run_that_cannot_be_started_gets_a_result(root_side, starter, look):
+def test_a_run_that_cannot_be_started_gets_a_result_and_a_line_in_the_journal(root_side, starter, look, capsys):
     starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
     root_side.leave()
     look()
     assert root_side.result()[1:3] == ("failed", "systemctl start ended with status 1")
     assert (root_side.jobs(), root_side.requests()) == ([], [])
+    assert f"request {root_side.run_id}: systemctl start ended with status 1" in capsys.readouterr().err
 
 
 def test_a_run_that_cannot_be_started_waits_while_its_result_cannot_be_left(root_side, starter, look, monkeypatch):
