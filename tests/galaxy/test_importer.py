@@ -11,7 +11,14 @@ import sys
 
 import pytest
 
-AUTOMATION_HUB = {"GALAXY_IMPORTER_CHECK_REQUIRED_TAGS": "true", "GALAXY_IMPORTER_REQUIRE_V1_OR_GREATER": "true"}
+# `make lint` runs ansible-lint on the same files, with more rules and without the importer's limit of 180 seconds, which
+# a busy machine exceeds. Before a release, `make soak` runs that of the importer too.
+LINTS = os.environ.get("TIER") == "soak"
+AUTOMATION_HUB = {
+    "GALAXY_IMPORTER_CHECK_REQUIRED_TAGS": "true",
+    "GALAXY_IMPORTER_REQUIRE_V1_OR_GREATER": "true",
+    "GALAXY_IMPORTER_RUN_ANSIBLE_LINT": str(LINTS).lower(),
+}
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +40,7 @@ def imported(tarball, tmp_path_factory):
 
 def test_the_importer_has_nothing_to_say_against_the_tarball(imported):
     status, lines, _result = imported
-    assert "...ansible-lint run complete" in lines
+    assert ("...ansible-lint run complete" in lines) == LINTS
     assert [line for line in lines if line.startswith(("WARNING", "ERROR", "CRITICAL"))] == []
     assert (status, lines[-1]) == (0, "Importer processing completed successfully")
 
