@@ -118,7 +118,7 @@ def test_tasks_files_that_are_missing_or_broken_are_found_before_any_host_is_tou
     for name, (_variable, content, _message) in zip(names, cases, strict=True):
         if content is not None:
             paths[name].write_text(content)
-    own = {name: {variable: str(paths[name])} for name, (variable, *_) in zip(names, cases, strict=True)}
+    own = {name: {case[0]: str(paths[name])} for name, case in zip(names, cases, strict=True)}
     run = hosts.run(rc=2, check=True, host_vars=own)
     for name, (variable, _content, message) in zip(names, cases, strict=True):
         assert says(run, f"{name}: {variable} is {paths[name]}, {message}")
