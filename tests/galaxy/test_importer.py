@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-# `make lint` runs ansible-lint on the same files, with more rules and without the importer's limit of 180 seconds, which
+# `make lint` runs ansible-lint on these files, with more rules and without the importer's limit of 180 seconds, which
 # a busy machine exceeds. Before a release, `make soak` runs that of the importer too.
 LINTS = os.environ.get("TIER") == "soak"
 AUTOMATION_HUB = {

@@ -43,7 +43,7 @@ class Prepared:
             return
         self.run += 1
         if what != "reboot":
-            # Before its first look, a job that another VM launched for both is as good as one of its own.
+            # Before its first look, a job that another VM launched for both counts as well.
             self.first, self.existed = self.run, jobs if self.has_looked else 0
         if what == "undone":
             self.recovered += 1
