@@ -106,6 +106,7 @@ def test_a_whole_run_of_soak_writes_the_table_of_results(run, monkeypatch, tmp_p
     readme = tmp_path / "README.md"
     readme.write_text("<!-- matrix -->\n<!-- /matrix -->\n")
     monkeypatch.setattr(run.stages.matrix, "README", readme)
+    monkeypatch.setattr(run.stages.matrix, "RESULTS", tmp_path)  # not those of earlier sessions
     _code, output, begun = run("--soak")
     assert begun == ["well"]
     assert f"Results of cores and Pythons: {readme}" in output

@@ -5,7 +5,8 @@
 """A hook says "prepared" only because of a job that ran for this preparation, whatever happened to other jobs.
 
 The engine asks for a run, and for another one when the effect of the first was undone, when the event has another type,
-or when the VM went down. The model notes which jobs existed when a preparation became necessary. None of them counts.
+or when the VM went down. A job for the present type counts, if it was launched after the last recovery, and after this
+VM last left that type. VMs share a job.
 """
 
 import re
@@ -35,6 +36,7 @@ class Prepared:
         self.vm = Vm(directory, url, name=name)
         self.run = self.first = 1
         self.recovered, self.kind, self.existed = 0, "Freeze", 0
+        self.undone_at, self.left_at = 0, {}
         self.has_looked = False
 
     def change(self, what, jobs):
@@ -42,13 +44,18 @@ class Prepared:
         if what == "none":
             return
         self.run += 1
-        if what != "reboot":
-            # Before its first look, a job that another VM launched for both counts as well.
-            self.first, self.existed = self.run, jobs if self.has_looked else 0
         if what == "undone":
             self.recovered += 1
+            self.undone_at = self.newest_before(jobs)
         if what == "type":
+            self.left_at[self.kind] = self.newest_before(jobs)
             self.kind = "Redeploy" if self.kind == "Freeze" else "Freeze"
+        if what != "reboot":
+            self.first, self.existed = self.run, max(self.undone_at, self.left_at.get(self.kind, 0))
+
+    def newest_before(self, jobs):
+        """The newest job that does not count. Before its first look, what another VM launched for both counts."""
+        return jobs if self.has_looked else 0
 
     def hook(self):
         self.has_looked = True
@@ -81,4 +88,4 @@ def check(job, prepared):
     assert job["status"] == "successful"
     assert f".{prepared.kind.lower()}." in job["label"], "it ran for another type of the event"
     assert prepared.vm.name in job["limit"].split(",")
-    assert job["id"] > prepared.existed, "it existed before the preparation became necessary"
+    assert job["id"] > prepared.existed, "it ran before the preparation became necessary"
