@@ -52,7 +52,3 @@ class Pace:
     def waited(self) -> float:
         """The seconds since this host began."""
         return self._clock.monotonic() - float(self._notes["began"])
-
-    def is_held_by_others(self) -> bool:
-        """Whether an event of this host waits for other hosts."""
-        return any(self.may_be_taken_over(event_id) for event_id in self._notes["announced"])
