@@ -182,11 +182,12 @@ class Responding:
             **{each["event_id"]: UNCONFIGURED for each in shown["waiting"] if each["condition"] == NOTHING_PREPARES},
             **{each["event_id"]: DECIDED[each["decision"]] for each in shown["waiting"] if each["decision"] in DECIDED},
         }
+        assumed = self._notes["over"]  # by a plan: the other hosts of the plan still count this one as prepared
         self._rendezvous.tell(
             Word(
                 host=self._host,
                 vm_name=shown["vm_name"],
-                sight=None if shown["sight"] is None else _sight(shown["sight"]),
+                sight=None if assumed or shown["sight"] is None else _sight(shown["sight"]),
                 outcomes={event_id: Outcome(kind, types[event_id]) for event_id, kind in kinds.items()},
                 busy=shown["next"] in PHASES and self._phases.has_work(shown["next"]),
                 last=f"{self._doing(shown['next'])} at {self._clock.utc()}",
