@@ -81,7 +81,8 @@ options:
     default: operator
   drain_timeout:
     description:
-      - Seconds for the whole drain. If this leaves connections less time than O(drain_time), they count as not ended.
+      - Maximum number of seconds that connections get to end. They begin when Azure has taken the host out. If
+        O(drain_time) is longer, the connections count as not ended.
     type: float
     default: 300
   drain_time:

@@ -127,7 +127,8 @@ options:
     default: false
   drain_timeout:
     description:
-      - Maximum number of seconds that the connections of the host get to end.
+      - Maximum number of seconds that the connections of the host get to end, from the moment when the load balancers
+        send no new ones.
     type: float
     default: 300
   drain_on_timeout:
