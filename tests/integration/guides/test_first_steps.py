@@ -57,7 +57,8 @@ def test_the_playbook_of_modules_alone_drains_acknowledges_waits_and_returns(ans
 def test_the_playbooks_of_the_readme_and_of_the_polling_unit_are_playbooks(reader):
     (reader.home / "deploy.yml").write_text("[]")
     names = []
-    for number, text in enumerate(blocks("README.md", "yaml") + blocks("docs/polling-unit.md", "yaml")):
+    pages = ("README.md", "docs/polling-unit.md", "docs/operate-the-polling-unit.md")
+    for number, text in enumerate(block for page in pages for block in blocks(page, "yaml")):
         if "hosts:" in text and "sources:" not in text:  # a rulebook has sources
             names.append(f"{number}.yml")
             (reader.home / names[-1]).write_text(text)

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The gate by the local fact, as the guide about the polling unit and the role's README show it."""
+"""The gate by the local fact, as the guide about operating the polling unit and the role's README show it."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 ROOT = pathlib.Path(__file__).parents[3]
-GUIDE = ROOT / "docs" / "polling-unit.md"
+GUIDE = ROOT / "docs" / "operate-the-polling-unit.md"
 README = ROOT / "roles" / "poller" / "README.md"
 KNOWN = {"vm_name": "web1", "maintenance_pending": False, "events": []}
 

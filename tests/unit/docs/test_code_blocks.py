@@ -51,10 +51,12 @@ TESTED = {
     "docs/from-event-driven-ansible.md: scheduled_events_job_template": LAUNCH,
     "docs/from-event-driven-ansible.md: export EDA_CONTROLLER_TOKEN": LAUNCH,
     "docs/polling-unit.md: # cat event.json": f"{COMMANDS}::test_hooks_test_runs_the_hooks_of_a_phase",
-    "docs/polling-unit.md: # /usr/local/lib/": (
+    "docs/from-awx-and-aap.md: # /usr/local/lib/": (
         "tests/unit/poller/controller/test_controller_hook.py::test_the_check_shows_whether_a_job_could_be_launched_and_launches_none"
     ),
-    "docs/polling-unit.md: $ scheduled-events status": f"{COMMANDS}::test_status_shows_what_it_does_with_an_exit_code",
+    "docs/operate-the-polling-unit.md: $ scheduled-events status": (
+        f"{COMMANDS}::test_status_shows_what_it_does_with_an_exit_code"
+    ),
     "roles/emulator/README.md: $ cat fleet.json": (
         "tests/integration/guides/test_emulator_readme.py::test_the_commands_of_the_readme_show_a_redeploy"
     ),

@@ -2,42 +2,137 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Facts in the pages, compared with the code that they describe."""
+"""What the guides state about the code is what the code does."""
 
+import ast
+import contextlib
+import pathlib
 import re
 
 import pytest
 import yaml
-from code_blocks import ROOT, pages
+from _scheduled_events import rules
+from code_blocks import pages
+from scheduled_events_emulator import scenarios
 from scheduled_events_emulator.events import DEFAULT_NOTICE, DEFAULT_STARTED_FOR
-from scheduled_events_emulator.scenarios import _SCENARIOS, NAMES
+from scheduled_events_poller.command import cli
 
-HOW = "docs/how-azure-does-it.md"
-START = "docs/start-in-five-minutes.md"
-WINDOWS = "docs/windows-vms.md"
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+def rows(guide, first):
+    """The rows of the tables of a guide whose first title is ``first``, as lists of texts without marks."""
+    found, within = [], False
+    for line in (ROOT / "docs" / guide).read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip().strip("`") for cell in line.strip("|").split(" | ")] if line.startswith("|") else []
+        if not cells:
+            within = False
+        elif cells[0].strip() == first:
+            within = True
+        elif within and not cells[0].startswith("---"):
+            found.append(cells)
+    return found
+
+
+@pytest.mark.parametrize("row", rows("how-azure-does-it.md", "scenario"), ids=lambda row: row[0])
+def test_a_timeline_of_the_guide_is_that_of_the_emulator(row):
+    name, event_type, scheduled, started = row
+    fields, _cut, _serial = scenarios._SCENARIOS[name]
+    assert (fields["type"], fields["notice"], fields["started_for"]) == (
+        event_type,
+        float(scheduled) * 60,
+        float(started) * 60,
+    )
+
+
+def texts_of(path):
+    """The texts in a file: of Python, each as the interpreter joins it, with \\0 for what is put in."""
+    source = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return [" ".join(source.split())]
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.JoinedStr):
+            found.append("".join(part.value if isinstance(part, ast.Constant) else "\0" for part in node.values))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.append(re.sub(r"\{\w+\}", "\0", node.value))
+    return found
+
+
+@pytest.fixture(scope="module")
+def messages():
+    """All texts of what ships, a line each."""
+    places = ("plugins", "roles", "extensions/eda")
+    paths = [path for place in places for kind in ("*.py", "*.yml") for path in (ROOT / place).rglob(kind)]
+    return "\n".join(text for path in paths for text in texts_of(path))
+
+
+# Ansible's own words for a library that cannot be imported.
+OF_ANSIBLE = {"Failed to import the required Python library"}
+MESSAGES = {
+    message
+    for row in rows("troubleshooting.md", "message")
+    for message in re.findall(r"`([^`]+)`", f"`{row[0]}`")
+    if message.strip(" ,") and message not in ("", ", or ") and message not in OF_ANSIBLE
+}
+
+
+@pytest.mark.parametrize("message", sorted(MESSAGES))
+def test_a_message_of_the_guide_is_one_of_the_code(message, messages):
+    parts = [re.escape(part.strip()) for part in message.split("…")]
+    assert re.search(r"[^\n]{0,40}".join(filter(None, parts)), messages), f"no text in the code is like: {message}"
+
+
+def test_many_messages_are_looked_for():
+    assert len(MESSAGES) > 30
+
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("roles/*/README.md"))]
+COMMAND = re.compile(r"(?:`|^ *(?:[#$] )?)scheduled-events ([^`'\n#)]+)", re.MULTILINE)
+COMMANDS = sorted({command.strip() for page in PAGES for command in COMMAND.findall(page.read_text(encoding="utf-8"))})
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_of_the_pages_is_one_of_the_unit(command):
+    with contextlib.suppress(SystemExit) if command == "--version" else contextlib.nullcontext():
+        cli._parser().parse_args(command.replace("PHASE", "prepare").split())
+
+
+VARIABLE = re.compile(
+    r"(?:`|^ *(?:- )?)((?:poller|respond|maintenance|load_balancer|emulator|controller_setup)_[a-z_]+)\b", re.MULTILINE
+)
+VARIABLES = sorted({name for page in PAGES for name in VARIABLE.findall(page.read_text(encoding="utf-8"))})
+
+
+def test_the_variables_of_the_pages_are_those_of_the_roles():
+    places = ("roles/*/*/*.yml", "playbooks/*.yml", "plugins/*/*.py", "roles/poller/files/*/*/status.py")
+    known = "\n".join(path.read_text(encoding="utf-8") for place in places for path in ROOT.glob(place))
+    assert len(VARIABLES) > 50
+    assert [name for name in VARIABLES if not re.search(rf"\b{name}\b", known)] == []
+
+
+def test_the_playbooks_modules_and_roles_of_the_pages_exist():
+    text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
+    names = set(re.findall(r"\bmaintops\.scheduled_events\.([a-z_]+)\b", text)) - {"imds"}  # a group of modules
+    places = ("playbooks/{}.yml", "roles/{}/tasks/main.yml", "plugins/*/{}.py")
+    places += ("extensions/eda/plugins/*/{}.py", "extensions/eda/rulebooks/{}.yml")
+    assert [name for name in sorted(names) if not any(list(ROOT.glob(place.format(name))) for place in places)] == []
+
+
+def test_the_rules_of_the_pages_are_rules_of_the_unit():
+    blocks = re.findall(r"^```yaml\n(.*?)^```", (ROOT / "docs/rules.md").read_text(encoding="utf-8"), re.S | re.M)
+    settings = [value for value in map(yaml.safe_load, blocks) if isinstance(value, dict) and "poller_rules" in value]
+    assert [len(rules.parse_rules(value["poller_rules"])) for value in settings] == [3]
+
+
+START, WINDOWS = "docs/start-in-five-minutes.md", "docs/windows-vms.md"
 MINUTES = {"five": 5, "ten": 10, "15": 15}
-
-
-def rows(page, columns):
-    """The rows of all tables of a page that have so many columns, without code marks."""
-    lines = [line.strip().strip("|").split(" | ") for line in pages()[page].splitlines() if line.startswith("| ")]
-    return [[cell.strip().strip("`") for cell in line] for line in lines if len(line) == columns]
 
 
 def test_the_usual_notice_of_each_type_is_that_of_the_emulator():
     seconds = {"5 to 15 minutes": 300, "30 seconds": 30, "10 minutes": 600, "15 minutes": 900}
-    shown = {row[0]: row[3].partition(",")[0] for row in rows(HOW, 4) if row[0] in DEFAULT_NOTICE}
+    shown = {row[0]: row[3].partition(",")[0] for row in rows("how-azure-does-it.md", "type")}
     assert {event_type: seconds[text] for event_type, text in shown.items()} == DEFAULT_NOTICE
-
-
-def test_the_timelines_are_those_of_the_emulator():
-    shown = [row for row in rows(HOW, 4) if row[0] in NAMES]
-    assert len(shown) > 5
-    for name, event_type, scheduled, started in shown:
-        event = _SCENARIOS[name][0]
-        notice = 0 if event.get("direct_started") else event["notice"]
-        facts = (event["type"], notice / 60, event["started_for"] / 60)
-        assert (event_type, float(scheduled), float(started)) == facts, name
 
 
 def test_the_start_page_names_the_notice_and_the_length_of_the_emulator():

@@ -19,7 +19,7 @@ from scheduled_events_poller.unit.metrics import Metrics
 ROOT = pathlib.Path(__file__).parents[3]
 DASHBOARD = json.loads((ROOT / "docs/monitoring/grafana-dashboard.json").read_text())
 RULES = yaml.safe_load((ROOT / "docs/monitoring/prometheus-alerts.yml").read_text())
-GUIDE = (ROOT / "docs/polling-unit.md").read_text(encoding="utf-8")
+GUIDE = (ROOT / "docs/operate-the-polling-unit.md").read_text(encoding="utf-8")
 SAMPLE = re.compile(r"(scheduled_events_[a-z_]+)(?:\{([^}]*)\})?")
 LABEL = re.compile(r'([a-z]+)\s*(?:=~|!=|=)\s*"([^"]*)"')
 OF_PROMETHEUS = {"instance", "job"}

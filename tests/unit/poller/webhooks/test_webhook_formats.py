@@ -16,7 +16,7 @@ from scheduled_events_poller.webhooks import formats as webhook_formats
 from scheduled_events_poller.webhooks.config import FORMATS, Receiver
 
 HERE = pathlib.Path(__file__).parent
-GUIDE = HERE.parents[3] / "docs" / "polling-unit.md"
+GUIDE = HERE.parents[3] / "docs" / "webhooks.md"
 NOW = 1769860200.9
 PHASES = ("prepare", "started", "recover", "advised", "failed")
 HOSTILE = '"}], <!channel> & [x](http://127.0.0.1) ${secret} {{ x }} \u202e'

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The hooks of the guide about the polling unit, run as they stand there but for addresses and paths."""
+"""The hooks of the hook reference, run as they stand there but for addresses and paths."""
 
 import http.server
 import json
@@ -16,7 +16,7 @@ import threading
 import pytest
 import yaml
 
-GUIDE = (pathlib.Path(__file__).parents[3] / "docs" / "polling-unit.md").read_text()
+GUIDE = (pathlib.Path(__file__).parents[3] / "docs" / "hooks.md").read_text()
 EVENT = {"event_id": "C7061BAC", "event_type": "Reboot", "not_before": "2026-04-11T22:26:58Z"}
 
 
