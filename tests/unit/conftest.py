@@ -10,6 +10,7 @@ import sys
 import pytest
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.append(ROOT)  # for what imports relatively: the package plugins
 for _place in ("tests/guard", "tests/support", "plugins/module_utils", "roles/poller/files", "roles/emulator/files"):
     sys.path.insert(0, os.path.join(ROOT, _place))
 

@@ -7,9 +7,10 @@
 import pathlib
 import re
 
-import check_options
 import pytest
 from scheduled_events_poller import spool
+
+from plugins.module_utils._poller import options as check_options
 
 ROOT = pathlib.Path(__file__).parents[3]
 PACKAGE = ROOT / "roles" / "poller" / "files" / "scheduled_events_poller"

@@ -9,14 +9,13 @@ import json
 import pathlib
 import re
 import subprocess
-import sys
 
-import check_options
 import pytest
 from scheduled_events_poller.unit import config
 
-FILES = pathlib.Path(check_options.__file__).parent
-LIBRARY = FILES.parents[2] / "plugins" / "module_utils" / "_scheduled_events"
+from plugins.module_utils._poller import options as check_options
+
+FILES = pathlib.Path(__file__).parents[3] / "roles" / "poller" / "files"
 OPTIONS = {
     "endpoint": "http://127.0.0.1:8080",
     "endpoint_networks": ["168.63.129.16/32"],
@@ -198,42 +197,6 @@ def test_no_message_has_the_content_of_a_hook(hook):
     with pytest.raises(check_options.WrongOption) as caught:
         check([hook])
     assert SECRET not in str(caught.value)
-
-
-def run(hooks, **options):
-    """Run it as the role does, with the program that the role sends."""
-    packages = (FILES / "scheduled_events_poller", LIBRARY)
-    modules = {str(path.relative_to(place.parent)): path for place in packages for path in place.rglob("*.py")}
-    given = {
-        "program": {name: path.read_text(encoding="utf-8") for name, path in modules.items()},
-        "options": {**OPTIONS, **options},
-        "hooks": hooks,
-        "sources": {},
-        "webhooks": [],
-        "python": "/usr/bin/python3",
-    }
-    return subprocess.run(
-        [sys.executable, "-IS", "-c", (FILES / "check_options.py").read_text(encoding="utf-8")],
-        check=False,
-        input=base64.b64encode(json.dumps(given).encode()),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def test_the_program_checks_with_the_release_that_it_is_given():
-    done = run([DRAIN], interval="2")
-    assert (done.returncode, done.stderr) == (0, b"")
-    checked = json.loads(done.stdout.decode())
-    assert config.parse(checked["config"]).interval == 2
-    assert list(checked["hooks"]) == ["prepare"]
-
-
-def test_the_program_fails_with_one_line():
-    done = run([{**DRAIN, "phase": "pr\ud800"}])
-    assert (done.returncode, done.stdout) == (1, b"")
-    (line,) = done.stderr.decode().splitlines()
-    assert line.startswith('poller_hooks[0] (10-drain): phase is "pr\\ud800", expected one of prepare, started')
 
 
 CONTROLLER = {"url": "https://awx.example.com/", "job_template": "respond++Ops", "token": SECRET}

@@ -11,10 +11,9 @@ import socket
 import subprocess
 import time
 
-import hook_set
 import pytest
 
-FACT = pathlib.Path(hook_set.__file__).with_name("scheduled_events.fact")
+FACT = pathlib.Path(__file__).parents[3] / "roles" / "poller" / "files" / "scheduled_events.fact"
 STATUS = {
     "version": "0.2.0",
     "vm_name": "web1",

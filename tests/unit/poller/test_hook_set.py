@@ -2,19 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The program that replaces all hooks of the role: in one step, with the owner's own files, also when it is killed."""
+"""Replacing all hooks of the role: in one step, with the owner's own files, also when it is killed."""
 
 import base64
 import json
 import os
-import pathlib
 import shutil
 import subprocess
-import sys
 
-import hook_set
 import pytest
-from _scheduled_events import runs
+
+from plugins.module_utils._poller import hook_set
 
 FIRST = {"prepare.d/10-drain": b"#!/bin/sh\nfirst\n", "recover.d/90-return": b"#!/bin/sh\nfirst\n"}
 SECOND = {"prepare.d/10-leave": b"#!/bin/sh\nsecond\n", "recover.d/90-return": b"#!/bin/sh\nsecond\n"}
@@ -22,11 +20,6 @@ OWNERS = {"prepare.d/50-by-hand": b"#!/bin/sh\nby hand\n", "common.sh": b"greet(
 
 # What ends in the middle of a change, by killing the process in front of it.
 STEPS = ("mkdir", "rename", "replace", "symlink", "unlink", "fsync", "rmdir", "chown")
-
-
-@pytest.fixture(autouse=True)
-def no_hook_runs(monkeypatch):
-    monkeypatch.setattr(hook_set, "hooks_run", lambda: False)
 
 
 @pytest.fixture(params=["a system that can exchange names", "one that cannot"])
@@ -37,8 +30,10 @@ def exchanging(request, monkeypatch):
     return request.param != "one that cannot"
 
 
-def put(directory, wanted, *, check=False):
-    return hook_set.put_in_place(str(directory), wanted, check=check, remove_prepare_hooks=True)
+def put(directory, wanted, *, check=False, remove_prepare_hooks=True, runs=False):
+    return hook_set.put_in_place(
+        str(directory), wanted, hooks_run=lambda: runs, check=check, remove_prepare_hooks=remove_prepare_hooks
+    )
 
 
 def install(directory, wanted, owners=None):
@@ -72,10 +67,6 @@ def everything(directory):
         str(path.relative_to(directory)): (path.lstat().st_ino, path.lstat().st_mode, path.lstat().st_mtime_ns)
         for path in directory.rglob("*")
     }
-
-
-def test_the_phases_are_those_of_the_library():
-    assert hook_set.PHASES == runs.PHASES
 
 
 def test_hooks_are_put_into_a_set_that_a_link_leads_to(tmp_path):
@@ -228,12 +219,10 @@ def test_the_set_before_is_kept_and_older_ones_are_removed(tmp_path):
     assert [path.exists() for path in paths] == [False, False, True, True]
 
 
-def test_no_set_is_removed_while_a_hook_runs(tmp_path, monkeypatch):
-    monkeypatch.setattr(hook_set, "hooks_run", lambda: True)
+def test_no_set_is_removed_while_a_hook_runs(tmp_path):
     for number in range(4):
-        put(tmp_path, {"prepare.d/10-drain": b"#!" + str(number).encode()})
+        put(tmp_path, {"prepare.d/10-drain": b"#!" + str(number).encode()}, runs=True)
     assert len(list(tmp_path.glob("hooks-*"))) == 4
-    monkeypatch.setattr(hook_set, "hooks_run", lambda: False)
     put(tmp_path, {"prepare.d/10-drain": b"#!3"})
     assert len(list(tmp_path.glob("hooks-*"))) == 2
 
@@ -242,11 +231,18 @@ def test_no_set_is_removed_while_a_hook_runs(tmp_path, monkeypatch):
     ("script", "runs"), [("exit 0", False), ("echo scheduled-events-hook@x", True), ("exit 1", True)]
 )
 def test_systemd_is_asked_whether_a_hook_runs(tmp_path, monkeypatch, script, runs):
-    monkeypatch.undo()
     (tmp_path / "systemctl").write_text(f"#!/bin/sh\n{script}\n")
     (tmp_path / "systemctl").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert hook_set.hooks_run() == runs
+
+    def run_command(command, *, handle_exceptions):
+        assert not handle_exceptions
+        done = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+        return done.returncode, done.stdout.decode(), ""
+
+    assert hook_set.hooks_run(run_command) == runs
+    monkeypatch.setenv("PATH", str(tmp_path / "nothing"))
+    assert hook_set.hooks_run(run_command)
 
 
 def test_check_mode_reports_what_a_run_changes_and_changes_nothing(tmp_path):
@@ -308,34 +304,20 @@ def test_a_run_that_is_killed_anywhere_leaves_all_old_or_all_new_hooks_and_the_n
     assert number > 20
 
 
-def program(directory, wanted, *options):
-    """Run it as the role does."""
-    text = json.dumps(wanted).encode()
-    source = pathlib.Path(hook_set.__file__).read_text()
-    return subprocess.run(
-        [sys.executable, "-IS", "-c", source, str(directory), *options],
-        check=False,
-        input=base64.b64encode(text),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-    )
-
-
-def test_the_program_reads_hooks_of_any_content_and_prints_names_alone(tmp_path):
+def test_hooks_of_any_content_are_given_in_base64_and_differences_are_names_alone(tmp_path):
     content = b"\x7fELF\xff\0secret"
-    done = program(tmp_path, {"prepare": {"10-drain": base64.b64encode(content).decode()}})
-    assert (done.returncode, done.stderr) == (0, b"")
+    wanted = hook_set.by_path({"prepare": {"10-drain": base64.b64encode(content).decode()}})
+    differences = put(tmp_path, wanted)
     assert (tmp_path / "hooks/prepare.d/10-drain").read_bytes() == content
-    assert b"prepare.d/10-drain" in done.stdout
-    assert b"secret" not in done.stdout
+    assert "added prepare.d/10-drain" in differences
+    assert "secret" not in str(differences)
 
 
-def test_the_program_fails_with_a_message_when_a_file_of_the_owner_is_in_the_way(tmp_path):
+def test_a_file_of_the_owner_in_the_way_is_refused_without_its_content(tmp_path):
     install(tmp_path, {})
-    done = program(tmp_path, {"prepare": {"50-by-hand": base64.b64encode(b"#!secret").decode()}}, "--check")
-    assert (done.returncode, done.stdout) == (1, b"")
-    assert b"exists, and this role did not put it there" in done.stderr
-    assert b"secret" not in done.stderr
+    with pytest.raises(hook_set.CannotReplace, match="exists, and this role did not put it there") as caught:
+        put(tmp_path, {"prepare.d/50-by-hand": b"#!secret"}, check=True)
+    assert "secret" not in str(caught.value)
 
 
 @pytest.mark.parametrize("wanted", [{}, {"recover.d/90-return": b"x"}, {"prepare.d/0-webhooks": b"x"}])
@@ -343,12 +325,12 @@ def test_the_program_fails_with_a_message_when_a_file_of_the_owner_is_in_the_way
 def test_all_prepare_hooks_are_removed_only_on_request(tmp_path, wanted, check):
     put(tmp_path, FIRST)
     with pytest.raises(hook_set.CannotReplace, match=r"10-drain would be removed.*poller_remove_prepare_hooks: true"):
-        hook_set.put_in_place(str(tmp_path), wanted, check=check)
+        put(tmp_path, wanted, check=check, remove_prepare_hooks=False)
     assert put(tmp_path, FIRST) == []
     assert "removed prepare.d/10-drain" in put(tmp_path, wanted)
 
 
 def test_prepare_hooks_may_be_replaced_and_come_to_a_host_without_any(tmp_path):
-    hook_set.put_in_place(str(tmp_path), {}, check=False)
-    hook_set.put_in_place(str(tmp_path), FIRST, check=False)
-    hook_set.put_in_place(str(tmp_path), SECOND, check=False)
+    put(tmp_path, {}, remove_prepare_hooks=False)
+    put(tmp_path, FIRST, remove_prepare_hooks=False)
+    put(tmp_path, SECOND, remove_prepare_hooks=False)

@@ -2,9 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The program that the role poller installs, as its own tasks read, check and unpack it."""
+"""The program and the hooks that the role poller installs, as its own tasks read, check and install them."""
 
-import base64
 import json
 import os
 import pathlib
@@ -15,56 +14,87 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[3]
-UNPACK = ROOT / "roles" / "poller" / "files" / "unpack.py"
 COMMANDS = ["scheduled-events", "scheduled-events-controller", "scheduled-events-hooks", "scheduled-events-webhooks"]
-PLAY = """
-- hosts: localhost
-  connection: local
-  gather_facts: false
-  tasks:
-    - ansible.builtin.include_role: {{name: {role}, tasks_from: check}}
-    - ansible.builtin.copy: {{content: "{{{{ __poller_program | to_json }}}}", dest: {written}, mode: "0600"}}
-"""
+SECRET = "s3cr3t"
+DRAIN = {"name": "10-drain", "phase": "prepare", "content": f"#!/bin/sh\nexit 0 # {SECRET}\n"}
+ROLE = "maintops.scheduled_events.poller"
+RELEASE = {"directory": "{{ release }}", "program": "{{ __poller_program }}", "python": "{{ poller_python }}"}
+TASKS = [
+    {
+        "block": [{"include_role": {"name": ROLE, "tasks_from": "check"}, "vars": {"poller_interval": "wrong"}}],
+        "rescue": [{"set_fact": {"refused": "{{ ansible_failed_result.msg }}"}}],
+    },
+    {"include_role": {"name": ROLE, "tasks_from": "check"}},
+    {"include_role": {"name": ROLE, "tasks_from": "hooks"}, "vars": {"__poller_hooks_preview": False}},
+    {"maintops.scheduled_events.poller_files": {"release": RELEASE}, "check_mode": True},
+    {"maintops.scheduled_events.poller_files": {"release": RELEASE}},
+    {"copy": {"content": "{{ [__poller_program, refused] | to_json }}", "dest": "{{ written }}", "mode": "0600"}},
+]
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """A copy of what the role reads. A directory above it has the name of a package, as that of a checkout can have."""
-    place = tmp_path_factory.mktemp("program") / "_scheduled_events" / "collection"
-    for name in ("roles/poller", "plugins/module_utils/_scheduled_events"):
-        shutil.copytree(ROOT / name, place / name, ignore=shutil.ignore_patterns("__pycache__"))
+def place(tmp_path_factory):
+    """A directory with what the role reads. One above it has the name of a package, as that of a checkout can have."""
+    place = tmp_path_factory.mktemp("program") / "_scheduled_events"
+    for name in ("galaxy.yml", "meta", "plugins", "roles/poller"):
+        target = place / "ansible_collections" / "maintops" / "scheduled_events" / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, target, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(ROOT / name, target)
     return place
 
 
 @pytest.fixture(scope="module")
-def program(checkout):
-    """What the role reads to install it: texts by path. It only looks at the host."""
-    directory = checkout.parent.parent
-    play, written = directory / "play.yml", directory / "program.json"
-    play.write_text(PLAY.format(role=checkout / "roles" / "poller", written=written))
+def installed(place):
+    """Run the tasks; returns the output, the texts of the program by path, and why a wrong option was refused."""
+    (place / "etc").mkdir()
+    (place / "play.yml").write_text(
+        json.dumps([{"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": TASKS}])
+    )
     options = {
         "ansible_python_interpreter": sys.executable,
         "poller_python": sys.executable,
-        "__poller_only_look": True,
-        "__poller_config_dir": str(directory / "no"),
+        "poller_hooks": [DRAIN],
+        "__poller_only_look": False,
+        "__poller_config_dir": str(place / "etc"),
+        "release": str(place / "release"),
+        "written": str(place / "written.json"),
     }
+    (place / "options.json").write_text(json.dumps(options))
     done = subprocess.run(
         [
-            pathlib.Path(sys.executable).with_name("ansible-playbook"),
-            "-i",
-            "localhost,",
-            play,
-            "-e",
-            json.dumps(options),
+            *(pathlib.Path(sys.executable).with_name("ansible-playbook"), "-i", "localhost,", "-vvv", "--diff"),
+            *("-e", f"@{place}/options.json", place / "play.yml"),
         ],
-        env={**os.environ, "ANSIBLE_LOCAL_TEMP": str(directory / "local")},
-        cwd=directory,  # away from an ansible.cfg
+        env={**os.environ, "ANSIBLE_LOCAL_TEMP": str(place / "local"), "ANSIBLE_COLLECTIONS_PATH": str(place)},
+        cwd=place,  # away from an ansible.cfg
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(written.read_text())
+    return (done.stdout, *json.loads((place / "written.json").read_text()))
+
+
+@pytest.fixture(scope="module")
+def program(installed):
+    return installed[1]
+
+
+def test_a_wrong_option_is_shown_although_the_options_are_not(installed):
+    output, _program, refused = installed
+    assert refused == 'poller_interval: expected seconds from 0.25 to 5, not "wrong"'
+    assert SECRET not in output
+
+
+def test_check_mode_and_then_a_run_show_the_names_of_the_files_that_differ(place, installed):
+    output, program, _refused = installed
+    lines = [line.strip() for line in output.splitlines()]
+    assert lines.count("added prepare.d/10-drain") == 1  # not by the preview in the check, which changes nothing
+    assert {name: lines.count(f"{place}/release/{name}") for name in program} == dict.fromkeys(program, 2)
+    assert SECRET in (place / "etc" / "hooks" / "prepare.d" / "10-drain").read_text()
 
 
 def test_every_module_of_both_packages_is_installed_and_each_command(program):
@@ -81,16 +111,11 @@ def test_every_module_of_both_packages_is_installed_and_each_command(program):
     assert {name: text for name, text in program.items() if name not in COMMANDS} == modules
 
 
-def test_the_installed_commands_find_their_modules(program, tmp_path):
-    release = tmp_path / "release"
-    subprocess.run(
-        [sys.executable, "-IS", "-c", UNPACK.read_text(), str(release)],
-        check=True,
-        input=base64.b64encode(json.dumps(program).encode()),
-        stdout=subprocess.DEVNULL,
-    )
+@pytest.mark.usefixtures("program")
+def test_the_installed_commands_find_their_modules(place):
     for name in COMMANDS:
-        assert (release / name).read_text().startswith(f"#!{sys.executable}\n")
-        done = subprocess.run([release / name, "--help"], capture_output=True, text=True, check=False)
+        command = place / "release" / name
+        assert command.read_text().startswith(f"#!{sys.executable}\n")
+        done = subprocess.run([command, "--help"], capture_output=True, text=True, check=False)
         assert name in done.stdout + done.stderr
         assert "Traceback" not in done.stderr

@@ -7,12 +7,9 @@
 import fcntl
 import json
 import os
-import pathlib
-import sys
 
 import pytest
 
-sys.path.insert(0, str(pathlib.Path(__file__).parents[4]))  # it imports relatively
 from plugins.module_utils._maintenance import (
     ASKING,
     HELD,

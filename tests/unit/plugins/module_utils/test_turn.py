@@ -6,12 +6,8 @@
 
 import json
 import os
-import pathlib
-import sys
 
 import pytest
-
-sys.path.insert(0, str(pathlib.Path(__file__).parents[4]))  # the module imports relatively
 
 from plugins.module_utils import _turn, _turn_request
 from plugins.module_utils._scheduled_events.client import NoAnswer, Refused

@@ -6,10 +6,11 @@
 
 import os
 
-import check_options
 import pytest
 from scheduled_events_poller.spool import MAX_RESULT, REPORTING_HOOKS, RunResult, format_result, parse_request
 from scheduled_events_poller.unit.hooks import HookRequests, phases
+
+from plugins.module_utils._poller import options as check_options
 
 
 @pytest.fixture

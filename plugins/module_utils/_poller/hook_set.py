@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Replace all hooks of the role in one step: python3 -c … DIRECTORY [--check] <HOOKS
-
-HOOKS is {PHASE: {NAME: CONTENT}} as JSON in base64, each content in base64, too. Prints what is not as it should be;
-with --check it changes nothing.
+"""Replace all hooks of the role poller in one step.
 
 DIRECTORY/hooks is a link to a set, a directory DIRECTORY/hooks-TOKEN with prepare.d and the others. A new set is built
 beside the one in use, with what the owner of the host put there, and is in use once the link leads to it. So a hook
@@ -22,12 +19,12 @@ import json
 import os
 import shutil
 import stat
-import subprocess
-import sys
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Optional, Tuple
+
+from .._scheduled_events.files import plain
+from .._scheduled_events.runs import PHASES
 
 WEBHOOK_HOOK = "0-webhooks"  # which only reports
-PHASES = ("prepare", "started", "recover", "advised", "failed")
 MANIFEST = "managed-hooks.json"  # in a set: which hooks are the role's; release 0.1.0 has it beside the directory
 LINK, NEW_LINK = "hooks", ".hooks.new"
 AT_FDCWD, RENAME_EXCHANGE = -100, 2
@@ -47,13 +44,12 @@ class HookSet(NamedTuple):
     previous: str
 
 
-def read_wanted(text: str) -> Contents:
-    """The hooks that the role wants, by path."""
-    raw = json.loads(base64.b64decode(text))
+def by_path(contents: Dict[str, Dict[str, str]]) -> Contents:
+    """The hooks that the role wants, by path; given by phase and name with their contents in base64."""
     return {
         f"{phase}.d/{name}": base64.b64decode(content)
         for phase in PHASES
-        for name, content in raw.get(phase, {}).items()
+        for name, content in contents.get(phase, {}).items()
     }
 
 
@@ -110,11 +106,10 @@ def differences(directory: str, current: Optional[HookSet], wanted: Contents) ->
 
 def _content(path: str) -> Optional[bytes]:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        with plain(path, other_names=True) as (file, _status):
+            return file.read()
     except OSError:
         return None
-    with os.fdopen(descriptor, "rb") as file:
-        return file.read() if stat.S_ISREG(os.fstat(descriptor).st_mode) else None
 
 
 def _is_private(path: str) -> bool:
@@ -269,7 +264,7 @@ def finish_interrupted(directory: str) -> None:
             shutil.rmtree(entry.path)
 
 
-def surplus(directory: str) -> List[str]:
+def surplus(directory: str, hooks_run: Callable[[], bool]) -> List[str]:
     """The sets before the previous one, and none while a hook runs, which may be a hook of any of them."""
     current = current_set(directory)
     if current is None:
@@ -279,13 +274,14 @@ def surplus(directory: str) -> List[str]:
     return paths if paths and not hooks_run() else []
 
 
-def hooks_run() -> bool:
+def hooks_run(run_command: Callable[..., Tuple[int, str, str]]) -> bool:
     """Whether a hook runs; also if systemd does not say."""
     command = ["systemctl", "list-units", "--no-legend", "--plain", "scheduled-events-hook@*"]
     try:
-        return bool(subprocess.check_output(command, stdin=subprocess.DEVNULL).strip())
-    except (OSError, subprocess.CalledProcessError):
+        code, output, _error = run_command(command, handle_exceptions=False)
+    except OSError:
         return True
+    return code != 0 or bool(output.strip())
 
 
 def check_prepare_hooks(current: Optional[HookSet], wanted: Contents) -> None:
@@ -306,9 +302,17 @@ def _prepares(path: str) -> bool:
     return os.path.dirname(path) == "prepare.d" and os.path.basename(path) != WEBHOOK_HOOK
 
 
-def put_in_place(directory: str, wanted: Contents, *, check: bool, remove_prepare_hooks: bool = False) -> List[str]:
+def put_in_place(
+    directory: str,
+    wanted: Contents,
+    *,
+    hooks_run: Callable[[], bool],
+    check: bool,
+    remove_prepare_hooks: bool = False,
+) -> List[str]:
     """Replace the hooks if they are not as wanted; returns what was not, a line each.
 
+    :param hooks_run: whether a hook of any set runs.
     :param remove_prepare_hooks: whether all prepare hooks may be removed.
     :raises CannotReplace: nothing was changed.
     """
@@ -329,30 +333,9 @@ def put_in_place(directory: str, wanted: Contents, *, check: bool, remove_prepar
             replace(directory, current, wanted)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(directory, MANIFEST))  # of release 0.1.0, once the new set has its own
-        for path in surplus(directory):
+        for path in surplus(directory, hooks_run):
             shutil.rmtree(path)
             lines.append(f"removed {path}")
         return lines
     finally:
         os.close(descriptor)
-
-
-def main(directory: str, *options: str) -> int:
-    """The command line."""
-    os.umask(0o022)
-    try:
-        lines = put_in_place(
-            directory,
-            read_wanted(sys.stdin.read()),
-            check="--check" in options,
-            remove_prepare_hooks="--remove-prepare-hooks" in options,
-        )
-    except CannotReplace as error:
-        sys.stderr.write(f"{error}\n")
-        return 1
-    sys.stdout.write("".join(f"{line}\n" for line in lines))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))

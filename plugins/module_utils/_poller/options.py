@@ -2,25 +2,18 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Check all options of the role before it changes anything: python3 -c … <GIVEN
+"""Check and convert all options of the role poller, before the role changes anything.
 
-GIVEN is JSON in base64: the ``program`` that is going to be installed (texts by path), whose own check of a
-configuration counts, and its ``python``; the ``options``, the ``hooks``, the ``controller`` and the ``webhooks`` as
-Ansible has them; and the ``sources`` that hooks name (their contents in base64 by name, empty if there is none).
-Prints, as JSON, the ``config`` that the program is given, the ``hooks`` by phase and name with their contents in
-base64, the settings of the ``controller``, empty without one, and the ``webhooks``.
-
-Numbers and flags come as texts from ``-e name=value`` and from surveys, so options are converted. What a hook contains
-is never in a message, nor is the token of a controller or what a webhook is sent with: they may be secret.
+Numbers and flags come as texts from ``-e name=value`` and from surveys, so options are converted. No message contains
+the content of a hook, the token of a controller, or what a webhook is sent with: they may be secret.
 """
 
 import base64
 import json
-import os
 import shlex
-import sys
-import tempfile
 from typing import Any, Callable, Dict, List, Tuple
+
+from .._scheduled_events.runs import PHASES
 
 NUMBERS = ("interval", "hook_timeout", "margin", "controller_grace")
 FLAGS = ("dry_run",)
@@ -131,7 +124,6 @@ def read_hooks(hooks: Any, sources: Dict[str, str]) -> Hooks:
 
 
 def _read_hook(place: str, hook: Any, sources: Dict[str, str]) -> Tuple[str, str, bytes]:
-    from _scheduled_events.runs import PHASES
     from scheduled_events_poller.unit.config import is_hook_name
 
     if not isinstance(hook, dict):
@@ -297,11 +289,15 @@ def _show(value: Any) -> str:
 
 
 def check(given: Dict[str, Any]) -> Dict[str, Any]:
-    """Check the input of the program, and return its files as data.
+    """Check the input of the role with the program that it installs, which must be importable.
 
+    :param given: the ``options``, the ``hooks``, the ``controller`` and the ``webhooks`` as Ansible has them; the
+        ``sources`` that hooks name (their contents in base64 by name, empty if there is none); the ``python`` of the
+        program; and the ``former`` variables that are set.
+    :returns: the ``config`` of the program, the ``hooks`` by phase and name with their contents in base64, the settings
+        of the ``controller``, empty without one, and the ``webhooks``.
     :raises WrongOption: the first mistake.
     """
-    from _scheduled_events.runs import PHASES
     from scheduled_events_poller.unit.config import ConfigError, parse
 
     for former in given.get("former", ()):
@@ -332,27 +328,3 @@ def _add_own(hooks: Hooks, own_hooks: List[Dict[str, Any]]) -> None:
                 f'poller_controller.hook_name: poller_hooks has "{name}" of {phase} too: rename one of them'
             )
         hooks[phase][name] = base64.b64encode(content).decode()
-
-
-def main() -> int:
-    """The command line."""
-    given = json.loads(base64.b64decode(sys.stdin.read()))
-    with tempfile.TemporaryDirectory() as directory:
-        for name, text in given["program"].items():
-            path = os.path.join(directory, name)
-            os.makedirs(os.path.dirname(path), exist_ok=True)
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(text)
-        sys.path.insert(0, directory)
-        sys.dont_write_bytecode = True
-        try:
-            checked = check(given)
-        except WrongOption as error:
-            sys.stderr.write(f"{error}\n".encode("ascii", "backslashreplace").decode())
-            return 1
-    sys.stdout.write(json.dumps(checked))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

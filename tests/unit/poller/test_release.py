@@ -2,10 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The program that puts the files of a release into its directory, and compiles them."""
+"""Installing the files of a release, and compiling its modules."""
 
-import base64
-import json
 import os
 import pathlib
 import py_compile
@@ -14,19 +12,25 @@ import sys
 
 import pytest
 
-PROGRAM = pathlib.Path(__file__).parents[3] / "roles" / "poller" / "files" / "unpack.py"
+from plugins.module_utils._poller import release
+
+COMPILER = pathlib.Path(__file__).parents[3] / "roles" / "poller" / "files" / release.COMPILER
 FILES = {"package/__init__.py": "", "package/module.py": "VALUE = 'ö'\n", "command": "#!/bin/sh\n"}
 
 
-def run(directory, *options, files=None):
-    """Run it as the role does; returns the paths that it prints, below the directory."""
-    done = subprocess.run(
-        [sys.executable, "-IS", "-c", PROGRAM.read_text(encoding="utf-8"), str(directory), *options],
-        check=True,
-        input=base64.b64encode(json.dumps(FILES if files is None else files).encode()),
-        stdout=subprocess.PIPE,
+def run(directory, *, check=False, files=None):
+    """Install; returns the paths that differed, below the directory."""
+
+    def run_python(text, *arguments, data):
+        command = [sys.executable, "-IS", "-c", text, *arguments]
+        return subprocess.run(command, check=True, input=data.encode(), stdout=subprocess.PIPE).stdout.decode()
+
+    compiler = {release.COMPILER: COMPILER.read_text(encoding="utf-8")}
+    differed = release.install(
+        str(directory), {**compiler, **(FILES if files is None else files)}, run_python, check=check
     )
-    return [os.path.relpath(line, str(directory)) for line in done.stdout.decode().splitlines()]
+    paths = [os.path.relpath(path, str(directory)) for path in differed]
+    return [path for path in paths if not path.startswith("scheduled_events_poller")]
 
 
 def compiled(directory):
@@ -59,7 +63,7 @@ def test_a_second_run_changes_nothing(tmp_path):
 
 
 def test_check_mode_reports_the_same_and_changes_nothing(tmp_path):
-    reported = run(tmp_path / "release", "--check")
+    reported = run(tmp_path / "release", check=True)
     assert list(tmp_path.iterdir()) == []
     assert run(tmp_path / "release") == reported
 
