@@ -6,14 +6,19 @@
 
 from __future__ import annotations
 
+import inspect
 import typing as t
+from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
+from ansible.plugins import strategy as own_strategies
 from ansible.plugins.loader import strategy_loader
 from ansible.utils.helpers import pct_to_int
 
 BUILTIN = "ansible.builtin."
-FREE, PINNED = "ansible.plugins.strategy.free", "ansible.plugins.strategy.host_pinned"
+# Known by its file: the name of its module depends on how a play was the first to name the strategy.
+FOLDER = Path(inspect.getfile(own_strategies)).parent.resolve()
+FREE, PINNED = FOLDER / "free.py", FOLDER / "host_pinned.py"
 
 
 def runs_each_host_alone(strategy: str) -> bool:
@@ -21,20 +26,22 @@ def runs_each_host_alone(strategy: str) -> bool:
 
     A strategy of a collection is known by its class, and not by its name.
     """
-    return FREE in _modules_of(strategy)
+    return FREE in _files_of(strategy)
 
 
 def pins_hosts(strategy: str) -> bool:
     """Whether a host keeps its fork until its play has ended, as with ``host_pinned``."""
-    return PINNED in _modules_of(strategy)
+    return PINNED in _files_of(strategy)
 
 
-def _modules_of(strategy: str) -> set[str]:
+def _files_of(strategy: str) -> set[Path]:
+    """The files of the classes that a strategy is made of."""
     name = strategy[len(BUILTIN) :] if strategy.startswith(BUILTIN) else strategy
     if name == "linear":
         return set()  # without loading anything
     found = strategy_loader.get(name, class_only=True)
-    return {each.__module__ for each in found.__mro__} if found else set()
+    classes = [each for each in found.__mro__ if each.__module__ != "builtins"] if found else []
+    return {Path(inspect.getfile(each)).resolve() for each in classes}
 
 
 def refuse_late_hosts(*, strategy: str, serial: t.Sequence[int | str], hosts: int, forks: int) -> None:

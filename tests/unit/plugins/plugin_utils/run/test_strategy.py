@@ -2,8 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+import sys
+
 import pytest
 from ansible.errors import AnsibleActionFail
+from ansible.plugins.loader import strategy_loader
 
 from plugins.plugin_utils._run.strategy import pins_hosts, refuse_late_hosts, runs_each_host_alone
 
@@ -39,8 +42,10 @@ def _collection(collections):
     [
         ("free", True, False),
         ("ansible.builtin.free", True, False),
+        ("ansible.legacy.free", True, False),
         ("host_pinned", True, True),
         ("ansible.builtin.host_pinned", True, True),
+        ("ansible.legacy.host_pinned", True, True),
         ("linear", False, False),
         ("ansible.builtin.linear", False, False),
         ("debug", False, False),
@@ -54,6 +59,19 @@ def _collection(collections):
 )
 def test_a_strategy_is_known_by_its_exact_name_or_by_the_class_that_it_is_made_of(strategy, alone, pinned):
     assert (runs_each_host_alone(strategy), pins_hosts(strategy)) == (alone, pinned)
+
+
+@pytest.mark.parametrize("prefix", ["", "ansible.builtin.", "ansible.legacy."])
+def test_a_strategy_is_known_by_whatever_name_the_play_has_loaded_it(prefix, monkeypatch):
+    monkeypatch.setattr(strategy_loader, "_module_cache", {})  # as at the start of Ansible, which caches by file
+    for name in [name for name in sys.modules if name.endswith((".strategy.free", ".strategy.host_pinned"))]:
+        monkeypatch.delitem(sys.modules, name)
+    for name in ("free", "host_pinned"):
+        assert strategy_loader.get(prefix + name, class_only=True)
+    assert runs_each_host_alone(f"{prefix}free")
+    assert runs_each_host_alone(f"{prefix}host_pinned")
+    assert not pins_hosts(f"{prefix}free")
+    assert pins_hosts(f"{prefix}host_pinned")
 
 
 @pytest.mark.parametrize("serial", [[], [0], [-1], [3], ["100%"], [5, 1]])
