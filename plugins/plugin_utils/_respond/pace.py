@@ -31,10 +31,9 @@ class Pace:
         if not self._notes["answered"]:
             # A lease of a run that is dead here is found out at once.
             return min(longest, TAKEOVER_SLICE) if locked_out else 0.0
-        open_events = [event_id for event_id in self._notes["announced"] if self.may_be_taken_over(event_id)]
-        if any(self._rendezvous.status(event_id) == CLAIMED for event_id in open_events):
+        if self.is_claimed():
             return min(longest, SHORTEST_SLICE)
-        if open_events:
+        if self.is_held_by_others():
             longest = min(longest, TAKEOVER_SLICE)
         if self._makes_room:
             return min(longest, self.stay())
@@ -52,3 +51,12 @@ class Pace:
     def waited(self) -> float:
         """The seconds since this host began."""
         return self._clock.monotonic() - float(self._notes["began"])
+
+    def is_held_by_others(self) -> bool:
+        """Whether an event of this host waits for other hosts."""
+        return any(self.may_be_taken_over(event_id) for event_id in self._notes["announced"])
+
+    def is_claimed(self) -> bool:
+        """Whether another host is about to acknowledge an event of this host."""
+        open_events = [event_id for event_id in self._notes["announced"] if self.may_be_taken_over(event_id)]
+        return any(self._rendezvous.status(event_id) == CLAIMED for event_id in open_events)

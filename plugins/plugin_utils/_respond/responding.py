@@ -24,6 +24,10 @@ from .turns import Execute, HostTurns, Send
 DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts, whatever became of the preparation
 DELETING = ("Preempt", "Terminate")  # after which the VM is gone
 
+# While other hosts prepare or acknowledge, a host that has just reported starts no module for this many times as long
+# as its report took, since a busy controller needs its processors for them. After so many seconds it looks for a new
+# event anyway.
+PAUSE_FACTOR, LONGEST_PAUSE, PAUSE_STEP = 2.0, 10.0, 0.5
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
 FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
 
@@ -133,9 +137,13 @@ class Responding:
         outcome = outcome or self._notes["unreported"]
         while True:
             try:
+                began, reported = self._clock.monotonic(), outcome
                 shown = self._turns.report(outcome)
                 outcome = self._notes["unreported"] = None
+                took = self._clock.monotonic() - began
                 following = self._follow(shown)
+                if following is None and reported:
+                    self._spare_the_control_node(took)
             except HostLost as error:
                 following = self._after_loss(error, outcome)
             if following is None:
@@ -144,6 +152,13 @@ class Responding:
             if outcome is None:
                 return following
             self._conclusion.note(outcome)
+
+    def _spare_the_control_node(self, took: float) -> None:
+        until = self._clock.monotonic() + min(LONGEST_PAUSE, PAUSE_FACTOR * took)
+        if self._check_mode or not (self._pace.is_claimed() or self._rendezvous.others_need_a_turn(self._host)):
+            return
+        while self._clock.monotonic() < until and self._pace.is_held_by_others():
+            self._clock.sleep(PAUSE_STEP)
 
     def _follow(self, shown: dict[str, t.Any]) -> dict[str, t.Any] | None:
         """Return the result for the play; None to take another turn."""

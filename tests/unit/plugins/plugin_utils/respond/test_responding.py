@@ -341,6 +341,65 @@ def test_a_host_that_could_take_an_acknowledgement_over_polls_in_short_slices(ho
     assert host.asked[1][0]["slice"] == 60.0
 
 
+def reports_while_another_prepares(host, *, busy=True, **more):
+    """The seconds between the report of a preparation and the next turn."""
+    host.responds(shown("prepare"))
+    host.tell(busy=busy)
+    at = []
+
+    def execute(controller, outcome, within, run_module=host.execute):
+        at.append(host.now)
+        answer = run_module({**controller, "slice": 0.0}, outcome, within)  # since there is news at once
+        at.append(host.now)
+        return answer
+
+    host.execute = execute
+    host.responds(shown(prepared=["A1"], ready=["A1"]), shown("done"), fresh=False, outcome=prepared(), **more)
+    return at[2] - at[1]
+
+
+def test_a_host_that_has_reported_leaves_the_controller_to_those_that_prepare(host):
+    assert reports_while_another_prepares(host) == 2.0  # twice the time of its report
+
+
+def test_a_host_that_has_reported_leaves_the_controller_to_the_one_that_acknowledges(host):
+    def execute(controller, outcome, within, run_module=host.execute):
+        answer = run_module(controller, outcome, within)
+        if outcome:
+            host.tell(A1="prepared")
+            assert host.rendezvous.claim("A1", SEEN, assuming="web1")
+        return answer
+
+    host.execute = execute
+    assert reports_while_another_prepares(host, busy=False) == 2.0
+
+
+def test_a_host_that_has_reported_polls_at_once_if_no_other_prepares(host):
+    assert reports_while_another_prepares(host, busy=False) == 0.0
+
+
+def test_a_host_polls_again_as_soon_as_the_event_is_acknowledged(host):
+    def sleep(seconds):
+        host.now += seconds
+        if host.rendezvous.status("A1") == "free":
+            host.tell(host="web1", vm_name="vm1", A1="prepared")
+            host.tell(A1="prepared")
+            assert host.rendezvous.claim("A1", SEEN)
+            host.rendezvous.accept("A1")
+
+    host.sleep = sleep
+    assert reports_while_another_prepares(host) == 0.5
+
+
+def test_a_host_on_a_slow_controller_polls_again_after_ten_seconds(host):
+    def execute(controller, outcome, within, run_module=host.execute):
+        host.now += 60.0
+        return run_module(controller, outcome, within)
+
+    host.execute = execute
+    assert reports_while_another_prepares(host) == 10.0
+
+
 def test_a_host_that_waits_gives_its_fork_back_where_there_are_few(host):
     host.tell()
     assert host.responds(shown(), shares_fork=True) == {"next": "wait"}
