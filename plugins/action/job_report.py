@@ -10,6 +10,7 @@ from pathlib import Path
 from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import play_id
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.job_report import (
     ARTIFACT,
     DIRECTORY,
@@ -42,7 +43,7 @@ class ActionModule(ActionBase):
         meetings = Meetings(Path(constants.DEFAULT_LOCAL_TMP) / DIRECTORY)
         part: Part = {}
         if options["kind"]:
-            host, play = variables["inventory_hostname"], str(self._task.get_play()._uuid)
+            host, play = variables["inventory_hostname"], play_id(self._task)
             part = KINDS[options["kind"]](host, options["result"] or {})
             hosts = len(variables["ansible_play_hosts_all"])
             lines = meetings.add(play, host, part, hosts=hosts, more_follows=options["more_follows"])

@@ -15,6 +15,7 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import play_id
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.decision import (
     FAIL,
     RESPOND,
@@ -92,7 +93,7 @@ class Gate:
         self._controller = os.getppid()
         self._run: Run = this_run(directory, self._controller)
         self._store = Store(directory)
-        self._play = str(action._task.get_play()._uuid)
+        self._play = play_id(action._task)
         self._forks = max(1, int(task_vars.get("ansible_forks") or 5))
         known = [task_vars["hostvars"][host] for host in self._everyone if host in task_vars["hostvars"]]
         self._patience = WINDOWS_PATIENCE if any(map(is_meant_as_windows, known)) else 1.0

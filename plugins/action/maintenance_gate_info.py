@@ -10,6 +10,7 @@ from pathlib import Path
 from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import play_id
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.store import Store
 
 
@@ -28,7 +29,7 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         self.validate_argument_spec(argument_spec={})
         host = (task_vars or {})["inventory_hostname"]
-        decision = Store(Path(constants.DEFAULT_LOCAL_TMP)).decision(str(self._task.get_play()._uuid), host)
+        decision = Store(Path(constants.DEFAULT_LOCAL_TMP)).decision(play_id(self._task), host)
         if decision is None:
             raise AnsibleActionFail(f"{host} did not come to the gate in this play. Run maintenance_gate first")
         return {**result, "changed": False, "decision": decision}

@@ -12,7 +12,7 @@ from pathlib import Path
 from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.os_family import is_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import is_windows, play_id
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.store import Store, this_run
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import run_for
 
@@ -32,7 +32,7 @@ class ActionModule(ActionBase):
         directory = Path(constants.DEFAULT_LOCAL_TMP)
         run = this_run(directory, os.getppid())
         options = {**self._task.args, "owner": f"{run.name}/{host}", "by": run.owner}
-        play = str(self._task.get_play()._uuid)
+        play = play_id(self._task)
         with Store(directory).open() as store:
             progress = store.setdefault("progress", {}).setdefault(play, {})
             if state == "done":

@@ -33,12 +33,17 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.a
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import INSTALL, WRITE, ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import (
+    forget_temporary_directory,
+    is_windows,
+    play_id,
+    temporary_directory,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
     OtherHost,
     OtherHostError,
     bounded,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.os_family import is_windows
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.fallback import SEND_AFTER
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.job_report import (
     DIRECTORY,
@@ -118,7 +123,7 @@ class ActionModule(ArmAction):
         hosts = list(self._variables["ansible_play_hosts_all"])
         play = self._task.get_play()
         # Ansible makes the directory for each run, and removes it at the end.
-        directory = Path(constants.DEFAULT_LOCAL_TMP) / f"scheduled-events-{play._uuid}"
+        directory = Path(constants.DEFAULT_LOCAL_TMP) / f"scheduled-events-{play_id(self._task)}"
         notes = Notes(
             directory / "notes" / hashlib.sha256(host.encode()).hexdigest()[:32],
             fresh=self._options["outcome"] is None and not self._options["again"],
@@ -167,7 +172,7 @@ class ActionModule(ArmAction):
 
     def _leave_report(self, result: dict[str, t.Any]) -> None:
         """Leave the part of the host in the summary of the job, since no task of an unreachable host runs any more."""
-        host, play = self._variables["inventory_hostname"], str(self._task.get_play()._uuid)
+        host, play = self._variables["inventory_hostname"], play_id(self._task)
         hosts = len(self._variables["ansible_play_hosts_all"])
         meetings = Meetings(Path(constants.DEFAULT_LOCAL_TMP) / DIRECTORY)
         for line in meetings.add(play, host, of_respond(host, result), hosts=hosts):
@@ -246,8 +251,8 @@ class ActionModule(ArmAction):
         self._keep_what_ansible_wants(answer)
         # The host may reboot as soon as it has answered, which must not lose the answer.
         with self._brief():
-            self._remove_tmp_path(self._connection._shell.tmpdir)
-        self._connection._shell.tmpdir = None
+            self._remove_tmp_path(temporary_directory(self._connection))
+        forget_temporary_directory(self._connection)
         return answer
 
     def _windows_host(self) -> WindowsHost:
@@ -274,7 +279,7 @@ class ActionModule(ArmAction):
         return answer
 
     def _reset_connection(self) -> None:
-        self._connection._shell.tmpdir = None  # a reboot may have emptied it
+        forget_temporary_directory(self._connection)
         with contextlib.suppress(AttributeError, NotImplementedError), self._brief():
             self._connection.reset()
 

@@ -6,14 +6,13 @@
 
 from __future__ import annotations
 
-import inspect
 import typing as t
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
+from .._core.private import is_windows, variables_of
 from .._remote.delegate_host import OtherHost, OtherHostError
-from .._remote.os_family import is_windows
 from .._windows.host import WindowsHost
 from .._windows.modules import COLLECTION, run_here
 
@@ -21,17 +20,15 @@ from .._windows.modules import COLLECTION, run_here
 class HostVariables:
     """The variables of another host, as a task of this role would see them there.
 
-    ``hostvars`` lacks those of the play and of the role. With only these added, one that is made from others would get
-    the values of the task's own host.
+    With only those of the play and the role added to ``hostvars``, one that is made from others would get the values
+    of the task's own host.
     """
 
     def __init__(self, action: ActionBase, name: str, task_vars: t.Mapping[str, t.Any]) -> None:
-        manager = task_vars["hostvars"]._variable_manager
-        host = manager._inventory.get_host(name)
-        if host is None:
+        found = variables_of(name, task_vars["hostvars"], action._task)
+        if found is None:
             raise OtherHostError(f"{name} is not a host of the inventory. Add it, or correct its name")
-        more = {"include_delegate_to": False} if "include_delegate_to" in _parameters(manager.get_vars) else {}
-        self._raw = manager.get_vars(play=action._task.get_play(), host=host, task=action._task, **more)
+        self._raw = found
         self._templar = action._templar.copy_with_new_env(available_variables=self._raw)
         self.of_own_host = action._templar.available_variables
 
@@ -83,7 +80,3 @@ class FleetHost(OtherHost):
         facts = self._task_vars["ansible_facts"]
         self._task_vars["ansible_facts"] = {**self._known_facts, **facts}
         return action
-
-
-def _parameters(function: t.Callable[..., t.Any]) -> t.Collection[str]:
-    return inspect.signature(function).parameters

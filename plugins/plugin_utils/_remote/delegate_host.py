@@ -23,7 +23,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader
 
-from .os_family import is_windows
+from .._core.private import copy_beside, is_windows, name_of, shell_of, task_id
 
 
 class OtherHostError(Exception):
@@ -116,8 +116,7 @@ class OtherHost:
     def _connect(self) -> ActionBase:
         own, loaders = self._own, self._own._shared_loader_obj
         play = own._task.get_play()
-        task = own._task.copy(exclude_parent=True)
-        task._parent = own._task._parent
+        task = copy_beside(own._task)
         task.delegate_to = None
         task.become = boolean(self.variables.get("ansible_become", self._become), strict=False)
         kind = self.variables.get("ansible_connection") or own._templar.template(play.connection) or "ssh"
@@ -126,7 +125,7 @@ class OtherHost:
             "ssh" if kind == "smart" else kind,
             context,
             new_stdin=None,  # ansible-core before 2.19 has no default for it in some plugins
-            task_uuid=task._uuid,
+            task_uuid=task_id(task),
             ansible_playbook_pid=str(os.getppid()),
         )
         if connection is None:
@@ -148,7 +147,7 @@ class OtherHost:
         else:
             connection.set_become_plugin(None)
         self._set_options(connection, "connection", keys)
-        self._set_options(connection._shell, "shell", keys)
+        self._set_options(shell_of(connection), "shell", keys)
         self._task_vars["inventory_hostname"] = self.name
         self._task_vars["ansible_facts"] = dict(self.variables.get("ansible_facts") or {})
         self._task_vars.update(self.variables.of(name for name in self.variables if name.endswith("_interpreter")))
@@ -183,7 +182,7 @@ class OtherHost:
         return context
 
     def _set_options(self, plugin: t.Any, kind: str, keys: dict[str, t.Any]) -> None:
-        options = self.variables.of(constants.config.get_plugin_vars(kind, plugin._load_name))
+        options = self.variables.of(constants.config.get_plugin_vars(kind, name_of(plugin)))
         if kind == "connection":
             options["_extras"] = {}
             if getattr(plugin, "allow_extras", False):

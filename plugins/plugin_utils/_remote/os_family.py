@@ -9,11 +9,6 @@ from __future__ import annotations
 import typing as t
 
 
-def is_windows(connection: t.Any) -> bool:
-    """Whether modules in Python cannot run there: the shell is PowerShell or cmd."""
-    return bool(getattr(connection._shell, "_IS_WINDOWS", False))
-
-
 def is_meant_as_windows(variables: t.Mapping[str, t.Any]) -> bool:
     """Whether the variables of a host say that it is a Windows host, before there is a connection."""
     connection = str(variables.get("ansible_connection", "")).rpartition(".")[2]

@@ -12,11 +12,12 @@ from __future__ import annotations
 import os
 import typing as t
 
-from ansible import constants
 from ansible.errors import AnsibleError
 from ansible.playbook.block import Block
 from ansible.playbook.helpers import load_list_of_blocks
 from ansible.playbook.task_include import TaskInclude
+
+from .._core.private import copy_beside, includes_tasks, parent_of, role_of, runs_nothing
 
 
 def leave_out_all(task: t.Any, path: str, variables: dict[str, t.Any]) -> bool:
@@ -42,8 +43,8 @@ def _inclusion(task: t.Any, path: str) -> TaskInclude:
     """An inclusion beside the task."""
     return TaskInclude.load(
         {"ansible.builtin.include_tasks": path},
-        block=task._parent,
-        role=task._role,
+        block=parent_of(task),
+        role=role_of(task),
         variable_manager=task.get_variable_manager(),
         loader=task.get_loader(),
     )
@@ -66,7 +67,7 @@ class _Tasks:
             self._loader.load_from_file(path),
             play=self._task.get_play(),
             parent_block=parent,
-            role=self._task._role,
+            role=role_of(self._task),
             variable_manager=self._task.get_variable_manager(),
             loader=self._loader,
         )
@@ -76,13 +77,11 @@ class _Tasks:
     def _runs(self, entry: t.Any, path: str, within: frozenset[str]) -> bool:
         if isinstance(entry, Block):  # "rescue" alone does not prepare
             return any(self._runs(each, path, within) for each in [*entry.block, *entry.always])
-        if entry.action in constants._ACTION_META:
+        if runs_nothing(entry):
             return False
-        if entry.action not in constants._ACTION_INCLUDE_TASKS:
+        if not includes_tasks(entry):
             return True
         included = os.path.join(os.path.dirname(path), str(entry.args.get("_raw_params") or entry.args.get("file")))
         if "{{" in included or included in within or not os.path.exists(included):
             return True  # only the run finds out which file it is
-        copy = entry.copy(exclude_parent=True)
-        copy._parent = entry._parent
-        return self.run_any(included, copy.build_parent_block(), within)
+        return self.run_any(included, copy_beside(entry).build_parent_block(), within)

@@ -23,6 +23,7 @@ from ansible.plugins.action import ActionBase
 
 from ...module_utils._module import ImdsModule, carry_out
 from ...module_utils._scheduled_events.exchange import BrokenOff
+from .._core.private import copy_beside, forget_temporary_directory
 from .._remote.delegate_host import bounded, failure_in
 from .folder import WindowsFolder
 from .uri import WIN_URI, WinUri, WinUriError
@@ -161,8 +162,7 @@ class WindowsHost:
         :raises HostGone: the host is lost.
         """
         own = self._action
-        task = own._task.copy(exclude_parent=True)
-        task._parent = own._task._parent
+        task = copy_beside(own._task)
         task.args = {"content": content.decode(), "dest": path}
         task.diff = False
         action = own._shared_loader_obj.action_loader.get(
@@ -193,7 +193,7 @@ class WindowsHost:
         return t.cast("dict[str, t.Any]", result)
 
     def _reset_connection(self) -> None:
-        self._action._connection._shell.tmpdir = None  # a reboot may have emptied it
+        forget_temporary_directory(self._action._connection)
         with contextlib.suppress(AnsibleError, AttributeError, NotImplementedError):
             self._action._connection.reset()
 

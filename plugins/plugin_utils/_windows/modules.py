@@ -22,7 +22,7 @@ from ...module_utils._maintenance import Host, MaintenanceError, Moment
 from ...module_utils._module import COMMON_OPTIONS, ImdsModule
 from ...module_utils._scheduled_events.exchange import ExchangeFailed
 from ...module_utils._scheduled_events.files import Changed
-from .._remote.os_family import is_windows
+from .._core.private import is_windows
 from .host import COMMANDS, Failed, HostGone, Module, WindowsHost, place_of
 from .uri import WinUriError
 

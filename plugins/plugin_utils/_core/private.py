@@ -1,0 +1,96 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""All that the plugins use of ansible-core and that it does not publish. Private to the collection.
+
+Each function is a private name, with the reason. A test calls each of them on every supported ansible-core. What
+``ActionBase`` gives to action plugins (``_task``, ``_connection``, ``_templar``, ``_execute_module`` …) is not here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import typing as t
+
+from ansible import constants
+
+
+def play_id(task: t.Any) -> str:
+    """The play of a task: its UUID, since two plays can have the same name, and each task runs in its own process."""
+    return str(task.get_play()._uuid)
+
+
+def task_id(task: t.Any) -> str:
+    """The UUID of a task, which ansible-core gives to each connection that it makes."""
+    return str(task._uuid)
+
+
+def parent_of(task: t.Any) -> t.Any:
+    """What the task is in, since the tags of a file depend on it."""
+    return task._parent
+
+
+def role_of(task: t.Any) -> t.Any:
+    """The role of a task, since the paths of included files begin there."""
+    return task._role
+
+
+def copy_beside(task: t.Any) -> t.Any:
+    """A copy with the same parents, which a copy of ansible-core has not or copies, too."""
+    copy = task.copy(exclude_parent=True)
+    copy._parent = task._parent
+    return copy
+
+
+def runs_nothing(task: t.Any) -> bool:
+    """Whether a task is ``meta``, under each of its names."""
+    return task.action in constants._ACTION_META
+
+
+def includes_tasks(task: t.Any) -> bool:
+    """Whether a task is ``include_tasks``, under each of its names."""
+    return task.action in constants._ACTION_INCLUDE_TASKS
+
+
+def name_of(plugin: t.Any) -> str:
+    """The name under which the configuration knows the options of a plugin."""
+    return str(plugin._load_name)
+
+
+def shell_of(connection: t.Any) -> t.Any:
+    """The shell plugin of a connection, whose options have to be set when a plugin makes the connection itself."""
+    return connection._shell
+
+
+def is_windows(connection: t.Any) -> bool:
+    """Whether modules in Python cannot run there: the shell is PowerShell or cmd, or a plugin of a user like them."""
+    return bool(getattr(connection._shell, "_IS_WINDOWS", False))
+
+
+def temporary_directory(connection: t.Any) -> str | None:
+    """The directory on the host for the files of this task."""
+    return t.cast("str | None", connection._shell.tmpdir)
+
+
+def forget_temporary_directory(connection: t.Any) -> None:
+    """Let the next module make a directory: it was removed, or a reboot may have emptied it."""
+    connection._shell.tmpdir = None
+
+
+def variables_of(name: str, hostvars: t.Any, task: t.Any) -> dict[str, t.Any] | None:
+    """The variables of another host for a task, before templating; None if the inventory has no such host.
+
+    ``hostvars`` lacks those of the play and of the role.
+    """
+    manager = hostvars._variable_manager
+    host = manager._inventory.get_host(name)
+    if host is None:
+        return None
+    # Before ansible-core 2.19 it also computes those of the hosts that the task delegates to.
+    more = (
+        {"include_delegate_to": False}
+        if "include_delegate_to" in inspect.signature(manager.get_vars).parameters
+        else {}
+    )
+    return t.cast("dict[str, t.Any]", manager.get_vars(play=task.get_play(), host=host, task=task, **more))

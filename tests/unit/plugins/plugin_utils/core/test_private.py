@@ -1,0 +1,139 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The private names of ansible-core, with the objects of the ansible-core that is installed."""
+
+import ast
+import pathlib
+import types
+
+import pytest
+from ansible.inventory.manager import InventoryManager
+from ansible.parsing.dataloader import DataLoader
+from ansible.playbook.play import Play
+from ansible.playbook.play_context import PlayContext
+from ansible.plugins.loader import connection_loader, shell_loader
+from ansible.vars.hostvars import HostVars
+from ansible.vars.manager import VariableManager
+
+from plugins.plugin_utils._core import private
+
+pytestmark = [pytest.mark.core, pytest.mark.usefixtures("collections")]
+
+PLUGINS = pathlib.Path(__file__).parents[5] / "plugins"
+# What ActionBase gives to action plugins.
+OF_ACTIONS = {
+    "_connection",
+    "_execute_module",
+    "_find_needle",
+    "_loader",
+    "_play_context",
+    "_remove_tmp_path",
+    "_shared_loader_obj",
+    "_supports_async",
+    "_supports_check_mode",
+    "_task",
+    "_templar",
+}
+
+
+@pytest.fixture
+def manager(tmp_path):
+    (tmp_path / "hosts").write_text("web1 place=one\nweb2 place=two\n")
+    loader = DataLoader()
+    return VariableManager(loader, InventoryManager(loader, [str(tmp_path / "hosts")]))
+
+
+@pytest.fixture
+def play(manager):
+    tasks = [{"block": [{"ansible.builtin.debug": {}}, {"meta": "noop"}, {"include_tasks": "more.yml"}]}]
+    given = {"hosts": "all", "gather_facts": False, "vars": {"of_play": 1}, "tasks": tasks}
+    return Play.load(given, variable_manager=manager, loader=manager._loader)
+
+
+@pytest.fixture
+def tasks(play):
+    return play.tasks[0].block
+
+
+@pytest.fixture
+def connection():
+    return connection_loader.get("local", PlayContext(), "/dev/null")
+
+
+def test_plays_and_tasks_have_identities(manager, play, tasks):
+    assert private.play_id(tasks[0]) == private.play_id(tasks[1])
+    other = Play.load({"hosts": "all", "tasks": [{"debug": {}}]}, variable_manager=manager, loader=manager._loader)
+    assert private.play_id(other.tasks[0].block[0]) != private.play_id(tasks[0])
+    assert len({private.task_id(task) for task in tasks}) == len(tasks)
+    assert play.tasks
+
+
+def test_a_copy_of_a_task_is_in_the_same_block(tasks):
+    copy = private.copy_beside(tasks[0])
+    assert copy is not tasks[0]
+    assert private.parent_of(copy) is private.parent_of(tasks[0])
+    assert tasks[0] in private.parent_of(copy).block
+    assert private.role_of(copy) is None
+
+
+def test_meta_and_inclusions_are_known_under_each_name(tasks):
+    assert [private.runs_nothing(task) for task in tasks] == [False, True, False]
+    assert [private.includes_tasks(task) for task in tasks] == [False, False, True]
+    assert private.includes_tasks(types.SimpleNamespace(action="ansible.builtin.include_tasks"))
+    assert private.runs_nothing(types.SimpleNamespace(action="ansible.builtin.meta"))
+
+
+def test_a_connection_has_a_shell_and_its_temporary_directory(connection):
+    assert private.name_of(connection) == "local"
+    assert private.name_of(private.shell_of(connection)) == "sh"
+    assert not private.is_windows(connection)
+    private.shell_of(connection).tmpdir = "made"
+    assert private.temporary_directory(connection) == "made"
+    private.forget_temporary_directory(connection)
+    assert private.temporary_directory(connection) is None
+
+
+def test_powershell_is_windows():
+    assert private.is_windows(types.SimpleNamespace(_shell=shell_loader.get("powershell")))
+
+
+def test_another_host_has_its_own_variables_and_those_of_the_play(manager, tasks):
+    hostvars = HostVars(manager._inventory, manager, manager._loader)
+    found = private.variables_of("web2", hostvars, tasks[0])
+    assert (found["place"], found["of_play"], found["inventory_hostname"]) == ("two", 1, "web2")
+    assert private.variables_of("web3", hostvars, tasks[0]) is None
+
+
+def accessed(tree):
+    return {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr.startswith("_")}
+
+
+def defined(tree):
+    """The names that the code gives to attributes, methods and functions itself."""
+    names = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    stored = (ast.Store, ast.Del)
+    names |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, stored)}
+    return names | {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and isinstance(node.ctx, stored)
+        and isinstance(node.value, ast.Name)
+        and node.value.id in ("self", "cls")
+    }
+
+
+def test_no_other_file_has_a_private_name_of_ansible_core():
+    places = [*PLUGINS.glob("action/*.py"), *PLUGINS.glob("filter/*.py"), *PLUGINS.glob("plugin_utils/*/*.py")]
+    trees = {place: ast.parse(place.read_text()) for place in places}
+    ours = set().union(*(defined(tree) for tree in trees.values())) | {"_asdict", "_fields", "_replace", "_exit"}
+    of_core = accessed(trees[PLUGINS / "plugin_utils" / "_core" / "private.py"]) - ours
+    assert {"_uuid", "_parent", "_shell", "_load_name", "_variable_manager"} <= of_core
+    others = {
+        place.name: {name for name in accessed(tree) if not name.startswith("__")} - ours - OF_ACTIONS
+        for place, tree in trees.items()
+        if place.name != "private.py"
+    }
+    assert {name: found for name, found in others.items() if found} == {}
