@@ -52,7 +52,10 @@ def _acknowledged(
 ) -> dict[str, str]:
     if event_id not in result["acknowledged"]:
         return {}
+    if any(line["text"].startswith("would be acknowledged") for line in lines):  # check mode
+        return {}
     at = [line["at"] for line in lines if line["text"].startswith("acknowledged")]
+
     return {"acknowledged_by": host, "acknowledged_at": at[-1] if at else ""}
 
 

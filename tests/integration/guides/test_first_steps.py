@@ -4,13 +4,17 @@
 
 """The first steps of a new user, as the README and the guide show them."""
 
+import contextlib
+import os
 import re
+import signal
 
 import pytest
 import yaml
 from pages import Reader, blocks
 
 GUIDE = "docs/start-in-five-minutes.md"
+HAPROXY = "docs/behind-haproxy.md"
 
 
 @pytest.fixture
@@ -36,6 +40,27 @@ def test_the_guide_leads_to_an_acknowledged_event(reader):
         assert word in summary
     assert not (reader.home / "first" / "drained").exists()
     assert "approved" in reader.paste(look)
+
+
+def test_the_page_about_haproxy_drains_and_returns_a_web_server(reader):
+    playbook = next(block for block in blocks(HAPROXY, "yaml") if "scheduled_events.respond" in block)
+    (reader.home / "respond-web.yml").write_text(playbook)
+    (lab,) = blocks(HAPROXY, "sh")
+    # Other runs of this test on this machine have other addresses.
+    lab = lab.replace("127.0.20.", f"127.{os.getpid() % 250 + 1}.20.")
+    try:
+        shown = reader.paste(lab)
+    finally:
+        for path in reader.home.glob("*.pid"):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(path.read_text()), signal.SIGTERM)
+    checked, _recap, responded = shown.partition("PLAY RECAP")
+    for line in ("web1: would take out lb1 www/web1, which is UP", "not acknowledged by this job"):
+        assert line in checked
+    assert re.search(
+        r"web1: seen as Scheduled, prepared, acknowledged \d+ s before NotBefore, gone, recovered", responded
+    )
+    assert "no event: 1 host" in responded
 
 
 def test_the_playbook_of_modules_alone_drains_acknowledges_waits_and_returns(ansible, fleet, tmp_path):

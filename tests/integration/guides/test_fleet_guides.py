@@ -41,8 +41,10 @@ class Web:
     def __init__(self, emulator, directory, backends):
         self.emulator, self.directory, self.backends = emulator, directory, backends
 
-    def playbook(self, guide):
-        (text,) = re.findall(r"^```yaml\n(.*?)^```", (GUIDES / guide).read_text(), re.DOTALL | re.MULTILINE)
+    def playbook(self, guide, title="- "):
+        found = re.findall(r"^```yaml\n(.*?)^```", (GUIDES / guide).read_text(), re.DOTALL | re.MULTILINE)
+        (text,) = [text for text in found if text.startswith(title)]
+
         path = self.directory / "playbook.yml"
         path.write_text(text)
         return path
@@ -95,7 +97,7 @@ def test_behind_haproxy(ansible, web):
         try:
             balancers = {"hosts": {"lb1": {**LOCAL, "load_balancer_haproxy_socket": str(haproxy.socket)}}}
             run = ansible.run_playbook(
-                web.playbook("behind-haproxy.md"),
+                web.playbook("behind-haproxy.md", "- name: Patch"),
                 inventory=web.inventory(balancers=balancers),
                 extra_vars={"load_balancer_haproxy_become": False},
                 options=("--limit", "web1,balancers"),

@@ -16,7 +16,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 TIMEOUT = 400  # seconds; only so that a block that hangs ends
 # What a fresh machine needs first. The environment of the tests has all of it.
 INSTALLING = ("sudo apt-get ", "python3 -m venv ", ". ~/", "pip install ", "ansible-galaxy collection install ")
-ENDPOINT = "127.0.10.1:8169"
+ENDPOINT = r"(127\.0\.10\.\d+):8169\b"
 
 
 def blocks(page, language):
@@ -56,7 +56,7 @@ class Reader:
     def paste(self, text):
         """Run the lines of a block but for those that install; the output. It fails with the first that fails."""
         lines = [line for line in text.splitlines() if not line.startswith(INSTALLING)]
-        script = "\n".join(lines).replace(ENDPOINT, f"127.0.10.1:{self._port}")
+        script = re.sub(ENDPOINT, rf"\g<1>:{self._port}", "\n".join(lines))
         ended = self._shell("set -e\n" + script)
         assert ended.returncode == 0, ended.stdout
         return ended.stdout

@@ -33,6 +33,9 @@ TESTED = {
     "docs/start-in-five-minutes.md: PATH=": f"{FIRST_STEPS}::test_the_guide_leads_to_an_acknowledged_event",
     "docs/start-in-five-minutes.md: mkdir ": f"{FIRST_STEPS}::test_the_guide_leads_to_an_acknowledged_event",
     "docs/start-in-five-minutes.md: scheduled-": f"{FIRST_STEPS}::test_the_guide_leads_to_an_acknowledged_event",
+    "docs/behind-haproxy.md: sudo apt-get": (
+        f"{FIRST_STEPS}::test_the_page_about_haproxy_drains_and_returns_a_web_server"
+    ),
     "docs/from-awx-and-aap.md: cd execution-environment": (
         f"{IMAGE}::test_ansible_builder_makes_a_context_with_the_collections_to_install"
     ),

@@ -50,6 +50,13 @@ def test_an_event_that_an_earlier_run_acknowledged_is_not_claimed_for_this_one()
     assert "acknowledged_by" not in part["events"]["A1"]
 
 
+def test_a_run_in_check_mode_does_not_claim_an_acknowledgement():
+    story = [told("prepared"), told("would be acknowledged 60 s before NotBefore")]
+    part = of_respond("web1", responded(prepared=["A1"], acknowledged=["A1"], story=story))
+    assert "acknowledged_by" not in part["events"]["A1"]
+    assert summary({"web1": part}, hosts=1)[1] == "  Reboot A1: not acknowledged by this job"
+
+
 def test_a_held_event_names_the_reason():
     held = [{"event_id": "A1", "reason": "vm2 has not prepared"}]
     part = of_respond("web1", responded(held=held, story=[told("prepared")]))
