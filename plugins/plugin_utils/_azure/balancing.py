@@ -337,14 +337,15 @@ class Balancing:
     def _hold(self, seen: dict[str, t.Any]) -> dict[str, t.Any]:
         holder, wait = self._settings.holder, longest_wait(self._settings.finish_within)
         held = {"state": "held", "holder": holder, "wait": wait}
-        if pools.DOWN not in seen.values():
+        if self._product.out not in seen.values() and not self._pools_without(seen):
             return self._record({**held, "found": seen})
-        # What looks like the order of an operator may be the doing of another holder, which puts the host back now. It
-        # does not once this holder is recorded, so only what is seen after that is noted. Nothing is to be put back
-        # before that, since nothing is changed. The record does not distinguish two runs for the same holder. The lease
-        # of respond and the marks of rolling_maintenance prevent them; an operator must not start two.
+        # What looks like the order of an operator, or like a host that is no member, may be the doing of another
+        # holder, which puts the host back now. It does not once this holder is recorded, so only what is seen after
+        # that is noted. Nothing is to be put back before that, since nothing is changed. The record does not
+        # distinguish two runs for the same holder. The lease of respond and the marks of rolling_maintenance prevent
+        # them; an operator must not start two.
         record = self._record({**held, "found": {}})
-        if not seen.keys() <= record["found"].keys():
+        if self._pools_without(record["found"]) or not seen.keys() <= record["found"].keys():
             record = {**record, "found": self._record({**held, "found": self._look(0)})["found"]}
         return record
 
@@ -354,7 +355,7 @@ class Balancing:
             self._record({"state": "returning", "holder": self._settings.holder, "lease": 0})
             self._record({"state": "released", "holder": self._settings.holder})
 
-    def _pools_without(self, members: t.Sequence[str]) -> list[str]:
+    def _pools_without(self, members: t.Iterable[str]) -> list[str]:
         known = {Member.of(key).pool for key in members}
         return [pool for pool in self._settings.pools if pool not in known]
 
@@ -380,7 +381,7 @@ class Balancing:
         changed = bool(stage["changed"])
         if stretch < rest:
             return _again(changed, {**stage, "changed": False})
-        self._check_that_it_is_out(stage["wishes"], stage["ends"] - stage["seconds"])
+        self._check_that_it_is_out(stage["ends"] - stage["seconds"])
         left = stage["ends"] - until
         if left <= 0:
             return {"changed": changed, "msg": "", "resume": {}}
@@ -390,9 +391,9 @@ class Balancing:
         )
         return {"changed": changed, "msg": msg, "resume": {}, "failed": settings.on_timeout == "fail"}
 
-    def _check_that_it_is_out(self, wishes: t.Mapping[str, t.Any], settled_at: float) -> None:
+    def _check_that_it_is_out(self, settled_at: float) -> None:
         seen = self._look(min(FRESH_FOR, max(0.0, self._clock() - settled_at)))
-        back = [key for key, state in seen.items() if key in wishes and state != self._product.out]
+        back = [key for key, state in seen.items() if state != self._product.out]
         if back:
             raise BalancingError(
                 f"Another program put it back into {_names(back)} while it was taken out. Prevent that, and "

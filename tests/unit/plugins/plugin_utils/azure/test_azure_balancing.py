@@ -290,6 +290,16 @@ def test_a_host_that_a_user_put_back_during_the_drain_is_named(arm, host):
         web1.drain(resume)
 
 
+def test_a_member_that_another_program_added_during_the_drain_is_named(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    web1 = host(wait_at_most=40.0)
+    resume = web1.drain(web1.drain({})["resume"])["resume"]
+    members = arm.resources[POOL.lower()]["properties"]["loadBalancerBackendAddresses"]
+    members.append({"name": "b", "properties": nic_member(NIC)})
+    with pytest.raises(BalancingError, match="Another program put it back into lb/www"):
+        web1.drain(resume)
+
+
 def test_in_check_mode_nothing_is_written_and_the_plan_is_shown(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
     web1 = host(simulate=True)
@@ -322,6 +332,26 @@ def test_addresses_of_a_host_leave_the_gateway_and_return_to_it(arm, host, clock
     web1.drain({})
     assert arm.count("PUT", GATEWAY) == 1
     web1.restore({})
+    assert sorted(arm.addresses()) == ["10.0.0.4", "10.0.0.5"]
+
+
+def test_a_drain_finds_its_members_when_another_holder_has_put_the_host_back_meanwhile(arm, host):
+    arm.add_gateway(["10.0.0.4", "10.0.0.5"])
+    operator, respond = (
+        host(product=ApplicationGateway, pools=[GATEWAY_POOL], holder=name) for name in ("operator", "respond")
+    )
+    operator.drain({})
+    take_note_of = respond._record
+
+    def after_the_return(options):
+        if operator.record.read().holders == ["operator"]:
+            operator.restore({})
+        return take_note_of(options)
+
+    respond._record = after_the_return
+    assert respond.drain({})["changed"]
+    assert arm.addresses() == ["10.0.0.5"]
+    respond.restore({})
     assert sorted(arm.addresses()) == ["10.0.0.4", "10.0.0.5"]
 
 
