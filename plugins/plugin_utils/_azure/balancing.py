@@ -339,7 +339,7 @@ class Balancing:
         held = {"state": "held", "holder": holder, "wait": wait}
         if self._product.out not in seen.values() and not self._pools_without(seen):
             return self._record({**held, "found": seen})
-        # What looks like the order of an operator, or like a host that is no member, may be the doing of another
+        # What looks like the order of an operator, or like a host that is in no pool, may be the doing of another
         # holder, which puts the host back now. It does not once this holder is recorded, so only what is seen after
         # that is noted. Nothing is to be put back before that, since nothing is changed. The record does not
         # distinguish two runs for the same holder. The lease of respond and the marks of rolling_maintenance prevent
