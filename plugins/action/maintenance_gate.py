@@ -90,8 +90,7 @@ class Gate:
         self._fleet = _names(arguments["fleet"]) or self._all
         self._everyone = list(dict.fromkeys([*self._fleet, *self._all]))
         directory = Path(constants.DEFAULT_LOCAL_TMP)
-        self._controller = os.getppid()
-        self._run: Run = this_run(directory, self._controller)
+        self._run: Run = this_run(directory)
         self._store = Store(directory)
         self._play = play_id(action._task)
         self._forks = max(1, int(task_vars.get("ansible_forks") or 5))
@@ -161,7 +160,7 @@ class Gate:
         until = now + min(left, seconds)
         while time.monotonic() < until:
             time.sleep(min(1.0, max(0.0, until - time.monotonic())))
-            if os.getppid() != self._controller:
+            if os.getppid() != self._run.owner["pid"]:
                 self._withdraw(marked)
                 raise GateError("The run of Ansible was ended while the batch waited at the gate")
 

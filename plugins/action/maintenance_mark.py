@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 import typing as t
 from pathlib import Path
@@ -30,7 +29,7 @@ class ActionModule(ActionBase):
         variables = task_vars or {}
         host, state = variables["inventory_hostname"], self._task.args.get("state")
         directory = Path(constants.DEFAULT_LOCAL_TMP)
-        run = this_run(directory, os.getppid())
+        run = this_run(directory)
         options = {**self._task.args, "owner": f"{run.name}/{host}", "by": run.owner}
         play = play_id(self._task)
         with Store(directory).open() as store:

@@ -58,7 +58,11 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     Responding,
     looks_cut_off,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import owner_of, run_id_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
+    controller_pid,
+    run_id_of,
+    this_owner,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job import this_job
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job_slice import refuse_slices
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.strategy import (
@@ -95,7 +99,6 @@ class ActionModule(ArmAction):
         self._variables = task_vars or {}
         self._windows = self._windows_host() if is_windows(self._connection) else None
         refuse_slices(self._variables)
-        self._controller_pid = os.getppid()
         self._extras: dict[str, t.Any] = {}
         _validation, options = self.validate_argument_spec(argument_spec={**COMMON_OPTIONS, **OPTIONS})
         options["vm_name"] = options["vm_name"] or None
@@ -129,7 +132,7 @@ class ActionModule(ArmAction):
             fresh=self._options["outcome"] is None and not self._options["again"],
             began=time.monotonic(),
         )
-        owner = {**owner_of(self._controller_pid), **this_job(self._variables, os.environ)}
+        owner = {**this_owner(), **this_job(self._variables, os.environ)}
         return Responding(
             host=host,
             run=run_id_of(owner),
@@ -226,7 +229,7 @@ class ActionModule(ArmAction):
     def _execute_turn(
         self, controller: dict[str, t.Any], outcome: dict[str, t.Any] | None, within: float
     ) -> dict[str, t.Any]:
-        if os.getppid() != self._controller_pid:
+        if os.getppid() != controller_pid():
             raise AnsibleError("the process of Ansible that began this task has ended. Run the role again")
         # The host has no use for credentials of Azure.
         own = {name: value for name, value in self._options.items() if not name.startswith("fallback")}

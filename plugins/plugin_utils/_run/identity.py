@@ -8,10 +8,35 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import multiprocessing
 import os
 import platform
 import typing as t
 from pathlib import Path
+
+from ansible.errors import AnsibleError
+
+
+def controller_pid() -> int:
+    """The process of Ansible that started this worker.
+
+    When it has been killed, ``os.getppid`` shows another process, such as init: the worker got a new parent.
+    """
+    parent = multiprocessing.parent_process()
+    return (parent and parent.pid) or os.getppid()
+
+
+def this_owner() -> dict[str, t.Any]:
+    """The identity of the process of Ansible that started this worker.
+
+    :raises AnsibleError: it has ended. A lease in its name would last until it expires, since nothing shows any more
+        when that process began.
+    """
+    pid = controller_pid()
+    owner = owner_of(pid)
+    if os.getppid() != pid:
+        raise AnsibleError("the process of Ansible that began this task has ended. Run the play again")
+    return owner
 
 
 def owner_of(pid: int) -> dict[str, t.Any]:

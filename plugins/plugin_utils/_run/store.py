@@ -13,23 +13,23 @@ import os
 import typing as t
 from pathlib import Path
 
-from .identity import owner_of
+from .identity import this_owner
 
 
 class Run(t.NamedTuple):
-    """A run of Ansible on this control node. ``owner``: its process, as :func:`owner_of` has it."""
+    """A run of Ansible on this control node. ``owner``: its process, as :func:`this_owner` has it."""
 
     name: str
     owner: dict[str, t.Any]
 
 
-def this_run(directory: Path, pid: int) -> Run:
+def this_run(directory: Path) -> Run:
     """This run.
 
     :param directory: that Ansible makes for each run.
-    :param pid: of the process that runs the playbook.
+    :raises AnsibleError: the process that runs the playbook has ended.
     """
-    owner = owner_of(pid)
+    owner = this_owner()
     return Run(f"{owner['node']}/{directory.name}", owner)
 
 

@@ -2,13 +2,20 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+import multiprocessing
 import os
+import signal
 import subprocess
 import sys
+import time
 
 import pytest
+from ansible.errors import AnsibleError
 
-from plugins.plugin_utils._run.identity import is_dead, owner_of, run_id_of
+from plugins.plugin_utils._run.identity import controller_pid, is_dead, owner_of, run_id_of, this_owner
+
+FORK = multiprocessing.get_context("fork")  # as Ansible starts its workers
+LIMIT = 60.0  # seconds; only so that a hang is named
 
 
 @pytest.fixture
@@ -53,3 +60,39 @@ def test_without_proc_a_process_that_runs_does_not_count_as_dead(monkeypatch):
 def test_a_run_has_its_own_identity():
     mine = owner_of(os.getpid())
     assert run_id_of(mine) == run_id_of(owner_of(os.getpid())) != run_id_of(owner_of(os.getppid()))
+
+
+def start_worker_and_die(answers):
+    FORK.Process(target=answer_after_the_end, args=(os.getpid(), answers)).start()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def answer_after_the_end(controller, answers):
+    give_up_at = time.monotonic() + LIMIT
+    while os.getppid() == controller and time.monotonic() < give_up_at:
+        time.sleep(0.01)
+    try:
+        answers.send((controller_pid(), str(this_owner())))
+    except AnsibleError as error:
+        answers.send((controller_pid(), error.message))
+
+
+def test_a_worker_of_a_run_that_was_killed_does_not_take_its_new_parent_for_the_run():
+    answers, sender = FORK.Pipe(duplex=False)
+    controller = FORK.Process(target=start_worker_and_die, args=(sender,))
+    controller.start()
+    sender.close()
+    assert answers.poll(LIMIT)
+    pid, message = answers.recv()
+    assert pid == controller.pid
+    assert message == "the process of Ansible that began this task has ended. Run the play again"
+    controller.join()
+
+
+def test_a_worker_of_a_run_has_the_identity_of_the_run():
+    answers, sender = FORK.Pipe(duplex=False)
+    worker = FORK.Process(target=lambda: sender.send(this_owner()))
+    worker.start()
+    assert answers.poll(LIMIT)
+    assert answers.recv() == owner_of(os.getpid())
+    worker.join()

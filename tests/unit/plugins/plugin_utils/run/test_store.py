@@ -17,9 +17,9 @@ from plugins.plugin_utils._run.store import Store, this_run
 
 
 def test_a_run_is_called_after_its_machine_and_its_directory(tmp_path):
-    run = this_run(tmp_path, os.getpid())
+    run = this_run(tmp_path)
     assert run.name == f"{platform.node()}/{tmp_path.name}"
-    assert run.owner == owner_of(os.getpid())
+    assert run.owner == owner_of(os.getppid())
 
 
 def test_what_one_process_writes_the_next_one_reads(tmp_path):
