@@ -19,6 +19,7 @@ ROOT = pathlib.Path(__file__).parents[2]
 SHIPPED = {
     "of ansible-galaxy": ["FILES.json", "MANIFEST.json"],
     "to read": ["COPYING", "LICENSES", "REUSE.toml", "docs", *(page.name for page in ROOT.glob("*.md"))],
+    "to copy": ["examples"],
     "to run": ["execution-environment", "extensions", "meta", "playbooks", "plugins", "roles"],
     "for other programs": ["changelogs", "tests"],
 }

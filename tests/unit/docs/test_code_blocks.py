@@ -65,6 +65,9 @@ TESTED = {
     ),
 }
 NOT_TESTED = {
+    "docs/test-your-own-tasks.md: cp -r ": (
+        "copies; tests/integration/guides/test_tests_of_users.py copies the same from the checkout, and runs it"
+    ),
     "README.md: ansible-playbook maintops.scheduled_events.install_poller": (
         "needs hosts with systemd: extensions/molecule/poller/converge.yml does the same"
     ),

@@ -1,0 +1,66 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The tests that a user copies from examples/test-your-tasks, outside of this repository.
+
+The playbooks of the scenario run in the order of Molecule, on this machine in place of containers.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+import yaml
+from emulation import ask
+from pages import ROOT, free_port
+
+SCENARIO = "molecule/default"
+
+
+@pytest.fixture
+def copied(tmp_path):
+    target = tmp_path / "test-your-tasks"
+    shutil.copytree(ROOT / "examples" / "test-your-tasks", target)
+    return target
+
+
+@pytest.fixture
+def here(tmp_path):
+    """The variables that put this machine in place of the containers."""
+    return {
+        "ansible_connection": "local",
+        "ansible_python_interpreter": sys.executable,
+        "emulator_python": sys.executable,
+        "emulator_port": free_port(),
+        "emulator_control_port": free_port(),
+        "emulator_install_dir": str(tmp_path / "emulator"),
+        "emulator_config_dir": str(tmp_path / "fleet"),
+        "respond_state_directory": str(tmp_path) + "/{{ inventory_hostname }}",
+        "test_image": "this machine",
+        "web_directory": str(tmp_path) + "/{{ inventory_hostname }}",
+        "web_port": free_port(),
+    }
+
+
+def test_the_scenario_shows_a_preparation_an_acknowledgement_and_a_return(ansible, copied, here):
+    inventory = yaml.safe_load((copied / SCENARIO / "inventory" / "hosts.yml").read_text())
+    sequence = yaml.safe_load((copied / SCENARIO / "molecule.yml").read_text())["scenario"]["test_sequence"]
+    assert [step for step in sequence if not (copied / SCENARIO / f"{step}.yml").exists()] == []
+    steps = [(step, 0) for step in sequence[sequence.index("prepare") : sequence.index("verify") + 1]]
+    steps.insert(2, ("verify", 2))  # it must fail before the event
+    try:
+        for step, status in steps:
+            run = ansible.run_playbook(copied / SCENARIO / f"{step}.yml", inventory=inventory, extra_vars=here)
+            assert run.rc == status, (step, run.output)
+    finally:
+        ask(f"http://127.0.0.1:{here['emulator_control_port']}", "POST", "/control/shutdown", body="{}")
+
+
+def test_the_test_of_pytest_passes(copied, installed_collection):
+    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(installed_collection.parents[2])}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_respond.py"]
+    ended = subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True, check=False)
+    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
