@@ -6,12 +6,14 @@
 
 import ast
 import contextlib
+import json
 import pathlib
 import re
 
 import pytest
 import yaml
 from _scheduled_events import rules
+from _scheduled_events.document import parse
 from code_blocks import pages
 from scheduled_events_emulator import scenarios
 from scheduled_events_emulator.events import DEFAULT_NOTICE, DEFAULT_STARTED_FOR
@@ -170,3 +172,41 @@ def test_the_readme_lists_everything_that_the_collection_contains(place, pattern
 def test_no_markup_of_the_sources_is_left_in_a_page(page):
     text = re.sub(r"```.*?^ *```|``.*?``", "", pages()[page], flags=re.DOTALL | re.MULTILINE)
     assert re.findall(r"\\`|:(?:ref|ansplugin|ansopt):", text) == []
+
+
+def yaml_of(page, word):
+    """The YAML block of a page that contains a word."""
+    (text,) = [text for text in re.findall(r"^```yaml\n(.*?)^```", pages()[page], re.S | re.M) if word in text]
+    return yaml.safe_load(text)
+
+
+def test_the_durations_of_a_large_fleet_follow_from_the_formula():
+    units = {"days": 24 * 60, "hours": 60}
+    shown = rows("5000-vms-on-awx.md", "hosts")
+    assert len(shown) == 3
+    for hosts, batch, minutes, duration in shown:
+        number, unit = duration.split()
+        result = float(hosts.partition(" ")[0].rstrip(",").replace(",", "")) / float(batch) * float(minutes)
+        assert round(result / units[unit]) == int(number), hosts
+
+
+def test_the_times_of_the_gateway_add_up_and_are_those_of_the_playbook():
+    *parts, whole = [int(row[0]) for row in rows("windows-behind-a-gateway.md", "seconds")]
+    assert sum(parts) == whole
+    given = yaml_of("docs/windows-behind-a-gateway.md", "load_balancer_provider")[0]["vars"]
+    noticed = given["load_balancer_probe_interval"] * given["load_balancer_probe_count"] + 1
+    connections = yaml_of("docs/windows-behind-a-gateway.md", "win_wait_for")[0]["ansible.windows.win_wait_for"]
+    assert {noticed, connections["timeout"]} <= set(parts)
+
+
+def test_the_rules_of_spot_workers_prepare_for_an_eviction_alone():
+    (role,) = yaml_of("docs/spot-workers.md", "poller_rules")[0]["roles"]
+    given = rules.parse_rules(role["poller_rules"])
+    events = {kind: {"EventId": "A", "EventType": kind, "EventStatus": "Scheduled"} for kind in DEFAULT_NOTICE}
+    parsed = {
+        kind: parse(json.dumps({"DocumentIncarnation": 1, "Events": [event]}), api_version="2020-07-01").events[0]
+        for kind, event in events.items()
+    }
+    actions = {kind: rules.decide(event, given) for kind, event in parsed.items()}
+    assert actions.pop("Preempt") == "prepare"
+    assert set(actions.values()) == {"ignore"}
