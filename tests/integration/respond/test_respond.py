@@ -174,40 +174,73 @@ def test_a_host_that_is_lost_while_it_prepares_holds_its_event_and_no_other(host
     assert hosts.remembered("vm2")[pair.lower()]["runs"]["prepare"]["outcome"] == "running"  # for the next run
 
 
-@pytest.mark.parametrize("turn", [2, 3, 4])  # to acknowledge, in the wait, and after the recovery
-def test_a_host_that_reboots_is_waited_for_in_every_phase(hosts_of, turn):
-    hosts = hosts_of("vm1")
-    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
-    marker = hosts.directory / "broken"
-    run = hosts.start(
-        host_vars={"vm1": {"ansible_connection": "breaks_once"}},
-        env={
-            "BREAKS_BEFORE": "scheduled_events_turn",
-            "BREAKS_AT": str(turn),
-            "BREAKS_MARKER": str(marker),
-        },
-    ).result()
-    assert marker.stat().st_size > turn
-    assert run.rc == 0, run.output
-    assert hosts.recoveries("vm1") == [[event_id]]
-    assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
+class Lost:
+    """One run over hosts that are lost at different moments; each has a separate event."""
+
+    def __init__(self, hosts):
+        self.hosts = hosts
+        self.ids = {
+            name: hosts.emulator.schedule("Reboot", name, notice=AHEAD, started_for=60)
+            for name in hosts.emulator.endpoints
+            if name != "deleted"
+        }
+        self.ids["deleted"] = hosts.emulator.schedule("Preempt", "deleted", notice=AHEAD, started_for=AHEAD)
+        self.markers = {name: hosts.directory / f"{name}-broken" for name in self.ids}
+        self.run = hosts.run(
+            host_vars={
+                "second": self._breaks("second", 2),  # to acknowledge
+                "third": self._breaks("third", 3),  # in the wait
+                "fourth": self._breaks("fourth", 4),  # after the recovery
+                "afterwards": self._breaks("afterwards", 2, breaks_afterwards="yes"),
+                "deleted": self._breaks("deleted", 4, breaks_for_good="yes"),
+                "silent": {"ansible_connection": "hangs_once"},
+            },
+            options=("--forks", "10"),
+            env={"HANGS_MARKER": str(self.markers["silent"])},
+        )
+
+    def _breaks(self, name, turn, **more):
+        return {
+            "ansible_connection": "breaks_once",
+            "breaks_before": "scheduled_events_turn",
+            "breaks_at": turn,
+            "breaks_marker": str(self.markers[name]),
+            **more,
+        }
+
+    def posts(self, name):
+        return [post for post in self.hosts.emulator.posts() if post[0] == name]
 
 
-def test_a_host_that_reboots_right_after_it_has_acknowledged_is_waited_for(hosts_of):
-    hosts = hosts_of("vm1")
-    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
-    run = hosts.run(
-        host_vars={"vm1": {"ansible_connection": "breaks_once"}},
-        env={
-            "BREAKS_BEFORE": "scheduled_events_turn",
-            "BREAKS_AT": "2",
-            "BREAKS_AFTERWARDS": "yes",
-            "BREAKS_MARKER": str(hosts.directory / "broken"),
-        },
-    )
-    assert run.rc == 0, run.output
-    assert result(run, "vm1")["acknowledged"] == [event_id]
-    assert hosts.recoveries("vm1") == [[event_id]]
+@pytest.fixture(scope="module")
+def lost(hosts_of):
+    return Lost(hosts_of("second", "third", "fourth", "afterwards", "deleted", "silent"))
+
+
+@pytest.mark.parametrize(("name", "turn"), [("second", 2), ("third", 3), ("fourth", 4)])
+def test_a_host_that_reboots_is_waited_for_in_every_phase(lost, name, turn):
+    assert lost.markers[name].stat().st_size > turn
+    assert lost.run.rc == 0, lost.run.output
+    assert lost.hosts.recoveries(name) == [[lost.ids[name]]]
+    assert lost.posts(name) == [(name, [lost.ids[name]], 200)]
+
+
+def test_a_host_that_reboots_right_after_it_has_acknowledged_is_waited_for(lost):
+    assert lost.run.rc == 0, lost.run.output
+    assert result(lost.run, "afterwards")["acknowledged"] == [lost.ids["afterwards"]]
+    assert lost.hosts.recoveries("afterwards") == [[lost.ids["afterwards"]]]
+
+
+def test_a_run_does_not_wait_for_a_preempted_vm_that_was_deleted(lost):
+    assert lost.run.rc == 0, lost.run.output
+    assert lost.posts("deleted") == [("deleted", [lost.ids["deleted"]], 200)]
+    assert ended(lost.run, "deleted")["summary"].endswith("has deleted the VM")
+
+
+def test_a_host_that_is_silent_while_its_connection_stays_open_is_reached_again(lost):
+    assert lost.run.rc == 0, lost.run.output
+    assert "silent: lost (no answer within" in lost.run.output
+    assert lost.hosts.recoveries("silent") == [[lost.ids["silent"]]]
 
 
 def test_a_host_acknowledges_through_its_own_connection_when_addresses_are_made_from_names(hosts_of, tmp_path):
@@ -221,20 +254,6 @@ def test_a_host_acknowledges_through_its_own_connection_when_addresses_are_made_
     assert len(approved_at(hosts.emulator, event_id)) == 1
     turns = [line.split()[0] for line in log.read_text().splitlines() if line.endswith("scheduled_events_turn")]
     assert set(turns) == {"at-vm1", "at-vm2"}
-
-
-def test_throttle_in_the_prepare_tasks_is_kept_to_with_the_linear_strategy(hosts_of):
-    hosts = hosts_of("vm1", "vm2", "vm3")
-    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", "vm3", notice=AHEAD, started_for=60)
-    play = {
-        "hosts": "all",
-        "gather_facts": False,
-        "vars": {"prepare_in_turn": str(hosts.directory / "turn")},
-        "roles": [{"role": "maintops.scheduled_events.respond"}],
-    }
-    run = hosts.run(playbook=[play])
-    assert run.rc == 0, run.output
-    assert [post[1:] for post in hosts.emulator.posts()] == [([event_id], 200)]
 
 
 def test_an_event_that_follows_closely_is_prepared_before_the_host_recovers(hosts_of):
@@ -265,11 +284,16 @@ def test_a_run_that_was_killed_is_finished_by_the_next_one(hosts_of):
 
 
 @pytest.mark.core
-def test_it_works_with_the_linear_strategy_in_a_play_of_ones_own(hosts_of):
-    hosts = hosts_of("vm1", "vm2")
-    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
-    play = {"hosts": "all", "gather_facts": False, "roles": [{"role": "maintops.scheduled_events.respond"}]}
+def test_it_works_with_the_linear_strategy_in_a_play_of_ones_own_that_keeps_to_throttle(hosts_of):
+    hosts = hosts_of("vm1", "vm2", "vm3")
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", "vm3", notice=AHEAD, started_for=60)
+    play = {
+        "hosts": "all",
+        "gather_facts": False,
+        "vars": {"prepare_in_turn": str(hosts.directory / "turn")},  # fails in a second host at the same time
+        "roles": [{"role": "maintops.scheduled_events.respond"}],
+    }
     run = hosts.run(playbook=[play])
     assert run.rc == 0, run.output
     assert [post[1:] for post in hosts.emulator.posts()] == [([event_id], 200)]
-    assert hosts.recoveries("vm1") == hosts.recoveries("vm2") == [[event_id]]
+    assert [hosts.recoveries(name) for name in ("vm1", "vm2", "vm3")] == [[[event_id]]] * 3

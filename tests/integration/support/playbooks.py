@@ -15,6 +15,7 @@ from typing import Any
 
 from zygotes import ZYGOTES
 
+ACTIONS = pathlib.Path(__file__).parent / "action_plugins"
 CALLBACKS = pathlib.Path(__file__).parent / "callback_plugins"
 CONNECTIONS = pathlib.Path(__file__).parent / "connection_plugins"
 LOCAL = {"ansible_connection": "local", "ansible_python_interpreter": ZYGOTES.interpreter}
@@ -139,6 +140,7 @@ def environment(**more: str) -> dict[str, str]:
     return {
         **inherited,
         "ANSIBLE_CONFIG": str(ZYGOTES.home / "ansible.cfg"),
+        "ANSIBLE_ACTION_PLUGINS": str(ACTIONS),
         "ANSIBLE_CALLBACKS_ENABLED": "record_results",
         "ANSIBLE_CALLBACK_PLUGINS": str(CALLBACKS),
         "ANSIBLE_COLLECTIONS_PATH": os.environ["ANSIBLE_COLLECTIONS_PATH"],

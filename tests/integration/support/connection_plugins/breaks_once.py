@@ -8,11 +8,11 @@ It breaks just before the module named by BREAKS_BEFORE would run: once, at the 
 BREAKS_FOR_GOOD each time from then on. The file BREAKS_MARKER counts these times. With BREAKS_AFTERWARDS it breaks when
 the files of that module are removed instead, as a host does that reboots as soon as it has answered. With
 BREAKS_LIKE_SSH it breaks as ssh does, so that Ansible counts the host as unreachable.
+Each is a variable of the environment, or in lower case one of the host, so that hosts of one run break differently.
 """
 
 from __future__ import annotations
 
-import os
 import pathlib
 
 from ansible.errors import AnsibleConnectionFailure
@@ -23,7 +23,38 @@ name: breaks_once
 short_description: breaks once
 description: [breaks once]
 author: The maintops.scheduled_events authors
-options: {}
+options:
+  before:
+    description: A part of the name of the module.
+    required: true
+    env: [{name: BREAKS_BEFORE}]
+    vars: [{name: breaks_before}]
+  at:
+    description: The number of the time.
+    type: int
+    default: 1
+    env: [{name: BREAKS_AT}]
+    vars: [{name: breaks_at}]
+  marker:
+    description: The file that counts.
+    required: true
+    env: [{name: BREAKS_MARKER}]
+    vars: [{name: breaks_marker}]
+  for_good:
+    description: Each time from then on.
+    default: ""
+    env: [{name: BREAKS_FOR_GOOD}]
+    vars: [{name: breaks_for_good}]
+  afterwards:
+    description: When the files of the module are removed.
+    default: ""
+    env: [{name: BREAKS_AFTERWARDS}]
+    vars: [{name: breaks_afterwards}]
+  like_ssh:
+    description: The host is unreachable.
+    default: ""
+    env: [{name: BREAKS_LIKE_SSH}]
+    vars: [{name: breaks_like_ssh}]
 """
 
 
@@ -33,15 +64,15 @@ class Connection(LocalConnection):
     _breaks_next = False
 
     def exec_command(self, cmd, in_data=None, sudoable=True):
-        marker = pathlib.Path(os.environ["BREAKS_MARKER"])
-        if f"AnsiballZ_{os.environ['BREAKS_BEFORE']}" in str(cmd) and "chmod" in str(cmd):
+        if f"AnsiballZ_{self.get_option('before')}" in str(cmd) and "chmod" in str(cmd):
+            marker = pathlib.Path(self.get_option("marker"))
             with marker.open("a") as times:
                 times.write(".")
-            times_left = int(os.environ.get("BREAKS_AT", "1")) - marker.stat().st_size
-            if "BREAKS_AFTERWARDS" in os.environ:
+            times_left = self.get_option("at") - marker.stat().st_size
+            if self.get_option("afterwards"):
                 self._breaks_next = times_left == 0
-            elif times_left == 0 or (times_left < 0 and "BREAKS_FOR_GOOD" in os.environ):
-                if "BREAKS_LIKE_SSH" in os.environ:
+            elif times_left == 0 or (times_left < 0 and self.get_option("for_good")):
+                if self.get_option("like_ssh"):
                     raise AnsibleConnectionFailure("the connection was refused")
                 return 255, b"", b"Error: can only create exec sessions on running containers"
         if self._breaks_next and "rm -f -r " in str(cmd):
