@@ -9,6 +9,7 @@ comments. A phrase is found also when it is broken over two lines.
 """
 
 import io
+import itertools
 import pathlib
 import re
 import subprocess
@@ -90,11 +91,11 @@ def find(path: str, source: str) -> Iterator[str]:
     program = path.endswith(".py") or source.startswith("#!/usr/bin/python")
     prose = python_prose(source) if program else other_prose(source)
     # Each run of white space counts as one space, also a line break and the indentation that follows.
-    offsets = [match.start() for match in re.finditer(r"\s+|\S", prose)]
     collapsed = re.sub(r"\s+", " ", prose)
     for pattern, instead in PATTERNS:
         for match in pattern.finditer(collapsed):
-            line = source.count("\n", 0, offsets[match.start()]) + 1
+            offsets = (each.start() for each in re.finditer(r"\s+|\S", prose))
+            line = source.count("\n", 0, next(itertools.islice(offsets, match.start(), None))) + 1
             yield f"{path}:{line}: found: {match[0]}; write instead: {instead}"
 
 
