@@ -244,15 +244,26 @@ def test_the_summary_shows_what_became_of_a_host_that_was_given_up(hosts_of, kin
     assert "no event: 1 host" in summary
 
 
-@pytest.mark.parametrize("content", [None, "- name: [", "- name: no module", "not: a list", "- no.such.module:"])
-def test_a_broken_tasks_file_fails_its_host_before_anything_is_prepared_and_no_other(hosts_of, tmp_path, content):
-    hosts = hosts_of("vm1", "vm2", options=MANUAL)
-    event_id = hosts.emulator.schedule("Reboot", "vm1", notice=900)
-    path = tmp_path / "recover.yml"
-    if content:
-        path.write_text(content)
-    run = hosts.run(host_vars={"vm1": {"respond_recover_tasks": str(path)}})
+BROKEN_TASKS = {
+    "missing": None,
+    "cut-off": "- name: [",
+    "no-module": "- name: no module",
+    "no-list": "not: a list",
+    "unknown": "- no.such.module:",
+}
+
+
+def test_a_broken_tasks_file_fails_its_host_before_anything_is_prepared_and_no_other(hosts_of, tmp_path):
+    hosts = hosts_of(*BROKEN_TASKS, "sound", options=MANUAL)
+    ids = {name: hosts.emulator.schedule("Reboot", name, notice=900) for name in BROKEN_TASKS}
+    paths = {name: tmp_path / f"{name}.yml" for name in BROKEN_TASKS}
+    for name, content in BROKEN_TASKS.items():
+        if content:
+            paths[name].write_text(content)
+    broken = {name: {"respond_recover_tasks": str(path)} for name, path in paths.items()}
+    run = hosts.run(host_vars=broken, options=("--forks", "6"))
     assert run.rc == 2, run.output
-    assert str(path) in run.one(host="vm1", action=TURN)["msg"]
-    assert f"preparing-{event_id}" not in hosts.traces("vm1")
-    assert ended(run, "vm2").status == "ok"
+    for name, event_id in ids.items():
+        assert str(paths[name]) in run.one(host=name, action=TURN)["msg"]
+        assert f"preparing-{event_id}" not in hosts.traces(name)
+    assert ended(run, "sound").status == "ok"
