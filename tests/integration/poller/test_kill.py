@@ -4,7 +4,7 @@
 
 """kill -9 at random moments of an event's life.
 
-POLLER_KILLS says how often (40; 200 in `make soak`), and POLLER_KILLS_SEED repeats a run.
+POLLER_KILLS says how often (20; 200 in `make soak`), and POLLER_KILLS_SEED repeats a run.
 """
 
 import concurrent.futures
@@ -19,9 +19,9 @@ import tempfile
 import time
 
 import pytest
-from emulation import until
+from emulation import LIMIT, until
 
-KILLS = int(os.environ.get("POLLER_KILLS", "200" if os.environ.get("TIER") == "soak" else "40"))
+KILLS = int(os.environ.get("POLLER_KILLS", "200" if os.environ.get("TIER") == "soak" else "20"))
 SEED = int(os.environ.get("POLLER_KILLS_SEED", str(random.randrange(10**6))))
 KILLS_PER_LIFE = 2
 VMS = ("vm1", "vm2", "vm3", "vm4")
@@ -75,7 +75,7 @@ class Vm:
 
     def stop(self) -> None:
         self._poller.terminate()
-        self._poller.wait(10)
+        self._poller.wait(LIMIT)
 
     def remembers_nothing(self) -> bool:
         with contextlib.suppress(FileNotFoundError, ValueError):
@@ -154,7 +154,7 @@ def _live(emulator, vm: Vm, event_id: str, kills: list[float]) -> None:
         return completed and not kills and vm.remembers_nothing() and vm.hooks_of(event_id)[-1][0] == "recover"
 
     try:
-        until(over, timeout=300, what=f"the end of {event_id}")
+        until(over, what=f"the end of {event_id}")
     except AssertionError as error:
         raise AssertionError(f"seed {SEED}: {error}\n{vm.hooks_of(event_id)}\n{vm.journal()}") from None
 
