@@ -516,6 +516,14 @@ def test_the_time_of_connections_ends_with_the_time_there_is(arm, host, clock):
     assert clock.now <= 1055
 
 
+def test_a_continued_drain_ends_with_the_time_that_is_left_by_then(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, drainPeriodInSeconds=300)
+    resume = host(wait_at_most=40.0).drain(host(wait_at_most=40.0).drain({})["resume"])["resume"]
+    began = clock.now
+    assert host(wait_at_most=40.0, finish_within=10.0).drain(resume)["failed"]
+    assert clock.now - began == pytest.approx(10.0)
+
+
 def test_a_host_with_more_time_carries_out_the_orders_when_one_with_less_has_given_up(slow_arm, host):
     slow_arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}})
     urgent = host(hosts=2, quiet=0.5, finish_within=30.0, wait_at_most=1000.0)
