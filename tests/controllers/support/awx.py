@@ -19,10 +19,13 @@ from typing import Any
 import pytest
 import requests
 from emulation import until
+from zygotes import ZYGOTES
 
 LIMIT = 300.0  # seconds for a job, or for a start; only so that a hang is named
+LOOK = 0.5  # seconds: an answer of AWX costs more CPU time than a job needs in between
 ENDED = ("successful", "failed", "error", "canceled")
 ADMINISTRATOR = ("admin", "password")
+ANSIBLE_CFG = (ZYGOTES.home / "ansible.cfg").read_text()  # a job that waits looks less often for a result
 
 
 class Awx:
@@ -84,13 +87,14 @@ class Awx:
             job = self.get(f"jobs/{job_id}/")
             return job if job["status"] in ENDED and job["event_processing_finished"] else None
 
-        return until(look, timeout=timeout, what=f"the end of job {job_id}")
+        return until(look, timeout=timeout, what=f"the end of job {job_id}", every=LOOK)
 
     def ended_slices(self, workflow_job_id: int) -> list[dict[str, Any]]:
         """The jobs of a job in slices after their ends."""
         nodes = until(
             lambda: [each for each in self.find("workflow_job_nodes", workflow_job=workflow_job_id) if each["job"]],
             what="the start of the slices",
+            every=LOOK,
         )
         return [self.ended(each["job"]) for each in nodes]
 
@@ -108,7 +112,7 @@ class Awx:
         if self.projects is None:
             pytest.skip("this AWX has no project directory here: set AWX_PROJECTS")
         directory = pathlib.Path(self.projects, name)
-        for path, text in files.items():
+        for path, text in {"ansible.cfg": ANSIBLE_CFG, **files}.items():
             (directory / path).parent.mkdir(parents=True, exist_ok=True)
             (directory / path).write_text(text)
         return name

@@ -46,7 +46,7 @@ class Machines:
     @staticmethod
     def needed() -> None:
         """Skip where there cannot be any."""
-        missing = [each for each in ("podman", "debootstrap") if not shutil.which(each)]
+        missing = [each for each in ("podman", "mmdebstrap") if not shutil.which(each)]
         if os.geteuid() != 0:
             pytest.skip("test hosts need root")
         if missing:

@@ -22,7 +22,9 @@ OUTLIVES = 3600.0  # seconds after which it ends, should the test not end it
 NEWEST = "2020-07-01"
 
 
-def until(condition: Callable[[], Any], *, timeout: float = LIMIT, what: str = "the condition") -> Any:
+def until(
+    condition: Callable[[], Any], *, timeout: float = LIMIT, what: str = "the condition", every: float = 0.1
+) -> Any:
     """Return the first true value of ``condition``; fail if there is none in ``timeout`` seconds."""
     give_up_at = time.monotonic() + timeout
     while True:
@@ -30,7 +32,7 @@ def until(condition: Callable[[], Any], *, timeout: float = LIMIT, what: str = "
         if value:
             return value
         assert time.monotonic() < give_up_at, f"{what} did not come about in {timeout:g} s"
-        time.sleep(0.1)  # to look costs more than many a task
+        time.sleep(every)  # to look costs more than many a task
 
 
 def ask(
