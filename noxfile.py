@@ -378,17 +378,23 @@ def molecule(session: nox.Session) -> None:
     scenarios = sorted(path.parent.name for path in ROOT.glob("extensions/molecule/*/molecule.yml"))
     slot = int(os.environ.get("MOLECULE_SLOT") or 0)
     with concurrent.futures.ThreadPoolExecutor(len(scenarios)) as pool:
-        runs = [
-            pool.submit(
+        runs = {
+            name: pool.submit(
                 session.run,
                 *("molecule", "test", "--scenario-name", name),
                 env={**env, "MOLECULE_SLOT": str((slot + number) % 256)},
                 silent=True,
             )
             for number, name in enumerate(scenarios)
-        ]
-    for run in runs:
-        print(run.result())
+        }
+    failed = []
+    for name, run in runs.items():
+        try:
+            print(run.result())
+        except nox.command.CommandFailed:  # nox has shown its output
+            failed.append(name)
+    if failed:
+        session.error(f"failed: {', '.join(failed)}")
 
 
 def make_ansible_test_start(session: nox.Session) -> None:
