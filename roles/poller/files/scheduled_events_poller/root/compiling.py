@@ -9,13 +9,13 @@ write there later, and each start would compile them again. Prints the paths of 
 --check it changes nothing.
 """
 
-import importlib.util
 import json
 import marshal
 import os
 import py_compile
 import struct
 import sys
+from importlib.util import MAGIC_NUMBER, cache_from_source
 from types import CodeType
 
 HAS_HASHES = sys.version_info >= (3, 7)  # of sources in compiled files; before, the time of the source has to do
@@ -24,12 +24,14 @@ HAS_HASHES = sys.version_info >= (3, 7)  # of sources in compiled files; before,
 def is_compiled(path: str, content: bytes) -> bool:
     """Whether a module has its compiled file, of this source and for this Python."""
     try:
-        with open(importlib.util.cache_from_source(path), "rb") as file:
+        with open(cache_from_source(path), "rb") as file:
             compiled = file.read()
             mode = os.fstat(file.fileno()).st_mode & 0o7777
-        expected = importlib.util.MAGIC_NUMBER
+        expected = MAGIC_NUMBER
         if HAS_HASHES:
-            expected += struct.pack("<L", 1) + importlib.util.source_hash(content)
+            from importlib.util import source_hash
+
+            expected += struct.pack("<L", 1) + source_hash(content)
         else:
             expected += struct.pack("<LL", int(os.stat(path).st_mtime) & 0xFFFFFFFF, len(content))
         code = marshal.loads(compiled[len(expected) :])  # noqa: S302 - only root writes there
@@ -40,7 +42,7 @@ def is_compiled(path: str, content: bytes) -> bool:
 
 def compile_module(path: str) -> None:
     """Write the compiled file of a module. Its source is not looked at again, as it never changes."""
-    target = importlib.util.cache_from_source(path)
+    target = cache_from_source(path)
     if HAS_HASHES:
         unchecked = py_compile.PycInvalidationMode.UNCHECKED_HASH
         py_compile.compile(path, cfile=target, doraise=True, invalidation_mode=unchecked)
@@ -57,7 +59,7 @@ def main(directory: str, *options: str) -> None:
         if not is_compiled(path, text.encode()):
             if "--check" not in options:
                 compile_module(path)
-            sys.stdout.write(importlib.util.cache_from_source(path) + "\n")
+            sys.stdout.write(cache_from_source(path) + "\n")
 
 
 if __name__ == "__main__":
