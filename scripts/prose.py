@@ -9,7 +9,6 @@ comments. A phrase is found also when it is broken over two lines.
 """
 
 import io
-import itertools
 import pathlib
 import re
 import subprocess
@@ -94,8 +93,8 @@ def find(path: str, source: str) -> Iterator[str]:
     collapsed = re.sub(r"\s+", " ", prose)
     for pattern, instead in PATTERNS:
         for match in pattern.finditer(collapsed):
-            offsets = (each.start() for each in re.finditer(r"\s+|\S", prose))
-            line = source.count("\n", 0, next(itertools.islice(offsets, match.start(), None))) + 1
+            offsets = [each.start() for each in re.finditer(r"\s+|\S", prose)]
+            line = source.count("\n", 0, offsets[match.start()]) + 1
             yield f"{path}:{line}: found: {match[0]}; write instead: {instead}"
 
 
