@@ -7,7 +7,10 @@ import math
 import typing as t
 
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.action import HAProxyAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.balancers import Membership, Settings
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.balancers import (
+    Membership,
+    MembershipSettings,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import run_for
 
@@ -35,7 +38,7 @@ class ActionModule(HAProxyAction):
 
     def _work(self) -> dict[str, t.Any]:
         arguments = self._arguments
-        settings = Settings(
+        settings = MembershipSettings(
             server=arguments["server"] or self._variables["inventory_hostname"],
             backends=arguments["backends"],
             holder=arguments["holder"],

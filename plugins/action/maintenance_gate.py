@@ -21,10 +21,10 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.de
     RESPOND,
     Decision,
     GateError,
+    GateSettings,
     Memory,
     Round,
     Seen,
-    Settings,
     budget_of,
     decide,
     lost_hosts,
@@ -317,7 +317,7 @@ class Gate:
     def _decide(self, answers: dict[str, Result]) -> Decision:
         seen = [self._seen(host, answers[host]) for host in self._everyone]
         budget = budget_of(self._arguments["max_unavailable"], len(self._fleet))
-        settings = Settings(
+        settings = GateSettings(
             play_hosts=self._all,
             fleet=self._fleet,
             batch=self._own,

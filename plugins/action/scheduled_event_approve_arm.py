@@ -7,7 +7,7 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
-    Answer,
+    AcknowledgementResult,
     acknowledge,
     check_ids,
     resource_id_of,
@@ -46,7 +46,7 @@ class ActionModule(ArmAction):
             given = arguments["resource_id"]
             scope = scope_of(given) if given is not None else resource_id_of(arguments["metadata"])
             if self._task.check_mode:
-                return {**result, **_shown(Answer(event_ids, [], []), scope)}
+                return {**result, **_shown(AcknowledgementResult(event_ids, [], []), scope)}
             controller = OtherHost(self, arguments["controller"], task_vars or {}, become=False)
             return {**result, **_shown(acknowledge(self._arm(controller, arguments), scope, event_ids), scope)}
         except (ArmError, OtherHostError) as error:
@@ -56,7 +56,7 @@ class ActionModule(ArmAction):
                 controller.close()
 
 
-def _shown(answer: Answer, scope: str) -> dict[str, t.Any]:
+def _shown(answer: AcknowledgementResult, scope: str) -> dict[str, t.Any]:
     shown = {**answer._asdict(), "resource_id": scope, "changed": bool(answer.approved)}
     if not answer.refused:
         return shown

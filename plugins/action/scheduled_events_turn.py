@@ -26,7 +26,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn im
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_request import OPTIONS
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
-    Answer,
+    AcknowledgementResult,
     acknowledge,
     check_ids,
     scope_of,
@@ -52,7 +52,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.notes import Notes
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.phases import PHASES
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.rendezvous import Rendezvous
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.play_coordinator import PlayCoordinator
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.responding import (
     HostLost,
     Responding,
@@ -139,7 +139,7 @@ class ActionModule(ArmAction):
             owner=owner,
             options=self._options,
             notes=notes,
-            rendezvous=Rendezvous(
+            coordinator=PlayCoordinator(
                 directory,
                 play_hosts=hosts,
                 speak_for=None if self._options["acknowledge"] == ANY else self._options["speak_for"],
@@ -200,7 +200,7 @@ class ActionModule(ArmAction):
         if not self._shared_loader_obj.module_loader.find_plugin(WRITE):
             raise AnsibleActionFail(INSTALL)
 
-    def _acknowledge_from_here(self, scope: str, event_id: str, patience: float) -> Answer:
+    def _acknowledge_from_here(self, scope: str, event_id: str, patience: float) -> AcknowledgementResult:
         controller, give_up_at = None, time.monotonic() + patience
         try:
             controller = OtherHost(self, self._options["fallback_controller"], self._variables, become=False)

@@ -34,7 +34,7 @@ class MaintenanceError(Exception):
     """It could not be done. The message says what to do."""
 
 
-class Moment(NamedTuple):
+class HostTime(NamedTuple):
     """A point in time of this host. ``monotonic`` counts only within one boot."""
 
     wall: float
@@ -42,15 +42,15 @@ class Moment(NamedTuple):
     boot_id: str
 
 
-def moment() -> Moment:
+def moment() -> HostTime:
     """Now."""
     boot_id = ""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
         boot_id = file.read().strip()
-    return Moment(time.time(), time.monotonic(), boot_id)
+    return HostTime(time.time(), time.monotonic(), boot_id)
 
 
-def age_of(stamp: Mapping[str, Any], now: Moment) -> float:
+def age_of(stamp: Mapping[str, Any], now: HostTime) -> float:
     """Seconds since the moment that was written as ``stamp``.
 
     After a reboot only the wall clock spans them, and it may have been set. What is older than this boot is at least as
@@ -80,7 +80,7 @@ class Mark(NamedTuple):
         return dict(self._asdict(), live=self.live)
 
 
-def read_mark(folder: Folder, now: Optional[Moment] = None) -> Optional[Mark]:
+def read_mark(folder: Folder, now: Optional[HostTime] = None) -> Optional[Mark]:
     """The mark in the state directory of the roles; ``None`` if there is none.
 
     :raises MaintenanceError: it cannot be determined.
@@ -110,7 +110,7 @@ class Host:
         self,
         folder: Folder,
         *,
-        now: Callable[[], Moment] = moment,
+        now: Callable[[], HostTime] = moment,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:

@@ -11,14 +11,14 @@ when the run that had begun it is, and outlives a reboot of the host.
 import datetime
 import hashlib
 import json
-import time
-from typing import Any, Callable, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from ._lease import Lease, Locked
 from ._scheduled_events import engine, policies, terms
 from ._scheduled_events import rules as decisions
 from ._scheduled_events.approval import ApprovalFailed, approve
 from ._scheduled_events.client import ImdsClient, ImdsError, Refused
+from ._scheduled_events.clock import CLOCK, Clock
 from ._scheduled_events.condition import condition
 from ._scheduled_events.document import Document, ScheduledEvent, describe
 from ._scheduled_events.files import Changed, Folder
@@ -52,14 +52,6 @@ class Pace(NamedTuple):
     short_lease: float = 120.0
 
 
-class Clock(NamedTuple):
-    """The clocks and the sleep of a turn."""
-
-    wall: Callable[[], float] = time.time
-    monotonic: Callable[[], float] = time.monotonic
-    sleep: Callable[[float], None] = time.sleep
-
-
 PACE = Pace()
 
 
@@ -79,7 +71,7 @@ class Turn:
         request: TurnRequest,
         *,
         check_mode: bool = False,
-        clock: Optional[Clock] = None,
+        clock: Clock = CLOCK,
         folder: Optional[Folder] = None,
         pace: Pace = PACE,
     ) -> None:
@@ -90,7 +82,7 @@ class Turn:
         self._request = request
         self._check_mode = check_mode
         self._pace = pace
-        self._clock = clock or Clock()
+        self._clock = clock
         self._folder = folder or Folder(options["state_directory"])
         self._lease = Lease(self._folder, request.run, request.host, request.owner, self._clock.wall)
         self._memory = Memory(self._folder, self._clock.wall)

@@ -7,11 +7,12 @@
 from typing import Any, Dict, Optional
 
 from ._module import ImdsModule
+from ._scheduled_events.clock import Clock
 from ._scheduled_events.endpoint import SettingError
 from ._scheduled_events.files import Folder
 from ._scheduled_events.rules import RuleError
 from ._scheduled_events.state import StateError
-from ._turn import PACE, Clock, Pace, Turn
+from ._turn import PACE, Pace, Turn
 from ._turn_request import TurnRequest
 
 

@@ -166,10 +166,10 @@ from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import (
     OPTIONS,
-    Answer,
     Host,
+    ProbeAnswer,
     ProbeError,
-    Settings,
+    ProbeSettings,
     bring,
     check_settings,
     notice_time,
@@ -180,15 +180,15 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
 PROBE_TIMEOUT = 5  # seconds
 
 
-def probe(url: str) -> Answer:
+def probe(url: str) -> ProbeAnswer:
     try:
         with open_url(url, use_proxy=False, follow_redirects="none", timeout=PROBE_TIMEOUT) as response:
-            return Answer(response.getcode())
+            return ProbeAnswer(response.getcode())
     except urllib.error.HTTPError as error:
         error.close()
-        return Answer(error.code)
+        return ProbeAnswer(error.code)
     except Exception as error:  # open_url raises many kinds, each of which means that there is no answer
-        return Answer(0, str(error))
+        return ProbeAnswer(0, str(error))
 
 
 def list_peers(module: AnsibleModule) -> t.List[str]:
@@ -209,7 +209,9 @@ def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
     record = Record(Folder(params["directory"]), simulate=module.check_mode)
     notice = notice_time(params["interval"], params["count"])
     host = Host(
-        Settings(params["flag"], params["url"], notice, params["interval"], params["ports"], params["drained_status"]),
+        ProbeSettings(
+            params["flag"], params["url"], notice, params["interval"], params["ports"], params["drained_status"]
+        ),
         record,
         probe=lambda: probe(params["url"]),
         peers=lambda: list_peers(module),

@@ -48,14 +48,14 @@ class ProbeError(Exception):
     """It could not be done. The message says what to do."""
 
 
-class Answer(NamedTuple):
+class ProbeAnswer(NamedTuple):
     """Of the health endpoint. ``status`` is 0 if there was none, and then ``problem`` says why."""
 
     status: int
     problem: str = ""
 
 
-class Settings(NamedTuple):
+class ProbeSettings(NamedTuple):
     """``notice``: seconds that the balancer needs to notice; ``interval``: those between two of its probes.
 
     ``ports``: those whose connections have to end. ``drained_status``: what the health endpoint answers then.
@@ -134,10 +134,10 @@ class Host:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: ProbeSettings,
         record: Record,
         *,
-        probe: Callable[[], Answer],
+        probe: Callable[[], ProbeAnswer],
         peers: Callable[[], List[str]],
         flag: Optional[Flag] = None,
         simulate: bool = False,
@@ -337,7 +337,7 @@ class Host:
             "service, and run it again"
         )
 
-    def _wait_for(self, is_right: Callable[[int], bool], *, within: float) -> Optional[Answer]:
+    def _wait_for(self, is_right: Callable[[int], bool], *, within: float) -> Optional[ProbeAnswer]:
         """Wait until the health endpoint gives a status that is right; the last answer if it does not."""
         give_up_at = self._clock() + within
         while True:
@@ -349,7 +349,7 @@ class Host:
             self._sleep(LOOK_AGAIN_AFTER)
 
 
-def _shown(answer: Answer) -> str:
+def _shown(answer: ProbeAnswer) -> str:
     return str(answer.status) if answer.status else f"nothing ({answer.problem})"
 
 

@@ -13,7 +13,7 @@ import json
 import re
 from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from .text import clean, excerpt, parse_number, shown, tame_fields, tame_or_say
+from .text import clean, excerpt, parse_number, sanitize_fields, sanitize_or_report, shown
 
 EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
 ADVISORY_TYPES = ("SpotRebalanceRecommendation",)  # of a newer preview (docs/contract.md, section 3)
@@ -196,9 +196,9 @@ def _parse_event(raw: Dict[str, Any], *, api_version: str) -> ScheduledEvent:
         not_before=read["NotBefore"] or None,
         description=read["Description"],
         duration_in_seconds=read["DurationInSeconds"],
-        additional=tame_fields({name: raw[name] for name in raw if name not in _FIELDS}, MAX_ADDITIONAL),
+        additional=sanitize_fields({name: raw[name] for name in raw if name not in _FIELDS}, MAX_ADDITIONAL),
         unreadable={
-            name: tame_or_say(raw[name], MAX_UNREADABLE)
+            name: sanitize_or_report(raw[name], MAX_UNREADABLE)
             for name in _FIELDS
             if raw.get(name) is not None and read[name] is None
         },
@@ -309,7 +309,7 @@ def _odd_resource(item: Any) -> str:
         item, bool
     ):  # the shortest there is, so that there can be half a million of them
         return str(item)
-    return json.dumps(tame_or_say(item, MAX_ODD_RESOURCE))
+    return json.dumps(sanitize_or_report(item, MAX_ODD_RESOURCE))
 
 
 def _text(value: Any, limit: int = MAX_WORD) -> Optional[str]:

@@ -8,7 +8,7 @@ import json
 from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from .document import ADVISORY_TYPES, EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent, one_of
-from .text import MAX_SHOWN, shown, tame_or_say
+from .text import MAX_SHOWN, sanitize_or_report, shown
 
 PREPARE, APPROVE, IGNORE, HOLD = "prepare", "approve", "ignore", "hold"
 ACTIONS = (PREPARE, APPROVE, IGNORE, HOLD)
@@ -108,4 +108,4 @@ def _whole_number(value: Any) -> Optional[int]:
 
 
 def _show(value: Any) -> str:
-    return shown(json.dumps(tame_or_say(value, MAX_SHOWN)))
+    return shown(json.dumps(sanitize_or_report(value, MAX_SHOWN)))

@@ -12,7 +12,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple, Type, Union
 from .document import Incarnation, ScheduledEvent, parse_not_before
 from .files import NotPlain, read_plain, remove_half_written, write_atomically
 from .runs import FAILED, OK, PHASES, TIMEOUT, parse_run_id
-from .text import clean, parse_number, shown, tame_fields
+from .text import clean, parse_number, sanitize_fields, shown
 
 VERSION = 2
 
@@ -245,7 +245,7 @@ def _parse_event(value: Any, place: str) -> ScheduledEvent:
     if raw["duration_in_seconds"] is not None:
         _typed(raw, "duration_in_seconds", int, place)
     for name in ("additional", "unreadable"):
-        raw[name] = tame_fields(_object(raw[name], f"{place}.{name}"), _MAX_FIELDS)
+        raw[name] = sanitize_fields(_object(raw[name], f"{place}.{name}"), _MAX_FIELDS)
     not_before: Optional[datetime.datetime] = parse_not_before(raw["not_before"])
     raw["not_before"] = not_before
     return ScheduledEvent(**raw)

@@ -47,7 +47,7 @@ def excerpt(text: Union[bytes, str]) -> str:
     return f'"{shown(text)}"'
 
 
-def tame(value: Any, room: int) -> Tuple[Any, int]:
+def sanitize(value: Any, room: int) -> Tuple[Any, int]:
     """Copy a decoded JSON value with clean text, and return its length as JSON.
 
     Works without recursion, since the value may be nested deeper than Python can follow.
@@ -95,31 +95,33 @@ def _scalar(value: Any, room: int) -> Any:
     return value
 
 
-def tame_or_say(value: Any, room: int) -> Any:
-    """As :func:`tame`, and a text that says why in place of a value that is too much."""
+def sanitize_or_report(value: Any, room: int) -> Any:
+    """As :func:`sanitize`, and a text that says why in place of a value that is too much."""
     try:
-        return tame(value, room)[0]
+        return sanitize(value, room)[0]
     except TooMuch as error:
         return f"(cut: {error})"
 
 
-def tame_fields(fields: Dict[str, Any], room: int) -> Dict[str, Any]:
-    """The fields tamed one by one, as long as there is room for all; a text that says why in place of the others."""
-    tamed: Dict[str, Any] = {}
+def sanitize_fields(fields: Dict[str, Any], room: int) -> Dict[str, Any]:
+    """The sanitized fields, as long as there is room; a text that says why in place of the others."""
+    sanitized: Dict[str, Any] = {}
     left = room
     for name, value in fields.items():
         key = clean(name, 256)
         left -= len(json.dumps(key)) + 4
         if left <= 0:
-            tamed["(cut)"] = f"{len(fields) - len(tamed)} more fields, which are longer than {room} characters in all"
+            sanitized["(cut)"] = (
+                f"{len(fields) - len(sanitized)} more fields, which are longer than {room} characters in all"
+            )
             break
         try:
-            tamed[key], size = tame(value, left)
+            sanitized[key], size = sanitize(value, left)
             left -= size
         except TooMuch as error:
-            tamed[key] = f"(cut: {error})"
-            left -= len(tamed[key])
-    return tamed
+            sanitized[key] = f"(cut: {error})"
+            left -= len(sanitized[key])
+    return sanitized
 
 
 def parse_number(digits: str) -> Union[int, str]:

@@ -22,7 +22,7 @@ _RESOURCE = re.compile(
 _EVENT = re.compile(r"[0-9A-Za-z-]+")
 
 
-class Answer(t.NamedTuple):
+class AcknowledgementResult(t.NamedTuple):
     """Ids by what became of them; ``refused`` holds ``event_id``, ``code`` and ``message``."""
 
     approved: list[str]
@@ -93,7 +93,7 @@ def check_ids(event_ids: t.Sequence[str]) -> list[str]:
     return list({event_id.lower(): event_id for event_id in event_ids}.values())
 
 
-def acknowledge(arm: Arm, scope: str, event_ids: t.Sequence[str]) -> Answer:
+def acknowledge(arm: Arm, scope: str, event_ids: t.Sequence[str]) -> AcknowledgementResult:
     """Acknowledge events, in one request. To repeat it does no harm.
 
     :raises ArmError: nothing was acknowledged, or it is not known.
@@ -110,7 +110,7 @@ def acknowledge(arm: Arm, scope: str, event_ids: t.Sequence[str]) -> Answer:
             f"POST {base} was answered with problems of {', '.join(sorted(unknown))}, expected only the "
             "events that were sent. Check the events of the VM, and run this task again"
         )
-    return Answer(
+    return AcknowledgementResult(
         approved=[event_id for event_id, problem in left.items() if problem is None],
         absent=[event_id for event_id, problem in left.items() if problem and problem["code"] == "NotFound"],
         refused=[
@@ -121,16 +121,16 @@ def acknowledge(arm: Arm, scope: str, event_ids: t.Sequence[str]) -> Answer:
     )
 
 
-def _acknowledge_one(arm: Arm, base: str, event_id: str) -> Answer:
+def _acknowledge_one(arm: Arm, base: str, event_id: str) -> AcknowledgementResult:
     try:
         arm.write("POST", f"{base}/{event_id}/acknowledge", ONE_API, None, statuses=(200,), harmless=True)
     except ArmError as error:
         if error.code == "NotFound":
-            return Answer([], [event_id], [])
+            return AcknowledgementResult([], [event_id], [])
         if error.status == 409:
-            return Answer([], [], [{"event_id": event_id, "code": error.code, "message": error.message}])
+            return AcknowledgementResult([], [], [{"event_id": event_id, "code": error.code, "message": error.message}])
         raise
-    return Answer([event_id], [], [])
+    return AcknowledgementResult([event_id], [], [])
 
 
 def _problems(answer: t.Any) -> dict[str, dict[str, str]]:

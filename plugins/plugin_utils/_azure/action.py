@@ -18,7 +18,7 @@ from .._remote.delegate_host import OtherHost, OtherHostError
 from .._windows.modules import run_for
 from . import pools
 from .arm import Arm, ArmError
-from .balancing import ApplicationGateway, Balancing, BalancingError, LoadBalancer, Resources, Settings
+from .balancing import ApplicationGateway, Balancing, BalancingError, LoadBalancer, PoolSettings, Resources
 from .orders import Orders
 
 COLLECTION = "maintops.scheduled_events"
@@ -130,7 +130,7 @@ class AzureBalancerAction(ArmAction):
         timeout = max(0.0, arguments["operation_timeout"])
         finish_within = arguments["finish_within"] if arguments["finish_within"] >= 0 else math.inf
         resources = resources_of_run(arm, hosts=hosts, timeout=min(timeout, finish_within))
-        settings = Settings(
+        settings = PoolSettings(
             host=self._variables["inventory_hostname"],
             pools=list(dict.fromkeys(each_of(arguments["pools"]))),
             me=pools.Me(*(each_of(arguments[name]) for name in ("network_interfaces", "addresses"))),

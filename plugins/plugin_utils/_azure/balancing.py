@@ -31,7 +31,7 @@ class BalancingError(Exception):
     """It could not be done. The message says what to do."""
 
 
-class Settings(t.NamedTuple):
+class PoolSettings(t.NamedTuple):
     """The times are seconds; ``wait_at_most`` 0 means no limit.
 
     ``drain_time``: for connections to end, negative for what Azure gives. ``operation_timeout``: for one change.
@@ -259,7 +259,7 @@ class Balancing:
         self,
         product: LoadBalancer | ApplicationGateway,
         resources: Resources,
-        settings: Settings,
+        settings: PoolSettings,
         *,
         record: t.Callable[[dict[str, t.Any]], dict[str, t.Any]],
         clock: t.Callable[[], float] = time.time,

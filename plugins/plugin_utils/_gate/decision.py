@@ -63,7 +63,7 @@ class Memory(t.NamedTuple):
     round: Round | None = None
 
 
-class Settings(t.NamedTuple):
+class GateSettings(t.NamedTuple):
     """``budget`` is a number of hosts; ``settle`` and ``resume_within`` are seconds.
 
     ``names``: of the maintenance of each host of the play. ``owner``: of this gate's marks. ``new_round``: the id of a
@@ -105,7 +105,7 @@ class Decision(t.NamedTuple):
         return self.settle_left > 0 and len(self.waits_for) == 1
 
 
-def decide(seen: t.Sequence[Seen], settings: Settings, *, memory: Memory, now: float) -> Decision:
+def decide(seen: t.Sequence[Seen], settings: GateSettings, *, memory: Memory, now: float) -> Decision:
     """Decide on a batch.
 
     :param seen: every host of the play and of the fleet.
@@ -219,7 +219,7 @@ def _refuse_twins(seen: t.Sequence[Seen]) -> None:
 
 
 def _round(
-    seen: t.Sequence[Seen], settings: Settings, current: Round | None, now: float
+    seen: t.Sequence[Seen], settings: GateSettings, current: Round | None, now: float
 ) -> tuple[Round, frozenset[str]]:
     """The round that goes on, or a new one; and the hosts that are done in it."""
     names = settings.names
@@ -333,7 +333,7 @@ def _recall(memory: Memory, events: set[str], current: Round, *, all_read: bool,
 
 
 def _judge(
-    seen: t.Sequence[Seen], of_host: t.Mapping[str, list[Event]], batch: list[str], settings: Settings
+    seen: t.Sequence[Seen], of_host: t.Mapping[str, list[Event]], batch: list[str], settings: GateSettings
 ) -> list[str]:
     """The hosts that keep the gate shut for the batch, each with the reason."""
     if not batch:

@@ -20,7 +20,7 @@ class BalancersError(Exception):
     """It could not be done. The message names the balancers and says what to do."""
 
 
-class Settings(t.NamedTuple):
+class MembershipSettings(t.NamedTuple):
     """``server``: the name of the host on the balancers. The times are seconds; ``wait_at_most`` 0 means no limit.
 
     ``drain_timeout``: for sessions to end; ``finish_within``: for the whole drain, from this call on.
@@ -132,7 +132,7 @@ class Membership(Balancers):
     def __init__(
         self,
         names: t.Sequence[str],
-        settings: Settings,
+        settings: MembershipSettings,
         *,
         ask: t.Callable[[str, str, dict[str, t.Any]], dict[str, t.Any]],
         record: t.Callable[[dict[str, t.Any]], dict[str, t.Any]],

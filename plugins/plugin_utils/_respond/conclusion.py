@@ -10,7 +10,7 @@ import typing as t
 
 from ...module_utils._scheduled_events.condition import NOT_ACCEPTED, TO_BE_ACKNOWLEDGED
 from .notes import Notes
-from .rendezvous import ACCEPTED, Rendezvous
+from .play_coordinator import ACCEPTED, PlayCoordinator
 
 
 class Conclusion:
@@ -27,14 +27,14 @@ class Conclusion:
         *,
         host: str,
         notes: Notes,
-        rendezvous: Rendezvous,
+        coordinator: PlayCoordinator,
         acknowledges: bool,
         must_have_turns: bool,
         wait_timeout: float,
         say: t.Callable[[str], None],
         active_hosts: t.Sequence[str],
     ) -> None:
-        self._host, self._notes, self._rendezvous = host, notes, rendezvous
+        self._host, self._notes, self._coordinator = host, notes, coordinator
         self._acknowledges, self._must_have_turns = acknowledges, must_have_turns
         self._wait_timeout = wait_timeout
         self._say, self._active_hosts = say, active_hosts
@@ -47,7 +47,7 @@ class Conclusion:
 
     def _why_it_was_stopped(self) -> str:
         """The reason of a phase that failed although no task of this host did."""
-        lost = [host for host in self._rendezvous.play_hosts if host not in self._active_hosts]
+        lost = [host for host in self._coordinator.play_hosts if host not in self._active_hosts]
         if lost:
             return f"no task of this host failed. Ansible stopped it when it lost {', '.join(lost)} (any_errors_fatal)"
         return (
@@ -129,8 +129,8 @@ class Conclusion:
             seen = self._notes.seen(event_id)
             if seen is None:
                 continue
-            late = [host for host in self._rendezvous.without_a_turn(seen) if host in self._active_hosts]
-            if late and self._rendezvous.status(event_id) != ACCEPTED:
+            late = [host for host in self._coordinator.without_a_turn(seen) if host in self._active_hosts]
+            if late and self._coordinator.status(event_id) != ACCEPTED:
                 yield (
                     f"{event_id} was over before {', '.join(late)} had a turn, and it may name "
                     f"{'this host' if len(late) == 1 else 'one of these hosts'}: {', '.join(seen.names)}. "
@@ -141,12 +141,12 @@ class Conclusion:
         return [
             {"event_id": event_id, "reason": self._obstacle(event_id) or self._why_not(event_id)}
             for event_id in self._notes["announced"]
-            if self._rendezvous.status(event_id) != ACCEPTED
+            if self._coordinator.status(event_id) != ACCEPTED
         ]
 
     def _obstacle(self, event_id: str) -> str | None:
         seen = self._notes.seen(event_id)
-        return None if seen is None else self._rendezvous.obstacle(event_id, seen)
+        return None if seen is None else self._coordinator.obstacle(event_id, seen)
 
     def _why_not(self, event_id: str) -> str:
         if not self._acknowledges:

@@ -16,9 +16,9 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._scheduled_events.condition import NOT_ACCEPTED, TO_BE_ACKNOWLEDGED
-from .._azure.acknowledgement import Answer, is_of, resource_id_of, scope_of
+from .._azure.acknowledgement import AcknowledgementResult, is_of, resource_id_of, scope_of
 from .._azure.arm import ArmError
-from .rendezvous import PREPARED, Outcome, Rendezvous, Seen, Word
+from .play_coordinator import PREPARED, HostReport, Outcome, PlayCoordinator, Seen
 
 # Seconds of silence after which the other hosts count this one's preparation, and may acknowledge with a fresh
 # document; and after which it is acknowledged from here. A host that waits for others polls for 15 seconds at a time.
@@ -27,14 +27,14 @@ PAUSE = 30.0  # seconds between two attempts, unless Azure asks for more
 PATIENCE = 60.0  # seconds for which one attempt repeats what Azure refuses for the moment
 
 
-class Moment(t.NamedTuple):
+class ControlNodeTime(t.NamedTuple):
     """A moment on the controller, by two clocks: one stops while the machine is suspended, and the other may be set."""
 
     monotonic: float
     wall: float
 
 
-class Settings(t.NamedTuple):
+class FallbackSettings(t.NamedTuple):
     """:param max_age: seconds for which the last document counts.
 
     :param resource_id: of the VM or its set; empty: made of what the VM said about itself.
@@ -54,19 +54,19 @@ class Fallback:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: FallbackSettings,
         *,
         host: str,
         known: dict[str, t.Any],
-        rendezvous: Rendezvous,
-        send: t.Callable[[str, str, float], Answer],
+        coordinator: PlayCoordinator,
+        send: t.Callable[[str, str, float], AcknowledgementResult],
         tell: t.Callable[[str, str, str], None],
         warn: t.Callable[[str], None],
         wall: t.Callable[[], float],
         monotonic: t.Callable[[], float],
     ) -> None:
         self._settings = settings
-        self._host, self._known, self._rendezvous = host, known, rendezvous
+        self._host, self._known, self._coordinator = host, known, coordinator
         self._send, self._tell, self._warn = send, tell, warn
         self._wall, self._monotonic = wall, monotonic
 
@@ -75,7 +75,7 @@ class Fallback:
         """Whether the role has to ask the host for its resource id."""
         return not self._settings.resource_id and not self._known["resource_id"]
 
-    def learn(self, shown: t.Mapping[str, t.Any], asked_at: Moment) -> None:
+    def learn(self, shown: t.Mapping[str, t.Any], asked_at: ControlNodeTime) -> None:
         """Take what a turn showed. What it read, it read after ``asked_at``."""
         self._learn_resource(shown.get("compute") or {})
         if shown["sight"] is None:
@@ -147,7 +147,7 @@ class Fallback:
         if not news:
             return
         outcomes = {event_id: Outcome(PREPARED, events[event_id]["event_type"] or "") for event_id in news}
-        self._rendezvous.tell(Word(host=self._host, vm_name=self._known["vm_name"], outcomes=outcomes))
+        self._coordinator.publish(HostReport(host=self._host, vm_name=self._known["vm_name"], outcomes=outcomes))
         for event_id in news:
             events[event_id]["told"] = True
 
@@ -180,10 +180,10 @@ class Fallback:
         seen = self._last_seen(event_id)
         if seen is None or not self._is_unchanged(event_id):
             return "the last document that was read on the host names other VMs, or another type, than was prepared for"
-        return self._rendezvous.obstacle(event_id, seen) or self._missing_resource()
+        return self._coordinator.obstacle(event_id, seen) or self._missing_resource()
 
     def _age(self) -> float:
-        at = Moment(**self._known["last_read"]["at"])
+        at = ControlNodeTime(**self._known["last_read"]["at"])
         return float(max(self._monotonic() - at.monotonic, self._wall() - at.wall))
 
     def _missing_resource(self) -> str:
@@ -203,16 +203,16 @@ class Fallback:
         if objection or seen is None:
             self._warn(f"{event_id} is not acknowledged through Azure Resource Manager: {objection}")
             return
-        if not self._rendezvous.claim(event_id, seen):
+        if not self._coordinator.claim(event_id, seen):
             return  # another host does it
         accepted = False
         try:
             accepted = self._acknowledge(event_id, event)
         finally:
             if accepted:
-                self._rendezvous.accept(event_id)
+                self._coordinator.accept(event_id)
             else:
-                self._rendezvous.release(event_id)
+                self._coordinator.release(event_id)
 
     def _acknowledge(self, event_id: str, event: t.Mapping[str, t.Any]) -> bool:
         left = [self._settings.max_age - self._age(), PATIENCE]

@@ -8,23 +8,10 @@ from __future__ import annotations
 
 import json
 import os
-import time
 import typing as t
 from pathlib import Path
 
-from .rendezvous import Seen
-
-
-class Clock(t.NamedTuple):
-    """The clocks and the sleep of the controller."""
-
-    wall: t.Callable[[], float] = time.time
-    monotonic: t.Callable[[], float] = time.monotonic
-    sleep: t.Callable[[float], None] = time.sleep
-
-    def utc(self) -> str:
-        """The time for people."""
-        return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self.wall()))
+from .play_coordinator import Seen
 
 
 class Notes:

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
-from .notes import Clock, Notes
-from .rendezvous import CLAIMED, FREE, Rendezvous
+from ...module_utils._scheduled_events.clock import Clock
+from .notes import Notes
+from .play_coordinator import CLAIMED, FREE, PlayCoordinator
 
 LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
 
@@ -19,9 +20,9 @@ class Pace:
     """
 
     def __init__(
-        self, *, wait_timeout: float, notes: Notes, rendezvous: Rendezvous, clock: Clock, makes_room: bool
+        self, *, wait_timeout: float, notes: Notes, coordinator: PlayCoordinator, clock: Clock, makes_room: bool
     ) -> None:
-        self._wait_timeout, self._notes, self._rendezvous = wait_timeout, notes, rendezvous
+        self._wait_timeout, self._notes, self._coordinator = wait_timeout, notes, coordinator
         self._clock, self._makes_room = clock, makes_room
 
     def slice(self, *, locked_out: bool) -> float:
@@ -46,7 +47,7 @@ class Pace:
     def may_be_taken_over(self, event_id: str) -> bool:
         """Whether this host may acknowledge the event that another host is about to acknowledge, or will."""
         here = any(each["event_id"] == event_id and each["present"] for each in self._notes["waiting"])
-        return here and self._rendezvous.status(event_id) in (FREE, CLAIMED)
+        return here and self._coordinator.status(event_id) in (FREE, CLAIMED)
 
     def waited(self) -> float:
         """The seconds since this host began."""
@@ -59,4 +60,4 @@ class Pace:
     def is_claimed(self) -> bool:
         """Whether another host is about to acknowledge an event of this host."""
         open_events = [event_id for event_id in self._notes["announced"] if self.may_be_taken_over(event_id)]
-        return any(self._rendezvous.status(event_id) == CLAIMED for event_id in open_events)
+        return any(self._coordinator.status(event_id) == CLAIMED for event_id in open_events)

@@ -9,16 +9,17 @@ from __future__ import annotations
 import os
 import typing as t
 
+from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.condition import NOTHING_PREPARES
 from ...module_utils._scheduled_events.rules import APPROVE, HOLD
 from ...module_utils._scheduled_events.terms import NEVER
 from .._run.identity import is_dead
 from .._run.job import has_ended
 from .conclusion import Conclusion
-from .notes import Clock, Notes
+from .notes import Notes
 from .pace import Pace
 from .phases import PHASES, Phases
-from .rendezvous import ACCEPTED, FAILED, HELD, PREPARED, UNCONFIGURED, Outcome, Rendezvous, Seen, Word
+from .play_coordinator import ACCEPTED, FAILED, HELD, PREPARED, UNCONFIGURED, HostReport, Outcome, PlayCoordinator, Seen
 from .turns import Execute, HostTurns, Send
 
 DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts, whatever became of the preparation
@@ -72,7 +73,7 @@ class Responding:
         owner: dict[str, t.Any],
         options: t.Mapping[str, t.Any],
         notes: Notes,
-        rendezvous: Rendezvous,
+        coordinator: PlayCoordinator,
         execute: Execute,
         say: t.Callable[[str], None],
         warn: t.Callable[[str], None],
@@ -81,24 +82,24 @@ class Responding:
         shares_fork: bool = False,
         lockstep: bool = False,
         check_mode: bool = False,
-        clock: Clock | None = None,
+        clock: Clock = CLOCK,
         send: Send | None = None,
     ) -> None:
         self._host, self._run = host, run
         self._options = options
         self._notes = notes
-        self._rendezvous = rendezvous
+        self._coordinator = coordinator
         self._warn = warn
         self._shares_fork, self._lockstep = shares_fork, lockstep
         self._check_mode = check_mode
-        self._clock = clock or Clock()
+        self._clock = clock
         self._warned: set[str] = set()
         self._resumed = self._clock.monotonic()
         self._acknowledges = options["acknowledge"] != NEVER
         self._pace = Pace(
             wait_timeout=options["wait_timeout"],
             notes=notes,
-            rendezvous=rendezvous,
+            coordinator=coordinator,
             clock=self._clock,
             makes_room=shares_fork or lockstep,
         )
@@ -106,7 +107,7 @@ class Responding:
         self._conclusion = Conclusion(
             host=host,
             notes=notes,
-            rendezvous=rendezvous,
+            coordinator=coordinator,
             acknowledges=self._acknowledges,
             must_have_turns=self._phases.has_work("prepare") and not (check_mode or options["within_maintenance"]),
             wait_timeout=options["wait_timeout"],
@@ -119,7 +120,7 @@ class Responding:
             owner=owner,
             options=options,
             notes=notes,
-            rendezvous=rendezvous,
+            coordinator=coordinator,
             phases=self._phases,
             pace=self._pace,
             execute=execute,
@@ -155,7 +156,7 @@ class Responding:
 
     def _spare_the_control_node(self, took: float) -> None:
         until = self._clock.monotonic() + min(LONGEST_PAUSE, PAUSE_FACTOR * took)
-        if self._check_mode or not (self._pace.is_claimed() or self._rendezvous.others_need_a_turn(self._host)):
+        if self._check_mode or not (self._pace.is_claimed() or self._coordinator.others_need_a_turn(self._host)):
             return
         while self._clock.monotonic() < until and self._pace.is_held_by_others():
             self._clock.sleep(PAUSE_STEP)
@@ -166,7 +167,7 @@ class Responding:
             return shown  # the module failed
         if shown["next"] == "locked":
             return self._wait_for_the_other_run(shown["lease"])
-        twin = self._rendezvous.twin(self._host, shown["vm_name"])
+        twin = self._coordinator.twin(self._host, shown["vm_name"])
         if twin:
             return self._leave_it_to(twin)
         self._tell_hosts(shown)
@@ -183,7 +184,7 @@ class Responding:
         return self._wait("")
 
     def _leave_it_to(self, twin: str) -> dict[str, t.Any]:
-        self._rendezvous.tell(Word(host=self._host, vm_name=""))
+        self._coordinator.publish(HostReport(host=self._host, vm_name=""))
         return self._conclusion.failure(
             f"{twin} and {self._host} are the same VM, {self._notes['vm_name']}, and {twin} responds to its events. "
             "Leave one of them out of the play"
@@ -198,8 +199,8 @@ class Responding:
             **{each["event_id"]: DECIDED[each["decision"]] for each in shown["waiting"] if each["decision"] in DECIDED},
         }
         assumed = self._notes["over"]  # by a plan: the other hosts of the plan still count this one as prepared
-        self._rendezvous.tell(
-            Word(
+        self._coordinator.publish(
+            HostReport(
                 host=self._host,
                 vm_name=shown["vm_name"],
                 sight=None if assumed or shown["sight"] is None else _sight(shown["sight"]),
@@ -236,7 +237,7 @@ class Responding:
         return self._let_others_go_on()
 
     def _let_others_go_on(self) -> dict[str, t.Any] | None:
-        lockstep = self._lockstep and self._rendezvous.others_need_a_turn(self._host)
+        lockstep = self._lockstep and self._coordinator.others_need_a_turn(self._host)
         if not (self._shares_fork or lockstep) or self._check_mode:
             return None
         self._notes.keep()
@@ -292,7 +293,7 @@ class Responding:
         if event["event_type"] not in DELETING:
             return False
         came = event["not_before"] is not None and event["not_before"] <= self._clock.wall()
-        accepted = event["accepted"] or self._rendezvous.status(event["event_id"]) == ACCEPTED
+        accepted = event["accepted"] or self._coordinator.status(event["event_id"]) == ACCEPTED
         return bool(came or event["impact"] or accepted)
 
     def end_of_lost_host(self, error: HostLost) -> dict[str, t.Any]:

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import typing as t
 
+from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.rules import HOLD
 from ...module_utils._scheduled_events.terms import NEVER
 from ...module_utils._turn_request import TurnRequest
-from .._azure.acknowledgement import Answer
-from .fallback import Fallback, Moment, Settings
-from .notes import Clock, Notes
+from .._azure.acknowledgement import AcknowledgementResult
+from .fallback import ControlNodeTime, Fallback, FallbackSettings
+from .notes import Notes
 from .pace import Pace
 from .phases import Phases
-from .rendezvous import Rendezvous, Seen
+from .play_coordinator import PlayCoordinator, Seen
 
 # Seconds that a turn may take in addition to its slice. A machine that is switched off leaves its connections open.
 # An acknowledgement that took longer is sent again, which does no harm.
@@ -24,7 +25,7 @@ OVERHEAD = 120.0
 FIRST_OVERHEAD = 900.0  # since the first request enables the service
 
 Execute = t.Callable[[t.Dict[str, t.Any], t.Optional[t.Dict[str, t.Any]], float], t.Dict[str, t.Any]]
-Send = t.Callable[[str, str, float], Answer]
+Send = t.Callable[[str, str, float], AcknowledgementResult]
 
 
 class HostTurns:
@@ -42,7 +43,7 @@ class HostTurns:
         owner: dict[str, t.Any],
         options: t.Mapping[str, t.Any],
         notes: Notes,
-        rendezvous: Rendezvous,
+        coordinator: PlayCoordinator,
         phases: Phases,
         pace: Pace,
         execute: Execute,
@@ -53,7 +54,7 @@ class HostTurns:
         send: Send | None,
     ) -> None:
         self._host, self._run, self._owner = host, run, owner
-        self._options, self._notes, self._rendezvous = options, notes, rendezvous
+        self._options, self._notes, self._coordinator = options, notes, coordinator
         self._phases, self._pace = phases, pace
         self._execute, self._say, self._warn = execute, say, warn
         self._check_mode, self._clock = check_mode, clock
@@ -80,7 +81,7 @@ class HostTurns:
     def claim(self, event_id: str, *, assuming: str = "") -> bool:
         """Whether this host may acknowledge the event now, and no other one."""
         seen = self._notes.seen(event_id)
-        return seen is not None and self._rendezvous.claim(event_id, seen, assuming=assuming)
+        return seen is not None and self._coordinator.claim(event_id, seen, assuming=assuming)
 
     def ask_while_claimed(self, claimed: list[str], outcome: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         """Take a turn that acknowledges the events, and let the other hosts know."""
@@ -91,9 +92,9 @@ class HostTurns:
         finally:
             for event_id in claimed:
                 if event_id.lower() in accepted:
-                    self._rendezvous.accept(event_id)
+                    self._coordinator.accept(event_id)
                 else:
-                    self._rendezvous.release(event_id)
+                    self._coordinator.release(event_id)
         return answer
 
     def _ask(self, outcome: dict[str, t.Any] | None, acknowledge: t.Sequence[str] = ()) -> dict[str, t.Any]:
@@ -117,7 +118,7 @@ class HostTurns:
             assume_over=notes["over"],
             state=notes["state"],
         )
-        asked_at = Moment(self._clock.monotonic(), self._clock.wall())
+        asked_at = ControlNodeTime(self._clock.monotonic(), self._clock.wall())
         overhead = OVERHEAD if notes["answered"] else FIRST_OVERHEAD
         shown = self._execute({**request._asdict(), "vm_name": notes["vm_name"]}, outcome, request.slice + overhead)
         if "next" in shown:
@@ -125,7 +126,7 @@ class HostTurns:
             self._learn(shown, asked_at)
         return shown
 
-    def _learn(self, shown: dict[str, t.Any], asked_at: Moment) -> None:
+    def _learn(self, shown: dict[str, t.Any], asked_at: ControlNodeTime) -> None:
         notes = self._notes
         notes["vm_name"] = shown["vm_name"]
         for line in shown["story"]:
@@ -179,14 +180,14 @@ class HostTurns:
             self._warned.add(text)
             self._warn(f"{self._host}: {text}")
 
-    def _make_fallback(self, send: t.Callable[[str, str, float], Answer]) -> Fallback:
+    def _make_fallback(self, send: t.Callable[[str, str, float], AcknowledgementResult]) -> Fallback:
         # Where the tasks ran longer, another run may have the host.
         max_age = min(self._options["fallback_max_age"], self._options["phase_timeout"])
         return Fallback(
-            Settings(max_age, self._options["fallback_resource_id"]),
+            FallbackSettings(max_age, self._options["fallback_resource_id"]),
             host=self._host,
             known=self._notes.known,
-            rendezvous=self._rendezvous,
+            coordinator=self._coordinator,
             send=send,
             tell=self.tell_of_acknowledgement,
             warn=self.warn_once,

@@ -18,7 +18,7 @@ from ...module_utils import _calls as calls
 from ...module_utils import _maintenance_calls as maintenance
 from ...module_utils._load_balancer import health_probe
 from ...module_utils._load_balancer import record as balancer_record
-from ...module_utils._maintenance import Host, MaintenanceError, Moment
+from ...module_utils._maintenance import Host, HostTime, MaintenanceError
 from ...module_utils._module import COMMON_OPTIONS, ImdsModule
 from ...module_utils._scheduled_events.exchange import ExchangeFailed
 from ...module_utils._scheduled_events.files import Changed
@@ -122,7 +122,7 @@ def _mark(host: WindowsHost, module: Module) -> Result:
 
 def _maintained(folder: t.Any) -> Host:
     # Nothing but the wall clock goes on from one controller to another.
-    return Host(folder, now=lambda: Moment(time.time(), time.monotonic(), ""))
+    return Host(folder, now=lambda: HostTime(time.time(), time.monotonic(), ""))
 
 
 def _record(host: WindowsHost, module: Module) -> Result:
@@ -138,7 +138,7 @@ def _health_probe(host: WindowsHost, module: Module) -> Result:
     health_probe.check_settings(params, ntpath.isabs)
     notice = health_probe.notice_time(params["interval"], params["count"])
     probed = health_probe.Host(
-        health_probe.Settings(
+        health_probe.ProbeSettings(
             params["flag"], params["url"], notice, params["interval"], params["ports"], params["drained_status"]
         ),
         balancer_record.Record(host.folder(params["directory"]), simulate=module.check_mode, sleep=host.sleep),
@@ -151,13 +151,13 @@ def _health_probe(host: WindowsHost, module: Module) -> Result:
     return health_probe.bring(module, probed)
 
 
-def _probe(host: WindowsHost, url: str) -> health_probe.Answer:
+def _probe(host: WindowsHost, url: str) -> health_probe.ProbeAnswer:
     exchanger = host.exchanger(losable=True)
     try:
         answer = exchanger.exchange("GET", url, query={}, headers={}, body=None, seconds=PROBE_TIMEOUT)
     except ExchangeFailed as error:
-        return health_probe.Answer(0, str(error))
-    return health_probe.Answer(answer.status)
+        return health_probe.ProbeAnswer(0, str(error))
+    return health_probe.ProbeAnswer(answer.status)
 
 
 class _Flag(health_probe.Flag):

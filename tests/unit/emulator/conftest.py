@@ -17,7 +17,7 @@ from scheduled_events_emulator.events import parse_spec
 from scheduled_events_emulator.fleet import parse_fleet
 from scheduled_events_emulator.journal import Journal
 from scheduled_events_emulator.platform import Platform, Policy
-from scheduled_events_emulator.protocol import Settings
+from scheduled_events_emulator.protocol import ServiceSettings
 from scheduled_events_emulator.server import Emulator, Options
 
 START = 1_650_000_000.0  # Fri, 15 Apr 2022 05:20:00 GMT
@@ -106,7 +106,7 @@ class Served:
         self._emulator = Emulator(
             parse_fleet(fleet),
             self._clock,
-            Settings(**{"rate_limit": 0, **settings}),
+            ServiceSettings(**{"rate_limit": 0, **settings}),
             Policy(**policy),
             Options(port=0, control_host="127.0.0.1", control_port=0, **options),
             monotonic=lambda: self.real,
@@ -181,7 +181,7 @@ class Served:
 
 @pytest.fixture
 def emulate():
-    """Return a function that starts an emulator for the test; what it takes by name are Settings."""
+    """Return a function that starts an emulator for the test; what it takes by name are ServiceSettings."""
     running = []
 
     def start(fleet=None, *, policy=None, options=None, **settings):

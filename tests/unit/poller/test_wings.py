@@ -31,7 +31,7 @@ DOORS = {
         "unit.control",
         "unit.poller",
         "unit.status",
-        "unit.whereabouts",
+        "unit.endpoint_resolver",
         "unit.wording",
         "root.runner",
         "webhooks.status",

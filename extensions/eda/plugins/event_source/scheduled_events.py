@@ -160,7 +160,7 @@ class Endpoint(NamedTuple):
     vm_name: str | None
 
 
-class Settings(NamedTuple):
+class SourceSettings(NamedTuple):
     """The arguments of the source, checked."""
 
     endpoints: list[Endpoint]
@@ -173,7 +173,7 @@ class Settings(NamedTuple):
     api_version: str
 
 
-def read_settings(args: dict[str, Any]) -> Settings:
+def read_settings(args: dict[str, Any]) -> SourceSettings:
     """Check the arguments.
 
     :raises ValueError: one of them cannot be used; the message names it and its value.
@@ -187,7 +187,7 @@ def read_settings(args: dict[str, Any]) -> Settings:
     api_version = str(given["api_version"])  # YAML takes it for a date where it is not quoted
     if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", api_version):
         raise _unusable("api_version", api_version, "a date such as 2020-07-01")
-    return Settings(
+    return SourceSettings(
         endpoints=_endpoints(given["endpoints"]),
         everything=given["scope"] == "all",
         limit=_boolean("limit_to_resources", given["limit_to_resources"]),
@@ -294,7 +294,7 @@ _TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate", "SpotRebalance
 def _described(raw: dict[str, Any], vm_name: str, api_version: str) -> dict[str, Any]:
     resources = raw.get("Resources")
     resources = resources if isinstance(resources, list) else []
-    names = [_clean(name) if isinstance(name, str) else json.dumps(_tame(name, 256)) for name in resources]
+    names = [_clean(name) if isinstance(name, str) else json.dumps(_sanitize(name, 256)) for name in resources]
     mine = [plain_name(name, api_version).lower() == vm_name.lower() for name in names]
     event_id = raw.get("EventId")
     return {
@@ -309,7 +309,7 @@ def _described(raw: dict[str, Any], vm_name: str, api_version: str) -> dict[str,
         "duration_in_seconds": _whole(raw.get("DurationInSeconds")),
         "affects_this_vm": any(mine),
         "is_leader": mine[:1] == [True],
-        "additional": {_clean(name): _tame(value, 16384) for name, value in raw.items() if name not in _FIELDS},
+        "additional": {_clean(name): _sanitize(value, 16384) for name, value in raw.items() if name not in _FIELDS},
     }
 
 
@@ -337,8 +337,8 @@ def plain_name(name: str, api_version: str) -> str:
 
 def _clean(text: str, limit: int = 256) -> str:
     cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    tame = _HARMFUL.sub(lambda found: " " if found.group() in "\t\n\r" else "\ufffd", cut)
-    return _TEMPLATE.sub(lambda found: found.group() + " ", tame)
+    sanitized = _HARMFUL.sub(lambda found: " " if found.group() in "\t\n\r" else "\ufffd", cut)
+    return _TEMPLATE.sub(lambda found: found.group() + " ", sanitized)
 
 
 def _word(value: Any, *known: str, limit: int = 256) -> str | None:
@@ -384,17 +384,17 @@ def _time(value: Any) -> str | None:
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if readable else None
 
 
-def _tame(value: Any, limit: int) -> Any:
+def _sanitize(value: Any, limit: int) -> Any:
     """A JSON value with clean text; a text that says so in place of one that is too long or nested too deep."""
     try:
-        tame = _tamed(value, 32)
-        too_long = len(json.dumps(tame)) > limit
+        sanitized = _sanitize_nested(value, 32)
+        too_long = len(json.dumps(sanitized)) > limit
     except RecursionError:
         return "(cut: nested deeper than 32 levels)"
-    return f"(cut: longer than {limit} characters)" if too_long else tame
+    return f"(cut: longer than {limit} characters)" if too_long else sanitized
 
 
-def _tamed(value: Any, depth: int) -> Any:
+def _sanitize_nested(value: Any, depth: int) -> Any:
     if isinstance(value, str):
         return _clean(value, MAX_BODY)
     if isinstance(value, float) and not math.isfinite(value):
@@ -404,8 +404,8 @@ def _tamed(value: Any, depth: int) -> Any:
     if depth == 0:
         raise RecursionError
     if isinstance(value, list):
-        return [_tamed(item, depth - 1) for item in value]
-    return {_clean(name): _tamed(item, depth - 1) for name, item in value.items()}
+        return [_sanitize_nested(item, depth - 1) for item in value]
+    return {_clean(name): _sanitize_nested(item, depth - 1) for name, item in value.items()}
 
 
 # What the rulebook hears
@@ -492,7 +492,7 @@ class Outbox:
         return message
 
 
-def hosts_of(event: dict[str, Any], settings: Settings) -> list[str]:
+def hosts_of(event: dict[str, Any], settings: SourceSettings) -> list[str]:
     """The hosts of the inventory that the event names, without what is not a name there but a pattern or a file."""
     hosts = []
     for resource in event["resources"]:
@@ -519,7 +519,9 @@ def with_time_left(message: dict[str, Any]) -> dict[str, Any]:
 class Watch:
     """Polls one endpoint for ever."""
 
-    def __init__(self, endpoint: Endpoint, settings: Settings, session: aiohttp.ClientSession, outbox: Outbox) -> None:
+    def __init__(
+        self, endpoint: Endpoint, settings: SourceSettings, session: aiohttp.ClientSession, outbox: Outbox
+    ) -> None:
         self._url, self._vm_name = endpoint
         self._settings = settings
         self._session = session

@@ -131,9 +131,9 @@ def _serve(arguments: argparse.Namespace) -> int:
             " python3-aiohttp, or run pip install aiohttp"
         ) from None
     from scheduled_events_emulator.platform import Policy
-    from scheduled_events_emulator.protocol import Settings
+    from scheduled_events_emulator.protocol import ServiceSettings
 
-    settings = Settings(
+    settings = ServiceSettings(
         first_answer_delay=arguments.first_answer_delay,
         empty_first=arguments.empty_first,
         etag=arguments.etag,

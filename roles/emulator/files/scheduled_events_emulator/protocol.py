@@ -40,7 +40,7 @@ WRONG_TYPES = b'{"DocumentIncarnation":[1],"Events":{"EventId":7,"EventStatus":n
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """The behaviour of the service that differs between hosts.
 
     ``first_answer_delay`` is in real seconds, ``events_within`` in seconds of emulator time, ``rate_limit`` in requests
@@ -109,7 +109,7 @@ class Imds:
         self,
         platform: Platform,
         faults: Faults,
-        settings: Settings,
+        settings: ServiceSettings,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -27,7 +27,7 @@ from scheduled_events_emulator.faults import Faults
 from scheduled_events_emulator.fleet import Fleet, Machine
 from scheduled_events_emulator.journal import Journal
 from scheduled_events_emulator.platform import Platform, Policy
-from scheduled_events_emulator.protocol import Imds, Settings
+from scheduled_events_emulator.protocol import Imds, ServiceSettings
 
 BACKLOG = 1024
 CHOICES_OF_PORT = 20
@@ -123,7 +123,7 @@ class Emulator:
         self,
         fleet: Fleet,
         clock: Clock,
-        settings: Settings,
+        settings: ServiceSettings,
         policy: Policy,
         options: Options,
         *,

@@ -19,8 +19,8 @@ from plugins.module_utils._maintenance import (
     RECORD,
     UNNAMED_LEASE,
     Host,
+    HostTime,
     MaintenanceError,
-    Moment,
     age_of,
     read_mark,
 )
@@ -33,14 +33,14 @@ class Now:
     """A host whose clocks the test sets."""
 
     def __init__(self):
-        self.value = Moment(wall=1800000000.0, monotonic=1000.0, boot_id="boot1")
+        self.value = HostTime(wall=1800000000.0, monotonic=1000.0, boot_id="boot1")
 
     def __call__(self):
         return self.value
 
     def after(self, seconds):
         wall, monotonic, boot_id = self.value
-        self.value = Moment(wall + seconds, monotonic + seconds, boot_id)
+        self.value = HostTime(wall + seconds, monotonic + seconds, boot_id)
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_ages_do_not_depend_on_a_clock_that_is_set(stamp, age, now):
 
 
 def test_a_system_without_boot_ids_uses_the_wall_clock():
-    assert age_of({"wall": 90.0, "monotonic": 5.0, "boot_id": ""}, Moment(100.0, 7.0, "")) == 10.0
+    assert age_of({"wall": 90.0, "monotonic": 5.0, "boot_id": ""}, HostTime(100.0, 7.0, "")) == 10.0
 
 
 def test_what_was_done_is_remembered_by_name_for_the_owner_alone(host, now, tmp_path):

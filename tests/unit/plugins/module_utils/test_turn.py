@@ -11,6 +11,7 @@ import pytest
 
 from plugins.module_utils import _turn, _turn_request
 from plugins.module_utils._scheduled_events.client import NoAnswer, Refused
+from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import parse
 from plugins.module_utils._scheduled_events.state import StateError
 
@@ -85,7 +86,7 @@ class Host:
         wish.setdefault("first", run not in self.markers)
         wish.setdefault("known", self.markers.get(run, ""))
         asked = _turn_request.TurnRequest(run=run, host="web1", owner={"pid": 1}, monotonic=self.wall - NOW, **wish)
-        clock = _turn.Clock(lambda: self.wall, lambda: self.wall, self.sleep)
+        clock = Clock(lambda: self.wall, lambda: self.wall, self.sleep)
         shown = _turn.Turn(self.service, "vm1", values, asked, check_mode=check_mode, clock=clock).take()
         if shown["next"] != "locked":
             self.markers[run] = shown["marker"]

@@ -199,10 +199,10 @@ class ProbedWorld(World):
 
         def probe():
             world.step()
-            return health_probe.Answer(200 if world.service_answers and not world.flag else 503)
+            return health_probe.ProbeAnswer(200 if world.service_answers and not world.flag else 503)
 
         host = health_probe.Host(
-            health_probe.Settings(FLAG, "http://127.0.0.1/healthz", 11, 5, [80]),
+            health_probe.ProbeSettings(FLAG, "http://127.0.0.1/healthz", 11, 5, [80]),
             self.record(),
             probe=probe,
             peers=list,
@@ -256,7 +256,7 @@ class HAProxyWorld(World):
     def bring(self, holder, state):
         membership = haproxy.Membership(
             ["lb1", "lb2"],
-            haproxy.Settings("web1", [], holder, 300, "fail", RETURN_TIMEOUT, 0, False),
+            haproxy.MembershipSettings("web1", [], holder, 300, "fail", RETURN_TIMEOUT, 0, False),
             ask=self.ask,
             record=self.record,
             errors=ModuleFailed,
@@ -295,7 +295,7 @@ class AzureWorld(World):
         return changed
 
     def bring(self, holder, state):
-        settings = azure.Settings("web1", [POOL], Me([], []), holder, 300, -1, "continue", 600, 0, False)
+        settings = azure.PoolSettings("web1", [POOL], Me([], []), holder, 300, -1, "continue", 600, 0, False)
         balancing = azure.Balancing(self, self, settings, record=self.record, clock=self.clock, sleep=self.sleep)
         result = balancing.drain({}) if state == "drained" else balancing.restore({})
         assert not result.get("failed"), result

@@ -372,7 +372,7 @@ def test_a_name_that_does_not_fit_the_pattern_is_refused(make_vm):
 
 
 def test_no_text_of_the_event_is_a_template_in_the_job():
-    assert controller_job.tamed({"a": ["{{ x }}", "{% x %}{# x #}"], "b": 1}) == {
+    assert controller_job.without_templates({"a": ["{{ x }}", "{% x %}{# x #}"], "b": 1}) == {
         "a": ["{ { x }}", "{ % x %}{ # x #}"],
         "b": 1,
     }

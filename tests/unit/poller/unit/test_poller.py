@@ -13,6 +13,7 @@ import time
 
 import pytest
 from _scheduled_events import engine, state, terms
+from _scheduled_events.clock import Clock
 from _scheduled_events.document import parse
 from _scheduled_events.rules import parse_rules
 from polling_unit import GIVE_UP, ID, OTHER_ID, until
@@ -402,10 +403,17 @@ class Idle:
 
 
 @pytest.fixture
-def quiet(tmp_path):
+def now():
+    """The monotonic time of a poller that has not begun, in a list."""
+    return [1000.0]
+
+
+@pytest.fixture
+def quiet(tmp_path, now):
     """A poller that has not begun, and polls nothing."""
+    clock = Clock(monotonic=lambda: now[0])
     places = poller.Places(str(tmp_path / "state"), Directories(str(tmp_path), str(tmp_path), str(tmp_path)))
-    made = poller.Poller(lambda: Settings(endpoint="http://127.0.0.1:9", vm_name="vm1"), places)
+    made = poller.Poller(lambda: Settings(endpoint="http://127.0.0.1:9", vm_name="vm1"), places, clock=clock)
     made._polling, made._acknowledger = Idle(), Idle()
     made._state, made._state_file = state.State(serial=1), state.StateFile("/nowhere/state.json")
     made._boot_id = "boot"
@@ -424,9 +432,8 @@ def document(*, events=True, **changes):
     return service.Polled(parse(text, api_version="2020-07-01"), "vm1")
 
 
-def test_a_storm_of_reloads_is_not_a_storm_of_polls(quiet, monkeypatch):
-    now, polls = [1000.0], []
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+def test_a_storm_of_reloads_is_not_a_storm_of_polls(quiet, now, monkeypatch):
+    polls = []
     monkeypatch.setattr(Idle, "ask", lambda _self: polls.append(now[0]))
     monkeypatch.setattr(Idle, "drop", lambda _self: None, raising=False)
     for _signal in range(1000):
@@ -437,8 +444,7 @@ def test_a_storm_of_reloads_is_not_a_storm_of_polls(quiet, monkeypatch):
 
 
 @pytest.mark.parametrize(("failures", "gap"), [(0, 1.0), (1, 2.0), (2, 4.0), (3, 5.0), (1000000, 5.0)])
-def test_polls_back_off_to_five_seconds(quiet, monkeypatch, failures, gap):
-    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
+def test_polls_back_off_to_five_seconds(quiet, failures, gap):
     quiet._polls = quiet._polls._replace(failures=failures)
     quiet._poll_if_due()
     assert quiet._next_poll == 1000.0 + gap
@@ -476,9 +482,7 @@ def shown(poller_):
     return known["maintenance_pending"], code, "cannot be saved" in summary, int(unsaved)
 
 
-def test_while_the_state_cannot_be_saved_each_view_shows_it(quiet, tmp_path, monkeypatch):
-    now = [1000.0]
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+def test_while_the_state_cannot_be_saved_each_view_shows_it(quiet, now, tmp_path):
     hidden = (True, status.WARNING, True, 1)
     for polled in (document(), document(), document(events=False)):
         now[0] += 5.0
@@ -502,9 +506,8 @@ def test_an_event_that_a_rule_ignores_is_maintenance_too(quiet, event_status, pe
     assert shown(quiet)[0] is pending
 
 
-def test_a_full_disk_with_a_result_pending_is_tried_every_two_seconds(quiet, monkeypatch):
-    now, attempts = [1000.0], []
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+def test_a_full_disk_with_a_result_pending_is_tried_every_two_seconds(quiet, now, monkeypatch):
+    attempts = []
     monkeypatch.setattr(quiet, "_save", lambda _state: attempts.append(now[0]) or quiet.__class__._save(quiet, _state))
     quiet._results = [terms.ApprovalResult("x", accepted=False)]
     for _attempt in range(100):
@@ -525,9 +528,8 @@ def test_a_defect_of_the_engine_does_not_end_the_process(quiet, monkeypatch, cap
 
 def test_flapping_polls_write_two_lines_a_minute(monkeypatch):
     now, lines = [0.0], []
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     monkeypatch.setattr(systemd, "log", lambda _priority, message: lines.append(message))
-    journal = Journal()
+    journal = Journal(Clock(monotonic=lambda: now[0]))
     for second in range(24 * 3600):
         now[0] = float(second)
         journal.complain("poll", "fails") if second % 2 else journal.better("poll", "works")

@@ -26,7 +26,7 @@ from _scheduled_events.state import RUNNING, State, StateFile
 from _scheduled_events.text import shown as one_line
 
 from .. import spool
-from ..unit import boot, config, control, poller, status, whereabouts, wording
+from ..unit import boot, config, control, endpoint_resolver, poller, status, wording
 
 COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
@@ -155,7 +155,7 @@ def show_leases(chosen: argparse.Namespace) -> int:
     """Show the addresses of the service in the DHCP leases of this host, and store them for the unit if requested."""
     searched = search(now=time.time())
     if chosen.keep:
-        whereabouts.keep(searched, chosen.runtime_directory)
+        endpoint_resolver.keep(searched, chosen.runtime_directory)
     for line in searched.lines:
         _print(line)
     return 0
@@ -320,7 +320,7 @@ def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> O
         return None
     try:
         client = ImdsClient(
-            endpoint=whereabouts.find(settings, chosen.runtime_directory, patience=0).endpoint,
+            endpoint=endpoint_resolver.find(settings, chosen.runtime_directory, patience=0).endpoint,
             api_version=settings.api_version,
             request_timeout=LOOK_TIMEOUT,
             retry_for=0,
@@ -383,7 +383,7 @@ def _places(chosen: argparse.Namespace) -> poller.Places:
 
 def _client(settings: config.Settings, chosen: argparse.Namespace) -> ImdsClient:
     return ImdsClient(
-        endpoint=whereabouts.find(settings, chosen.runtime_directory).endpoint,
+        endpoint=endpoint_resolver.find(settings, chosen.runtime_directory).endpoint,
         api_version=settings.api_version,
         request_timeout=COMMAND_TIMEOUT,
         retry_for=10,

@@ -16,6 +16,7 @@ import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events.backoff import pause_after
+from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.document import parse_not_before
 from _scheduled_events.files import read_plain
 from _scheduled_events.text import shown
@@ -25,7 +26,7 @@ from ..unit import status
 from ..unit.config import ConfigError
 from . import settings as controller_settings
 from .api import Controller, Refused, Unavailable
-from .job import SUCCESSFUL, Clock, Job, Jobs, Wanted
+from .job import SUCCESSFUL, Job, Jobs, Wanted
 from .memory import LAUNCHED, MEMORY_DIRECTORY, Memory, Preparation
 from .settings import ControllerSettings, UnmappedHost
 
@@ -348,7 +349,7 @@ def check_settings(places: Places) -> Ending:
         controller = connect(settings)
         hide = controller.hide
         memory = Memory(os.devnull, "check", Preparation("", "", "", ""))  # which keeps nothing
-        jobs = Jobs(controller, settings, nobody, memory, say=_ignore, clock=Clock())
+        jobs = Jobs(controller, settings, nobody, memory, say=_ignore, clock=CLOCK)
         jobs.check_template()
         jobs.find()
     except (ConfigError, Refused, Unavailable) as error:
@@ -361,10 +362,9 @@ def run(
     environment: Environment,
     places: Places,
     say: Callable[[str], None],
-    clock: Optional[Clock] = None,
+    clock: Clock = CLOCK,
 ) -> Ending:
     """Have the job of an event launched, and follow it."""
-    clock = clock or Clock()
     try:
         settings = controller_settings.load(places.settings)
     except ConfigError as error:

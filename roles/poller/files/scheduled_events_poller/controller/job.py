@@ -23,9 +23,9 @@ import contextlib
 import hashlib
 import json
 import re
-import time
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple, Union
 
+from _scheduled_events.clock import Clock
 from _scheduled_events.runs import token_of
 from _scheduled_events.text import excerpt, shown
 
@@ -59,14 +59,6 @@ class Job(NamedTuple):
     def ended(self) -> bool:
         """Whether it does not run any more."""
         return self.status in ENDED
-
-
-class Clock:
-    """The time, and how to let it pass; tests have their own."""
-
-    monotonic = staticmethod(time.monotonic)
-    wall = staticmethod(time.time)
-    sleep = staticmethod(time.sleep)
 
 
 class Wanted(NamedTuple):
@@ -294,7 +286,7 @@ class Jobs:
         body: Dict[str, Any] = {
             "limit": ",".join(self._wanted.hosts),
             "labels": [attempt.label],
-            "extra_vars": {**self._settings.extra_vars, EVENT_VARIABLE: tamed(self._wanted.event)},
+            "extra_vars": {**self._settings.extra_vars, EVENT_VARIABLE: without_templates(self._wanted.event)},
         }
         if self._inventory is not None:
             body["inventory"] = self._inventory
@@ -380,12 +372,12 @@ def _leaves(ignored: Any) -> List[str]:
     return names + (sorted(map(str, variables)) if isinstance(variables, dict) else [])
 
 
-def tamed(value: Any) -> Any:
+def without_templates(value: Any) -> Any:
     """The event for the extra variables of a job: a text that looks like a template must not be evaluated there."""
     if isinstance(value, dict):
-        return {tamed(key): tamed(each) for key, each in value.items()}
+        return {without_templates(key): without_templates(each) for key, each in value.items()}
     if isinstance(value, list):
-        return [tamed(each) for each in value]
+        return [without_templates(each) for each in value]
     if isinstance(value, str):
         return _TEMPLATE.sub("{ ", value)
     return value

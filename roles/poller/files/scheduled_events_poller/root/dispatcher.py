@@ -14,6 +14,7 @@ import sys
 import time
 from typing import Callable, Dict, List, NamedTuple, Sequence, Set
 
+from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.files import NotPlain, plain
 from _scheduled_events.runs import FAILED, parse_run_id
 
@@ -39,16 +40,6 @@ PATIENCE = 15.0  # seconds for systemctl
 _TAKEN = "taken:"
 
 Start = Callable[[Sequence[str]], Dict[str, str]]
-
-
-class Clock:
-    """The time, and how to let it pass; tests have their own."""
-
-    monotonic = staticmethod(time.monotonic)
-    sleep = staticmethod(time.sleep)
-
-
-CLOCK = Clock()
 
 
 class Look(NamedTuple):
@@ -110,18 +101,18 @@ class Dispatcher:
         names = os.listdir(spool)
         ids = {_id_of(name) for name in names} - {""}
         chosen = _newest(spool, ids) if len(ids) > MAX_REQUESTS else sorted(ids)
-        broom = Broom(spool, MAX_REMOVALS)
+        cleaner = BoundedCleaner(spool, MAX_REMOVALS)
         done = self._take(spool, chosen)
         for request_id in done:
-            broom.remove(_TAKEN + request_id)
+            cleaner.remove(_TAKEN + request_id)
         if done:
             self._purge_results()
-        removed = broom.removed
+        removed = cleaner.removed
         for name in names:
             if not _id_of(name):
-                broom.remove(name)
-        self._removed += broom.removed - removed
-        return Look(len(done), left=len(done) < len(ids) or broom.left)
+                cleaner.remove(name)
+        self._removed += cleaner.removed - removed
+        return Look(len(done), left=len(done) < len(ids) or cleaner.left)
 
     def _take(self, spool: int, ids: Sequence[str]) -> List[str]:
         """Carry out the requests; returns those that have to be removed."""
@@ -234,7 +225,7 @@ def _read(spool: int, request_id: str) -> bytes:
         raise RequestError(f"it is not a file that can be read: {error.strerror}") from error
 
 
-class Broom:
+class BoundedCleaner:
     """Removes whatever lies in a directory, in bounded steps, following no link and without recursion.
 
     A directory in it is emptied by moving what it holds one level up: however deep it is, one descriptor is enough.

@@ -14,6 +14,7 @@ import sys
 import time
 from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.runs import FAILED, OK, TIMEOUT, parse_run_id, token_of
 from _scheduled_events.text import shown
 
@@ -54,17 +55,6 @@ class HookEnd(NamedTuple):
     outcome: str
     seconds: float
     reason: str = ""
-
-
-class Clock:
-    """The time, and how to let it pass; tests have their own."""
-
-    monotonic = staticmethod(time.monotonic)
-    wall = staticmethod(time.time)
-    sleep = staticmethod(time.sleep)
-
-
-CLOCK = Clock()
 
 
 class Deadline:

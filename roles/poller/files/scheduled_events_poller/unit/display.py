@@ -5,10 +5,10 @@
 """How the unit shows itself: the journal, the status file, the metrics, and a line for systemd."""
 
 import json
-import time
 from typing import Callable, Dict, NamedTuple, Optional
 
 from _scheduled_events import terms
+from _scheduled_events.clock import Clock
 from _scheduled_events.condition import NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.discovery import Found
@@ -32,6 +32,7 @@ class View(NamedTuple):
     state cannot be saved; empty if it is saved.
     """
 
+    now: float
     settings: Settings
     state: State
     config: Optional[terms.Config]
@@ -44,9 +45,10 @@ class View(NamedTuple):
 class Display:
     """Shows changes at once, and the whole from time to time."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self.metrics = Metrics()
-        self.journal = Journal()
+        self.journal = Journal(clock)
         self.next_heartbeat = 0.0
         self._conditions: Dict[str, str] = {}
         self._line = ""
@@ -88,7 +90,7 @@ class Display:
 
     def heartbeat(self, show: Callable[[], None]) -> None:
         """Show everything, if it is time."""
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if now < self.next_heartbeat:
             return
         self.next_heartbeat = now + HEARTBEAT
@@ -115,6 +117,7 @@ class Display:
             dry_run=view.settings.dry_run,
             acknowledging_for=view.acknowledging_for,
             unsaved=view.unsaved,
+            now=view.now,
         )
         # Over several lines: the local fact of Ansible puts its own keys after the first one.
         write_atomically(status_file, json.dumps(shown, indent=1).encode() + b"\n", mode=0o644)

@@ -4,23 +4,23 @@
 
 """The means by which something is done: hooks, acknowledgements and the state file, or their dry run."""
 
-import time
 from typing import Any, Callable, List, NamedTuple, Tuple, Union
 
 from _scheduled_events import engine, terms
+from _scheduled_events.clock import Clock
 from _scheduled_events.state import RUNNING, State, StateError, StateFile
 
 from .. import systemd
 from ..spool import Directories, Job, RunResult
 from . import hooks
 from .config import Settings
-from .pretending import PretendedAcknowledger, PretendedHooks, PretendedStateFile
+from .dry_run import DryRunAcknowledger, DryRunHooks, DryRunStateFile
+from .endpoint_resolver import EndpointResolver
 from .service import Acknowledger
-from .whereabouts import Whereabouts
 
-Hooks = Union[hooks.HookRequests, PretendedHooks]
-AnyAcknowledger = Union[Acknowledger, PretendedAcknowledger]
-AnyStateFile = Union[StateFile, PretendedStateFile]
+Hooks = Union[hooks.HookRequests, DryRunHooks]
+AnyAcknowledger = Union[Acknowledger, DryRunAcknowledger]
+AnyStateFile = Union[StateFile, DryRunStateFile]
 
 
 class Means(NamedTuple):
@@ -35,10 +35,11 @@ def prepare(
     settings: Settings,
     state_file: str,
     directories: Directories,
-    whereabouts: Whereabouts,
+    resolver: EndpointResolver,
     deliver: Callable[[Any], None],
     *,
     spawn_hooks: bool,
+    clock: Clock,
 ) -> Means:
     """Make the means that the settings ask for.
 
@@ -47,11 +48,11 @@ def prepare(
     :raises OSError: a directory cannot be used.
     """
     if settings.dry_run:
-        means = Means(PretendedHooks(), PretendedAcknowledger(deliver), PretendedStateFile())
+        means = Means(DryRunHooks(), DryRunAcknowledger(deliver), DryRunStateFile())
     else:
         means = Means(
             hooks.HookRequests(directories, spawn=spawn_hooks),
-            Acknowledger(settings, whereabouts, deliver),
+            Acknowledger(settings, resolver, deliver, clock=clock),
             StateFile(state_file),
         )
     means.hooks.prepare()
@@ -59,16 +60,16 @@ def prepare(
     return means
 
 
-def first_state(state_file: AnyStateFile, path: str) -> State:
+def first_state(state_file: AnyStateFile, path: str, *, now: float) -> State:
     """The saved state, or a fresh one.
 
     :param path: of the state file. It is put aside if it cannot be used.
     """
-    fresh = State(serial=int(time.time() * 1000))  # no number of an earlier state, whose results may still exist
+    fresh = State(serial=int(now * 1000))  # no number of an earlier state, whose results may still exist
     try:
         return engine.resume(state_file.load() or fresh)
     except StateError as error:
-        kept = StateFile(path).put_aside(time.time())
+        kept = StateFile(path).put_aside(now)
         systemd.log(systemd.ERROR, f"{error}; kept as {kept}; the poller begins without a state: an event that")
         systemd.log(systemd.ERROR, "is announced now is prepared again, an event that is over by now is not recovered")
         return fresh

@@ -4,8 +4,9 @@
 
 """Troubles that come and go, in the journal."""
 
-import time
 from typing import Dict
+
+from _scheduled_events.clock import Clock
 
 from .. import systemd
 
@@ -15,13 +16,14 @@ REPEAT_COMPLAINT = 60.0  # seconds after which a lasting trouble is reported aga
 class Journal:
     """Each trouble is reported once a minute at most, however often it comes and goes."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
         self._next: Dict[str, float] = {}
         self._open: Dict[str, bool] = {}
 
     def complain(self, about: str, message: str) -> None:
         """Report a trouble."""
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if now >= self._next.get(about, 0.0):
             self._next[about] = now + REPEAT_COMPLAINT
             self._open[about] = True

@@ -7,12 +7,12 @@
 import contextlib
 import os
 import signal
-import time
 import traceback
 from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events import engine, terms
 from _scheduled_events.backoff import pause_after
+from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.state import EventState, State
 from _scheduled_events.terms import HookResult, Moment, NotAsked
 
@@ -21,9 +21,9 @@ from ..spool import Directories
 from . import boot, control, effects, hooks, instance, status
 from .config import ConfigError, Settings
 from .display import HEARTBEAT, Display, View
+from .endpoint_resolver import EndpointResolver, find
 from .inbox import Inbox
 from .service import SHORT_TIMEOUT, Acknowledged, Polled, PollEnded, Polling
-from .whereabouts import Whereabouts, find
 
 STATE_FILE = "/var/lib/scheduled-events/state.json"
 
@@ -75,17 +75,25 @@ class Poller:
     :param spawn_hooks: run hooks as processes of our own instead of units.
     """
 
-    def __init__(self, load_settings: Callable[[], Settings], places: Places, *, spawn_hooks: bool = False) -> None:
+    def __init__(
+        self,
+        load_settings: Callable[[], Settings],
+        places: Places,
+        *,
+        spawn_hooks: bool = False,
+        clock: Clock = CLOCK,
+    ) -> None:
+        self._clock = clock
         self._load_settings = load_settings
         self._settings = load_settings()
         self._places = places
-        self._whereabouts = self._find_out()
+        self._resolver = self._find_out()
         self._spawn_hooks = spawn_hooks
         self._results: List[terms.Result] = []
-        self._display = Display()
+        self._display = Display(clock)
         self._polls = status.Polls(vm_name=self._settings.vm_name)
         self._config: Optional[terms.Config] = None
-        self._document_at = time.monotonic()  # when a document was read last; at first, when we began
+        self._document_at = self._clock.monotonic()  # when a document was read last; at first, when we began
         self._next_poll = self._next_sign_of_life = self._blocked_until = 0.0
         self._polled_at = 0.0
         self._unsaved = ""  # why the state could not be saved the last time
@@ -118,12 +126,12 @@ class Poller:
         except (OSError, instance.Occupied) as error:
             raise PollerError(f"the poller cannot begin: {error}") from error
         stack.enter_context(self._signals())
-        self._polling = Polling(self._settings, self._whereabouts, self._inbox.deliver)
+        self._polling = Polling(self._settings, self._resolver, self._inbox.deliver, clock=self._clock)
 
-    def _find_out(self) -> Whereabouts:
+    def _find_out(self) -> EndpointResolver:
         settings, runtime_directory = self._settings, self._places.directories.runtime
         # A poll that finds no service has failed, and another one follows.
-        return Whereabouts(settings, lambda: find(settings, runtime_directory, patience=0))
+        return EndpointResolver(settings, lambda: find(settings, runtime_directory, patience=0))
 
     def _take_up(self) -> None:
         """Take up the state, and the means by which something is done about it, or only pretended."""
@@ -131,11 +139,12 @@ class Poller:
             self._settings,
             self._places.state_file,
             self._places.directories,
-            self._whereabouts,
+            self._resolver,
             self._inbox.deliver,
             spawn_hooks=self._spawn_hooks,
+            clock=self._clock,
         )
-        self._state = effects.first_state(self._state_file, self._places.state_file)
+        self._state = effects.first_state(self._state_file, self._places.state_file, now=self._clock.wall())
         self._display.forget()
 
     @contextlib.contextmanager
@@ -171,7 +180,7 @@ class Poller:
         self._display.heartbeat(self._show)
 
     def _poll_if_due(self) -> None:
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if self._polling.busy or now < self._next_poll:
             return
         # From beginning to beginning; without an answer the next poll follows it at once.
@@ -180,11 +189,11 @@ class Poller:
         self._polling.ask()
         silent = self._polls.last_success is None or now - self._document_at > PATIENT_AFTER
         # At first not before the service was found, since that was a request, too.
-        if silent and (self._whereabouts.known() or self._polls.failures):
+        if silent and (self._resolver.known() or self._polls.failures):
             self._polling.ask_patiently()
 
     def _wait(self) -> None:
-        now = time.monotonic()
+        now = self._clock.monotonic()
         until = [self._display.next_heartbeat, self._next_sign_of_life, now + 1.0]
         if not self._polling.busy:
             until.append(self._next_poll)
@@ -236,7 +245,7 @@ class Poller:
         return None
 
     def _poll_succeeded(self, polled: Polled) -> None:
-        now = time.time()
+        now = self._clock.wall()
         if self._polls.failures:
             self._display.journal.better("poll", f"polling works again, after {self._polls.failures} failed polls")
         if self._polls.failures or self._polls.last_success is None:
@@ -245,7 +254,7 @@ class Poller:
         if named != self._polls.named:
             self._display.hurry()
         self._polls = status.Polls(vm_name=polled.vm_name, last_success=now, named=named)
-        self._document_at = time.monotonic()
+        self._document_at = self._clock.monotonic()
         self._display.metrics.poll_succeeded(polled.document, vm_name=polled.vm_name, now=now)
 
     def _poll_failed(self, error: Exception) -> None:
@@ -264,12 +273,12 @@ class Poller:
             self._display.journal.complain("defect", f"{self._polls.error}\n{traceback.format_exc()}")
 
     def _decide(self, polled: Optional[Polled]) -> None:
-        if self._polls.vm_name is None or time.monotonic() < self._blocked_until:
+        if self._polls.vm_name is None or self._clock.monotonic() < self._blocked_until:
             return  # whose events they are is not known yet, or nothing can be written down
         config = engine_config(self._settings, self._polls.vm_name, self._places.directories.hooks)
         ended = effects.ended_runs(self._state, self._hooks)
         results = self._results + [HookResult(end.request_id, end.outcome, end.reason) for _phase, end in ended]
-        now = Moment(time.time(), time.monotonic(), self._boot_id)
+        now = Moment(self._clock.wall(), self._clock.monotonic(), self._boot_id)
         state, actions = engine.step(self._state, polled.document if polled else None, results, now, config)
         # What could not be saved may be over by now, but only a save shows that the next event can be saved.
         if (state != self._state or self._unsaved) and not self._save(state):
@@ -288,7 +297,7 @@ class Poller:
         try:
             self._state_file.save(state)
         except OSError as error:
-            self._blocked_until = time.monotonic() + DISK_PAUSE
+            self._blocked_until = self._clock.monotonic() + DISK_PAUSE
             self._show_unsaved(f"the state cannot be saved, so nothing can be done: {error}")
             self._display.journal.complain("state", self._unsaved)
             return False
@@ -330,9 +339,9 @@ class Poller:
         self._acknowledger.drop()  # what was decided under the rules of before is decided again
         if _asked(before) != _asked(now):
             self._polls = status.Polls(vm_name=now.vm_name)
-            self._whereabouts = self._find_out()
-            self._polling.connect(now, self._whereabouts)
-            self._acknowledger.connect(now, self._whereabouts)
+            self._resolver = self._find_out()
+            self._polling.connect(now, self._resolver)
+            self._acknowledger.connect(now, self._resolver)
         if before.dry_run != now.dry_run:
             self._results = []
             self._take_up()
@@ -345,22 +354,23 @@ class Poller:
         """Send a sign of life while no request hangs. A request that fails does not count: an outage of the service is
         not the poller's, and a restart would fix nothing."""
         interval = systemd.watchdog_interval()
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if interval is None:
             self._next_sign_of_life = now + HEARTBEAT
         elif now >= self._next_sign_of_life:
-            longest_poll = HANGING_POLL + self._whereabouts.longest_search
+            longest_poll = HANGING_POLL + self._resolver.longest_search
             if self._polling.busy_for() < longest_poll and self._acknowledger.busy_for() < HANGING_ATTEMPT:
                 systemd.notify("WATCHDOG=1")
             self._next_sign_of_life = now + interval
 
     def _show(self) -> None:
         view = View(
+            self._clock.wall(),
             self._settings,
             self._state,
             self._config,
             self._polls,
-            self._whereabouts.known(),
+            self._resolver.known(),
             self._acknowledger.busy_for(),
             self._unsaved,
         )

@@ -7,16 +7,16 @@
 import functools
 import queue
 import threading
-import time
 from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from _scheduled_events import policies, terms
 from _scheduled_events.approval import ApprovalFailed, Outcome, approve
 from _scheduled_events.client import REQUEST_TIMEOUT, ImdsClient, ImdsError, Refused
+from _scheduled_events.clock import Clock
 from _scheduled_events.document import Document, ScheduledEvent
 
 from .config import Settings
-from .whereabouts import Whereabouts
+from .endpoint_resolver import EndpointResolver
 
 # Once the service is enabled it answers at once, so a request that takes longer is repeated rather than waited for.
 SHORT_TIMEOUT = 2.5
@@ -39,7 +39,8 @@ class Worker:
     :param deliver: called in that thread.
     """
 
-    def __init__(self, name: str, deliver: Callable[[Any], None]) -> None:
+    def __init__(self, name: str, deliver: Callable[[Any], None], clock: Clock) -> None:
+        self._clock = clock
         self._jobs: queue.Queue[Callable[[], Any]] = queue.Queue()
         self._deliver = deliver
         self._busy_since: Optional[float] = None
@@ -48,13 +49,13 @@ class Worker:
 
     def submit(self, job: Callable[[], Any]) -> None:
         """Do the job. The caller waits for the end of the one before."""
-        self._busy_since = time.monotonic()
+        self._busy_since = self._clock.monotonic()
         self._jobs.put(job)
 
     def busy_for(self) -> float:
         """Seconds for which the present job has been going on; 0 without one."""
         since = self._busy_since
-        return 0.0 if since is None else time.monotonic() - since
+        return 0.0 if since is None else self._clock.monotonic() - since
 
     def _work(self) -> None:
         while True:
@@ -72,14 +73,14 @@ class Service:
 
     One object for each thread, since each keeps its own connection.
 
-    :param whereabouts: where the service is; shared by all threads.
+    :param resolver: where the service is; shared by all threads.
     :param timeout: seconds for one answer.
     """
 
-    def __init__(self, settings: Settings, whereabouts: Whereabouts, *, timeout: float = SHORT_TIMEOUT) -> None:
+    def __init__(self, settings: Settings, resolver: EndpointResolver, *, timeout: float = SHORT_TIMEOUT) -> None:
         self._api_version = settings.api_version
         self._vm_name = settings.vm_name
-        self._whereabouts = whereabouts
+        self._resolver = resolver
         self._timeout = timeout
         self._client: Optional[ImdsClient] = None
 
@@ -88,7 +89,7 @@ class Service:
 
         :raises ImdsError: it cannot be found.
         """
-        endpoint = self._whereabouts.endpoint()
+        endpoint = self._resolver.endpoint()
         if self._client is None or self._client.endpoint != endpoint:
             if self._client is not None:
                 self._client.close()
@@ -108,9 +109,9 @@ class Service:
             if self._vm_name is None:
                 self._vm_name = client.poll_name()
         except ImdsError:
-            self._whereabouts.failed()
+            self._resolver.failed()
             raise
-        self._whereabouts.succeeded()
+        self._resolver.succeeded()
         return Polled(document, self._vm_name)
 
     def acknowledge(
@@ -171,17 +172,20 @@ class Polling:
     :param deliver: called in the thread of a worker with what :class:`PollEnded` describes.
     """
 
-    def __init__(self, settings: Settings, whereabouts: Whereabouts, deliver: Callable[[Any], None]) -> None:
+    def __init__(
+        self, settings: Settings, resolver: EndpointResolver, deliver: Callable[[Any], None], *, clock: Clock
+    ) -> None:
+        self._clock = clock
         self._deliver = deliver
-        self._worker = Worker("poll", deliver)
+        self._worker = Worker("poll", deliver, clock)
         self._patient_worker: Optional[Worker] = None
-        self.connect(settings, whereabouts)
+        self.connect(settings, resolver)
 
-    def connect(self, settings: Settings, whereabouts: Whereabouts) -> None:
+    def connect(self, settings: Settings, resolver: EndpointResolver) -> None:
         """Use these settings from now on. What older requests bring is not current."""
         self._settings = settings
-        self._whereabouts = whereabouts
-        self._service = Service(settings, whereabouts)
+        self._resolver = resolver
+        self._service = Service(settings, resolver)
         self._patient_service: Optional[Service] = None
         self._asked = self._asked_patiently = False
 
@@ -197,18 +201,18 @@ class Polling:
     def ask(self) -> None:
         """Poll."""
         self._asked = True
-        self._worker.submit(functools.partial(_poll, self._service))
+        self._worker.submit(functools.partial(_poll, self._service, self._clock))
 
     def ask_patiently(self) -> None:
         """Poll with patience beside the others, unless such a request is under way."""
         if self._asked_patiently or (self._patient_worker is not None and self._patient_worker.busy_for() > 0):
             return
         if self._patient_worker is None:
-            self._patient_worker = Worker("patient poll", self._deliver)
+            self._patient_worker = Worker("patient poll", self._deliver, self._clock)
         if self._patient_service is None:
-            self._patient_service = Service(self._settings, self._whereabouts, timeout=REQUEST_TIMEOUT)
+            self._patient_service = Service(self._settings, self._resolver, timeout=REQUEST_TIMEOUT)
         self._asked_patiently = True
-        self._patient_worker.submit(functools.partial(_poll, self._patient_service))
+        self._patient_worker.submit(functools.partial(_poll, self._patient_service, self._clock))
 
     def end(self, ended: "PollEnded") -> Optional[str]:
         """Note the end of a request; returns its kind, or ``None`` for one of earlier settings."""
@@ -229,8 +233,8 @@ class PollEnded(NamedTuple):
     polled: Any
 
 
-def _poll(service: Service) -> PollEnded:
-    began = time.monotonic()
+def _poll(service: Service, clock: Clock) -> PollEnded:
+    began = clock.monotonic()
     try:
         return PollEnded(service, began, service.poll())
     except Exception as error:  # of the library's kinds; any other error is reported, and polling continues
@@ -255,16 +259,19 @@ class Acknowledger:
     :param deliver: called in the thread of the worker with an :class:`Acknowledged`.
     """
 
-    def __init__(self, settings: Settings, whereabouts: Whereabouts, deliver: Callable[[Any], None]) -> None:
-        self._worker = Worker("acknowledge", deliver)
+    def __init__(
+        self, settings: Settings, resolver: EndpointResolver, deliver: Callable[[Any], None], *, clock: Clock
+    ) -> None:
+        self._clock = clock
+        self._worker = Worker("acknowledge", deliver, clock)
         self._attempt: Optional[object] = None
         self._tried: FrozenSet[Tuple[str, Optional[str], str]] = frozenset()
         self._next = 0.0
-        self.connect(settings, whereabouts)
+        self.connect(settings, resolver)
 
-    def connect(self, settings: Settings, whereabouts: Whereabouts) -> None:
+    def connect(self, settings: Settings, resolver: EndpointResolver) -> None:
         """Use these settings from now on."""
-        self._service = Service(settings, whereabouts)
+        self._service = Service(settings, resolver)
         self.drop()
 
     def drop(self) -> None:
@@ -291,7 +298,7 @@ class Acknowledger:
             if not self._tried <= _decisions(actions):
                 self.drop()
             return
-        if not actions or time.monotonic() < self._next:
+        if not actions or self._clock.monotonic() < self._next:
             return
         chosen = [action for action in actions if not action.alone] or actions[:1]
         attempt = object()
@@ -310,4 +317,4 @@ class Acknowledger:
     def end(self) -> None:
         """Note the end of the attempt."""
         self._attempt = None
-        self._next = time.monotonic() + ACKNOWLEDGE_GAP
+        self._next = self._clock.monotonic() + ACKNOWLEDGE_GAP

@@ -5,7 +5,6 @@
 """The status file of the unit, and its rating for monitoring."""
 
 import os
-import time
 from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from _scheduled_events import condition as conditions
@@ -56,6 +55,7 @@ def describe(
     dry_run: bool,
     acknowledging_for: float,
     unsaved: str,
+    now: float,
 ) -> Dict[str, Any]:
     """The content of the status file.
 
@@ -64,7 +64,6 @@ def describe(
     :param acknowledging_for: seconds for which the present attempt to acknowledge has been going on.
     :param unsaved: why the state cannot be saved; empty if it is saved.
     """
-    now = time.time()
     events = [] if config is None else [_event(state, key, config) for key in state.events]
     unread = polls.last_success is None or not -CLOCK_TOLERANCE <= now - polls.last_success <= STALE
     pending = [key for key in state.events if config is None or policies.is_pending(state, key, config)]
@@ -131,8 +130,8 @@ def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
     problems = _problems(known)
     if problems:
         return WARNING, "; ".join(problems)
-    pretending = "dry run, " if known["dry_run"] else ""
-    return OK, f"{pretending}{count(known['events'])} of {known['vm_name']}, incarnation {known['incarnation']}"
+    mode = "dry run, " if known["dry_run"] else ""
+    return OK, f"{mode}{count(known['events'])} of {known['vm_name']}, incarnation {known['incarnation']}"
 
 
 def _problems(known: Dict[str, Any]) -> List[str]:

@@ -5,7 +5,15 @@ import re
 
 import pytest
 from _load_balancer import health_probe
-from _load_balancer.health_probe import Answer, Host, ProbeError, Returned, Settings, check_settings, notice_time
+from _load_balancer.health_probe import (
+    Host,
+    ProbeAnswer,
+    ProbeError,
+    ProbeSettings,
+    Returned,
+    check_settings,
+    notice_time,
+)
 from _load_balancer.record import Record
 from _scheduled_events.files import Folder
 
@@ -26,7 +34,7 @@ class Service:
     def probe(self):
         if self.answers:
             return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-        return Answer(503 if self.flag.exists() else 200)
+        return ProbeAnswer(503 if self.flag.exists() else 200)
 
 
 @pytest.fixture
@@ -39,7 +47,7 @@ def make(service, tmp_path, clock):
     def host(simulate=False, drained_status=503):
         record = Record(Folder(str(tmp_path / "state")), simulate=simulate, clock=clock, sleep=clock.sleep)
         return Host(
-            Settings(str(service.flag), URL, 11, 5, [80], drained_status),
+            ProbeSettings(str(service.flag), URL, 11, 5, [80], drained_status),
             record,
             probe=service.probe,
             peers=lambda: list(service.peers),
@@ -79,18 +87,27 @@ def test_the_balancer_gets_the_time_to_notice_even_when_the_flag_was_there(host,
 
 
 def test_a_service_that_honours_the_flag_late_is_waited_for(host, service, clock):
-    service.answers = [Answer(200), Answer(200), Answer(200), Answer(503)]
+    service.answers = [ProbeAnswer(200), ProbeAnswer(200), ProbeAnswer(200), ProbeAnswer(503)]
     assert not out(host, "first").problem
     assert clock.now == 1013
 
 
 WRONG = {
-    "a wrong path": ([Answer(404)], f"{URL} answers 404 before .*/drained exists, expected 200"),
-    "a wrong port": ([Answer(0, "Connection refused")], rf"{URL} answers nothing \(Connection refused\) before "),
-    "a service that is down": ([Answer(502)], f"{URL} answers 502 before .*Correct the URL, or start the service"),
-    "a flag that is not honoured": ([Answer(200)], f"{URL} answers 200 although .*/drained exists, expected 503; wait"),
-    "another status": ([Answer(200), Answer(404)], f"{URL} answers 404 although .*set load_balancer_probe_drained_st"),
-    "a service that ends": ([Answer(200), Answer(0, "refused")], rf"{URL} answers nothing \(refused\) although "),
+    "a wrong path": ([ProbeAnswer(404)], f"{URL} answers 404 before .*/drained exists, expected 200"),
+    "a wrong port": ([ProbeAnswer(0, "Connection refused")], rf"{URL} answers nothing \(Connection refused\) before "),
+    "a service that is down": ([ProbeAnswer(502)], f"{URL} answers 502 before .*Correct the URL, or start the service"),
+    "a flag that is not honoured": (
+        [ProbeAnswer(200)],
+        f"{URL} answers 200 although .*/drained exists, expected 503; wait",
+    ),
+    "another status": (
+        [ProbeAnswer(200), ProbeAnswer(404)],
+        f"{URL} answers 404 although .*set load_balancer_probe_drained_st",
+    ),
+    "a service that ends": (
+        [ProbeAnswer(200), ProbeAnswer(0, "refused")],
+        rf"{URL} answers nothing \(refused\) although ",
+    ),
 }
 
 
@@ -105,23 +122,23 @@ def test_a_wrong_probe_does_not_pass_as_drained_and_leaves_nothing(host, service
 
 
 def test_a_service_that_comes_up_just_then_is_waited_for(host, service):
-    service.answers = [Answer(502), Answer(200), Answer(503)]
+    service.answers = [ProbeAnswer(502), ProbeAnswer(200), ProbeAnswer(503)]
     assert not out(host, "first").problem
 
 
 def test_the_status_of_a_drained_host_can_be_another_one(make, service):
-    service.answers = [Answer(200), Answer(404)]
+    service.answers = [ProbeAnswer(200), ProbeAnswer(404)]
     assert not out(make(drained_status=404), "first").problem
 
 
-@pytest.mark.parametrize("answer", [Answer(503), Answer(404), Answer(0, "Connection refused")])
+@pytest.mark.parametrize("answer", [ProbeAnswer(503), ProbeAnswer(404), ProbeAnswer(0, "Connection refused")])
 def test_a_flag_that_exists_is_not_checked_again_but_for_200(make, service, answer):
     """The service may be down: since a reboot, or by its maintenance."""
     out(make(), "first")
     service.answers = [answer]
     for holder in ("first", "second"):
         assert not out(make(), holder).problem
-    service.answers = [Answer(200)]
+    service.answers = [ProbeAnswer(200)]
     with pytest.raises(ProbeError, match=r"answers 200 although .* exists"):
         out(make(), "second")
     assert service.flag.exists()
@@ -140,7 +157,7 @@ def test_without_insisting_the_flag_is_raised_and_the_problem_named(host, servic
 
 
 def test_check_mode_does_not_ask_a_service_that_may_not_be_installed(make, service):
-    service.answers = [Answer(0, "Connection refused")]
+    service.answers = [ProbeAnswer(0, "Connection refused")]
     assert out(make(simulate=True), "first").raised
 
 
@@ -185,7 +202,7 @@ def test_remaining_connections_are_reported(host, service, clock):
 
 def test_a_host_is_back_when_it_answers_200_and_the_balancer_had_time_to_notice(host, service, clock):
     out(host, "first")
-    service.answers = [Answer(0, "refused"), Answer(502), Answer(200)]
+    service.answers = [ProbeAnswer(0, "refused"), ProbeAnswer(502), ProbeAnswer(200)]
     assert host.put_back("first", timeout=60) == Returned(True, UNKNOWN)
     assert clock.now == 1011 + 18  # 2 s for the service, then 11 s to notice and one interval more
     assert not service.flag.exists()
@@ -202,7 +219,7 @@ def test_the_end_of_a_return_is_left_to_a_caller_that_asks_the_balancers(host, s
 
 def test_a_host_that_does_not_answer_is_named_and_stays_held_so_that_a_second_run_continues(host, service):
     out(host, "first")
-    service.answers = [Answer(0, "Connection refused")]
+    service.answers = [ProbeAnswer(0, "Connection refused")]
     with pytest.raises(
         ProbeError, match=r"does not answer 200 although .* does not exist; waited 60 s, last answer none Conn"
     ):
@@ -244,7 +261,7 @@ def test_a_holder_that_comes_while_the_host_returns_waits_until_it_is_back(host,
 
 def test_a_holder_that_comes_after_the_lease_takes_the_place_of_the_other(host, make, service, clock, record):
     out(host, "first")
-    service.answers = [Answer(502)]
+    service.answers = [ProbeAnswer(502)]
 
     def come():
         clock.now += 500  # the lease is over, since this machine stood still
@@ -261,7 +278,7 @@ def test_a_holder_that_comes_after_the_lease_takes_the_place_of_the_other(host, 
 
 def test_a_flag_that_was_raised_by_hand_while_the_host_returns_is_named(host, service, clock):
     out(host, "first")
-    service.answers = [Answer(503)]
+    service.answers = [ProbeAnswer(503)]
     clock.at = [(1015, service.flag.touch)]
     with pytest.raises(ProbeError, match=r"does not answer 200 since .*/drained was created again; waited 60 s"):
         host.put_back("first", timeout=60)
@@ -307,9 +324,9 @@ def upgraded(service, tmp_path, clock, monkeypatch):
     def host(*honoured):
         flags = {"new": service.flag, "former": former}
         made = Host(
-            Settings(str(service.flag), URL, 11, 5, [80]),
+            ProbeSettings(str(service.flag), URL, 11, 5, [80]),
             Record(Folder(str(tmp_path / "state")), clock=clock, sleep=clock.sleep),
-            probe=lambda: Answer(503 if any(flags[name].exists() for name in honoured) else 200),
+            probe=lambda: ProbeAnswer(503 if any(flags[name].exists() for name in honoured) else 200),
             peers=list,
             flag=health_probe.Flag(str(service.flag), str(former)),
             clock=clock,

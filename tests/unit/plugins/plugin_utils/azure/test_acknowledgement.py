@@ -7,7 +7,13 @@
 import pytest
 from arm_stand_in import COMPUTE, SUBSCRIPTION, ArmStandIn, ModuleFailed, Refused, run_module
 
-from plugins.plugin_utils._azure.acknowledgement import Answer, acknowledge, check_ids, resource_id_of, scope_of
+from plugins.plugin_utils._azure.acknowledgement import (
+    AcknowledgementResult,
+    acknowledge,
+    check_ids,
+    resource_id_of,
+    scope_of,
+)
 from plugins.plugin_utils._azure.arm import Arm, ArmError
 
 VM, SET = f"{COMPUTE}/virtualMachines/web1", f"{COMPUTE}/virtualMachineScaleSets/pool"
@@ -51,14 +57,14 @@ def partly(*details):
 
 
 def test_one_event_is_acknowledged_by_its_own_address(arm, stand_in):
-    assert acknowledge(arm, VM, [ONE]) == Answer([ONE], [], [])
+    assert acknowledge(arm, VM, [ONE]) == AcknowledgementResult([ONE], [], [])
     assert stand_in.calls == [("POST", f"{EVENTS}/{ONE}/acknowledge")]
     assert arm.versions == ["2023-10-01-preview"]
     assert stand_in.acknowledged == [ONE]
 
 
 def test_several_events_are_acknowledged_in_one_request(arm, stand_in):
-    assert acknowledge(arm, VM, [ONE, TWO]) == Answer([ONE, TWO], [], [])
+    assert acknowledge(arm, VM, [ONE, TWO]) == AcknowledgementResult([ONE, TWO], [], [])
     assert stand_in.calls == [("POST", EVENTS)]
     assert arm.versions == ["2025-10-01-preview"]
     assert stand_in.acknowledged == [ONE, TWO]
@@ -69,7 +75,7 @@ def test_a_207_is_read_for_each_id(arm, stand_in):
     late = {"target": "3", "code": "Conflict", "message": "started"}
     answer_with(stand_in, partly(gone, late))
     refused = [{"event_id": "3", "code": "Conflict", "message": "started"}]
-    assert acknowledge(arm, VM, [ONE, TWO, "3"]) == Answer([ONE], [TWO], refused)
+    assert acknowledge(arm, VM, [ONE, TWO, "3"]) == AcknowledgementResult([ONE], [TWO], refused)
 
 
 @pytest.mark.parametrize("details", [[], ["text"], [{"target": "other", "code": "Conflict", "message": ""}]])
@@ -81,9 +87,9 @@ def test_a_207_that_does_not_say_which_is_an_error(arm, stand_in, details):
 
 def test_an_event_that_is_over_is_absent_and_a_conflict_is_refused(arm, stand_in):
     answer_with(stand_in, Refused(404, "NotFound", "gone"), Refused(409, "Conflict", "started"))
-    assert acknowledge(arm, VM, [ONE]) == Answer([], [ONE], [])
+    assert acknowledge(arm, VM, [ONE]) == AcknowledgementResult([], [ONE], [])
     refused = [{"event_id": ONE, "code": "Conflict", "message": "started"}]
-    assert acknowledge(arm, VM, [ONE]) == Answer([], [], refused)
+    assert acknowledge(arm, VM, [ONE]) == AcknowledgementResult([], [], refused)
 
 
 def test_a_vm_that_does_not_exist_is_not_an_event_that_is_over(arm, stand_in):

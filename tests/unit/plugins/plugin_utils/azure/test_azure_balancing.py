@@ -33,8 +33,8 @@ from plugins.plugin_utils._azure.balancing import (
     BalancingError,
     LoadBalancer,
     Places,
+    PoolSettings,
     Resources,
-    Settings,
     Snapshot,
     survey,
 )
@@ -134,7 +134,7 @@ def host(arm, clock, tmp_path):
         made = Balancing(
             product(resources),
             resources,
-            Settings(host=name, pools=list(pools), me=me, **values),
+            PoolSettings(host=name, pools=list(pools), me=me, **values),
             record=run_record,
             clock=clock,
             sleep=sleep,

@@ -8,10 +8,10 @@ import pytest
 
 from plugins.plugin_utils._gate.decision import (
     GateError,
+    GateSettings,
     Memory,
     Round,
     Seen,
-    Settings,
     budget_of,
     decide,
     lost_hosts,
@@ -74,7 +74,7 @@ def decision(seen, *batch, budget=1, memory=None, now=NOW, play_hosts=tuple(FLEE
         "new_round": "new",
         **settings,
     }
-    wanted = Settings(play_hosts, batch=list(batch), budget=budget, **chosen)
+    wanted = GateSettings(play_hosts, batch=list(batch), budget=budget, **chosen)
     return decide(seen, wanted, memory=memory or Memory(), now=now)
 
 

@@ -5,9 +5,16 @@ import pytest
 
 from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
 from plugins.module_utils._scheduled_events.files import Folder
-from plugins.plugin_utils._haproxy.balancers import CHANGE, INFO, Balancers, BalancersError, Membership, Settings
+from plugins.plugin_utils._haproxy.balancers import (
+    CHANGE,
+    INFO,
+    Balancers,
+    BalancersError,
+    Membership,
+    MembershipSettings,
+)
 
-SETTINGS = Settings(
+SETTINGS = MembershipSettings(
     server="web1",
     backends=[],
     holder="respond",

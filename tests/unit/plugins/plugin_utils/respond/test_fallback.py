@@ -12,10 +12,11 @@ from arm_stand_in import COMPUTE, ArmStandIn, ModuleFailed, Refused, run_module
 from hypothesis import given
 from hypothesis import strategies as st
 
+from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure.acknowledgement import acknowledge, is_of
 from plugins.plugin_utils._azure.arm import Arm
-from plugins.plugin_utils._respond.notes import Clock, Notes
-from plugins.plugin_utils._respond.rendezvous import Outcome, Rendezvous, Seen, Word
+from plugins.plugin_utils._respond.notes import Notes
+from plugins.plugin_utils._respond.play_coordinator import HostReport, Outcome, PlayCoordinator, Seen
 from plugins.plugin_utils._respond.responding import HostLost, Responding
 
 pytestmark = pytest.mark.core
@@ -100,8 +101,8 @@ class Host:
         self.slept = 0.0  # seconds for which the controller was suspended
 
     @property
-    def rendezvous(self):
-        return Rendezvous(self.directory, play_hosts=self.hosts)
+    def coordinator(self):
+        return PlayCoordinator(self.directory, play_hosts=self.hosts)
 
     def execute(self, controller, outcome, _within):
         self.asked.append((controller, outcome))
@@ -135,7 +136,7 @@ class Host:
             owner={"pid": 1},
             options={**OPTIONS, **options, "outcome": outcome},
             notes=Notes(self.directory / "notes" / "web1", fresh=fresh, began=self.now),
-            rendezvous=self.rendezvous,
+            coordinator=self.coordinator,
             execute=self.execute,
             say=self.said.append,
             warn=self.warned.append,
@@ -157,11 +158,11 @@ class Host:
 
     def tell(self, **outcomes):
         told = {event_id: Outcome(kind, "Redeploy") for event_id, kind in outcomes.items()}
-        self.rendezvous.tell(Word(host="web2", vm_name="vm2", sight={"A1": BOTH}, outcomes=told))
+        self.coordinator.publish(HostReport(host="web2", vm_name="vm2", sight={"A1": BOTH}, outcomes=told))
 
     def reason(self):
         """Why it was not acknowledged; asserts that nothing was sent."""
-        assert (self.arm.calls, self.rendezvous.status("A1")) == ([], "free")
+        assert (self.arm.calls, self.coordinator.status("A1")) == ([], "free")
         return "; ".join(text for text in self.warned if "not acknowledged through" in text)
 
 
@@ -173,7 +174,7 @@ def host(tmp_path):
 def test_a_host_that_is_lost_after_its_tasks_succeeded_is_acknowledged_once_for(host):
     assert host.is_lost_after_preparing() is LOST  # in the end it is unreachable all the same
     assert host.arm.acknowledged == ["A1"]
-    assert host.rendezvous.status("A1") == "accepted"
+    assert host.coordinator.status("A1") == "accepted"
     assert host.said == ["web1: Redeploy A1 acknowledged through Azure Resource Manager 508 s before NotBefore"]
 
 
@@ -305,23 +306,23 @@ def test_another_host_learns_of_the_preparation_before_anything_is_sent(host):
     host.tell(A1="prepared")
     host.responds(shown("prepare", names=["vm1", "vm2"]))
     host.responds(*[LOST] * 6, DONE, fresh=False, outcome=PREPARED)
-    assert (host.rendezvous.obstacle("A1", BOTH), host.arm.calls) == (None, [])
+    assert (host.coordinator.obstacle("A1", BOTH), host.arm.calls) == (None, [])
 
 
 def test_another_host_does_not_learn_of_a_preparation_that_another_run_may_have_undone(host):
     host.hosts = ["web1", "web2"]
     host.tell(A1="prepared")
     host.is_lost_after_preparing(first=shown("prepare", names=["vm1", "vm2"]), took=400.0)
-    assert host.rendezvous.obstacle("A1", BOTH).startswith("vm1 has not prepared")
+    assert host.coordinator.obstacle("A1", BOTH).startswith("vm1 has not prepared")
 
 
 def test_an_event_that_another_host_acknowledges_is_left_to_it(host):
     host.hosts = ["web1", "web2"]
     host.tell(A1="prepared")
     host.responds(shown(names=["vm1", "vm2"]), shown("done", names=["vm1", "vm2"]))
-    assert host.rendezvous.claim("A1", BOTH)
+    assert host.coordinator.claim("A1", BOTH)
     host.responds(LOST, fresh=False)
-    assert (host.arm.calls, host.rendezvous.status("A1")) == ([], "claimed")
+    assert (host.arm.calls, host.coordinator.status("A1")) == ([], "claimed")
 
 
 @pytest.mark.parametrize("limit", [{"fallback_max_age": 100.0}, {"phase_timeout": 100.0}])
@@ -413,14 +414,14 @@ def test_a_resource_is_that_of_the_vm_by_its_name(resource, vm_name, expected):
 def test_an_event_that_azure_does_not_acknowledge_any_more_is_asked_for_once(host, refusal):
     host.arm.answers.append(raises(refusal))
     host.is_lost_after_preparing()
-    assert (len(host.arm.calls), host.rendezvous.status("A1")) == (1, "free")
+    assert (len(host.arm.calls), host.coordinator.status("A1")) == (1, "free")
     assert [text for text in host.warned if "does not acknowledge it any more" in text]
 
 
 def test_missing_permissions_are_reported_once(host):
     host.arm.answers.append(raises(Refused(403, "AuthorizationFailed", "The client may not.")))
     host.is_lost_after_preparing()
-    assert (len(host.arm.calls), host.rendezvous.status("A1")) == (1, "free")
+    assert (len(host.arm.calls), host.coordinator.status("A1")) == (1, "free")
     assert len([text for text in host.warned if "The client may not" in text]) == 1
 
 

@@ -5,8 +5,8 @@
 """The role respond acknowledges only what every VM of the event is prepared for, whatever the configuration.
 
 A model plays Azure, the plays of Ansible, and the tasks on the hosts. The rest is the code that the role runs: the
-action plugin's part with the rendezvous of the hosts, and the turn of the module with its state on each host. Hosts go
-on in any order, also in the middle of a turn of another host. Documents change between any two requests, hosts are
+action plugin's part with the coordination of the hosts, and the turn of the module with its state on each host. Hosts
+go on in any order, also in the middle of a turn of another host. Documents change between any two requests, hosts are
 lost, tasks fail, and runs are killed at any turn. The model keeps its own record of what the tasks have done to each
 VM, and compares each acknowledgement with that record.
 """
@@ -26,10 +26,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from plugins.module_utils import _turn, _turn_request
 from plugins.module_utils._scheduled_events import rules as decisions
 from plugins.module_utils._scheduled_events.client import NoAnswer
+from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import format_time, parse
-from plugins.plugin_utils._respond.notes import Clock, Notes
+from plugins.plugin_utils._respond.notes import Notes
 from plugins.plugin_utils._respond.phases import PHASES
-from plugins.plugin_utils._respond.rendezvous import Rendezvous
+from plugins.plugin_utils._respond.play_coordinator import PlayCoordinator
 from plugins.plugin_utils._respond.responding import HostLost, Responding
 from plugins.plugin_utils._run.identity import place
 
@@ -375,7 +376,7 @@ class World(RuleBasedStateMachine):
             owner={**DEAD, "run": run},  # of which a later run finds out
             options={**options, "outcome": outcome},
             notes=Notes(directory / "notes" / host, fresh=outcome is None and not play.has_begun, began=self.now),
-            rendezvous=Rendezvous(
+            coordinator=PlayCoordinator(
                 directory,
                 play_hosts=self.hosts,
                 speak_for=None if self.acknowledge == "any" else self.speak_for,
@@ -402,7 +403,7 @@ class World(RuleBasedStateMachine):
             raise HostLost("no route to host")
         vm_name = controller.pop("vm_name") or vm.name
         request = _turn_request.TurnRequest(**{**controller, "slice": 0.0})
-        clock = _turn.Clock(lambda: self.now, lambda: self.now, self._sleep)
+        clock = Clock(lambda: self.now, lambda: self.now, self._sleep)
         turn = _turn.Turn(vm, vm_name, {**options, "outcome": outcome}, request, clock=clock, folder=vm.folder)
         try:
             answer = json.loads(json.dumps(turn.take()))

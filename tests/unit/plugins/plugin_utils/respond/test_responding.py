@@ -8,8 +8,9 @@ import os
 
 import pytest
 
-from plugins.plugin_utils._respond.notes import Clock, Notes
-from plugins.plugin_utils._respond.rendezvous import Outcome, Rendezvous, Seen, Word
+from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.plugin_utils._respond.notes import Notes
+from plugins.plugin_utils._respond.play_coordinator import HostReport, Outcome, PlayCoordinator, Seen
 from plugins.plugin_utils._respond.responding import HostLost, Responding, looks_cut_off
 from plugins.plugin_utils._run.identity import owner_of
 
@@ -71,7 +72,7 @@ class Host:
 
     def __init__(self, directory):
         self.directory = directory
-        self.rendezvous = Rendezvous(directory, play_hosts=["web1", "web2"])
+        self.coordinator = PlayCoordinator(directory, play_hosts=["web1", "web2"])
         self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
         self.script, self.bounds = [], []
         self.active_hosts, self.left_out = ["web1", "web2"], ""
@@ -99,7 +100,7 @@ class Host:
             owner=OWNER,
             options={**OPTIONS, **options},
             notes=Notes(self.directory / "notes" / "web1", fresh=fresh, began=self.now),
-            rendezvous=self.rendezvous,
+            coordinator=self.coordinator,
             execute=self.execute,
             say=self.said.append,
             warn=self.warned.append,
@@ -114,7 +115,7 @@ class Host:
 
     def tell(self, *, host="web2", vm_name="vm2", busy=False, last="", **outcomes):
         told = {event_id: Outcome(kind, "Reboot") for event_id, kind in outcomes.items()}
-        self.rendezvous.tell(Word(host, vm_name, {"A1": SEEN}, told, busy, last))
+        self.coordinator.publish(HostReport(host, vm_name, {"A1": SEEN}, told, busy, last))
 
     def acknowledges(self):
         """The ids that each turn was asked to acknowledge."""
@@ -201,8 +202,8 @@ def test_what_a_rule_of_this_host_holds_no_host_acknowledges(host, ready):
     held = shown(ready=ready, prepared=["A1"], waiting=[waiting(decision="hold")])
     host.tell(A1="prepared")
     host.responds(held, shown("done", sight=[]))
-    assert not host.rendezvous.claim("A1", SEEN)
-    assert host.rendezvous.obstacle("A1", SEEN) == "the action of a rule is hold for vm1"
+    assert not host.coordinator.claim("A1", SEEN)
+    assert host.coordinator.obstacle("A1", SEEN) == "the action of a rule is hold for vm1"
 
 
 def test_an_outcome_of_an_event_that_a_rule_holds_claims_nothing(host):
@@ -220,7 +221,7 @@ def test_the_host_that_completes_an_event_acknowledges_it(host):
     end = host.responds(ready, shown(acknowledged=["A1"], prepared=["A1"]), shown("done"))
     assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], [CLAIM], []]
     assert end["respond_result"]["acknowledged"] == ["A1"]
-    assert host.rendezvous.status("A1") == "accepted"
+    assert host.coordinator.status("A1") == "accepted"
 
 
 def test_an_event_that_another_host_is_not_prepared_for_is_not_acknowledged(host):
@@ -242,7 +243,7 @@ def test_the_last_host_to_prepare_acknowledges_in_the_turn_that_takes_its_outcom
     assert [(asked["acknowledge"], bool(outcome)) for asked, outcome in host.asked] == [([CLAIM], True), ([], False)]
     assert host.asked[0][0]["slice"] == 0
     assert end["respond_result"]["acknowledged"] == ["A1"]
-    assert host.rendezvous.status("A1") == "accepted"
+    assert host.coordinator.status("A1") == "accepted"
 
 
 @pytest.mark.parametrize(
@@ -260,7 +261,7 @@ def test_an_outcome_that_completes_no_event_claims_none(host, neighbour, outcome
     host.tell(**neighbour)
     host.responds(shown("done"), fresh=False, outcome=outcome, acknowledge=acknowledge)
     assert host.acknowledges() == [[]]
-    assert host.rendezvous.status("A1") == "free"
+    assert host.coordinator.status("A1") == "free"
 
 
 @pytest.mark.parametrize(
@@ -280,7 +281,7 @@ def test_what_is_claimed_is_what_the_hosts_have_prepared_for(host, now):
     changed = shown(sight=[now], prepared=["A1"], ready=[])
     host.responds(changed, shown("done"), fresh=False, outcome=prepared())
     assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[CLAIM], []]
-    assert host.rendezvous.status("A1") == "free"
+    assert host.coordinator.status("A1") == "free"
 
 
 @pytest.mark.parametrize(
@@ -317,7 +318,7 @@ def test_a_separate_caller_may_report_an_outcome_without_phase_and_events(host):
 def test_a_claim_that_was_not_accepted_is_given_back(host, answer):
     host.tell(A1="prepared")
     host.responds(shown(ready=["A1"], prepared=["A1"]), answer, shown("done"))
-    assert host.rendezvous.status("A1") == "free"
+    assert host.coordinator.status("A1") == "free"
 
 
 def test_with_respond_acknowledge_never_nothing_is_claimed_and_the_reason_says_so(host):
@@ -333,10 +334,10 @@ def test_a_host_that_could_take_an_acknowledgement_over_polls_in_short_slices(ho
     assert host.asked[1][0]["slice"] == 15.0
     host.tell(A1="prepared")
     host.tell(host="web1", vm_name="vm1", A1="prepared")
-    assert host.rendezvous.claim("A1", SEEN)
+    assert host.coordinator.claim("A1", SEEN)
     host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done"))
     assert host.asked[1][0]["slice"] == 5.0
-    host.rendezvous.accept("A1")
+    host.coordinator.accept("A1")
     host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done"))
     assert host.asked[1][0]["slice"] == 60.0
 
@@ -367,7 +368,7 @@ def test_a_host_that_has_reported_leaves_the_controller_to_the_one_that_acknowle
         answer = run_module(controller, outcome, within)
         if outcome:
             host.tell(A1="prepared")
-            assert host.rendezvous.claim("A1", SEEN, assuming="web1")
+            assert host.coordinator.claim("A1", SEEN, assuming="web1")
         return answer
 
     host.execute = execute
@@ -381,11 +382,11 @@ def test_a_host_that_has_reported_polls_at_once_if_no_other_prepares(host):
 def test_a_host_polls_again_as_soon_as_the_event_is_acknowledged(host):
     def sleep(seconds):
         host.now += seconds
-        if host.rendezvous.status("A1") == "free":
+        if host.coordinator.status("A1") == "free":
             host.tell(host="web1", vm_name="vm1", A1="prepared")
             host.tell(A1="prepared")
-            assert host.rendezvous.claim("A1", SEEN)
-            host.rendezvous.accept("A1")
+            assert host.coordinator.claim("A1", SEEN)
+            host.coordinator.accept("A1")
 
     host.sleep = sleep
     assert reports_while_another_prepares(host) == 0.5
@@ -475,11 +476,11 @@ def test_a_failed_phase_is_reported_with_its_reason(host):
 def test_others_learn_what_a_host_did_last(host):
     host.tell()
     host.responds(shown("prepare"))
-    assert host.rendezvous.obstacle("A1", SEEN, assuming="web2") == (
+    assert host.coordinator.obstacle("A1", SEEN, assuming="web2") == (
         "vm1 has not prepared (web1 has begun the phase prepare at 1970-01-01T00:16:41Z)"
     )
     host.responds(shown(), shown("done"), fresh=False)
-    assert "(web1 last answered at 1970-01-01T00:1" in host.rendezvous.obstacle("A1", SEEN, assuming="web2")
+    assert "(web1 last answered at 1970-01-01T00:1" in host.coordinator.obstacle("A1", SEEN, assuming="web2")
 
 
 @pytest.mark.parametrize(
@@ -620,7 +621,7 @@ def test_a_run_that_may_be_alive_keeps_its_host_and_is_named(host):
 
 
 def test_one_vm_under_two_names_is_a_failure_that_names_both(host):
-    assert host.rendezvous.twin("web2", "vm1") is None
+    assert host.coordinator.twin("web2", "vm1") is None
     end = host.responds(shown("prepare"))
     assert end["respond_result"]["failures"] == [
         "web2 and web1 are the same VM, vm1, and web2 responds to its events. Leave one of them out of the play"
@@ -636,7 +637,7 @@ def test_the_events_of_a_plan_are_taken_for_over_once_nothing_else_is_to_be_done
 def test_a_plan_that_takes_its_event_for_over_still_counts_as_prepared_for_the_other_hosts(host):
     host.responds(shown(prepared=["A1"], ready=["A1"]), shown("done", sight=[]), check_mode=True)
     host.tell(A1="prepared")
-    assert host.rendezvous.claim("A1", SEEN)
+    assert host.coordinator.claim("A1", SEEN)
 
 
 def test_the_end_shows_the_story_of_each_event_in_one_line(host):

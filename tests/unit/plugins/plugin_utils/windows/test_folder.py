@@ -281,11 +281,11 @@ class Time:
 
 
 def probed(folder, flag, time):
-    settings = health_probe.Settings("C:\\drained", "http://127.0.0.1/", 1.0, 1.0, [80])
+    settings = health_probe.ProbeSettings("C:\\drained", "http://127.0.0.1/", 1.0, 1.0, [80])
     return health_probe.Host(
         settings,
         Record(folder, clock=time, sleep=time.sleep),
-        probe=lambda: health_probe.Answer(503 if flag.up else 200),
+        probe=lambda: health_probe.ProbeAnswer(503 if flag.up else 200),
         peers=list,
         flag=flag,
         clock=time,

@@ -17,10 +17,10 @@ from _scheduled_events.leases import Lease, Searched
 from polling_unit import ROOT, Imds, until
 from scheduled_events_poller.command import cli, commands
 from scheduled_events_poller.spool import Directories
-from scheduled_events_poller.unit import poller, whereabouts
+from scheduled_events_poller.unit import endpoint_resolver, poller
 from scheduled_events_poller.unit.config import Settings
+from scheduled_events_poller.unit.endpoint_resolver import SEARCH_AGAIN_AFTER, EndpointResolver
 from scheduled_events_poller.unit.service import Service
-from scheduled_events_poller.unit.whereabouts import SEARCH_AGAIN_AFTER, Whereabouts
 
 AUTO = Settings(endpoint="auto", vm_name="vm1")
 WIRE_SERVER = "168.63.129.16"
@@ -68,14 +68,14 @@ def near(monkeypatch):
 
     def use(url):
         nearer = functools.partial(discovery.find, default=url)
-        monkeypatch.setattr(whereabouts.discovery, "find", nearer)
+        monkeypatch.setattr(endpoint_resolver.discovery, "find", nearer)
 
     return use
 
 
 def test_an_endpoint_that_the_owner_names_is_never_searched(clock):
     search = Search(NotFound("x"))
-    known = Whereabouts(Settings(endpoint="http://127.0.0.1:9"), search, clock=clock)
+    known = EndpointResolver(Settings(endpoint="http://127.0.0.1:9"), search, clock=clock)
     clock.now = SEARCH_AGAIN_AFTER * 2
     known.failed()
     assert (known.endpoint(), known.known(), search.count) == (
@@ -87,7 +87,7 @@ def test_an_endpoint_that_the_owner_names_is_never_searched(clock):
 
 def test_what_was_found_is_remembered_while_it_answers(clock, imds):
     search = Search(Found(imds.url, "default address"))
-    service = Service(AUTO, Whereabouts(AUTO, search, clock=clock))
+    service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock))
     for _poll in range(4):
         service.poll()
         clock.now += SEARCH_AGAIN_AFTER - 1
@@ -96,7 +96,7 @@ def test_what_was_found_is_remembered_while_it_answers(clock, imds):
 
 def test_it_is_searched_again_only_after_a_long_silence_and_then_asked_where_it_is_now(clock, imds, other):
     search = Search(Found(imds.url, "default address"), Found(other.url, "lease"))
-    service = Service(AUTO, Whereabouts(AUTO, search, clock=clock))
+    service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock))
     service.poll()
     imds.status = 503
     clock.now += SEARCH_AGAIN_AFTER - 1
@@ -114,7 +114,7 @@ def test_it_is_searched_again_only_after_a_long_silence_and_then_asked_where_it_
 def test_what_never_gave_a_document_is_searched_again_at_once(clock, imds, other):
     imds.status = 503
     search = Search(Found(imds.url, "lease"), Found(other.url, "default address"))
-    service = Service(AUTO, Whereabouts(AUTO, search, clock=clock))
+    service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock))
     with pytest.raises(ImdsError):
         service.poll()
     service.poll()
@@ -123,7 +123,7 @@ def test_what_never_gave_a_document_is_searched_again_at_once(clock, imds, other
 
 def test_a_search_without_a_result_is_a_failed_poll_and_the_next_poll_searches_again(clock, imds):
     search = Search(NotFound("nowhere"), Found(imds.url, "default address"))
-    service = Service(AUTO, Whereabouts(AUTO, search, clock=clock))
+    service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock))
     with pytest.raises(NotFound):
         service.poll()
     assert service.poll().vm_name == "vm1"
@@ -131,15 +131,15 @@ def test_a_search_without_a_result_is_a_failed_poll_and_the_next_poll_searches_a
 
 def test_all_threads_use_what_one_of_them_found(clock, imds):
     search = Search(Found(imds.url, "default address"))
-    known = Whereabouts(AUTO, search, clock=clock)
+    known = EndpointResolver(AUTO, search, clock=clock)
     for _thread in range(3):
         Service(AUTO, known).poll()
     assert search.count == 1
 
 
 def test_a_poll_that_searches_is_not_taken_for_one_that_hangs():
-    assert Whereabouts(AUTO, Search(NOTHING)).longest_search == 20.0
-    assert Whereabouts(Settings(), Search(NOTHING)).longest_search == 0.0
+    assert EndpointResolver(AUTO, Search(NOTHING)).longest_search == 20.0
+    assert EndpointResolver(Settings(), Search(NOTHING)).longest_search == 0.0
 
 
 @pytest.fixture
@@ -217,7 +217,7 @@ def own_leases(monkeypatch):
     """Set what this user can read."""
 
     def use(searched):
-        for module in (whereabouts, commands):
+        for module in (endpoint_resolver, commands):
             monkeypatch.setattr(module, "search", lambda **_now: searched)
 
     use(NOTHING)
@@ -230,7 +230,7 @@ def test_leases_that_only_root_can_read_are_those_that_root_left(tmp_path, own_l
     assert cli.main([f"--runtime-directory={tmp_path}", "leases", "--keep"]) == 0
     denied = "/var/lib/dhcpcd/eth0.lease (dhcpcd): cannot be read: Permission denied"
     own_leases(Searched((), (denied,)))
-    assert whereabouts.search_all(str(tmp_path), now=4999.0) == Searched(
+    assert endpoint_resolver.search_all(str(tmp_path), now=4999.0) == Searched(
         (LEASE,), (denied, line + ", as root saw it when the unit was started")
     )
     assert os.stat(str(tmp_path / "leases.json")).st_mode & 0o777 == 0o644
@@ -238,15 +238,15 @@ def test_leases_that_only_root_can_read_are_those_that_root_left(tmp_path, own_l
 
 @pytest.mark.usefixtures("own_leases")
 def test_a_lease_that_root_left_and_that_has_expired_since_does_not_count(tmp_path):
-    whereabouts.keep(Searched((LEASE,), ()), str(tmp_path))
-    assert whereabouts.search_all(str(tmp_path), now=5000.0).leases == ()
+    endpoint_resolver.keep(Searched((LEASE,), ()), str(tmp_path))
+    assert endpoint_resolver.search_all(str(tmp_path), now=5000.0).leases == ()
 
 
 def test_the_newest_lease_comes_first_in_either_source(tmp_path, own_leases):
-    whereabouts.keep(Searched((LEASE,), ()), str(tmp_path))
+    endpoint_resolver.keep(Searched((LEASE,), ()), str(tmp_path))
     newer = Lease("169.254.0.1", "/run/systemd/netif/leases/2", "systemd-networkd", 200.0, None)
     own_leases(Searched((newer,), ()))
-    assert whereabouts.search_all(str(tmp_path), now=200.0).leases == (newer, LEASE)
+    assert endpoint_resolver.search_all(str(tmp_path), now=200.0).leases == (newer, LEASE)
 
 
 def test_leases_without_keep_are_only_shown(tmp_path, own_leases, capfdbinary):
@@ -268,7 +268,7 @@ def test_leases_without_keep_are_only_shown(tmp_path, own_leases, capfdbinary):
 )  # fmt: skip
 def test_a_file_that_root_did_not_write_so_is_reported_and_not_used(tmp_path, content):
     (tmp_path / "leases.json").write_text(content)
-    searched = whereabouts.search_all(str(tmp_path), now=1.0)
+    searched = endpoint_resolver.search_all(str(tmp_path), now=1.0)
     assert searched.leases == ()
     assert searched.lines[0].startswith(f"{tmp_path / 'leases.json'}: cannot be read: ")
 
@@ -279,13 +279,13 @@ def test_root_writes_through_no_link_that_the_unit_s_user_put_there(tmp_path):
     victim.write_text("untouched")
     (tmp_path / "run").mkdir()
     os.symlink(str(victim), str(tmp_path / "run" / "leases.json"))
-    whereabouts.keep(Searched((LEASE,), ()), str(tmp_path / "run"))
+    endpoint_resolver.keep(Searched((LEASE,), ()), str(tmp_path / "run"))
     assert victim.read_text() == "untouched"
-    assert whereabouts.search_all(str(tmp_path / "run"), now=1.0).leases == (LEASE,)
+    assert endpoint_resolver.search_all(str(tmp_path / "run"), now=1.0).leases == (LEASE,)
 
 
 def test_an_endpoint_that_another_thread_forgets_meanwhile_is_used_once(clock):
-    known = Whereabouts(AUTO, Search(Found("http://127.0.0.1:9", "x")), clock=clock)
+    known = EndpointResolver(AUTO, Search(Found("http://127.0.0.1:9", "x")), clock=clock)
 
     def forget():
         known._found = None

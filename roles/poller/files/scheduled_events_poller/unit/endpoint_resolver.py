@@ -31,7 +31,7 @@ SEARCH_AGAIN_AFTER = 150.0  # seconds without a document; the first can take two
 MOST_KEPT = 100  # leases, and lines on them, that are read from the file of root
 
 
-class Whereabouts:
+class EndpointResolver:
     """The endpoint that all threads ask.
 
     :param find: searches the service.

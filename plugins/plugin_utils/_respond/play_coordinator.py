@@ -43,7 +43,7 @@ class Outcome(t.NamedTuple):
     event_type: str
 
 
-class Word(t.NamedTuple):
+class HostReport(t.NamedTuple):
     """The report of one host to the others.
 
     :param sight: the events that it sees and that can be acknowledged, by id; None if it could not read a document.
@@ -60,8 +60,8 @@ class Word(t.NamedTuple):
     last: str = ""
 
 
-class Rendezvous:
-    """The meeting of the hosts of one play.
+class PlayCoordinator:
+    """What the hosts of one play know of each other, and which of them acknowledges an event.
 
     :param directory: of the controller, created if missing; empty at the start of a play.
     :param play_hosts: all hosts of the play, whether they are reached or not.
@@ -75,26 +75,26 @@ class Rendezvous:
         self.play_hosts = play_hosts
         self._speak_for = None if speak_for is None else {name.lower() for name in speak_for}
 
-    def tell(self, word: Word) -> None:
+    def publish(self, report: HostReport) -> None:
         """Store the report of a host. It replaces the host's earlier report, except for events that it does not see.
 
         A host recovers from an event that it saw go, so it is no longer prepared if the event comes back under its id.
         """
-        before = self._read(word.host)
-        sight = {event_id.lower(): _as_seen(seen) for event_id, seen in (word.sight or {}).items()}
-        outcomes = {event_id.lower(): outcome for event_id, outcome in word.outcomes.items()}
+        before = self._read(report.host)
+        sight = {event_id.lower(): _as_seen(seen) for event_id, seen in (report.sight or {}).items()}
+        outcomes = {event_id.lower(): outcome for event_id, outcome in report.outcomes.items()}
         kept = {event_id: value for event_id, value in before.get("outcomes", {}).items() if event_id not in sight}
-        known = {*before.get("gone", ()), *(before.get("sight", ()) if word.sight is not None else ())}
+        known = {*before.get("gone", ()), *(before.get("sight", ()) if report.sight is not None else ())}
         told = {
-            "host": word.host,
-            "vm_name": word.vm_name.lower(),
+            "host": report.host,
+            "vm_name": report.vm_name.lower(),
             "sight": {**before.get("sight", {}), **sight},
             "outcomes": {**kept, **outcomes},
             "gone": sorted(known - sight.keys()),
-            "busy": word.busy,
-            "last": word.last,
+            "busy": report.busy,
+            "last": report.last,
         }
-        self._write(word.host, told)
+        self._write(report.host, told)
 
     def twin(self, host: str, vm_name: str) -> str | None:
         """Another host of the play that is the same VM, unless this host was the first to report it."""
@@ -116,44 +116,44 @@ class Rendezvous:
         :param seen: the event as the host that asks has seen it last.
         :param assuming: the host that counts as prepared for it, in spite of its reports.
         """
-        event_id, words, own = event_id.lower(), self._read_all(), _as_seen(seen).names
+        event_id, reports, own = event_id.lower(), self._read_all(), _as_seen(seen).names
         # A host that the event does not name does not follow it, so its sight may be old.
-        sights = [word["sight"][event_id][1] for word in words if word["vm_name"] in _names(word, event_id)]
+        sights = [report["sight"][event_id][1] for report in reports if report["vm_name"] in _names(report, event_id)]
         names = dict.fromkeys(name for each in [own, *sights] for name in each)
-        outcomes = {word["vm_name"]: _outcome(word, event_id) for word in words}
-        outcomes.update(dict.fromkeys(_vm_of(assuming, words), Outcome(PREPARED, seen.event_type)))
+        outcomes = {report["vm_name"]: _outcome(report, event_id) for report in reports}
+        outcomes.update(dict.fromkeys(_vm_of(assuming, reports), Outcome(PREPARED, seen.event_type)))
         ready = Outcome(PREPARED, seen.event_type)
         if ready not in [outcomes.get(name) for name in names]:
             reasons = (self._unprepared(name, outcome, seen) for name, outcome in outcomes.items() if name in names)
             return next(filter(None, reasons), None) or "no host has prepared"
-        return next(filter(None, (self._objection(name, seen, outcomes, words) for name in names)), None)
+        return next(filter(None, (self._objection(name, seen, outcomes, reports) for name in names)), None)
 
     def _objection(
         self,
         name: str,
         seen: Seen,
         outcomes: t.Mapping[str, Outcome | None],
-        words: t.Sequence[t.Mapping[str, t.Any]],
+        reports: t.Sequence[t.Mapping[str, t.Any]],
     ) -> str | None:
         if name in outcomes:
             ready = outcomes[name] == Outcome(PREPARED, seen.event_type)
-            return None if ready else self._unprepared(name, outcomes[name], seen) or _waited_for(name, words)
+            return None if ready else self._unprepared(name, outcomes[name], seen) or _waited_for(name, reports)
         if self._speak_for is not None and name in self._speak_for:
             return None
-        silent = self._silent(words)
+        silent = self._silent(reports)
         if silent:
             return f"{name} may be one of the hosts that have not answered: {', '.join(silent)}"
         return None if self._speak_for is None else f"{name} is not a host of this play; {WAY_OUT}"
 
-    def _silent(self, words: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+    def _silent(self, reports: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
         """The hosts that have not reported anything: any of them may be a VM that is not known yet."""
-        return sorted(set(self.play_hosts) - {word["host"] for word in words})
+        return sorted(set(self.play_hosts) - {report["host"] for report in reports})
 
     def without_a_turn(self, seen: Seen) -> list[str]:
         """The hosts that the event may name, and that have not reported anything."""
-        words = self._read_all()
-        known = {word["vm_name"] for word in words} | (self._speak_for or set())
-        return self._silent(words) if set(_as_seen(seen).names) - known - (self._speak_for or set()) else []
+        reports = self._read_all()
+        known = {report["vm_name"] for report in reports} | (self._speak_for or set())
+        return self._silent(reports) if set(_as_seen(seen).names) - known - (self._speak_for or set()) else []
 
     @staticmethod
     def _unprepared(name: str, outcome: Outcome | None, seen: Seen) -> str:
@@ -169,9 +169,9 @@ class Rendezvous:
 
     def others_need_a_turn(self, host: str) -> bool:
         """Whether another host of the play has running tasks, or has not reported anything yet."""
-        words = self._read_all()
-        told = {word["host"] for word in words}
-        return bool(set(self.play_hosts) - told) or any(word["busy"] for word in words if word["host"] != host)
+        reports = self._read_all()
+        told = {report["host"] for report in reports}
+        return bool(set(self.play_hosts) - told) or any(report["busy"] for report in reports if report["host"] != host)
 
     def claim(self, event_id: str, seen: Seen, *, assuming: str = "") -> bool:
         """Take the acknowledgement of a complete event over, for one host of the run alone.
@@ -191,7 +191,7 @@ class Rendezvous:
     def _saw_it_go(self, event_id: str, seen: Seen) -> bool:
         """Whether a host that the event names saw the event go, and has not looked since it came back."""
         names = _as_seen(seen).names
-        return any(event_id.lower() in word["gone"] for word in self._read_all() if word["vm_name"] in names)
+        return any(event_id.lower() in report["gone"] for report in self._read_all() if report["vm_name"] in names)
 
     def release(self, event_id: str) -> None:
         """Give back what was taken over and was not accepted, for the host that asks next."""
@@ -231,20 +231,22 @@ def _as_seen(seen: Seen) -> Seen:
     return Seen(seen.event_type, [name.lower() for name in seen.names])
 
 
-def _names(word: t.Mapping[str, t.Any], event_id: str) -> t.Sequence[str]:
-    return word["sight"][event_id][1] if event_id in word["sight"] else ()
+def _names(report: t.Mapping[str, t.Any], event_id: str) -> t.Sequence[str]:
+    return report["sight"][event_id][1] if event_id in report["sight"] else ()
 
 
-def _outcome(word: t.Mapping[str, t.Any], event_id: str) -> Outcome | None:
-    return Outcome(*word["outcomes"][event_id]) if event_id in word["outcomes"] else None
+def _outcome(report: t.Mapping[str, t.Any], event_id: str) -> Outcome | None:
+    return Outcome(*report["outcomes"][event_id]) if event_id in report["outcomes"] else None
 
 
-def _vm_of(host: str, words: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
-    return [word["vm_name"] for word in words if word["host"] == host]
+def _vm_of(host: str, reports: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
+    return [report["vm_name"] for report in reports if report["host"] == host]
 
 
-def _waited_for(name: str, words: t.Sequence[t.Mapping[str, t.Any]]) -> str:
-    did = [f" ({word['host']} {word['last']})" for word in words if word["vm_name"] == name and word["last"]]
+def _waited_for(name: str, reports: t.Sequence[t.Mapping[str, t.Any]]) -> str:
+    did = [
+        f" ({report['host']} {report['last']})" for report in reports if report["vm_name"] == name and report["last"]
+    ]
     return f"{name} has not prepared{''.join(did)}"
 
 

@@ -16,7 +16,7 @@ from ..spool import Job, RunResult
 from .service import Acknowledged
 
 
-class PretendedHooks:
+class DryRunHooks:
     """Reports the hooks that would run, and treats them as successful."""
 
     def __init__(self) -> None:
@@ -36,7 +36,7 @@ class PretendedHooks:
         return RunResult(request_id, OK, "", 0.0) if request_id in self._asked else None
 
 
-class PretendedAcknowledger:
+class DryRunAcknowledger:
     """Reports the acknowledgements that would be sent, and treats them as accepted."""
 
     next_attempt: Optional[float] = None
@@ -44,7 +44,7 @@ class PretendedAcknowledger:
     def __init__(self, deliver: Callable[[Any], None]) -> None:
         self._deliver = deliver
 
-    def connect(self, _settings: Any, _whereabouts: Any) -> None:
+    def connect(self, _settings: Any, _resolver: Any) -> None:
         """No connection is needed."""
 
     def drop(self) -> None:
@@ -65,7 +65,7 @@ class PretendedAcknowledger:
         """Nothing is under way."""
 
 
-class PretendedStateFile:
+class DryRunStateFile:
     """Stores nothing, since a dry run must never count as done."""
 
     def prepare(self) -> None:

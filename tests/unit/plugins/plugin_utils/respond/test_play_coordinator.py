@@ -4,14 +4,14 @@
 
 import pytest
 
-from plugins.plugin_utils._respond.rendezvous import WAY_OUT, Outcome, Rendezvous, Seen, Word
+from plugins.plugin_utils._respond.play_coordinator import WAY_OUT, HostReport, Outcome, PlayCoordinator, Seen
 
 SIGHT = {"A1": ["vm1", "vm2"]}
 
 
 @pytest.fixture
 def meeting(tmp_path):
-    return Rendezvous(tmp_path / "meeting", play_hosts=["h1", "h2", "h3"])
+    return PlayCoordinator(tmp_path / "meeting", play_hosts=["h1", "h2", "h3"])
 
 
 BOTH = Seen("Reboot", ["vm1", "vm2"])
@@ -21,7 +21,7 @@ def tell(meeting, number, *, sight=None, busy=False, event_type="Reboot", **outc
     names = SIGHT if sight is None else sight
     seen = {event_id: Seen(event_type, each) for event_id, each in names.items()}
     told = {event_id: Outcome(kind, event_type) for event_id, kind in outcomes.items()}
-    meeting.tell(Word(host=f"h{number}", vm_name=f"VM{number}", sight=seen, outcomes=told, busy=busy))
+    meeting.publish(HostReport(host=f"h{number}", vm_name=f"VM{number}", sight=seen, outcomes=told, busy=busy))
 
 
 def test_no_host_acknowledges_before_all_named_vms_are_prepared(meeting):
@@ -65,7 +65,7 @@ def test_a_host_that_saw_the_event_go_is_not_prepared_when_the_event_comes_back_
 
 def test_a_host_that_could_not_read_a_document_stays_prepared(meeting):
     tell(meeting, 1, A1="prepared")
-    meeting.tell(Word(host="h1", vm_name="vm1", sight=None))
+    meeting.publish(HostReport(host="h1", vm_name="vm1", sight=None))
     tell(meeting, 2, A1="prepared")
     tell(meeting, 3)
     assert meeting.claim("A1", BOTH)
@@ -119,7 +119,7 @@ def test_a_host_that_is_not_prepared_holds_the_event_and_says_why(meeting, kind,
 
 def test_the_owner_may_speak_for_single_vms_outside_the_play_and_for_no_host_of_it(tmp_path):
     three, seen = ["vm1", "vm98", "vm99"], Seen("Reboot", ["vm1", "vm98", "vm99"])
-    meeting = Rendezvous(tmp_path, play_hosts=["h1", "h2"], speak_for=["VM99", "vm1"])
+    meeting = PlayCoordinator(tmp_path, play_hosts=["h1", "h2"], speak_for=["VM99", "vm1"])
     tell(meeting, 1, sight={"A1": three})
     tell(meeting, 2, sight={})
     assert meeting.obstacle("A1", seen) == "no host has prepared"
@@ -132,7 +132,7 @@ def test_the_owner_may_speak_for_single_vms_outside_the_play_and_for_no_host_of_
 
 def test_the_owner_may_speak_for_all_vms_outside_the_play_once_all_hosts_have_reported_their_names(tmp_path):
     seen = Seen("Reboot", ["vm1", "vm99"])
-    meeting = Rendezvous(tmp_path, play_hosts=["h1", "h2"], speak_for=None)
+    meeting = PlayCoordinator(tmp_path, play_hosts=["h1", "h2"], speak_for=None)
     tell(meeting, 1, sight={"A1": ["vm1", "vm99"]}, A1="prepared")
     assert not meeting.claim("A1", seen)
     tell(meeting, 2, sight={})
