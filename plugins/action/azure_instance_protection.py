@@ -26,19 +26,19 @@ ARGUMENTS = {
 
 
 class ActionModule(ArmAction):
-    """Protect an instance from the controller; nothing runs on the host of the play, which may be gone."""
+    """Protect an instance from the control node; nothing runs on the host of the play, which may be gone."""
 
     _requires_connection = False
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
-        controller = None
+        control_node = None
         try:
             instance = check_instance(arguments["resource_id"])
-            controller = OtherHost(self, arguments["controller"], task_vars or {}, become=False)
+            control_node = OtherHost(self, arguments["control_node"], task_vars or {}, become=False)
             before, changed = protect(
-                self._arm(controller, arguments),
+                self._arm(control_node, arguments),
                 instance,
                 wanted=arguments["from_scale_in"],
                 simulate=bool(self._task.check_mode),
@@ -50,6 +50,6 @@ class ActionModule(ArmAction):
         except (ArmError, OtherHostError) as error:
             raise AnsibleActionFail(str(error)) from error
         finally:
-            if controller is not None:
-                controller.close()
+            if control_node is not None:
+                control_node.close()
         return {**result, "changed": changed, "before": before, "resource_id": instance}

@@ -42,25 +42,25 @@ POOLS, INTERFACES, ADDRESSES = (f"load_balancer_azure_{each}" for each in ("pool
 
 
 class ActionModule(ArmAction):
-    """Read which hosts get no traffic through their pools. It runs on the controller, and on no host."""
+    """Read which hosts get no traffic through their pools. It runs on the control node, and on no host."""
 
     _requires_connection = False
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result, variables = super().run(tmp, task_vars), task_vars or {}
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
-        controller = None
+        control_node = None
         try:
             places = {host: self._places(host, variables) for host in dict.fromkeys(arguments["hosts"])}
-            controller = OtherHost(self, arguments["controller"], variables, become=False)
+            control_node = OtherHost(self, arguments["control_node"], variables, become=False)
             timeout = max(0.0, arguments["operation_timeout"])
-            resources = resources_of_run(self._arm(controller, arguments), hosts=1, timeout=timeout)
+            resources = resources_of_run(self._arm(control_node, arguments), hosts=1, timeout=timeout)
             traffic = survey(PRODUCTS[arguments["provider"]](Snapshot(resources)), places)
         except (ArmError, BalancingError, OtherHostError) as error:
             raise AnsibleActionFail(str(error)) from error
         finally:
-            if controller is not None:
-                controller.close()
+            if control_node is not None:
+                control_node.close()
         return {**result, "changed": False, "out": traffic.out, "unknown": traffic.unknown}
 
     def _places(self, host: str, task_vars: dict[str, t.Any]) -> Places:

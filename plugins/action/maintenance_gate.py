@@ -247,7 +247,7 @@ class Gate:
     def _look(self) -> dict[str, Result]:
         answers = self._survey()
         dead = _dead(answers)
-        if dead and not self._simulate:  # a run of this controller was killed: its marks are to be taken over
+        if dead and not self._simulate:  # a run of this control node was killed: its marks are to be taken over
             self._dead = sorted(set(dead.values()))
             answers = self._survey()
             dead = _dead(answers)
@@ -371,7 +371,7 @@ class Gate:
 
 
 class ActionModule(ActionBase):
-    """Wait until a batch may begin. It runs on the controller, and a module on each host of the fleet."""
+    """Wait until a batch may begin. It runs on the control node, and a module on each host of the fleet."""
 
     TRANSFERS_FILES = False
     _requires_connection = False

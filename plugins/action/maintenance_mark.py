@@ -19,7 +19,7 @@ PROGRESS = {"held": "began", "done": "done", "failed": "failed"}
 
 
 class ActionModule(ActionBase):
-    """Mark the host in the name of this run, and remember on the controller how far its maintenance came."""
+    """Mark the host in the name of this run, and remember on the control node how far its maintenance came."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True

@@ -29,7 +29,7 @@ ARGUMENTS = {
 
 
 class ActionModule(ArmAction):
-    """Acknowledge events on the controller; nothing runs on the host of the play, which may be gone."""
+    """Acknowledge events on the control node; nothing runs on the host of the play, which may be gone."""
 
     _requires_connection = False
 
@@ -40,20 +40,20 @@ class ActionModule(ArmAction):
             mutually_exclusive=[("resource_id", "metadata")],
             required_one_of=[("resource_id", "metadata")],
         )
-        controller = None
+        control_node = None
         try:
             event_ids = check_ids(arguments["event_id"])
             given = arguments["resource_id"]
             scope = scope_of(given) if given is not None else resource_id_of(arguments["metadata"])
             if self._task.check_mode:
                 return {**result, **_shown(AcknowledgementResult(event_ids, [], []), scope)}
-            controller = OtherHost(self, arguments["controller"], task_vars or {}, become=False)
-            return {**result, **_shown(acknowledge(self._arm(controller, arguments), scope, event_ids), scope)}
+            control_node = OtherHost(self, arguments["control_node"], task_vars or {}, become=False)
+            return {**result, **_shown(acknowledge(self._arm(control_node, arguments), scope, event_ids), scope)}
         except (ArmError, OtherHostError) as error:
             raise AnsibleActionFail(str(error)) from error
         finally:
-            if controller is not None:
-                controller.close()
+            if control_node is not None:
+                control_node.close()
 
 
 def _shown(answer: AcknowledgementResult, scope: str) -> dict[str, t.Any]:

@@ -85,6 +85,7 @@ BRIEF = 30.0  # seconds to remove files of a host, or to close its connection
 FORMER_VARIABLES = {
     "respond_event_types": "respond_rules",
     "respond_event_sources": "respond_rules",
+    "respond_fallback_controller": "respond_fallback_control_node",
     "respond_speak_for_others": "respond_speak_for, or respond_acknowledge=any",
 }
 
@@ -201,13 +202,13 @@ class ActionModule(ArmAction):
             raise AnsibleActionFail(INSTALL)
 
     def _acknowledge_from_here(self, scope: str, event_id: str, patience: float) -> AcknowledgementResult:
-        controller, give_up_at = None, time.monotonic() + patience
+        control_node, give_up_at = None, time.monotonic() + patience
         try:
-            controller = OtherHost(self, self._options["fallback_controller"], self._variables, become=False)
+            control_node = OtherHost(self, self._options["fallback_control_node"], self._variables, become=False)
             credentials = self._options["fallback_credentials"]
             # A module that starts slowly must not send after the time in which the document is valid.
             arm = self._arm(
-                controller,
+                control_node,
                 {"credentials": credentials, "operation_timeout": patience},
                 lambda: give_up_at - time.monotonic(),
             )
@@ -215,8 +216,8 @@ class ActionModule(ArmAction):
         except OtherHostError as error:
             raise ArmError(str(error)) from error
         finally:
-            if controller is not None:
-                controller.close()
+            if control_node is not None:
+                control_node.close()
 
     def _tasks_files(self, options: t.Mapping[str, t.Any]) -> dict[str, str]:
         """Find the tasks files and read them, before anything is prepared for which another one is needed later."""
@@ -227,13 +228,13 @@ class ActionModule(ArmAction):
             raise AnsibleError(str(error)) from error
 
     def _execute_turn(
-        self, controller: dict[str, t.Any], outcome: dict[str, t.Any] | None, within: float
+        self, control_node: dict[str, t.Any], outcome: dict[str, t.Any] | None, within: float
     ) -> dict[str, t.Any]:
         if os.getppid() != controller_pid():
             raise AnsibleError("the process of Ansible that began this task has ended. Run the role again")
         # The host has no use for credentials of Azure.
         own = {name: value for name, value in self._options.items() if not name.startswith("fallback")}
-        arguments = {**own, "outcome": outcome, "controller": controller}
+        arguments = {**own, "outcome": outcome, "control_node": control_node}
         if self._windows:
             return self._execute_here(self._windows, arguments)
         try:
@@ -249,7 +250,7 @@ class ActionModule(ArmAction):
             raise HostLost(str(error)) from error
         if "next" not in answer and looks_cut_off(answer):
             self._reset_connection()
-            if not controller["first"]:
+            if not control_node["first"]:
                 raise HostLost(str(answer.get("module_stderr") or answer.get("msg") or "no answer").strip())
         self._keep_what_ansible_wants(answer)
         # The host may reboot as soon as it has answered, which must not lose the answer.
@@ -265,8 +266,8 @@ class ActionModule(ArmAction):
         return host
 
     def _execute_here(self, host: WindowsHost, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
-        """Take the turn on the controller, which lets the host send requests and keep files."""
-        options = {**COMMON_OPTIONS, **OPTIONS, "controller": {"type": "dict"}}
+        """Take the turn on the control node, which lets the host send requests and keep files."""
+        options = {**COMMON_OPTIONS, **OPTIONS, "control_node": {"type": "dict"}}
         folder = host.folder(arguments["state_directory"])
         try:
             answer = host.run_module(

@@ -8,4 +8,4 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows
 
 
 class ActionModule(HostOrHereAction):
-    """Run the module on the host or, for a Windows host, on the controller."""
+    """Run the module on the host or, for a Windows host, on the control node."""

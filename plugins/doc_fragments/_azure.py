@@ -15,10 +15,10 @@ options:
         C(client_id), C(secret), C(tenant) or C(cloud_environment).
       - Without this option, these modules use their default sources. They are the environment (C(AZURE_CLIENT_ID) and
         so on), C(~/.azure/credentials), and the Azure CLI. C(auth_source=msi) uses the managed identity of the
-        controller.
+        control node.
     type: dict
     default: {}
-  controller:
+  control_node:
     description: Inventory name of the host that sends requests to Azure Resource Manager.
     type: str
     default: localhost
@@ -29,8 +29,8 @@ options:
     type: float
     default: 900
 requirements:
-  - python >= 3.10 (on the controller)
-  - azure.azcollection (collection with its Python requirements, on O(controller))
+  - python >= 3.10 (on the control node)
+  - azure.azcollection (collection with its Python requirements, on O(control_node))
 notes:
   - The module sends its requests with M(azure.azcollection.azure_rm_resource) and
     M(azure.azcollection.azure_rm_resource_info).
@@ -38,7 +38,7 @@ notes:
 attributes:
   action:
     support: full
-    description: The task runs on the controller.
+    description: The task runs on the control node.
   diff_mode:
     support: none
     description: Will return details on what has changed, when in diff mode.

@@ -22,7 +22,7 @@ requirements:
   - python >= 3.6 (on the balancer)
 """
 
-    # Options of every module that runs on the controller and asks all balancers
+    # Options of every module that runs on the control node and asks all balancers
     BALANCERS = r"""
 options:
   balancers:
@@ -43,17 +43,17 @@ options:
     type: bool
     default: true
 requirements:
-  - python >= 3.10 (on the controller)
+  - python >= 3.10 (on the control node)
   - python >= 3.6 (on the balancers)
 notes:
-  - The module runs on the controller. The connection to a balancer uses the variables of that balancer, so these may
+  - The module runs on the control node. The connection to a balancer uses the variables of that balancer, so these may
     contain templates for addresses, ports, users and keys.
   - The task fails if a balancer cannot be reached, and its message names the balancer. The host of the play does not
     count as unreachable then.
 attributes:
   action:
     support: full
-    description: The task runs on the controller.
+    description: The task runs on the control node.
   platform:
     support: full
     description: Operating systems of the hosts that the module can run for. Its balancers must not be Windows hosts.

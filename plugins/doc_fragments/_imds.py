@@ -95,25 +95,25 @@ attributes:
       - maintops.scheduled_events.imds
 """
 
-    # A module that runs on the host or, for a Windows host, on the controller
+    # A module that runs on the host or, for a Windows host, on the control node
     ANYWHERE = r"""
 options: {}
 requirements:
   - python >= 3.6 (on the host)
-  - ansible.windows (collection on the controller, only for Windows hosts, which need neither Python nor requests)
+  - ansible.windows (collection on the control node, only for Windows hosts, which need neither Python nor requests)
 notes:
   - On a Windows host (C(winrm), C(psrp), or C(ssh) with PowerShell), the host sends each request with
-    C(ansible.windows.win_uri), without a proxy, and does not follow redirects. The controller evaluates the answers
+    C(ansible.windows.win_uri), without a proxy, and does not follow redirects. The control node evaluates the answers
     with the same code as on other hosts. Options, results and messages are the same, except for the text of Windows
     itself after "got no answer".
   - On a Windows host, O(endpoint=auto) does not work. Each request starts PowerShell on the host. O(request_timeout) is
-    rounded to whole seconds and also limits the connection, which has no shorter limit. The controller checks the size
-    of an answer. The controller stops waiting two minutes after O(request_timeout) if the host does not answer.
+    rounded to whole seconds and also limits the connection, which has no shorter limit. The control node checks the
+    size of an answer. The control node stops waiting two minutes after O(request_timeout) if the host does not answer.
   - The support for Windows was tested with a replacement for C(win_uri) that has its documented options and results,
     over a connection that is marked as a Windows connection. It was not tested on Windows.
 attributes:
   action:
-    description: Has a part that runs on the controller.
+    description: Has a part that runs on the control node.
     support: full
   async:
     description: Supports being run with C(async).
@@ -126,19 +126,19 @@ attributes:
     platforms: posix, windows
 """
 
-    # A module that keeps files on the host; for a Windows host, it runs on the controller
+    # A module that keeps files on the host; for a Windows host, it runs on the control node
     FILES = r"""
 options: {}
 requirements:
   - python >= 3.6 (on the host, except for Windows hosts)
-  - ansible.windows (collection on the controller, only for Windows hosts)
+  - ansible.windows (collection on the control node, only for Windows hosts)
 notes:
   - On a Windows host, the default directory is C(C:\Program Files\maintops), where only administrators can write. The
-    files are kept together in one file there, which the controller reads and writes with C(ansible.windows.win_stat),
+    files are kept together in one file there, which the control node reads and writes with C(ansible.windows.win_stat),
     C(win_find), C(slurp), C(win_copy), C(win_command) and C(win_file). Connect as an administrator, without C(become).
-  - For a Windows host, the module runs on the controller and does not support C(async). This was tested with
+  - For a Windows host, the module runs on the control node and does not support C(async). This was tested with
     replacements for the modules of C(ansible.windows), not on Windows.
-  - Controllers that manage the same Windows host need clocks that agree, since Windows hosts have no lock that lasts
+  - Control nodes that manage the same Windows host need clocks that agree, since Windows hosts have no lock that lasts
     from task to task.
 attributes:
   platform:

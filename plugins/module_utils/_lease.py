@@ -32,7 +32,7 @@ class Lease:
     """The lease of one host of one run.
 
     :param folder: the state directory of the host.
-    :param owner: where the run is, for another controller that meets the lease.
+    :param owner: where the run is, for another control node that meets the lease.
     """
 
     def __init__(

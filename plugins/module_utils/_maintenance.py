@@ -7,7 +7,7 @@
 Private to the collection: it may change in any release.
 
 The mark has an owner and a lease, so an owner that died does not block other runs for long. All times are ages on the
-host itself: the clocks of hosts and controllers need not agree.
+host itself: the clocks of hosts and control nodes need not agree.
 """
 
 import contextlib
@@ -63,7 +63,8 @@ def age_of(stamp: Mapping[str, Any], now: HostTime) -> float:
 
 
 class Mark(NamedTuple):
-    """The mark of a host. ``owner``: one host of one run; empty if unknown. ``by``: what is known of the controller."""
+    """The mark of a host. ``owner``: one host of one run; empty if unknown. ``by``: what is known of the control
+    node."""
 
     owner: str
     by: Dict[str, Any]

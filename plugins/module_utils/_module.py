@@ -68,7 +68,7 @@ NAME_CHECK_TIMEOUT = 2.5  # seconds for an answer that only leads to a warning
 class ImdsModule:
     """A module run: its parameters, checked, the client they describe, and the name of this VM.
 
-    :param module: an AnsibleModule, or what stands for one on the controller.
+    :param module: an AnsibleModule, or what stands for one on the control node.
     :param exchanger: what carries the requests to the VM; by default a connection of this machine.
     """
 

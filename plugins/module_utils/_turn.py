@@ -4,8 +4,8 @@
 
 """The engine's shell for playbooks: one turn of a host. Private to the collection: it may change in any release.
 
-A task list runs on the controller, so what a boot is for the polling unit is the controller's run here: a phase is lost
-when the run that had begun it is, and outlives a reboot of the host.
+A task list runs on the control node, so what a boot is for the polling unit is the control node's run here: a phase is
+lost when the run that had begun it is, and outlives a reboot of the host.
 """
 
 import datetime
@@ -220,7 +220,7 @@ class Turn:
     # Acknowledging
 
     def _acknowledge(self) -> List[terms.Result]:
-        """Acknowledge what the controller wants and the state still allows.
+        """Acknowledge what the control node wants and the state still allows.
 
         :raises Locked: another run has this host.
         """
@@ -267,7 +267,7 @@ class Turn:
         reason = changes.get(key, "the latest document does not allow it")
         return terms.ApprovalResult(key, accepted=key in accepted, error="" if key in accepted else reason)
 
-    # What the controller reads
+    # What the control node reads
 
     def _tell(self, event: ScheduledEvent, text: str) -> None:
         self._story.append({"event_id": event.event_id, "event_type": event.event_type, "text": text})
@@ -367,7 +367,7 @@ def _some(names: Iterable[str]) -> str:
 
 
 def _handed_out(state: State) -> Tuple[str, List[EventState]]:
-    """The phase that is the controller's to run, and its events."""
+    """The phase that is the control node's to run, and its events."""
     for phase in HANDED_OUT:
         entries = [entry for entry in state.events.values() if policies.is_running(entry, phase)]
         if entries:

@@ -19,20 +19,20 @@ from ._turn_request import TurnRequest
 def take_turn(run: ImdsModule, folder: Optional[Folder] = None, pace: Pace = PACE) -> Dict[str, Any]:
     """Carry out the module; see :class:`Turn`."""
     run.require_positive("wait_timeout", "reconnect_timeout", "phase_timeout")
-    if not run.params["controller"]:
+    if not run.params["control_node"]:
         raise SettingError(
-            "controller is missing, expected the values of the action plugin of this module. Call the module by its "
+            "control_node is missing, expected the values of the action plugin of this module. Call the module by its "
             "full name"
         )
-    controller = dict(run.params["controller"])
-    vm_name = controller.pop("vm_name", "") or run.vm_name()
+    control_node = dict(run.params["control_node"])
+    vm_name = control_node.pop("vm_name", "") or run.vm_name()
     clock = Clock(sleep=run.sleep)
     try:
         turn = Turn(
             run.client,
             vm_name,
             run.params,
-            TurnRequest(**controller),
+            TurnRequest(**control_node),
             check_mode=run.module.check_mode,
             clock=clock,
             folder=folder,

@@ -48,7 +48,7 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "fallback_max_age": {"type": "float", "default": 300},
     "fallback_resource_id": {"type": "str", "default": ""},
     "fallback_credentials": {"type": "dict", "default": {}},
-    "fallback_controller": {"type": "str", "default": "localhost"},
+    "fallback_control_node": {"type": "str", "default": "localhost"},
     "outcome": {"type": "dict"},
     "again": {"type": "bool", "default": False},
     "within_maintenance": {"type": "bool", "default": False},
@@ -56,13 +56,13 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
 
 
 class TurnRequest(NamedTuple):
-    """The request of the controller for a turn. Times are in seconds.
+    """The request of the control node for a turn. Times are in seconds.
 
-    :param run: identity of the controller's run; ``host``: name of this host in its inventory.
-    :param owner: where the run is, for another controller that meets its lease.
+    :param run: identity of the control node's run; ``host``: name of this host in its inventory.
+    :param owner: where the run is, for another control node that meets its lease.
     :param first: whether it is the run's first turn on this host.
     :param abandoned: a run that does not exist any more; its lease does not count.
-    :param monotonic: of the controller, now.
+    :param monotonic: of the control node, now.
     :param slice: how long to poll on the host while there is nothing to do.
     :param known: ``marker`` of the turn before; the turn ends as soon as it changes.
     :param acknowledge: the events that are to be acknowledged now, once the outcome is taken: ``event_id``, and the

@@ -38,12 +38,12 @@ options:
     type: bool
     default: false
 requirements:
-  - python >= 3.10 (on the controller)
+  - python >= 3.10 (on the control node)
 extends_documentation_fragment:
   - maintops.scheduled_events._imds.attributes
 attributes:
   action:
-    description: The module runs only on the controller.
+    description: The module runs only on the control node.
     support: full
   check_mode:
     support: full

@@ -9,8 +9,8 @@ short_description: Drain a host on all its HAProxy balancers, and put it back
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - The module runs on the controller for the host of the play, and runs M(maintops.scheduled_events.haproxy_servers) on
-    each balancer. The runtime sockets must have C(level admin).
+  - The module runs on the control node for the host of the play, and runs M(maintops.scheduled_events.haproxy_servers)
+    on each balancer. The runtime sockets must have C(level admin).
   - The state before the change, and the holders for whom the host is drained, are recorded with
     M(maintops.scheduled_events.load_balancer_record).
   - The role P(maintops.scheduled_events.load_balancer#role) uses this module.

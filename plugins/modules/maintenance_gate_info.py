@@ -16,7 +16,7 @@ description:
   - The role P(maintops.scheduled_events.rolling_maintenance#role) uses this module.
 attributes:
   action:
-    description: The task runs on the controller.
+    description: The task runs on the control node.
     support: full
   platform:
     description: Operating systems of the hosts that the module can run for.

@@ -20,8 +20,8 @@ options:
       - V(held) sets or renews the mark. The module fails if another run has marked the host.
       - V(done) records that the maintenance of the host has finished, and removes the mark.
       - V(absent) removes the mark.
-      - V(failed) removes the mark and records on the controller that the maintenance failed. The gate then opens for no
-        further host.
+      - V(failed) removes the mark and records on the control node that the maintenance failed. The gate then opens for
+        no further host.
     type: str
     choices: [held, done, absent, failed]
     required: true

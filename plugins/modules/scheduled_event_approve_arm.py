@@ -10,7 +10,7 @@ version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Use this module for a VM that no longer answers, such as a drained VM on degraded hardware. The module runs on the
-    controller, and nothing runs on the host of the play.
+    control node, and nothing runs on the host of the play.
   - An acknowledgement counts for B(every) VM that the event names, from wherever it is sent. Acknowledge only when all
     of them are prepared.
   - The events cannot be read from outside the VM, so the module acknowledges exactly the events in O(event_id).

@@ -56,7 +56,7 @@ EXAMPLES = r"""
     event_types: [Reboot, Redeploy]
     event_statuses: [Scheduled]
 
-- name: Read from the emulator on the controller
+- name: Read from the emulator on the control node
   maintops.scheduled_events.scheduled_events_info:
     endpoint: http://127.0.10.1:8169
   delegate_to: localhost

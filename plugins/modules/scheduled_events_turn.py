@@ -139,14 +139,14 @@ options:
     description:
       - How to acknowledge for a prepared host that no longer answers, or whose metadata service no longer answers. With
         V(none) the event of such a host starts at its NotBefore.
-      - With V(azure_resource_manager) the controller acknowledges through Azure Resource Manager when the host has been
-        silent for 30 seconds, every VM that the event names is prepared, and the last document that this run has read
-        on the host showed the event as Scheduled. That document is at most O(fallback_max_age) seconds old, and its
-        NotBefore has not passed.
+      - With V(azure_resource_manager) the control node acknowledges through Azure Resource Manager when the host has
+        been silent for 30 seconds, every VM that the event names is prepared, and the last document that this run has
+        read on the host showed the event as Scheduled. That document is at most O(fallback_max_age) seconds old, and
+        its NotBefore has not passed.
       - Later changes of the event are not known. Azure never uses the id of an event again, and refuses the
         acknowledgement of an event that is not pending. Therefore an event that is over or has started does no harm,
         but a VM that Azure has added to the event meanwhile is acknowledged, too.
-      - V(azure_resource_manager) requires the collection C(azure.azcollection) on O(fallback_controller).
+      - V(azure_resource_manager) requires the collection C(azure.azcollection) on O(fallback_control_node).
     type: str
     choices: [none, azure_resource_manager]
     default: none
@@ -170,7 +170,7 @@ options:
         of these modules. The options are not sent to the host.
     type: dict
     default: {}
-  fallback_controller:
+  fallback_control_node:
     description: Inventory name of the host that sends requests to Azure Resource Manager.
     type: str
     default: localhost
@@ -193,12 +193,12 @@ options:
         later hosts would not be prepared. A run fails if an event is over before a host that it names has a turn.
     type: bool
     default: false
-  controller:
+  control_node:
     description: Values of the action plugin. The action plugin sets this option. Do not set it.
     type: dict
 attributes:
   action:
-    description: The hosts of a play are coordinated on the controller.
+    description: The hosts of a play are coordinated on the control node.
     support: full
   check_mode:
     support: full
@@ -287,7 +287,7 @@ drain_timeout:
   type: int
 drain_deadline:
   description:
-    - Time at which the drain must have ended, in seconds since the epoch by the clock of the controller. This is ten
+    - Time at which the drain must have ended, in seconds since the epoch by the clock of the control node. This is ten
       seconds before NotBefore. V(0) means no such time.
   returned: success
   type: float
@@ -314,7 +314,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_re
 
 
 def main() -> None:
-    run_module(dict(OPTIONS, controller={"type": "dict"}), take_turn)
+    run_module(dict(OPTIONS, control_node={"type": "dict"}), take_turn)
 
 
 if __name__ == "__main__":

@@ -52,12 +52,12 @@ options:
     description:
       - This option has no effect in this module, which tolerates failed polls until O(timeout).
 notes:
-  - For a Windows host the controller polls. The wait uses a fork of the controller the whole time. Each poll starts
+  - For a Windows host the control node polls. The wait uses a fork of the control node the whole time. Each poll starts
     PowerShell on the host, which takes seconds and CPU time. O(sleep=10) is often sufficient there. If the host becomes
     unreachable after the first poll, for example because it reboots, this counts as a failed poll, and the wait
     continues.
-  - While a task runs, the controller checks every millisecond whether the task has ended. If many plays wait on one
-    controller, set C(internal_poll_interval = 0.1) in C(ansible.cfg) to save most of this CPU time.
+  - While a task runs, the control node checks every millisecond whether the task has ended. If many plays wait on one
+    control node, set C(internal_poll_interval = 0.1) in C(ansible.cfg) to save most of this CPU time.
 attributes:
   check_mode:
     support: full

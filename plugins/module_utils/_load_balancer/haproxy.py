@@ -241,7 +241,7 @@ class Member:
         if not lost:
             return process
         now = self._process()
-        if now == process:  # maybe by the run that followed this one, whose controller was killed: so do not insist
+        if now == process:  # maybe by the run that followed this one, whose control node was killed: so do not insist
             raise HAProxyError(_put_back_by_others(lost))
         self._order("drain", lost)
         return now

@@ -166,7 +166,7 @@ def _of_source(place: str, name: Any, sources: Dict[str, str]) -> bytes:
     content = base64.b64decode(sources.get(name, "")) if isinstance(name, str) else b""
     if not content:
         raise WrongOption(
-            f"{place}: src {_show(name)} cannot be read, or is empty, expected a file on the controller, beside the "
+            f"{place}: src {_show(name)} cannot be read, or is empty, expected a file on the control node, beside the "
             f"playbook or in its directory files: correct the path"
         )
     return _check_script(place, content)

@@ -25,7 +25,7 @@ COLLECTION = "maintops.scheduled_events"
 ANSWERS_WITHIN = 300.0  # seconds for one module, which repeats nothing by itself
 ARM_ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "credentials": {"type": "dict", "default": {}},
-    "controller": {"type": "str", "default": "localhost"},
+    "control_node": {"type": "str", "default": "localhost"},
     "operation_timeout": {"type": "float", "default": 900},
 }
 BALANCER_ARGUMENTS = {
@@ -65,14 +65,20 @@ def resources_of_run(arm: Arm, *, hosts: int, timeout: float) -> Resources:
 
 
 class ArmAction(ActionBase):
-    """An action that talks to Azure Resource Manager on the controller."""
+    """An action that talks to Azure Resource Manager on the control node."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
 
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        former = "load_balancer_azure_controller"
+        if former in (task_vars or {}):
+            raise AnsibleActionFail(f"{former} has no effect any more. Rename it to load_balancer_azure_control_node")
+        return t.cast("dict[str, t.Any]", super().run(tmp, task_vars))
+
     def _arm(
         self,
-        controller: OtherHost,
+        control_node: OtherHost,
         arguments: t.Mapping[str, t.Any],
         left: t.Callable[[], float] = lambda: ANSWERS_WITHIN,
     ) -> Arm:
@@ -82,7 +88,7 @@ class ArmAction(ActionBase):
         """
 
         def run(module: str, options: dict[str, t.Any]) -> dict[str, t.Any]:
-            return controller.run(module, options, within=max(1.0, min(ANSWERS_WITHIN, left())))
+            return control_node.run(module, options, within=max(1.0, min(ANSWERS_WITHIN, left())))
 
         return Arm(
             run,
@@ -93,7 +99,7 @@ class ArmAction(ActionBase):
 
 
 class AzureBalancerAction(ArmAction):
-    """Take a host out of its pools of Azure, and put it back. It runs on the controller."""
+    """Take a host out of its pools of Azure, and put it back. It runs on the control node."""
 
     PRODUCT: type[LoadBalancer | ApplicationGateway]
 
@@ -103,10 +109,10 @@ class AzureBalancerAction(ArmAction):
         _validation, arguments = self.validate_argument_spec(argument_spec=BALANCER_ARGUMENTS)
         if not each_of(arguments["pools"]):
             raise AnsibleActionFail("pools is empty, expected the ids of the pools. Set load_balancer_azure_pools")
-        controller = None
+        control_node = None
         try:
-            controller = OtherHost(self, arguments["controller"], self._variables, become=False)
-            balancing = self._balancing(self._arm(controller, arguments), arguments)
+            control_node = OtherHost(self, arguments["control_node"], self._variables, become=False)
+            balancing = self._balancing(self._arm(control_node, arguments), arguments)
             drain = arguments["state"] == "drained"
             work = balancing.drain if drain else balancing.restore
             return {**result, **work(arguments["resume"])}
@@ -115,8 +121,8 @@ class AzureBalancerAction(ArmAction):
         except RecordFailed as failure:
             return {**result, **failure.args[0]}
         finally:
-            if controller is not None:
-                controller.close()
+            if control_node is not None:
+                control_node.close()
 
     def _balancing(self, arm: Arm, arguments: t.Mapping[str, t.Any]) -> Balancing:
         def record(options: dict[str, t.Any]) -> dict[str, t.Any]:

@@ -20,7 +20,7 @@ import typing as t
 
 READ, WRITE = "azure.azcollection.azure_rm_resource_info", "azure.azcollection.azure_rm_resource"
 INSTALL = (
-    "the collection azure.azcollection is not installed on the controller. Install it with "
+    "the collection azure.azcollection is not installed on the control node. Install it with "
     '"ansible-galaxy collection install azure.azcollection", and the Python packages that it needs'
 )
 THROTTLED, UNAVAILABLE, CONFLICTS = (429,), (408, 500, 502, 503, 504), (409, 412)
@@ -192,7 +192,7 @@ def _error_of(body: t.Any, status: int, request: str) -> ArmError:
     message = " ".join(filter(None, messages))
     what_to_do = ""
     if status in (401, 403):
-        what_to_do = ". Give the identity of the controller the role that the guide shows"
+        what_to_do = ". Give the identity of the control node the role that the guide shows"
     elif status == 404:
         what_to_do = ". Correct the id of the resource"
     return ArmError(

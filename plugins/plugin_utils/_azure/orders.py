@@ -5,9 +5,9 @@
 """The orders of the hosts of a run for one resource of Azure, and its last content. Private to the collection.
 
 Each host of a play has its own process, and Azure limits how often a resource may be written. So each host
-stores its order in a directory of the controller. The first host that gets the lock carries out the orders of all, and
-the others find their answer when they get the lock. The kernel releases the lock when a process dies, and the next host
-carries out the remaining orders.
+stores its order in a directory of the control node. The first host that gets the lock carries out the orders of all,
+and the others find their answer when they get the lock. The kernel releases the lock when a process dies, and the next
+host carries out the remaining orders.
 """
 
 from __future__ import annotations

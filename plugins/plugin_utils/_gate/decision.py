@@ -4,7 +4,7 @@
 
 """Whether a batch of a rolling maintenance may begin. Private to the collection: facts in, a decision out.
 
-Every host reports ages, measured by its own clock, and the controller uses its own clock. So no two clocks have to
+Every host reports ages, measured by its own clock, and the control node uses its own clock. So no two clocks have to
 agree.
 """
 
@@ -48,7 +48,7 @@ class Seen(t.NamedTuple):
 
 
 class Round(t.NamedTuple):
-    """One maintenance of the ``hosts``. ``began``: by the clock of the controller."""
+    """One maintenance of the ``hosts``. ``began``: by the clock of the control node."""
 
     id: str
     hosts: t.Sequence[str]
@@ -110,7 +110,7 @@ def decide(seen: t.Sequence[Seen], settings: GateSettings, *, memory: Memory, no
 
     :param seen: every host of the play and of the fleet.
     :param memory: of the decision before in this run.
-    :param now: by the clock of the controller.
+    :param now: by the clock of the control node.
     :raises GateError: two of the hosts are the same VM.
     """
     _refuse_twins(seen)

@@ -59,7 +59,7 @@ class BalancerHosts:
 
 
 class HAProxyAction(ActionBase):
-    """It runs on the controller, and a module on each balancer."""
+    """It runs on the control node, and a module on each balancer."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True

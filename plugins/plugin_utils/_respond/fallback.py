@@ -28,7 +28,8 @@ PATIENCE = 60.0  # seconds for which one attempt repeats what Azure refuses for 
 
 
 class ControlNodeTime(t.NamedTuple):
-    """A moment on the controller, by two clocks: one stops while the machine is suspended, and the other may be set."""
+    """A moment on the control node, by two clocks: one stops while the machine is suspended, and the other may be
+    set."""
 
     monotonic: float
     wall: float
@@ -45,7 +46,7 @@ class FallbackSettings(t.NamedTuple):
 
 
 class Fallback:
-    """The actions of the controller in place of a lost host, in the process of that host.
+    """The actions of the control node in place of a lost host, in the process of that host.
 
     :param known: the notes of the host, which are kept between tasks.
     :param send: ``send(scope, event_id, patience)`` acknowledges; raises :class:`ArmError`.

@@ -5,7 +5,7 @@
 """The report of a job: artifacts for a controller, and a summary for people. Private to the collection.
 
 Each host of a play adds its part at its end, in its own process. The parts of the others are in a directory of
-the controller.
+the control node.
 """
 
 from __future__ import annotations

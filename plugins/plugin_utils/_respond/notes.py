@@ -15,7 +15,7 @@ from .play_coordinator import Seen
 
 
 class Notes:
-    """The knowledge of the run about one host between two tasks, in a file of the controller."""
+    """The knowledge of the run about one host between two tasks, in a file of the control node."""
 
     def __init__(self, path: Path, *, fresh: bool, began: float) -> None:
         self._path = path

@@ -85,7 +85,7 @@ class Phases:
         return [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)]
 
     def _drain_deadline(self, phase: str, events: t.Sequence[t.Mapping[str, t.Any]]) -> float:
-        """When the drain has to be over, by the clock of the controller; 0 if at no special time."""
+        """When the drain has to be over, by the clock of the control node; 0 if at no special time."""
         left = [event["seconds_until_not_before"] for event in events if phase == "prepare"]
         moments = [self._wall() + seconds - NOT_BEFORE_MARGIN for seconds in left if seconds is not None]
         return max(1.0, min(moments)) if moments else 0.0

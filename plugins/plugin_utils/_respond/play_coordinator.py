@@ -4,7 +4,7 @@
 
 """The coordination of the hosts of a play before an event is acknowledged. Private to the collection.
 
-Each host of a play has its own process, so they share a directory of the controller: one file per host,
+Each host of a play has its own process, so they share a directory of the control node: one file per host,
 written whole, and one ``mkdir`` per event that only one of them can win. No host waits there.
 """
 
@@ -63,7 +63,7 @@ class HostReport(t.NamedTuple):
 class PlayCoordinator:
     """What the hosts of one play know of each other, and which of them acknowledges an event.
 
-    :param directory: of the controller, created if missing; empty at the start of a play.
+    :param directory: of the control node, created if missing; empty at the start of a play.
     :param play_hosts: all hosts of the play, whether they are reached or not.
     :param speak_for: the VMs outside the play that hold no event, by name; None for all of them.
     """

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The actions of the controller in the turns of one host, until its tasks have to run. Private to the collection."""
+"""The actions of the control node in the turns of one host, until its tasks have to run. Private to the collection."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts
 DELETING = ("Preempt", "Terminate")  # after which the VM is gone
 
 # While other hosts prepare or acknowledge, a host that has just reported starts no module for this many times as long
-# as its report took, since a busy controller needs its processors for them. After so many seconds it looks for a new
+# as its report took, since a busy control node needs its processors for them. After so many seconds it looks for a new
 # event anyway.
 PAUSE_FACTOR, LONGEST_PAUSE, PAUSE_STEP = 2.0, 10.0, 0.5
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
@@ -55,8 +55,8 @@ def looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
 class Responding:
     """The turns of one host.
 
-    :param execute: ``execute(controller, outcome, within)`` runs the module on the host with what the controller adds
-        to its options. It raises :class:`HostLost`, also if there is no answer within these seconds.
+    :param execute: ``execute(control_node, outcome, within)`` runs the module on the host with what the control node
+        adds to its options. It raises :class:`HostLost`, also if there is no answer within these seconds.
     :param say: show a line to people; ``warn``: one that they should look at.
     :param active_hosts: those of the play that have neither failed nor become unreachable.
     :param leave_out_all: whether the tags of the run leave out every task of a tasks file.

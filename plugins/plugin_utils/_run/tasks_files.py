@@ -53,7 +53,7 @@ class TasksFiles:
             content = path.read_bytes()
         except (AnsibleError, OSError) as error:
             raise TasksFileError(
-                f"{variable} is {name}, expected a file on the controller. Give an absolute path"
+                f"{variable} is {name}, expected a file on the control node. Give an absolute path"
             ) from error
         try:
             tasks = action._loader.load_from_file(str(path))

@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The state directory of a Windows host, for code that runs on the controller. Private to the collection.
+"""The state directory of a Windows host, for code that runs on the control node. Private to the collection.
 
 No module locks a file on Windows from one task to the next, and win_copy does not replace one as a whole. So all files
 of the directory are kept together in one file, a generation, whose name is its number. A change is a new generation: it
 is written under a separate name, and then renamed to the next number, which fails if that number is taken. So it
 appears as a whole, only one of two writers wins, and no writer continues from an outdated generation.
 
-A rename is not on the disk at once. While a run lives, it keeps on the controller what it wrote last, and writes it
+A rename is not on the disk at once. While a run lives, it keeps on the control node what it wrote last, and writes it
 again if the host lost it with its power.
 """
 
@@ -73,7 +73,7 @@ class Generation(t.NamedTuple):
 class WindowsFolder(Folder):
     """A directory that is not on this machine.
 
-    :param kept: the file of the controller for what this run wrote last.
+    :param kept: the file of the control node for what this run wrote last.
     """
 
     def __init__(

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Actions on a Windows host for code on the controller, through ansible.windows. Private to the collection."""
+"""Actions on a Windows host for code on the control node, through ansible.windows. Private to the collection."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ class Failed(Exception):
 
 
 class Module:
-    """The substitute for AnsibleModule on the controller."""
+    """The substitute for AnsibleModule on the control node."""
 
     def __init__(self, *, check_mode: bool) -> None:
         self.params: dict[str, t.Any] = {}
@@ -126,7 +126,7 @@ class WindowsHost:
         if not any(find(WIN_URI, mod_type=kind).resolved for kind in kinds):
             raise AnsibleActionFail(
                 f"{self._name} needs {WIN_URI} for a Windows host, and the collection ansible.windows was not "
-                "found on the controller. Install it: ansible-galaxy collection install ansible.windows"
+                "found on the control node. Install it: ansible-galaxy collection install ansible.windows"
             )
 
     def exchanger(self, *, losable: bool) -> WinUri:
@@ -182,13 +182,13 @@ class WindowsHost:
                 result = run()
         except TimeoutError as error:
             self._reset_connection()
-            raise HostGone(f"the host did not answer the controller within {within:g} seconds") from error
+            raise HostGone(f"the host did not answer the control node within {within:g} seconds") from error
         except AnsibleConnectionFailure as error:
             self._reset_connection()
-            raise HostGone(f"the controller lost the host: {error}", error) from error
+            raise HostGone(f"the control node lost the host: {error}", error) from error
         if result.get("unreachable"):
             self._reset_connection()
-            raise HostGone(f"the controller lost the host: {result.get('msg', 'no reason given')}")
+            raise HostGone(f"the control node lost the host: {result.get('msg', 'no reason given')}")
         self._answered = True
         return t.cast("dict[str, t.Any]", result)
 

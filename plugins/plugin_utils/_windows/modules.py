@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Modules of this collection that run on the controller for a Windows host. Private to the collection."""
+"""Modules of this collection that run on the control node for a Windows host. Private to the collection."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def refuse_async(action: ActionBase) -> None:
     if action._task.async_val:
         raise AnsibleActionFail(
             f"{action._task.action} does not support async for a Windows host, "
-            "since it runs on the controller there. Remove async and poll from the task"
+            "since it runs on the control node there. Remove async and poll from the task"
         )
 
 
@@ -121,7 +121,7 @@ def _mark(host: WindowsHost, module: Module) -> Result:
 
 
 def _maintained(folder: t.Any) -> Host:
-    # Nothing but the wall clock goes on from one controller to another.
+    # Nothing but the wall clock goes on from one control node to another.
     return Host(folder, now=lambda: HostTime(time.time(), time.monotonic(), ""))
 
 

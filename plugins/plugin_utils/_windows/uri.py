@@ -4,7 +4,7 @@
 
 """Requests that a Windows host sends with ansible.windows.win_uri. Private to the collection.
 
-The host carries the bytes and nothing else. What they mean is read on the controller, by the same library that reads
+The host carries the bytes and nothing else. What they mean is read on the control node, by the same library that reads
 them on other hosts.
 """
 

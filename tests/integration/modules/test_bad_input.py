@@ -71,7 +71,7 @@ TURN = [
     ({**FALLBACK, "fallback_max_age": "nan"}, "fallback_max_age is nan"),
     ({**FALLBACK, "phase_timeout": "20"}, "phase_timeout is 20"),
     ({**FALLBACK, "fallback_resource_id": "web1"}, "fallback_resource_id is 'web1', expected /subscriptions/"),
-    (FALLBACK, "the collection azure.azcollection is not installed on the controller. Install it with"),
+    (FALLBACK, "the collection azure.azcollection is not installed on the control node. Install it with"),
 ]
 CASES.update({f"turn {arguments}": ("scheduled_events_turn", arguments, message) for arguments, message in TURN})
 

@@ -100,7 +100,7 @@ def test_a_fleet_with_an_unknown_host_is_refused(hosts_of):
 
 # What a tasks file may hold → what is said of it
 BROKEN = {
-    None: "expected a file on the controller. Give an absolute path",
+    None: "expected a file on the control node. Give an absolute path",
     "- name: [": "which Ansible cannot load",
     "a: dictionary": "which Ansible cannot load: expected a list of tasks. Fix the file",
     "- no.such.module: {}": "which Ansible cannot load",
@@ -164,7 +164,7 @@ def test_two_runs_at_once_keep_the_budget_and_both_get_through(hosts_of, tmp_pat
     assert hosts.marked() == []
 
 
-def test_the_run_after_a_killed_one_of_this_controller_takes_its_mark_over_at_once(hosts_of, tmp_path):
+def test_the_run_after_a_killed_one_of_this_control_node_takes_its_mark_over_at_once(hosts_of, tmp_path):
     hosts = hosts_of("web1", "web2")
     killed = hosts.start(maintenance_tasks=str(TASKS / "hang.yml"), go_on=str(tmp_path / "never"))
     until((hosts.directory / "web1" / "under-way").exists, timeout=200, what="the maintenance")

@@ -153,7 +153,7 @@ def test_only_events_of_prepared_hosts_are_acknowledged_and_each_once(story):
 
 def test_a_connection_that_breaks_while_the_state_is_written_is_reached_again(story):
     assert int(story.broke) < 1, "the connection did not break"
-    assert "omega-lost: lost (the controller lost the host: the stand-in of a connection breaks)" in story.run.output
+    assert "omega-lost: lost (the control node lost the host: the stand-in of a connection breaks)" in story.run.output
 
 
 def test_a_recovery_that_failed_is_still_known_on_the_stand_in(story):

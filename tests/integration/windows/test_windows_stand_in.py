@@ -15,7 +15,7 @@ from playbooks import COLLECTION, LOCAL, module_task, play
 INFO, WAIT, APPROVE = "scheduled_events_info", "scheduled_events_wait", "scheduled_event_approve"
 DELEGATED = {"api_version": "2019-08-01"}  # distinguishes its requests from others
 WINDOWS = {**LOCAL, "ansible_connection": CONNECTION}
-# Module of the collection that runs on the controller for a Windows host → arguments
+# Module of the collection that runs on the control node for a Windows host → arguments
 HOLDER = {"holder": "test"}
 SUPPORTED = {
     INFO: {},
@@ -132,7 +132,7 @@ def test_a_stand_in_without_the_service_gets_the_question_whether_it_is_an_azure
     )
 
 
-def test_the_endpoint_of_the_stand_in_is_not_looked_for_on_the_controller(hosts):
+def test_the_endpoint_of_the_stand_in_is_not_looked_for_on_the_control_node(hosts):
     assert hosts.one("auto", "windows")["msg"] == (
         "endpoint auto does not work for a Windows host: expected http://HOST or http://HOST:PORT"
     )
@@ -140,7 +140,7 @@ def test_the_endpoint_of_the_stand_in_is_not_looked_for_on_the_controller(hosts)
 
 def test_async_is_refused_for_the_stand_in_and_works_on_a_linux_host(hosts):
     assert hosts.one("async", "windows")["msg"].endswith(
-        f"{COLLECTION}.{WAIT} does not support async for a Windows host, since it runs on the controller there. "
+        f"{COLLECTION}.{WAIT} does not support async for a Windows host, since it runs on the control node there. "
         "Remove async and poll from the task"
     )
     assert ids(hosts.one("async", "linux")) == [hosts.events["linux"]]
@@ -182,7 +182,7 @@ def bare(ansible):
 def test_a_missing_collection_is_named_with_the_command_that_installs_it(bare, module):
     assert bare.one(task=module)["msg"].endswith(
         f"{COLLECTION}.{module} needs ansible.windows.win_uri for a Windows host, and the collection ansible.windows "
-        "was not found on the controller. Install it: ansible-galaxy collection install ansible.windows"
+        "was not found on the control node. Install it: ansible-galaxy collection install ansible.windows"
     )
 
 

@@ -20,7 +20,7 @@ from plugins.plugin_utils._gate.decision import (
 )
 
 FLEET = ["web1", "web2", "web3", "web4"]
-NOW = 5000.0  # by the clock of the controller
+NOW = 5000.0  # by the clock of the control node
 NAME = "patch"
 OWNER = "controller2/run/web1"
 EARLIER, LATER = "controller1/run/web9", "controller3/run/web9"

@@ -98,7 +98,7 @@ class Host:
         self.arm = ArmStandIn()
         self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
         self.script, self.sent_at = [], []
-        self.slept = 0.0  # seconds for which the controller was suspended
+        self.slept = 0.0  # seconds for which the control node was suspended
 
     @property
     def coordinator(self):

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The controller's part of the turns of a host, with a module, a clock and other hosts that the test plays."""
+"""The control node's part of the turns of a host, with a module, a clock and other hosts that the test plays."""
 
 import os
 
