@@ -107,7 +107,7 @@ VARIABLES = sorted({name for page in PAGES for name in VARIABLE.findall(page.rea
 
 
 def test_the_variables_of_the_pages_are_those_of_the_roles():
-    places = ("roles/*/*/*.yml", "playbooks/*.yml", "plugins/*/*.py", "roles/poller/files/*/*/status.py")
+    places = ("roles/*/*/*.yml", "playbooks/*.yml", "plugins/**/*.py", "roles/poller/files/*/*/status.py")
     known = "\n".join(path.read_text(encoding="utf-8") for place in places for path in ROOT.glob(place))
     assert len(VARIABLES) > 50
     assert [name for name in VARIABLES if not re.search(rf"\b{name}\b", known)] == []
