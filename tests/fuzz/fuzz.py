@@ -211,6 +211,7 @@ class Life:
             dry_run=False,
             acknowledging_for=0.0,
             unsaved="",
+            now=self._wall,
         )
         read = json.loads(json.dumps(shown).encode("utf-8"))
         check_text(status.judge(read, read["time"])[1], "the status")
