@@ -254,7 +254,7 @@ class Turn:
         try:
             outcome = approve(self._client, ids, may_approve=may_approve, dry_run=self._check_mode)
         except (ApprovalFailed, ImdsError) as error:
-            refused = isinstance(error, Refused) or isinstance(error.__cause__, Refused)
+            refused = isinstance(error, ApprovalFailed) and error.refused
             self._problems.append(f"not acknowledged yet, and tried again until NotBefore: {error}")
             return [terms.ApprovalResult(key, accepted=False, error=str(error), refused=refused) for key in decided]
         self._acknowledged.extend(outcome.approved)

@@ -20,11 +20,16 @@ class Outcome(NamedTuple):
 
 
 class ApprovalFailed(Exception):
-    """The service did not accept the acknowledgement of the events ``left``; ``status`` is its HTTP status, if any."""
+    """The service did not accept the acknowledgement of the events ``left``; ``status`` is its HTTP status, if any.
+
+    ``refused``: it refused the request itself, as it most likely will again. A document that it refuses says nothing
+    about a request, so it is not an ``ApprovalFailed``.
+    """
 
     def __init__(self, error: ImdsError, *, left: List[str], outcome: Outcome) -> None:
         super().__init__(f"{error}; not acknowledged: {', '.join(left)}")
         self.status: Optional[int] = error.status
+        self.refused = isinstance(error, Refused)
         self.left = left
         self.outcome = outcome
 

@@ -38,6 +38,7 @@ class Service:
     def __init__(self):
         self.events, self.posts = [], []
         self.errors, self.refusals = [], []  # a call raises the first one
+        self.refuse_before_acknowledging = None  # once
         self.compute, self.asked_compute = None, 0
         self.timeouts = []  # of each poll, None where the client has its own
 
@@ -50,6 +51,9 @@ class Service:
     fetch = poll
 
     def retry(self, attempt):
+        if self.refuse_before_acknowledging:
+            refusal, self.refuse_before_acknowledging = self.refuse_before_acknowledging, None
+            raise refusal
         return attempt()
 
     def poll_compute(self, *, request_timeout):
@@ -306,6 +310,17 @@ def test_a_refused_acknowledgement_is_ready_again_after_a_pause(host):
     shown = host.turn(slice=60.0)
     assert shown["ready"] == [ID]
     assert host.turn(acknowledge=[CLAIM])["acknowledged"] == [ID]
+
+
+def test_a_document_that_is_refused_before_an_acknowledgement_is_not_a_refused_acknowledgement(host):
+    other = {**CLAIM, "event_id": OTHER_ID}
+    host.service.events = [event(), event(OTHER_ID)]
+    host.phase(host.phase(host.turn()))
+    host.service.refuse_before_acknowledging = Refused("answered 403", status=403)
+    assert host.turn(acknowledge=[CLAIM, other])["acknowledged"] == []
+    assert host.turn(slice=60.0)["ready"] == [ID, OTHER_ID]
+    host.turn(acknowledge=[CLAIM, other])
+    assert host.service.posts == [[ID, OTHER_ID]]
 
 
 def test_an_acknowledgement_agrees_with_the_document_read_right_before(host):

@@ -11,7 +11,7 @@ from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, O
 
 from _scheduled_events import policies, terms
 from _scheduled_events.approval import ApprovalFailed, Outcome, approve
-from _scheduled_events.client import REQUEST_TIMEOUT, ImdsClient, ImdsError, Refused
+from _scheduled_events.client import REQUEST_TIMEOUT, ImdsClient, ImdsError
 from _scheduled_events.clock import Clock
 from _scheduled_events.document import Document, ScheduledEvent
 
@@ -135,7 +135,7 @@ class Service:
             )
         except ApprovalFailed as error:
             failed = {event_id.lower(): str(error) for event_id in error.left}
-            return _results(by_key, error.outcome, failed, refused=isinstance(error.__cause__, Refused))
+            return _results(by_key, error.outcome, failed, refused=error.refused)
         except ImdsError as error:
             return [terms.ApprovalResult(key, accepted=False, error=str(error)) for key in by_key]
         return _results(by_key, outcome, {})
