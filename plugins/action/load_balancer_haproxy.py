@@ -11,12 +11,11 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy
     Membership,
     MembershipSettings,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._provider.holding import (
+    RecordFailed,
+    record_on_host,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import run_for
-
-
-class _RecordFailed(Exception):
-    """The record on the host could not be read or written; the result of its module is the only argument."""
 
 
 class ActionModule(HAProxyAction):
@@ -49,17 +48,10 @@ class ActionModule(HAProxyAction):
             simulate=self._task.check_mode,
             finish_within=arguments["finish_within"] if arguments["finish_within"] >= 0 else math.inf,
         )
-        membership = Membership(
-            arguments["balancers"], settings, ask=self._ask, record=self._record, errors=OtherHostError
-        )
+        record = record_on_host(self, arguments["directory"], self._variables)
+        membership = Membership(arguments["balancers"], settings, ask=self._ask, record=record, errors=OtherHostError)
+        work = membership.drain if arguments["state"] == "drained" else membership.restore
         try:
-            return membership.drain(arguments["resume"]) if arguments["state"] == "drained" else membership.restore()
-        except _RecordFailed as failure:
+            return work(arguments["resume"])
+        except RecordFailed as failure:
             return t.cast("dict[str, t.Any]", failure.args[0])
-
-    def _record(self, options: dict[str, t.Any]) -> dict[str, t.Any]:
-        record = {**options, "directory": self._arguments["directory"]}
-        answer = run_for(self, "load_balancer_record", record, self._variables)
-        if answer.get("failed") or answer.get("unreachable"):
-            raise _RecordFailed(answer)
-        return answer

@@ -7,6 +7,7 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import PUT_BACK
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.action import BalancerHosts
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.balancers import (
     Balancers,
@@ -41,7 +42,7 @@ class ActionModule(HostOrHereAction):
         record = run_for(self, "load_balancer_record", options, variables)
         if record.get("failed") or record.get("unreachable"):
             return {**result, **record}
-        if problem and record["todo"] == "put back":
+        if problem and record["todo"] == PUT_BACK:
             return {**result, "failed": True, "msg": problem}
         return {**result, "msg": record["msg"] or msg}
 

@@ -14,8 +14,8 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from .._provider.holding import RecordFailed, record_on_host
 from .._remote.delegate_host import OtherHost, OtherHostError
-from .._windows.modules import run_for
 from . import pools
 from .arm import Arm, ArmError
 from .balancing import ApplicationGateway, Balancing, BalancingError, LoadBalancer, PoolSettings, Resources
@@ -48,10 +48,6 @@ BALANCER_ARGUMENTS = {
 def each_of(values: t.Iterable[str]) -> list[str]:
     """The values of a list option. Ansible makes a list with one empty value of an empty text."""
     return [value for value in values if value]
-
-
-class RecordFailed(Exception):
-    """The record on the host could not be read or written; the result of its module is the only argument."""
 
 
 def resources_of_run(arm: Arm, *, hosts: int, timeout: float) -> Resources:
@@ -125,13 +121,7 @@ class AzureBalancerAction(ArmAction):
                 control_node.close()
 
     def _balancing(self, arm: Arm, arguments: t.Mapping[str, t.Any]) -> Balancing:
-        def record(options: dict[str, t.Any]) -> dict[str, t.Any]:
-            record = {**options, "directory": arguments["directory"]}
-            answer = run_for(self, "load_balancer_record", record, self._variables)
-            if answer.get("failed") or answer.get("unreachable"):
-                raise RecordFailed(answer)
-            return answer
-
+        record = record_on_host(self, arguments["directory"], self._variables)
         hosts = len(self._variables.get("ansible_play_batch") or [1])
         timeout = max(0.0, arguments["operation_timeout"])
         finish_within = arguments["finish_within"] if arguments["finish_within"] >= 0 else math.inf

@@ -11,6 +11,7 @@ import time
 import typing as t
 
 from ...module_utils._load_balancer.record import longest_wait
+from .._provider.holding import Holding, Provider, Result
 from . import pools
 from .arm import Arm, ArmError
 from .orders import OrderFailed, Orders
@@ -24,7 +25,6 @@ RETURN_LEASE = 60.0  # seconds beyond the work, so that a run that lives keeps i
 WRITTEN, FAILED_STATES = "Succeeded", ("Failed",)
 
 Body = t.Dict[str, t.Any]
-Result = t.Dict[str, t.Any]
 
 
 class BalancingError(Exception):
@@ -249,7 +249,7 @@ def _is_out(product: LoadBalancer | ApplicationGateway, members: t.Mapping[str, 
     return not members or product.out in members.values()
 
 
-class Balancing:
+class Balancing(Provider):
     """A host and all its pools.
 
     :param record: ``record(options)`` runs the module load_balancer_record on the host.
@@ -268,7 +268,7 @@ class Balancing:
         self._product = product
         self._resources = resources
         self._settings = settings
-        self._record = record
+        self._holding = Holding(record, settings.holder)
         self._finish_at = clock() + settings.finish_within
         self._clock = clock
         self._sleep = sleep
@@ -284,7 +284,8 @@ class Balancing:
         members = [key for key in {**seen, **record["found"]} if Member.of(key).pool in self._settings.pools]
         missing = self._pools_without(members)
         if missing:
-            self._let_go(record)
+            if record["first"]:
+                self._holding.let_go()
             raise BalancingError(
                 f"{self._settings.host} is not a member of {', '.join(missing)}: correct load_balancer_azure_pools, or "
                 "set load_balancer_azure_network_interfaces and load_balancer_azure_addresses to what it has there"
@@ -301,9 +302,8 @@ class Balancing:
     def restore(self, resume: t.Mapping[str, t.Any]) -> Result:
         """Put the host back into all pools, as it was found, if no other holder needs it drained."""
         settings = self._settings
-        lease = settings.operation_timeout + RETURN_LEASE
-        record = self._record({"state": "returning", "holder": settings.holder, "lease": lease})
-        if record["todo"] != "put back":
+        record, must_return = self._holding.begin_return(lease=settings.operation_timeout + RETURN_LEASE)
+        if not must_return:
             return {"changed": record["changed"], "msg": record["msg"], "resume": {}}
         wishes = {key: value for key, value in record["found"].items() if Member.of(key).pool in settings.pools}
         if settings.simulate:
@@ -312,16 +312,14 @@ class Balancing:
             self._resources.place(settings.host, wishes)
             if settings.wait_at_most:
                 return _again(bool(record["changed"]), {"stage": "ordered"})
+        problem = None
         try:
             self._resources.settle(settings.host, wishes)
-        except (ArmError, BalancingError):
-            # Others need not wait for this run any longer; the next one finishes it, or the other does.
-            record = self._record({"state": "interrupted", "holder": settings.holder})
-            if record["todo"] == "put back":
-                raise
-        record = self._record({"state": "released", "holder": settings.holder})
-        if record["msg"]:
-            return {"changed": True, "msg": record["msg"], "resume": {}}
+        except (ArmError, BalancingError) as error:
+            problem = error
+        msg = self._holding.end_return(problem)
+        if msg:
+            return {"changed": True, "msg": msg, "resume": {}}
         kept_out = [key for key, value in wishes.items() if value == self._product.out]
         msg = f"stays out of {_names(kept_out)}, as it was before" if kept_out else ""
         return {"changed": True, "msg": msg, "resume": {}}
@@ -335,25 +333,13 @@ class Balancing:
         }
 
     def _hold(self, seen: dict[str, t.Any]) -> dict[str, t.Any]:
-        holder, wait = self._settings.holder, longest_wait(self._settings.finish_within)
-        held = {"state": "held", "holder": holder, "wait": wait}
-        if self._product.out not in seen.values() and not self._pools_without(seen):
-            return self._record({**held, "found": seen})
-        # What looks like the order of an operator, or like a host that is in no pool, may be the doing of another
-        # holder, which puts the host back now. It does not once this holder is recorded, so only what is seen after
-        # that is noted. Nothing is to be put back before that, since nothing is changed. The record does not
-        # distinguish two runs for the same holder. The lease of respond and the marks of rolling_maintenance prevent
-        # them; an operator must not start two.
-        record = self._record({**held, "found": {}})
-        if self._pools_without(record["found"]) or not seen.keys() <= record["found"].keys():
-            record = {**record, "found": self._record({**held, "found": self._look(0)})["found"]}
-        return record
-
-    def _let_go(self, record: t.Mapping[str, t.Any]) -> None:
-        """Do not stay noted as a holder for whom nothing was done."""
-        if record["first"]:
-            self._record({"state": "returning", "holder": self._settings.holder, "lease": 0})
-            self._record({"state": "released", "holder": self._settings.holder})
+        return self._holding.hold(
+            seen,
+            wait=longest_wait(self._settings.finish_within),
+            is_untouched=self._product.out not in seen.values() and not self._pools_without(seen),
+            look=lambda: self._look(0),
+            is_complete=lambda found: not self._pools_without(found),
+        )
 
     def _pools_without(self, members: t.Iterable[str]) -> list[str]:
         known = {Member.of(key).pool for key in members}

@@ -10,6 +10,7 @@ import time
 import typing as t
 
 from ...module_utils._load_balancer.record import longest_wait
+from .._provider.holding import Holding, Provider, Result
 
 INFO, CHANGE = "haproxy_servers_info", "haproxy_servers"  # the modules that run on a balancer
 LOOK_AGAIN_AFTER = 2.0  # seconds, for a balancer without an answer
@@ -118,12 +119,16 @@ class Balancers:
                 self._problems[name] = str(error)
         return answers
 
+    def _problem(self) -> BalancersError | None:
+        return BalancersError("; ".join(self._problems.values())) if self._problems else None
+
     def _raise_problems(self) -> None:
-        if self._problems:
-            raise BalancersError("; ".join(self._problems.values()))
+        problem = self._problem()
+        if problem:
+            raise problem
 
 
-class Membership(Balancers):
+class Membership(Balancers, Provider):
     """A host as a server of all its balancers, which it leaves and returns to.
 
     :param record: ``record(options)`` runs the module load_balancer_record on the host.
@@ -141,9 +146,9 @@ class Membership(Balancers):
     ) -> None:
         super().__init__(names, ask=ask, errors=errors, clock=clock)
         self._settings = settings
-        self._record = record
+        self._holding = Holding(record, settings.holder)
 
-    def drain(self, resume: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    def drain(self, resume: t.Mapping[str, t.Any]) -> Result:
         """Take the host out of all balancers. A result with ``resume`` is to be followed by another call with it."""
         settings = self._settings
         finish_at = self._clock() + settings.finish_within
@@ -178,12 +183,12 @@ class Membership(Balancers):
             self._raise_problems()
         return result
 
-    def restore(self) -> dict[str, t.Any]:
+    def restore(self, resume: t.Mapping[str, t.Any]) -> Result:
         """Put the host back on all balancers, as it was found, if no other holder needs it drained."""
+        del resume  # this is done in one call
         settings = self._settings
-        lease = settings.return_timeout + RETURN_LEASE
-        record = self._record({"state": "returning", "holder": settings.holder, "lease": lease})
-        if record["todo"] != "put back":
+        record, must_return = self._holding.begin_return(lease=settings.return_timeout + RETURN_LEASE)
+        if not must_return:
             return {"changed": record["changed"], "msg": record["msg"], "resume": {}}
         names = self._names if record["found"] else []  # else the drain ended before anything was changed
         found = {name: _of_balancer(record["found"], name) for name in names}
@@ -201,13 +206,7 @@ class Membership(Balancers):
             msg = f"would put it back on {', '.join(names)}" if names else ""
             return {"changed": True, "msg": msg, "resume": {}}
         self._note_down(answers, settings.return_timeout)
-        if self._problems:
-            # Others need not wait for this run any longer; the next one finishes it, or the other does.
-            record = self._record({"state": "interrupted", "holder": settings.holder})
-            if record["todo"] == "put back":
-                self._raise_problems()
-        record = self._record({"state": "released", "holder": settings.holder})
-        return {"changed": True, "msg": record["msg"], "resume": {}}
+        return {"changed": True, "msg": self._holding.end_return(self._problem()), "resume": {}}
 
     def _look(self) -> dict[str, dict[str, t.Any]]:
         """Return the answer of every balancer about the host, before any change."""
@@ -225,18 +224,13 @@ class Membership(Balancers):
         return seen
 
     def _hold(self, seen: t.Mapping[str, dict[str, t.Any]]) -> bool:
-        holder, wait = self._settings.holder, longest_wait(self._settings.finish_within)
         found = _found(seen)
-        held = {"state": "held", "holder": holder, "wait": wait}
-        if all(state == "ready" for state in found.values()):
-            return bool(self._record({**held, "found": found})["changed"])
-        # What looks like the order of an operator may be the doing of another holder, which puts the host back now. It
-        # does not once this holder is recorded, so only what is seen after that is noted. Nothing is to be put back
-        # before that, since nothing is changed. The record does not distinguish two runs for the same holder. The lease
-        # of respond and the marks of rolling_maintenance prevent them; an operator must not start two.
-        record = self._record({**held, "found": {}})
-        if not found.keys() <= record["found"].keys():
-            self._record({**held, "found": _found(self._look())})
+        record = self._holding.hold(
+            found,
+            wait=longest_wait(self._settings.finish_within),
+            is_untouched=all(state == "ready" for state in found.values()),
+            look=lambda: _found(self._look()),
+        )
         return bool(record["changed"])
 
     def _plan(self, planned: t.Mapping[str, dict[str, t.Any]]) -> dict[str, t.Any]:

@@ -262,7 +262,7 @@ class HAProxyWorld(World):
             errors=ModuleFailed,
             clock=self.clock,
         )
-        result = membership.drain({}) if state == "drained" else membership.restore()
+        result = membership.drain({}) if state == "drained" else membership.restore({})
         assert not result.get("failed"), result
 
 

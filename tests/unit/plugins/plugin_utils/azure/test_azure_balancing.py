@@ -341,14 +341,14 @@ def test_a_drain_finds_its_members_when_another_holder_has_put_the_host_back_mea
         host(product=ApplicationGateway, pools=[GATEWAY_POOL], holder=name) for name in ("operator", "respond")
     )
     operator.drain({})
-    take_note_of = respond._record
+    take_note_of = respond._holding._run
 
     def after_the_return(options):
         if operator.record.read().holders == ["operator"]:
             operator.restore({})
         return take_note_of(options)
 
-    respond._record = after_the_return
+    respond._holding._run = after_the_return
     assert respond.drain({})["changed"]
     assert arm.addresses() == ["10.0.0.5"]
     respond.restore({})

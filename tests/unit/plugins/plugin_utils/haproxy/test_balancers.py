@@ -199,7 +199,7 @@ def test_a_clock_that_was_set_back_does_not_prolong_the_drain(fleet, membership)
 def test_a_host_is_put_back_everywhere_before_any_balancer_is_waited_for(fleet, membership):
     membership().drain({})
     fleet.calls.clear()
-    assert membership().restore() == {"changed": True, "msg": "", "resume": {}}
+    assert membership().restore({}) == {"changed": True, "msg": "", "resume": {}}
     assert [call[:3] for call in fleet.calls if call[1] == "active"] == [
         ("lb1", "active", 0),
         ("lb1", "active", 120),
@@ -211,12 +211,12 @@ def test_a_host_is_put_back_everywhere_before_any_balancer_is_waited_for(fleet, 
 def test_a_host_stays_out_for_another_holder(fleet, membership):
     membership(holder="rolling_maintenance").drain({})
     membership().drain({})
-    assert membership().restore()["msg"] == "stays drained for rolling_maintenance"
+    assert membership().restore({})["msg"] == "stays drained for rolling_maintenance"
     assert fleet.states("active") == []
 
 
 def test_a_host_that_was_not_drained_is_not_put_back(fleet, membership):
-    assert membership().restore() == {"changed": False, "msg": "", "resume": {}}
+    assert membership().restore({}) == {"changed": False, "msg": "", "resume": {}}
     assert fleet.states("active") == []
 
 
@@ -225,7 +225,7 @@ def test_a_dead_balancer_does_not_keep_the_host_out_of_the_others(fleet, members
     fleet.calls.clear()
     fleet.dead = {"lb1"}
     with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
-        membership().restore()
+        membership().restore({})
     assert fleet.states("active") == ["lb1", "lb2"]
     assert fleet.holders == ["respond"]  # so that the next run finishes it
 
@@ -234,7 +234,7 @@ def test_servers_that_do_not_come_up_are_named_with_their_balancer_and_check(fle
     membership().drain({})
     fleet.down = {"lb2"}
     with pytest.raises(BalancersError, match=r"^lb2 www/web1 is DOWN 120 s after it was put back; .* gave L7STS 503"):
-        membership().restore()
+        membership().restore({})
     assert fleet.holders == ["respond"]
 
 
@@ -242,7 +242,7 @@ def test_check_mode_names_what_would_change(fleet, membership):
     result = membership(simulate=True).drain({})
     assert result["msg"] == "would take out lb1 www/web1, which is UP; lb2 www/web1, which is UP"
     membership().drain({})
-    assert membership(simulate=True).restore()["msg"] == "would put it back on lb1, lb2"
+    assert membership(simulate=True).restore({})["msg"] == "would put it back on lb1, lb2"
     assert fleet.holders == ["respond"]
 
 
@@ -322,7 +322,7 @@ def test_a_return_that_another_holder_has_taken_over_is_no_failure(fleet, member
         return ask(balancer, module, options)
 
     fleet.ask = come
-    assert membership().restore()["msg"] == "stays drained for rolling_maintenance"
+    assert membership().restore({})["msg"] == "stays drained for rolling_maintenance"
     assert fleet.holders == ["rolling_maintenance"]
 
 
