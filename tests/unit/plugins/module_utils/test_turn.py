@@ -38,7 +38,7 @@ class Service:
     def __init__(self):
         self.events, self.posts = [], []
         self.errors, self.refusals = [], []  # a call raises the first one
-        self.refuse_before_acknowledging = None  # once
+        self.refused_documents = []  # before an acknowledgement; each of them once
         self.compute, self.asked_compute = None, 0
         self.timeouts = []  # of each poll, None where the client has its own
 
@@ -51,9 +51,8 @@ class Service:
     fetch = poll
 
     def retry(self, attempt):
-        if self.refuse_before_acknowledging:
-            refusal, self.refuse_before_acknowledging = self.refuse_before_acknowledging, None
-            raise refusal
+        if self.refused_documents:
+            raise self.refused_documents.pop()
         return attempt()
 
     def poll_compute(self, *, request_timeout):
@@ -316,7 +315,7 @@ def test_a_document_that_is_refused_before_an_acknowledgement_is_not_a_refused_a
     other = {**CLAIM, "event_id": OTHER_ID}
     host.service.events = [event(), event(OTHER_ID)]
     host.phase(host.phase(host.turn()))
-    host.service.refuse_before_acknowledging = Refused("answered 403", status=403)
+    host.service.refused_documents = [Refused("answered 403", status=403)]
     assert host.turn(acknowledge=[CLAIM, other])["acknowledged"] == []
     assert host.turn(slice=60.0)["ready"] == [ID, OTHER_ID]
     host.turn(acknowledge=[CLAIM, other])
