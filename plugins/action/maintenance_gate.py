@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 import typing as t
 import uuid
@@ -35,7 +34,10 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fl
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet_host import FleetHost, HostVariables
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.os_family import is_meant_as_windows
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import is_dead
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
+    is_dead,
+    main_process_has_ended,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job_slice import refuse_slices
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.store import Run, Store, this_run
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.strategy import runs_each_host_alone
@@ -160,7 +162,7 @@ class Gate:
         until = now + min(left, seconds)
         while time.monotonic() < until:
             time.sleep(min(1.0, max(0.0, until - time.monotonic())))
-            if os.getppid() != self._run.owner["pid"]:
+            if main_process_has_ended():
                 self._withdraw(marked)
                 raise GateError("The run of Ansible was ended while the batch waited at the gate")
 

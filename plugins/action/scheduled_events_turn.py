@@ -59,7 +59,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     looks_cut_off,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
-    controller_pid,
+    main_process_has_ended,
     run_id_of,
     this_owner,
 )
@@ -230,7 +230,7 @@ class ActionModule(ArmAction):
     def _execute_turn(
         self, control_node: dict[str, t.Any], outcome: dict[str, t.Any] | None, within: float
     ) -> dict[str, t.Any]:
-        if os.getppid() != controller_pid():
+        if main_process_has_ended():
             raise AnsibleError("the process of Ansible that began this task has ended. Run the role again")
         # The host has no use for credentials of Azure.
         own = {name: value for name, value in self._options.items() if not name.startswith("fallback")}

@@ -17,7 +17,7 @@ from pathlib import Path
 from ansible.errors import AnsibleError
 
 
-def controller_pid() -> int:
+def main_pid() -> int:
     """The process of Ansible that started this worker.
 
     When it has been killed, ``os.getppid`` shows another process, such as init: the worker got a new parent.
@@ -26,15 +26,19 @@ def controller_pid() -> int:
     return (parent and parent.pid) or os.getppid()
 
 
+def main_process_has_ended() -> bool:
+    """Whether the process of Ansible that started this worker has ended, so that no run waits for the result."""
+    return os.getppid() != main_pid()
+
+
 def this_owner() -> dict[str, t.Any]:
     """The identity of the process of Ansible that started this worker.
 
     :raises AnsibleError: it has ended. A lease in its name would last until it expires, since nothing shows any more
         when that process began.
     """
-    pid = controller_pid()
-    owner = owner_of(pid)
-    if os.getppid() != pid:
+    owner = owner_of(main_pid())
+    if main_process_has_ended():
         raise AnsibleError("the process of Ansible that began this task has ended. Run the play again")
     return owner
 

@@ -10,7 +10,6 @@ import base64
 import contextlib
 import hashlib
 import ntpath
-import os
 import time
 import typing as t
 from pathlib import Path
@@ -25,6 +24,7 @@ from ...module_utils._module import ImdsModule, carry_out
 from ...module_utils._scheduled_events.exchange import BrokenOff
 from .._core.private import copy_beside, forget_temporary_directory
 from .._remote.delegate_host import bounded, failure_in
+from .._run.identity import main_process_has_ended
 from .folder import WindowsFolder
 from .uri import WIN_URI, WinUri, WinUriError
 
@@ -89,7 +89,6 @@ class WindowsHost:
         self._action = action
         self._task_vars = task_vars
         self._name = name or action._task.action
-        self._controller_pid = os.getppid()
         self._answered = False
 
     def run_module(
@@ -212,7 +211,7 @@ class WindowsHost:
     def sleep(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while True:
-            if os.getppid() != self._controller_pid:
+            if main_process_has_ended():
                 raise AnsibleError("the process of Ansible that began this task has ended. Run the play again")
             left = until - time.monotonic()
             if left <= 0:

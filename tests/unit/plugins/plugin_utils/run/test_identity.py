@@ -12,7 +12,7 @@ import time
 import pytest
 from ansible.errors import AnsibleError
 
-from plugins.plugin_utils._run.identity import controller_pid, is_dead, owner_of, run_id_of, this_owner
+from plugins.plugin_utils._run.identity import is_dead, main_pid, owner_of, run_id_of, this_owner
 
 FORK = multiprocessing.get_context("fork")  # as Ansible starts its workers
 LIMIT = 60.0  # seconds; only so that a hang is named
@@ -72,9 +72,9 @@ def answer_after_the_end(controller, answers):
     while os.getppid() == controller and time.monotonic() < give_up_at:
         time.sleep(0.01)
     try:
-        answers.send((controller_pid(), str(this_owner())))
+        answers.send((main_pid(), str(this_owner())))
     except AnsibleError as error:
-        answers.send((controller_pid(), error.message))
+        answers.send((main_pid(), error.message))
 
 
 def test_a_worker_of_a_run_that_was_killed_does_not_take_its_new_parent_for_the_run():
