@@ -32,9 +32,10 @@ class Pace:
         if not self._notes["answered"]:
             # A lease of a run that is dead here is found out at once.
             return min(longest, TAKEOVER_SLICE) if locked_out else 0.0
-        if self.is_claimed():
+        statuses = self._open_statuses()
+        if CLAIMED in statuses:
             return min(longest, SHORTEST_SLICE)
-        if self.is_held_by_others():
+        if statuses:
             longest = min(longest, TAKEOVER_SLICE)
         if self._makes_room:
             return min(longest, self.stay())
@@ -44,20 +45,20 @@ class Pace:
         """The seconds to hold the other hosts. Each time that they continue, inclusions nest deeper."""
         return max(SHORTEST_SLICE, self.waited() / 10)
 
-    def may_be_taken_over(self, event_id: str) -> bool:
-        """Whether this host may acknowledge the event that another host is about to acknowledge, or will."""
-        here = any(each["event_id"] == event_id and each["present"] for each in self._notes["waiting"])
-        return here and self._coordinator.status(event_id) in (FREE, CLAIMED)
-
     def waited(self) -> float:
         """The seconds since this host began."""
         return self._clock.monotonic() - float(self._notes["began"])
 
     def is_held_by_others(self) -> bool:
         """Whether an event of this host waits for other hosts."""
-        return any(self.may_be_taken_over(event_id) for event_id in self._notes["announced"])
+        return bool(self._open_statuses())
 
     def is_claimed(self) -> bool:
         """Whether another host is about to acknowledge an event of this host."""
-        open_events = [event_id for event_id in self._notes["announced"] if self.may_be_taken_over(event_id)]
-        return any(self._coordinator.status(event_id) == CLAIMED for event_id in open_events)
+        return CLAIMED in self._open_statuses()
+
+    def _open_statuses(self) -> set[str]:
+        """The statuses of the announced events that this host may acknowledge, or that another host is about to."""
+        present = {each["event_id"] for each in self._notes["waiting"] if each["present"]}
+        announced = (event_id for event_id in self._notes["announced"] if event_id in present)
+        return {self._coordinator.status(event_id) for event_id in announced} & {FREE, CLAIMED}
