@@ -14,6 +14,7 @@ import shlex
 from typing import Any, Callable, Dict, List, Tuple
 
 from .._scheduled_events.runs import PHASES
+from .hook_set import WEBHOOK_HOOK
 
 NUMBERS = ("interval", "hook_timeout", "margin", "controller_grace")
 FLAGS = ("dry_run",)
@@ -33,7 +34,6 @@ CONTROLLER_FLAGS = ("cancel_on_cancelled",)
 
 # First in its phase, before that of a controller, so that the message waits for no other hook. Whatever happens to it,
 # it succeeds soon: a message that cannot be stored must not prevent an acknowledgement.
-WEBHOOK_HOOK = "0-webhooks"
 WEBHOOK_HOOK_CONTENT = """\
 #!/bin/sh
 timeout --kill-after=5 30 {python} -IS /usr/local/lib/scheduled-events/scheduled-events-webhooks spool ||
