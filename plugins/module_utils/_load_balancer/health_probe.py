@@ -205,7 +205,7 @@ class Host:
             is_there = self._flag.is_up()
             before = self._record.read()
             noted = self._record.hold(holder, {"flag": is_there})
-            self._record.settle()
+            self._record.write_changes()
             # Where nothing is locked, another holder may have removed it meanwhile.
             if not self._simulate and not self._flag.is_up():
                 self._flag.raise_()
@@ -310,9 +310,9 @@ class Host:
                 return Returned(True, f"stays out, for {self._settings.flag} existed before")
             if self._simulate:
                 return Returned(True, f"would remove {self._settings.flag}")
-            self._record.settle()
+            self._record.write_changes()
             self._flag.lower()
-            self._record.settle()
+            self._record.write_changes()
             if not self._record.is_returning(holder):  # one came meanwhile, where nothing is locked
                 self._flag.raise_()
                 return Returned(True, stays_drained_for(self._record.read(), holder))
@@ -323,7 +323,7 @@ class Host:
         give_up_at = self._clock() + timeout
         while True:
             answer = self._probe()
-            self._record.settle()
+            self._record.write_changes()
             if answer.status == 200 or not self._record.is_returning(holder):
                 return ""
             if self._clock() >= give_up_at:

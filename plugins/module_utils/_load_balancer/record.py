@@ -72,9 +72,9 @@ class Record:
         guard: ContextManager[None] = self._folder.guarded(self._lock)
         return guard
 
-    def settle(self) -> None:
+    def write_changes(self) -> None:
         """Let what is noted be there before something else is done."""
-        self._folder.settle()
+        self._folder.write_changes()
 
     @contextlib.contextmanager
     def _lock(self) -> Iterator[None]:
@@ -145,7 +145,7 @@ class Record:
                     yield
                     return
             self._sleep(LOOK_AGAIN_AFTER)
-            self._folder.settle()
+            self._folder.write_changes()
 
     def returning_for(self, holder: str) -> float:
         """Seconds for which another holder than this one may still put the host back; 0 if none does."""

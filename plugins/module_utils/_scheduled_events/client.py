@@ -10,6 +10,7 @@ import time
 from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
 
 from . import transport
+from .backoff import pause_after
 from .document import Document, DocumentError, parse
 from .endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, check_api_version, check_endpoint
 from .exchange import Answer, BadUrl, BrokenOff, Exchanger, Malformed, NotConnected
@@ -209,8 +210,7 @@ class ImdsClient:
         """
         # urllib3's Retry counts attempts and sees no bodies. Here seconds count, and an empty body is repeated
         # (docs/contract.md, section 5).
-        started = self._clock()
-        pause = FIRST_PAUSE
+        started, failures = self._clock(), 0
         while True:
             try:
                 return attempt()
@@ -223,8 +223,8 @@ class ImdsClient:
                     raise without_service(error) from error
                 if not error.transient or remaining <= 0:
                     raise
-            self._sleep(min(pause, remaining))
-            pause = min(pause * 2, LONGEST_PAUSE)
+            self._sleep(min(pause_after(failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE), remaining))
+            failures += 1
 
     def is_missing(self, error: ImdsError) -> bool:
         """Whether the error means that there never was a service: nothing could be reached, from the first attempt."""

@@ -8,6 +8,7 @@ import ipaddress
 import time
 from typing import Callable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
+from .backoff import pause_after
 from .client import FIRST_CONTACT, FIRST_PAUSE, ImdsClient, ImdsError, NoAnswer, NoDocumentYet, Unavailable, Unreachable
 from .endpoint import DEFAULT_ENDPOINT
 from .leases import Searched, search
@@ -57,7 +58,7 @@ def find(
     """
     ends = clock() + DISCOVERY_TIMEOUT
     give_up_at = min(clock() + patience, ends)
-    pause = FIRST_PAUSE
+    failures = 0
     while True:
         candidates, lines = _candidates(default, leases(now=wall_clock()), networks, ports)
         found, asked = _ask(candidates, api_version, ends, clock)
@@ -66,8 +67,8 @@ def find(
         remaining = give_up_at - clock()
         if remaining <= 0:
             raise NotFound(_message(asked, lines))
-        sleep(min(pause, remaining))
-        pause *= 2
+        sleep(min(pause_after(failures, first=FIRST_PAUSE, longest=DISCOVERY_TIMEOUT), remaining))
+        failures += 1
 
 
 def _ask(

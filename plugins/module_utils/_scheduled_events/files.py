@@ -139,7 +139,7 @@ class Folder:
         """
         return lock()
 
-    def settle(self) -> None:
+    def write_changes(self) -> None:
         """Wait until the changes are written, so that the next read returns the present content.
 
         :raises Changed: see :meth:`guarded`.

@@ -7,6 +7,7 @@
 import time
 from typing import Callable, NamedTuple, Optional, Tuple
 
+from .backoff import pause_after
 from .client import (
     FIRST_CONTACT,
     LONGEST_PAUSE,
@@ -112,6 +113,7 @@ class _Wait:
         self._clock = clock
         self._started = clock()
         self._failure: Optional[ImdsError] = None
+        self._failures = 0  # in a row
         self._cut_short = False
         self._document_read = False
         self._held_since: Optional[float] = None
@@ -132,7 +134,7 @@ class _Wait:
         except ImdsError as error:
             self._fail(error)
             return None
-        self._failure, self.gap = None, self._sleep
+        self._failure, self._failures, self.gap = None, 0, self._sleep
         self.last = Waited(document, events, self.elapsed())
         if bool(events) != self._present:
             self._held_since = None
@@ -157,7 +159,8 @@ class _Wait:
         # Silence within the rest of the wait says less about the service than the failure before it.
         if not (self._failure and self._cut_short and isinstance(error, NoAnswer)):
             self._failure = error
-        self.gap = min(self.gap * 2, max(self._sleep, LONGEST_PAUSE))
+        self._failures += 1
+        self.gap = pause_after(self._failures, first=self._sleep, longest=max(self._sleep, LONGEST_PAUSE))
         if self._client.is_missing(error):
             left = min(FIRST_CONTACT, self._timeout) - self.elapsed()
             if left <= 0:

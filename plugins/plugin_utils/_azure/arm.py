@@ -18,6 +18,8 @@ import re
 import time
 import typing as t
 
+from ...module_utils._scheduled_events.backoff import pause_after
+
 READ, WRITE = "azure.azcollection.azure_rm_resource_info", "azure.azcollection.azure_rm_resource"
 INSTALL = (
     "the collection azure.azcollection is not installed on the control node. Install it with "
@@ -136,7 +138,7 @@ class Arm:
     def _ask(
         self, module: str, request: str, arguments: dict[str, t.Any], *, repeat_fleeting: bool
     ) -> dict[str, t.Any]:
-        give_up_at, pause = self.clock() + self._patience, FIRST_PAUSE
+        give_up_at, failures = self.clock() + self._patience, 0
         while True:
             try:
                 return self._run(module, {**self._credentials, **arguments})
@@ -145,11 +147,13 @@ class Arm:
             rest = give_up_at - self.clock()
             if not (error.throttled or (repeat_fleeting and error.fleeting)):
                 raise error
-            wait = pause if error.asked_pause is None else max(1.0, error.asked_pause)
-            if wait > rest:
+            pause = pause_after(failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
+            if error.asked_pause is not None:
+                pause = max(1.0, error.asked_pause)
+            if pause > rest:
                 raise error
-            self.sleep(wait)
-            pause = min(2 * pause, LONGEST_PAUSE)
+            self.sleep(pause)
+            failures += 1
 
 
 def error_in(text: str, request: str) -> ArmError:

@@ -67,7 +67,7 @@ class Resources:
         for target, own in _by_target(wishes).items():
             self._orders(target).place(host, own)
 
-    def settle(self, host: str, wishes: t.Mapping[str, t.Any]) -> bool:
+    def fulfil(self, host: str, wishes: t.Mapping[str, t.Any]) -> bool:
         """Have the orders of the host carried out, on each of its resources; whether anything was changed.
 
         :raises BalancingError: some could not be carried out. The others were.
@@ -75,14 +75,14 @@ class Resources:
         changed, problems = False, []
         for target, own in _by_target(wishes).items():
             try:
-                changed |= self._settle_one(host, target, own)
+                changed |= self._fulfil_one(host, target, own)
             except OrderFailed as failure:
                 problems.append(str(failure))
         if problems:
             raise BalancingError("; ".join(problems))
         return changed
 
-    def _settle_one(self, host: str, target: str, own: t.Mapping[str, t.Any]) -> bool:
+    def _fulfil_one(self, host: str, target: str, own: t.Mapping[str, t.Any]) -> bool:
         """Have the order for one resource carried out. If another host failed, it may only have had less time."""
         orders, give_up_at, was_here = self._orders(target), self._arm.clock() + self._timeout, False
 
@@ -93,7 +93,7 @@ class Resources:
 
         while True:
             try:
-                return orders.settle(host, bring, errors=ArmError)
+                return orders.fulfil(host, bring, errors=ArmError)
             except OrderFailed:
                 if was_here or self._arm.clock() >= give_up_at:
                     raise
@@ -314,7 +314,7 @@ class Balancing(Provider):
                 return _again(bool(record["changed"]), {"stage": "ordered"})
         problem = None
         try:
-            self._resources.settle(settings.host, wishes)
+            self._resources.fulfil(settings.host, wishes)
         except (ArmError, BalancingError) as error:
             problem = error
         msg = self._holding.end_return(problem)
@@ -347,7 +347,7 @@ class Balancing(Provider):
 
     def _carry_out(self, stage: dict[str, t.Any]) -> Result:
         settings = self._settings
-        changed = self._resources.settle(settings.host, stage["wishes"]) or stage["changed"]
+        changed = self._resources.fulfil(settings.host, stage["wishes"]) or stage["changed"]
         drain_time = settings.drain_time
         if drain_time < 0:
             drain_time = max(self._product.drain_time(pool) for pool in settings.pools)

@@ -61,7 +61,7 @@ class Orders:
             self._file("answers", host).unlink()
         self._write(self._file("orders", host), {"host": host, "at": self._clock(), "wishes": wishes})
 
-    def settle(self, host: str, carry_out: t.Callable[[Wishes], bool], *, errors: type[Exception]) -> bool:
+    def fulfil(self, host: str, carry_out: t.Callable[[Wishes], bool], *, errors: type[Exception]) -> bool:
         """See to it that the order of a host is carried out.
 
         :param carry_out: ``carry_out(wishes)`` does what all hosts want, and gives whether anything was changed. An

@@ -139,7 +139,7 @@ class WindowsFolder(Folder):
         finally:
             self._changes = None
 
-    def settle(self) -> None:
+    def write_changes(self) -> None:
         if self._changes is not None:
             self._write_changes()
         self._newest = None

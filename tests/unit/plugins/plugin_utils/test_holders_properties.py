@@ -60,7 +60,7 @@ class Folder:
         finally:
             self.is_locked = False
 
-    def settle(self):
+    def write_changes(self):
         pass
 
     def path_of(self, name):
@@ -284,7 +284,7 @@ class AzureWorld(World):
         self.step()
         return dict(self.members)
 
-    def settle(self, _host, wishes):
+    def fulfil(self, _host, wishes):
         self.sleep(20)
         self.may_end()
         if not self.service_answers and self.now % 2:

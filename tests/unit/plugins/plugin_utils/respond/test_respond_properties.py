@@ -72,7 +72,7 @@ class Memory:
     def make(self):
         pass
 
-    def settle(self):
+    def write_changes(self):
         pass
 
     def guarded(self, _lock):

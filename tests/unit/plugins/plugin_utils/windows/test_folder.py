@@ -242,11 +242,11 @@ def test_settled_changes_are_written_before_the_end_and_changes_of_others_are_re
     folder = run()
     with folder.guarded(None):
         folder.write("one", b"1", mode=0o600)
-        folder.settle()
+        folder.write_changes()
         assert (host.newest(), folder.has("two")) == ({"one": "1"}, False)
         put(run("run2"), two="2")
         assert not folder.has("two")
-        folder.settle()
+        folder.write_changes()
         assert folder.has("two")
 
 
