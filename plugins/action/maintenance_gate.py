@@ -32,7 +32,10 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.de
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet import Result, ask_all
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet_host import FleetHost, HostVariables
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
+    OtherHostError,
+    OtherHostUnreachable,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.os_family import is_meant_as_windows
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
     is_dead,
@@ -298,8 +301,8 @@ class Gate:
                 finally:
                     host.close()
             except OtherHostError as error:
-                prefix = f"{name} cannot be reached"
-                return {"problem": str(error).removeprefix(f"{name}: "), "unreachable": str(error).startswith(prefix)}
+                unreachable = isinstance(error, OtherHostUnreachable)
+                return {"problem": str(error).removeprefix(f"{name}: "), "unreachable": unreachable}
 
         answers = ask_all(hosts, ask_one, forks=self._forks, timeout=self._timeout(len(hosts)))
         found = {host: answer["ansible_facts"] for host, answer in answers.items() if answer.get("ansible_facts")}
@@ -342,9 +345,7 @@ class Gate:
     def _seen(self, host: str, answer: Result) -> Seen:
         asked = host in self._own and not self._simulate
         if "marked" not in answer:
-            problem = answer.get("problem", "no answer")
-            reached = not answer.get("unreachable", False) and not problem.startswith("no answer")
-            return Seen(host, reached=reached, problem=problem)
+            return Seen(host, reached=not answer.get("unreachable", False), problem=answer["problem"])
         document = None if answer["events"] is None else {"vm_name": answer["vm_name"], "events": answer["events"]}
         return Seen(
             host=host,

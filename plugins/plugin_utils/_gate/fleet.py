@@ -33,7 +33,7 @@ def ask_all(
     :param ask: returns what can be written as JSON.
     :param forks: how many processes at the same time.
     :param timeout: seconds for all. Who has not answered by then is given up.
-    :returns: by host its answer, or ``problem`` with the reason why there is none.
+    :returns: by host its answer, or ``problem`` with the reason why there is none, and ``unreachable`` if it was late.
     """
     waiting, answers = list(hosts), dict[str, Result]()
     give_up_at = clock() + timeout
@@ -48,7 +48,7 @@ def ask_all(
                     selector.unregister(key.data.pipe)
                     answers[key.data.host] = key.data.answer()
             if left <= 0:
-                late = {"problem": f"no answer within {timeout:g} s"}
+                late = {"problem": f"no answer within {timeout:g} s", "unreachable": True}
                 for key in list(selector.get_map().values()):
                     selector.unregister(key.data.pipe)
                     key.data.kill()

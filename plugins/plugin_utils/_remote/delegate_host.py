@@ -30,6 +30,10 @@ class OtherHostError(Exception):
     """The module did not run there, or failed. The message names the host."""
 
 
+class OtherHostUnreachable(OtherHostError):
+    """The host cannot be reached, or does not answer in time."""
+
+
 class _Overdue(BaseException):
     """The time is up. No ``except Exception`` on the way may take it for something else."""
 
@@ -92,11 +96,11 @@ class OtherHost:
                 self._action = self._action or self._connect()
                 result = self._execute(self._action, module, dict(arguments))
         except (AnsibleConnectionFailure, TimeoutError) as error:
-            raise OtherHostError(f"{self.name} cannot be reached: {_text(error)}") from error
+            raise OtherHostUnreachable(f"{self.name} cannot be reached: {_text(error)}") from error
         except AnsibleError as error:
             raise OtherHostError(f"{self.name}: {_text(error)}") from error
         if result.get("unreachable"):
-            raise OtherHostError(f"{self.name} cannot be reached: {result.get('msg', 'no reason given')}")
+            raise OtherHostUnreachable(f"{self.name} cannot be reached: {result.get('msg', 'no reason given')}")
         if result.get("failed"):
             raise OtherHostError(f"{self.name}: {failure_in(result)}")
         return result
