@@ -1,0 +1,230 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A fact of the history: what happened to an event on this VM, as one line of JSON. No clock, no I/O.
+
+The documentation describes the format ("After a maintenance, and before the next one"). A change that an old reader
+would misunderstand needs another ``VERSION``; a new key does not.
+"""
+
+import datetime
+import json
+import re
+from typing import Any, Dict, NamedTuple, Optional, Tuple
+
+from .text import clean, parse_number, shown
+
+VERSION = 1
+
+# Who writes facts.
+POLLER, RESPOND, ROLLING_MAINTENANCE, DRILL = "poller", "respond", "rolling_maintenance", "drill"
+SOURCES = (POLLER, RESPOND, ROLLING_MAINTENANCE, DRILL)
+
+# What a fact can say.
+SEEN, PHASE_BEGAN, PHASE_ENDED, ACKNOWLEDGED, REFUSED, HELD, STARTED, OVER, RETURNED, IMPACT = (
+    "seen",
+    "phase_began",
+    "phase_ended",
+    "acknowledged",
+    "refused",
+    "held",
+    "started",
+    "over",
+    "returned",
+    "impact",
+)
+KINDS = (SEEN, PHASE_BEGAN, PHASE_ENDED, ACKNOWLEDGED, REFUSED, HELD, STARTED, OVER, RETURNED, IMPACT)
+
+# The outcomes of a fact of the kind impact.
+REBOOTED, PAUSED, NO_IMPACT = "rebooted", "paused", "none"
+
+# No line is longer, whatever its texts hold: each has a limit in characters, and a character takes four bytes at most.
+MAX_LINE = 16 * 1024
+MOST_RESOURCES = 20
+_LIMITS = {
+    "vm_name": 128,
+    "boot_id": 64,
+    "run": 128,
+    "event_id": 128,
+    "event_type": 64,
+    "event_status": 64,
+    "event_source": 64,
+    "phase": 32,
+    "outcome": 32,
+    "reason": 400,
+    "by": 128,
+    "via": 64,
+    "rule": 128,
+}
+_RESOURCE_LIMIT = 80
+_TIMES = ("time", "not_before")
+_NUMBERS = ("announced", "measured")
+LARGEST = 10**9  # seconds of a measurement
+_LAST = 253402300799.0  # the end of the year 9999
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z\Z", re.ASCII)
+
+
+class FactError(ValueError):
+    """The line is not a fact that this version can read; the message says why."""
+
+
+class Fact(NamedTuple):
+    """What happened, and when. A text that is not known, or does not apply, is empty; a number is ``None``.
+
+    :param kind: one of :data:`KINDS`; ``source``: who wrote it, one of :data:`SOURCES`.
+    :param time: seconds since the epoch, exact to the millisecond; so is ``not_before``.
+    :param boot_id: of the boot in which it was written, as its source knows boots.
+    :param run: the run of the phase, or of the play; the same in all facts of this run.
+    :param outcome: of the phase, or of the impact; ``reason``: why it ended so, or why an event is held.
+    :param by: who acknowledged; ``via``: the service that took it; ``rule``: the rule that allowed it.
+    :param resources: the first VMs of the event; ``resource_count``: how many the event names.
+    :param announced: seconds of impact that Azure announced; -1: unknown. ``measured``: seconds that were measured.
+    """
+
+    kind: str
+    time: float
+    source: str
+    vm_name: str = ""
+    boot_id: str = ""
+    run: str = ""
+    event_id: str = ""
+    event_type: str = ""
+    event_status: str = ""
+    event_source: str = ""
+    phase: str = ""
+    outcome: str = ""
+    reason: str = ""
+    by: str = ""
+    via: str = ""
+    rule: str = ""
+    not_before: Optional[float] = None
+    resources: Tuple[str, ...] = ()
+    resource_count: Optional[int] = None
+    announced: Optional[float] = None
+    measured: Optional[float] = None
+
+    @property
+    def key(self) -> str:
+        """The event, in the form in which ids are compared."""
+        return self.event_id.lower()
+
+
+def cleaned(fact: Fact) -> Fact:
+    """The fact as a line holds it: harmless texts of limited length, and times in milliseconds."""
+    fields: Dict[str, Any] = {name: clean(getattr(fact, name), limit) for name, limit in _LIMITS.items()}
+    fields.update({name: _milliseconds(getattr(fact, name)) for name in _TIMES})
+    fields.update({name: _bounded(getattr(fact, name)) for name in _NUMBERS})
+    fields["resources"] = tuple(clean(name, _RESOURCE_LIMIT) for name in fact.resources[:MOST_RESOURCES])
+    return fact._replace(**fields)
+
+
+def _milliseconds(time: Optional[float]) -> Optional[float]:
+    return None if time is None else round(min(max(time, 0.0), _LAST), 3)
+
+
+def _bounded(number: Optional[float]) -> Optional[float]:
+    return None if number is None else round(min(max(number, -1.0), float(LARGEST)), 3)
+
+
+def as_json(fact: Fact) -> Dict[str, Any]:
+    """The fact as an object of JSON, without what is not known."""
+    known = {name: value for name, value in cleaned(fact)._asdict().items() if value not in ("", None, ())}
+    for name in _TIMES:
+        if name in known:
+            known[name] = format_moment(known[name])
+    if "resources" in known:
+        known["resources"] = list(known["resources"])
+    return {"version": VERSION, **known}
+
+
+def line_of(fact: Fact) -> bytes:
+    """The fact as a line of the file."""
+    return json.dumps(as_json(fact), ensure_ascii=False, separators=(",", ":")).encode("utf-8") + b"\n"
+
+
+def parse_line(line: bytes) -> Fact:
+    """Read what :func:`line_of` wrote; unknown keys are left out.
+
+    :raises FactError: it is something else.
+    """
+    if len(line) > MAX_LINE:
+        raise FactError(f"it has more than {MAX_LINE} bytes")
+    try:
+        decoded = json.loads(line.decode("utf-8"), parse_int=parse_number, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise FactError(f"it is not JSON: {shown(str(error))}") from error
+    return parse(decoded)
+
+
+def parse(raw: Any) -> Fact:
+    """Read what :func:`as_json` returned.
+
+    :raises FactError: it is something else.
+    """
+    if not isinstance(raw, dict):
+        raise FactError("it is not an object")
+    if raw.get("version") != VERSION or isinstance(raw["version"], bool):
+        raise FactError(f"its version is not {VERSION}, which this release reads")
+    fields: Dict[str, Any] = {"kind": _one_of(raw, "kind", KINDS), "source": _one_of(raw, "source", SOURCES)}
+    for name in _LIMITS:
+        fields[name] = _typed(raw, name, str, "")
+    for name in _TIMES:
+        fields[name] = _parse_moment(raw, name)
+    for name in _NUMBERS:
+        number = _typed(raw, name, (int, float), None)
+        fields[name] = None if number is None else float(number)
+    if fields["time"] is None:
+        raise FactError("time is missing")
+    count = _typed(raw, "resource_count", int, None)
+    resources = _typed(raw, "resources", list, [])
+    if not all(isinstance(name, str) for name in resources) or (count is not None and not 0 <= count <= LARGEST):
+        raise FactError("resources are not a list of names")
+    return cleaned(Fact(**fields, resources=tuple(resources), resource_count=count))
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _one_of(raw: Dict[str, Any], name: str, allowed: Tuple[str, ...]) -> str:
+    value = _typed(raw, name, str, "")
+    if value not in allowed:
+        raise FactError(f"{name} is not one of {', '.join(allowed)}")
+    return str(value)
+
+
+def _typed(raw: Dict[str, Any], name: str, kind: Any, default: Any) -> Any:
+    value = raw.get(name, default)
+    if name in raw and (not isinstance(value, kind) or isinstance(value, bool)):
+        raise FactError(f"{name} has a value of another type")
+    return value
+
+
+def _parse_moment(raw: Dict[str, Any], name: str) -> Optional[float]:
+    text = _typed(raw, name, str, "")
+    try:
+        return parse_moment(text) if text else None
+    except ValueError as error:
+        raise FactError(f"{name} is not a time") from error
+
+
+def format_moment(time: float) -> str:
+    """Seconds since the epoch as a time of UTC with milliseconds."""
+    moment = _EPOCH + datetime.timedelta(milliseconds=round(time * 1000))
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+def parse_moment(text: str) -> float:
+    """Seconds since the epoch of a time that :func:`format_moment` wrote.
+
+    :raises ValueError: it is something else.
+    """
+    found = _TIME.match(text)
+    if found is None:
+        raise ValueError(f"{shown(text)} is not a time like 2026-01-31T12:00:00.000Z")
+    year, month, day, hour, minute, second, milliseconds = (int(each) for each in found.groups())
+    moment = datetime.datetime(year, month, day, hour, minute, second, tzinfo=datetime.timezone.utc)
+    return round((moment - _EPOCH).total_seconds() + milliseconds / 1000.0, 3)

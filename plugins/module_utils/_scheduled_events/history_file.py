@@ -1,0 +1,183 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files of a history: facts are added at the end, and the oldest ones go away.
+
+Two files of 512 KiB at most: the present one, and the one before. A new one begins when the present one is full, or
+when its first fact is 200 days old. So no fact stays for more than 400 days on a VM that has events, and
+:func:`read` leaves older ones out on any VM.
+"""
+
+import contextlib
+import errno
+import os
+import stat
+from typing import List, NamedTuple, Optional, Sequence, Tuple
+
+from .files import NotPlain, plain, read_plain, remove_half_written, write_atomically
+from .history import MAX_LINE, Fact, FactError, line_of, parse_line
+
+PRESENT, BEFORE = "history.jsonl", "history.1.jsonl"  # names of the files, in the directory of the history
+
+MAX_FILE = 512 * 1024  # bytes
+MAX_AGE = 400 * 86400.0  # seconds
+MODE = 0o640
+
+
+class Found(NamedTuple):
+    """The facts of a history, in the order in which they were written, and why others are missing."""
+
+    facts: Tuple[Fact, ...]
+    problems: Tuple[str, ...]
+
+
+class History:
+    """The history in a directory of this machine. One process at a time writes it."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+
+    def prepare(self) -> None:
+        """Make the directory, and let its group read files that were written for another one.
+
+        :raises OSError: it cannot be used.
+        """
+        os.makedirs(self.directory, mode=0o750, exist_ok=True)
+        group = os.stat(self.directory).st_gid
+        for name in (PRESENT, BEFORE):
+            path = self._path(name)
+            remove_half_written(path)
+            with contextlib.suppress(FileNotFoundError):
+                with plain(path) as (_file, status):
+                    differs = status.st_gid != group
+                if differs:  # a new file in the directory belongs to its group, if the owner chose one
+                    write_atomically(path, read_plain(path, most=MAX_FILE), mode=MODE, durable=True)
+
+    def append(self, facts: Sequence[Fact], *, now: float) -> None:
+        """Make the facts durable before returning.
+
+        :param now: seconds since the epoch.
+        :raises OSError: some could not be written.
+        """
+        lines: List[bytes] = []
+        for line in map(line_of, facts):
+            if lines and sum(map(len, lines)) + len(line) > MAX_FILE // 2:
+                self._append(lines, now)
+                lines = []
+            lines.append(line)
+        if lines:
+            self._append(lines, now)
+
+    def _append(self, lines: Sequence[bytes], now: float) -> None:
+        content = b"".join(lines)
+        self._forget_old(len(content), now)
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(self._path(PRESENT), flags, MODE)
+        try:
+            size = _plain_size(descriptor)
+            if size == 0:
+                os.fchmod(descriptor, MODE)  # whatever the mask is
+            elif os.pread(descriptor, 1, size - 1) != b"\n":
+                content = b"\n" + content  # a crash has cut the last line
+            _write_whole(descriptor, content, size)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        if size == 0:
+            self._sync_directory()
+
+    def _forget_old(self, more: int, now: float) -> None:
+        present, before = self._path(PRESENT), self._path(BEFORE)
+        with contextlib.suppress(FileNotFoundError):
+            if now - os.lstat(before).st_mtime > MAX_AGE:
+                os.unlink(before)
+        with contextlib.suppress(FileNotFoundError):
+            with plain(present) as (file, status):
+                first = _time_of(file.readline(MAX_LINE))
+            if status.st_size + more + 1 > MAX_FILE or (first is not None and now - first > MAX_AGE / 2):
+                os.replace(present, before)
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.directory, name)
+
+    def _sync_directory(self) -> None:
+        descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def read(directory: str, *, now: float, since: float = 0.0) -> Found:
+    """The facts of a history, although another user may have written its files.
+
+    :param now: seconds since the epoch; facts that are older than 400 days are left out.
+    :param since: seconds since the epoch; older facts are left out.
+    :raises PermissionError: this user cannot read it.
+    """
+    since = max(since, now - MAX_AGE)
+    facts: List[Fact] = []
+    problems: List[str] = []
+    for name in (BEFORE, PRESENT):
+        path = os.path.join(directory, name)
+        try:
+            found, wrong = _facts_in(read_plain(path, most=MAX_FILE))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except PermissionError:
+            raise
+        except OSError as error:
+            problems.append(f"{path} cannot be read: {error}")
+            continue
+        facts.extend(fact for fact in found if fact.time >= since)
+        if wrong:
+            count = "1 line" if len(wrong) == 1 else f"{len(wrong)} lines"
+            problems.append(f"{path}: {count} left out. The first: {wrong[0]}")
+    return Found(tuple(facts), tuple(problems))
+
+
+def _facts_in(content: bytes) -> Tuple[List[Fact], List[str]]:
+    """The facts of a file, and the reason for each line that is none; the last line may be cut."""
+    facts, wrong = [], []
+    *lines, rest = content.split(b"\n")
+    for line in lines:
+        if not line:
+            continue
+        try:
+            facts.append(parse_line(line))
+        except FactError as error:
+            wrong.append(str(error))
+    if rest:
+        with contextlib.suppress(FactError):
+            facts.append(parse_line(rest))
+    return facts, wrong
+
+
+def _time_of(line: bytes) -> Optional[float]:
+    try:
+        return parse_line(line).time
+    except FactError:
+        return None
+
+
+def _plain_size(descriptor: int) -> int:
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
+        raise NotPlain("it is not a regular file with one name")
+    return found.st_size
+
+
+def _write_whole(descriptor: int, content: bytes, size: int) -> None:
+    """Write the content, or leave the file as it was.
+
+    :raises OSError: it could not be written.
+    """
+    try:
+        written = os.write(descriptor, content)
+        if written < len(content):
+            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {written} of {len(content)} bytes were written")
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.ftruncate(descriptor, size)
+        raise

@@ -1,0 +1,179 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The facts of a step of the engine: what differs between the states before and after it. No clock, no I/O."""
+
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
+
+from . import condition as conditions
+from . import history, policies, terms
+from . import rules as decisions
+from .runs import FAILED, OK, TIMEOUT
+from .state import EventState, State
+
+# Conditions in which an event waits for somebody, or a VM for its recovery.
+HELD = frozenset(
+    (
+        conditions.CANNOT_ASK,
+        conditions.PREPARE_FAILED,
+        conditions.PREPARE_MISSING,
+        conditions.PREPARE_UNCONFIGURED,
+        conditions.NOTHING_PREPARES,
+        conditions.HELD_BY_RULE,
+        conditions.HELD_BY_POLICY,
+        conditions.LEFT_TO_CONTROLLER,
+        conditions.TAKES_OVER,
+        conditions.STATUS_UNKNOWN,
+        conditions.RECOVERY_FAILED,
+        conditions.RECOVERY_MISSING,
+        conditions.RECOVERY_UNCONFIGURED,
+        conditions.RECOVERY_WAITS,
+    )
+)
+
+
+class Writer(NamedTuple):
+    """Who writes the facts of a step.
+
+    :param by: who acknowledges, in words.
+    :param boot_id: of the present boot, if it is known.
+    :param run: the run of the play, if a play writes them. Otherwise the facts of a phase have the id of its run.
+    """
+
+    source: str
+    by: str
+    boot_id: str = ""
+    run: str = ""
+
+
+class Step(NamedTuple):
+    """A step of the engine, with the settings of this step and of the one before."""
+
+    before: State
+    after: State
+    actions: Sequence[terms.Action]
+    now: terms.Moment
+    config: terms.Config
+    config_before: Optional[terms.Config] = None
+
+
+def facts_of(step: Step, writer: Writer) -> List[history.Fact]:
+    """The facts of a step, which are none for most steps."""
+    is_same = step.after == step.before and step.config == (step.config_before or step.config)
+    if is_same and not step.actions:
+        return []
+    return list(_Facts(step, writer).all())
+
+
+def rule_of(entry: EventState, config: terms.Config) -> str:
+    """The rule that decided about an event, in words."""
+    numbers = (number for number, rule in enumerate(config.rules, 1) if rule.matches(entry.event))
+    number = next(numbers, 0)
+    decision = decisions.decide(entry.event, config.rules)
+    text = f"rule {number}: {decision}" if number else f"no rule: {decision}"
+    run = entry.runs.get("prepare")
+    failed = run is not None and run.outcome in (FAILED, TIMEOUT)
+    return f"{text}, on_failure: {config.on_failure}" if failed and decision == decisions.PREPARE else text
+
+
+class _Facts:
+    """The facts in the making."""
+
+    def __init__(self, step: Step, writer: Writer) -> None:
+        self._step, self._writer = step, writer
+        self._reports = [action for action in step.actions if isinstance(action, terms.Report)]
+
+    def all(self) -> Iterator[history.Fact]:
+        for report in self._reports:
+            if report.kind == terms.UNNAMED:
+                yield self._fact(history.HELD, None, reason="the event has no EventId")
+        for key in {**self._step.before.events, **self._step.after.events}:
+            yield from self._of_event(key)
+
+    def _of_event(self, key: str) -> Iterator[history.Fact]:
+        before, after = self._step.before.events.get(key), self._step.after.events.get(key)
+        entry = after or before
+        if entry is None:
+            return
+        reports = [report for report in self._reports if report.key == key]
+        if any(report.kind == terms.SEEN for report in reports):
+            yield self._fact(history.SEEN, entry, **_announcement(entry))
+        if after is not None and after.impact and not (before is not None and before.impact):
+            yield self._fact(history.STARTED, entry)
+        if before is not None and before.present and not (after is not None and after.present):
+            yield self._fact(history.OVER, entry)
+        for report in reports:
+            yield from self._of_report(report, before or entry, entry)
+        yield from self._refused(before, after)
+        if after is not None:
+            yield from self._begun(before, after)
+            yield from self._held(key, before, after)
+
+    def _of_report(self, report: terms.Report, before: EventState, after: EventState) -> Iterator[history.Fact]:
+        if report.kind == terms.ENDED:
+            run = after.runs.get(report.phase) or before.runs.get(report.phase)
+            yield self._fact(
+                history.PHASE_ENDED,
+                after,
+                phase=report.phase,
+                run=self._writer.run or (run.request_id if run else ""),
+                outcome=report.outcome,
+                reason=report.text,
+            )
+            if report.phase == "recover" and report.outcome == OK:
+                yield self._fact(history.RETURNED, after, reason="its recovery ended well")
+        elif report.kind == terms.ACKNOWLEDGED:
+            rule = rule_of(after, self._step.config)
+            yield self._fact(history.ACKNOWLEDGED, after, by=self._writer.by, via="metadata service", rule=rule)
+        elif report.kind == terms.CLEARED:
+            yield self._fact(history.RETURNED, before, by="operator", reason="cleared by the operator")
+
+    def _refused(self, before: Optional[EventState], after: Optional[EventState]) -> Iterator[history.Fact]:
+        error = after.approval.error if after is not None else ""
+        if after is not None and error and not (before is not None and before.approval.error == error):
+            yield self._fact(history.REFUSED, after, reason=error)
+
+    def _begun(self, before: Optional[EventState], after: EventState) -> Iterator[history.Fact]:
+        for phase, run in after.runs.items():
+            earlier = before.runs.get(phase) if before is not None else None
+            if earlier is None or earlier.serial != run.serial:
+                run_id = self._writer.run or run.request_id
+                yield self._fact(history.PHASE_BEGAN, after, phase=phase, run=run_id)
+
+    def _held(self, key: str, before: Optional[EventState], after: EventState) -> Iterator[history.Fact]:
+        found = conditions.condition(self._step.after, key, self._step.config)
+        if found.kind not in HELD:
+            return
+        config_before = self._step.config_before or self._step.config
+        if before is not None and conditions.condition(self._step.before, key, config_before) == found:
+            return
+        reason = f"{found.kind}: {found.detail}" if found.detail else found.kind
+        yield self._fact(history.HELD, after, reason=reason, rule=rule_of(after, self._step.config))
+
+    def _fact(self, kind: str, entry: Optional[EventState], **more: Any) -> history.Fact:
+        known: Dict[str, Any] = {"run": self._writer.run}
+        if entry is not None:
+            event = entry.event
+            known.update(event_id=event.event_id or "", event_type=event.event_type or "")
+            known["not_before"] = policies.epoch(event)
+        known.update(more)
+        return history.Fact(
+            kind=kind,
+            time=self._step.now.wall,
+            source=self._writer.source,
+            vm_name=self._step.config.vm_name,
+            boot_id=self._writer.boot_id,
+            **known,
+        )
+
+
+def _announcement(entry: EventState) -> Dict[str, Any]:
+    event = entry.event
+    return {
+        "event_status": event.event_status or "",
+        "event_source": event.event_source or "",
+        "resources": event.resources,
+        "resource_count": len(event.resources),
+        "announced": None if event.duration_in_seconds is None else float(event.duration_in_seconds),
+    }

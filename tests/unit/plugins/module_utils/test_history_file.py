@@ -1,0 +1,167 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The files of a history keep what was written, within their bounds, whatever lies in their place."""
+
+import os
+import stat
+
+import pytest
+from _scheduled_events import history_file
+from _scheduled_events.files import NotPlain
+from _scheduled_events.history import Fact, line_of
+from _scheduled_events.history_file import BEFORE, MAX_AGE, MAX_FILE, PRESENT, History, read
+
+pytestmark = pytest.mark.edge
+
+NOW = 1600000000.0
+DAY = 86400.0
+
+
+def a_fact(number=0, *, time=NOW, **more):
+    return Fact("seen", time, "poller", event_id=f"event-{number}", **more)
+
+
+def facts_of(directory, now=NOW):
+    return list(read(str(directory), now=now).facts)
+
+
+def present(directory):
+    return os.path.join(str(directory), PRESENT)
+
+
+@pytest.fixture
+def history(tmp_path):
+    made = History(str(tmp_path / "history"))
+    made.prepare()
+    return made
+
+
+def test_facts_are_read_in_the_order_in_which_they_were_written(history):
+    facts = [a_fact(number) for number in range(5)]
+    history.append(facts[:2], now=NOW)
+    history.append(facts[2:], now=NOW)
+    assert facts_of(history.directory) == facts
+
+
+def test_facts_since_a_time_leave_out_older_ones(history):
+    facts = [a_fact(1, time=NOW - 100), a_fact(2, time=NOW - 50)]
+    history.append(facts, now=NOW)
+    assert read(history.directory, now=NOW, since=NOW - 60).facts == (facts[1],)
+
+
+def test_a_directory_without_a_history_has_no_facts_and_no_problem(tmp_path):
+    assert read(str(tmp_path / "missing"), now=NOW) == ((), ())
+
+
+def test_the_group_may_read_the_files_and_others_may_not(history):
+    before = os.umask(0o077)
+    try:
+        history.append([a_fact()], now=NOW)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(os.stat(present(history.directory)).st_mode) == 0o640
+
+
+def test_a_fact_is_durable_before_the_call_returns(history, monkeypatch):
+    order = []
+    write, sync = os.write, os.fsync
+    monkeypatch.setattr(os, "write", lambda *given: order.append("write") or write(*given))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: order.append("fsync") or sync(descriptor))
+    history.append([a_fact()], now=NOW)
+    assert order == ["write", "fsync", "fsync"]  # the new name in the directory, too
+
+
+def test_a_fact_that_does_not_fit_on_the_disk_leaves_the_file_as_it_was(history, monkeypatch):
+    history.append([a_fact(1)], now=NOW)
+    write = os.write
+    monkeypatch.setattr(os, "write", lambda descriptor, content: write(descriptor, content[:20]))
+    with pytest.raises(OSError, match=r"20 of .* bytes were written"):
+        history.append([a_fact(2)], now=NOW)
+    monkeypatch.undo()
+    assert facts_of(history.directory) == [a_fact(1)]
+
+
+def test_a_full_file_is_followed_by_another_and_the_third_replaces_the_first(history):
+    lines_of_a_file = MAX_FILE // len(line_of(a_fact(10000, reason="x" * 400)))
+    for number in range(3 * lines_of_a_file):
+        history.append([a_fact(10000 + number, reason="x" * 400)], now=NOW)
+    found = facts_of(history.directory)
+    assert lines_of_a_file <= len(found) <= 2 * lines_of_a_file
+    assert found[-1].event_id == f"event-{10000 + 3 * lines_of_a_file - 1}"
+
+
+def test_facts_of_more_than_400_days_ago_go_away(history):
+    history.append([a_fact(1)], now=NOW)
+    assert facts_of(history.directory, NOW + MAX_AGE + 1) == []
+    history.append([a_fact(2, time=NOW + 250 * DAY)], now=NOW + 250 * DAY)
+    os.utime(os.path.join(history.directory, BEFORE), (NOW, NOW))
+    history.append([a_fact(3, time=NOW + 401 * DAY)], now=NOW + 401 * DAY)
+    assert os.listdir(history.directory) == [PRESENT]
+
+
+def in_place_of_the_file(kind, directory):
+    path = present(directory)
+    if kind == "a FIFO":
+        os.mkfifo(path)
+    elif kind == "a link":
+        os.symlink("/etc/passwd", path)
+    elif kind == "a directory":
+        os.mkdir(path)
+    elif kind == "a second name":
+        with open(os.path.join(directory, "other"), "wb"):
+            pass
+        os.link(os.path.join(directory, "other"), path)
+    else:
+        with open(path, "wb") as file:
+            file.truncate(MAX_FILE + 1)
+
+
+@pytest.mark.parametrize("kind", ["a FIFO", "a link", "a directory", "a second name", "a large file"])
+def test_something_else_in_place_of_the_file_is_reported_and_not_read(history, kind):
+    in_place_of_the_file(kind, history.directory)
+    found = read(history.directory, now=NOW)
+    assert found.facts == ()
+    assert len(found.problems) == 1
+    assert found.problems[0].startswith(f"{present(history.directory)} cannot be read: ")
+
+
+@pytest.mark.parametrize("kind", ["a FIFO", "a link", "a directory", "a second name"])
+def test_something_else_in_place_of_the_file_is_not_written_to(history, kind):
+    in_place_of_the_file(kind, history.directory)
+    with pytest.raises(NotPlain):
+        history.append([a_fact()], now=NOW)
+
+
+def test_a_large_file_in_place_of_the_history_is_put_aside_like_a_full_one(history):
+    in_place_of_the_file("a large file", history.directory)
+    history.append([a_fact()], now=NOW)
+    assert facts_of(history.directory) == [a_fact()]
+
+
+def test_lines_that_are_no_facts_are_counted_and_the_others_are_read(history):
+    history.append([a_fact(1)], now=NOW)
+    with open(present(history.directory), "ab") as file:
+        file.write(b"nonsense\n\xff\n")
+    history.append([a_fact(2)], now=NOW)
+    found = read(history.directory, now=NOW)
+    assert list(found.facts) == [a_fact(1), a_fact(2)]
+    assert found.problems[0].startswith(f"{present(history.directory)}: 2 lines left out. The first: it is not JSON")
+
+
+def test_files_of_another_group_are_written_again_for_the_group_of_the_directory(history, monkeypatch):
+    history.append([a_fact()], now=NOW)
+    before = os.stat(present(history.directory))
+    status = os.stat(history.directory)
+    other = os.stat_result((*status[:5], status.st_gid + 1, *status[6:]))
+    stat_of = os.stat
+    monkeypatch.setattr(os, "stat", lambda path, **more: other if path == history.directory else stat_of(path, **more))
+    history.prepare()
+    monkeypatch.undo()
+    assert os.stat(present(history.directory)).st_ino != before.st_ino
+    assert facts_of(history.directory) == [a_fact()]
+
+
+def test_the_bounds_are_those_of_the_documentation():
+    assert (history_file.MAX_FILE, history_file.MAX_AGE) == (512 * 1024, 400 * DAY)
