@@ -352,3 +352,12 @@ def test_every_key_of_a_webhook_is_one_of_the_role():
 def test_a_variable_with_a_former_name_is_refused_with_the_new_one():
     with pytest.raises(check_options.WrongOption, match="poller_approve has no effect any more: rename it to poller_a"):
         check_options.check({"former": ["poller_approve"]})
+
+
+def test_the_role_offers_each_format_of_webhooks():
+    yaml = pytest.importorskip("yaml")
+    from scheduled_events_poller.webhooks import formats as webhook_formats
+
+    specs = yaml.safe_load((FILES.parent / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]
+    options = specs["options"]["poller_webhooks"]["options"]
+    assert options["format"]["choices"] == list(webhook_formats.FORMATS)

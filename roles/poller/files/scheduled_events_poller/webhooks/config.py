@@ -13,11 +13,9 @@ from urllib.parse import urlsplit
 from _scheduled_events.runs import PHASES
 
 from . import template
+from .formats import DEFAULT_FORMAT, FORMATS
 
 CONFIG_FILE = "/etc/scheduled-events/webhooks.json"
-
-JSON, EDA, TEAMS, SLACK, PAGERDUTY = FORMATS = ("json", "eda", "teams", "slack", "pagerduty")
-PAGERDUTY_URL = "https://events.pagerduty.com/v2/enqueue"
 
 HEADER_PREFIX = "X-Scheduled-Events-"
 # What HTTP itself needs, or what we set so that a receiver can rely on it.
@@ -47,7 +45,7 @@ class Receiver(NamedTuple):
     name: str
     url: str
     phases: Tuple[str, ...] = PHASES
-    format: str = JSON
+    format: str = DEFAULT_FORMAT
     template: Optional[Mapping[str, Any]] = None
     headers: Mapping[str, str] = MappingProxyType({})
     secret: Optional[str] = None
@@ -123,17 +121,24 @@ def _receiver(place: str, raw: Any) -> Receiver:
     given = {key: value for key, value in raw.items() if value not in (None, "", {})}
     if "name" in given and _NAME.match(str(given["name"])):
         place = f"{place} ({given['name']})"
-    if given.get("format") == PAGERDUTY:
-        given.setdefault("url", PAGERDUTY_URL)
+    wanted = given.get("format", DEFAULT_FORMAT)
+    if isinstance(wanted, str) and wanted in FORMATS and FORMATS[wanted].url:
+        given.setdefault("url", FORMATS[wanted].url)
     for key in ("name", "url"):
         if key not in given:
             raise WebhookError(f"{place} has no {key}: add it")
     receiver = Receiver(**{key: _CHECKS[key](f"{place}: {key}", value) for key, value in given.items()})
-    if (receiver.format == PAGERDUTY) != (receiver.routing_key is not None):
-        raise WebhookError(f"{place}: expected routing_key with the format pagerduty, and only there: correct one")
-    if receiver.template is not None and receiver.format not in (JSON, EDA):
-        raise WebhookError(f"{place}: template replaces the body, expected the format json or eda: remove one")
+    chosen = FORMATS[receiver.format]
+    if chosen.routing_key != (receiver.routing_key is not None):
+        raise WebhookError(f"{place}: expected routing_key with {_formats('routing_key')}, and only there: correct one")
+    if receiver.template is not None and not chosen.template:
+        raise WebhookError(f"{place}: template replaces the body, expected {_formats('template')}: remove one")
     return receiver
+
+
+def _formats(need: str) -> str:
+    names = [name for name, each in FORMATS.items() if getattr(each, need)]
+    return f"the format {' or '.join(names)}"
 
 
 def _name(place: str, value: Any) -> str:
@@ -179,10 +184,10 @@ def _phases(place: str, value: Any) -> Tuple[str, ...]:
 
 
 def _format(place: str, value: Any) -> str:
-    if value not in FORMATS:
+    if not isinstance(value, str) or value not in FORMATS:
         shown = json.dumps(value, default=str)[:100]
         raise WebhookError(f"{place} is {shown}, expected one of {', '.join(FORMATS)}: correct it")
-    return str(value)
+    return value
 
 
 def _template(place: str, value: Any) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ from _scheduled_events.exchange import BadUrl, ExchangeFailed, Malformed
 from _scheduled_events.transport import Transport
 
 from .. import systemd
-from . import formats
+from . import request as webhook_request
 from .config import Receiver
 from .spool import REFUSED, UNREADABLE, Entry, Spool, SpoolError
 
@@ -54,7 +54,7 @@ class Sender:
 
     def __call__(self, message: Mapping[str, Any]) -> Outcome:
         """Send a message once. Nothing of the answer but its status is shown, as it may repeat a secret."""
-        request = formats.build(self._receiver, message, now=self._clock())
+        request = webhook_request.build(self._receiver, message, now=self._clock())
         try:
             answer = self._transport.exchange(
                 "POST",

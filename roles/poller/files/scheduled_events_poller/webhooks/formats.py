@@ -2,63 +2,17 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The requests for receivers: body and headers, made from a message of the spool and the configuration."""
+"""The formats of messages: the body of each, and what its receivers need.
 
-import hashlib
-import hmac
-import json
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Tuple
+A new format is an entry of FORMATS, and a choice in the argument specification of the role.
+"""
 
-from . import template
-from .config import EDA, HEADER_PREFIX, JSON, PAGERDUTY, SLACK, TEAMS, Receiver
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 LONGEST_TEXT = 1000  # characters of a line for people; the services cut or refuse longer ones
 LONGEST_DEDUP_KEY = 255
 
 Message = Mapping[str, Any]
-
-
-class Request(NamedTuple):
-    """The body, in ASCII alone, and the headers."""
-
-    body: str
-    headers: Dict[str, str]
-
-
-def build(receiver: Receiver, message: Message, *, now: float) -> Request:
-    """The request for a message.
-
-    :param now: the time of sending, in seconds since the epoch.
-    """
-    if receiver.template is not None:
-        document = template.fill(receiver.template, fields(message))
-    else:
-        document = _FORMATS[receiver.format](receiver, message)
-    body = json.dumps(document)
-    message_id, timestamp = str(message["id"]), str(int(now))
-    headers = {
-        "Content-Type": "application/json",
-        "User-Agent": "maintops-scheduled-events",
-        **receiver.headers,
-        f"{HEADER_PREFIX}Id": message_id,
-        f"{HEADER_PREFIX}Timestamp": timestamp,
-    }
-    if receiver.secret is not None:
-        headers[f"{HEADER_PREFIX}Signature"] = f"sha256={_digest(receiver.secret, f'{message_id}.{timestamp}.{body}')}"
-        if receiver.format == EDA:
-            # What the webhook source of Event-Driven Ansible checks by itself, with its option hmac_secret.
-            headers["X-Hub-Signature-256"] = f"sha256={_digest(receiver.secret, body)}"
-    return Request(body, headers)
-
-
-def _digest(secret: str, text: str) -> str:
-    return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
-
-
-def fields(message: Message) -> Dict[str, Any]:
-    """The fields that a template can name."""
-    known = {**message["event"], **message, "text": text(message)}
-    return {name: known.get(name) for name in template.FIELDS}
 
 
 def text(message: Message) -> str:
@@ -83,18 +37,18 @@ _TEXTS = {
 }
 
 
-def _json(_receiver: Receiver, message: Message) -> Dict[str, Any]:
+def _json(message: Message, _routing_key: Optional[str]) -> Dict[str, Any]:
     own = {name: message.get(name) for name in ("id", "time", "phase", "vm_name", "failed_phase", "failed_reason")}
     return {**message["event"], **own}
 
 
-def _slack(_receiver: Receiver, message: Message) -> Dict[str, Any]:
+def _slack(message: Message, _routing_key: Optional[str]) -> Dict[str, Any]:
     # So that no text of an event is a link, or calls everybody in the channel.
     escaped = text(message).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return {"text": escaped}
 
 
-def _teams(_receiver: Receiver, message: Message) -> Dict[str, Any]:
+def _teams(message: Message, _routing_key: Optional[str]) -> Dict[str, Any]:
     facts = [{"title": title, "value": _plain(value)} for title, value in _facts(message)]
     style = {"failed": "attention", "recover": "good"}.get(message["phase"], "warning")
     card = {
@@ -130,10 +84,10 @@ def _plain(value: str) -> str:
     return value.replace("[", "(").replace("]", ")")
 
 
-def _pagerduty(receiver: Receiver, message: Message) -> Dict[str, Any]:
+def _pagerduty(message: Message, routing_key: Optional[str]) -> Dict[str, Any]:
     event = message["event"]
     incident = {
-        "routing_key": receiver.routing_key,
+        "routing_key": routing_key,
         "dedup_key": f"{message['vm_name']}/{event.get('event_id')}"[:LONGEST_DEDUP_KEY],
         "event_action": "resolve" if message["phase"] == "recover" else "trigger",
     }
@@ -144,15 +98,32 @@ def _pagerduty(receiver: Receiver, message: Message) -> Dict[str, Any]:
         "timestamp": message["time"],
         "component": "Azure Scheduled Events",
         "class": event.get("event_type"),
-        "custom_details": _json(receiver, message),
+        "custom_details": _json(message, None),
     }
     return {**incident, "payload": payload}
 
 
-_FORMATS: Dict[str, Callable[[Receiver, Message], Dict[str, Any]]] = {
-    JSON: _json,
-    EDA: _json,
-    TEAMS: _teams,
-    SLACK: _slack,
-    PAGERDUTY: _pagerduty,
+class Format(NamedTuple):
+    """A format of messages.
+
+    ``body``: the body of a message, with the routing key of the receiver. ``url``: where messages go unless the owner
+    names another place. ``routing_key``: whether a receiver needs one. ``template``: whether the owner may replace the
+    body. ``hub_signature``: whether a signed message has ``X-Hub-Signature-256`` too, which the webhook source of
+    Event-Driven Ansible checks by itself, with its option hmac_secret.
+    """
+
+    body: Callable[[Message, Optional[str]], Dict[str, Any]]
+    url: Optional[str] = None
+    routing_key: bool = False
+    template: bool = False
+    hub_signature: bool = False
+
+
+FORMATS: Dict[str, Format] = {
+    "json": Format(_json, template=True),
+    "eda": Format(_json, template=True, hub_signature=True),
+    "teams": Format(_teams),
+    "slack": Format(_slack),
+    "pagerduty": Format(_pagerduty, url="https://events.pagerduty.com/v2/enqueue", routing_key=True),
 }
+DEFAULT_FORMAT = "json"
