@@ -120,6 +120,8 @@ class _Turn:
         self._runs = HookRuns(state, now, config)
         self._incarnation = state.incarnation
         self._unnamed = state.unnamed
+        self._unannounced = state.unannounced
+        self._recoveries_before = state.recoveries
         self._named: Dict[str, ScheduledEvent] = {}  # what the document of this turn holds of this VM
         self._now = now
         self._config = config
@@ -138,7 +140,16 @@ class _Turn:
         return sorted(self._runs.events, key=lambda key: _urgency(self._runs.events[key]))
 
     def state(self) -> State:
-        return State(self._runs.serial, self._runs.recovered, self._incarnation, self._unnamed, self._runs.events)
+        runs = self._runs
+        return State(
+            runs.serial,
+            runs.recovered,
+            self._incarnation,
+            self._unnamed,
+            runs.events,
+            runs.recoveries,
+            self._unannounced,
+        )
 
     def approvals(self) -> List[Action]:
         """An action for every event that is to be acknowledged now."""
@@ -231,7 +242,7 @@ class _Turn:
         if objection(self.state(), command):
             return
         del self._runs.events[command.key]
-        self._runs.recovered = self._runs.serial  # what the operator did may have undone any preparation
+        self._runs.note_recovery()  # what the operator did may have undone any preparation
         self._runs.report(Report(command.key, CLEARED))
 
     # What the service says
@@ -249,6 +260,9 @@ class _Turn:
         self._reconsider_recoveries()
         for key, event in self._named.items():
             self._see(key, event)
+        if all(key in self._runs.events for key in self._named):
+            # A recovery whose end became known in this step may have ended after the document was read.
+            self._unannounced = self._recoveries_before
 
     def _reconsider_recoveries(self) -> None:
         for key, entry in list(self._runs.events.items()):
@@ -273,7 +287,7 @@ class _Turn:
         if entry is None:
             if self._runs.action(event) == decisions.IGNORE:
                 return
-            entry = EventState(event=event, first_seen=self._now.wall)
+            entry = EventState(event=event, first_seen=self._now.wall, unannounced=self._unannounced)
             self._runs.events[key] = entry
             self._runs.report(Report(key, SEEN, outcome=event.event_status or ""))
             self._report_problems(key, event)

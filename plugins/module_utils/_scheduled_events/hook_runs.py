@@ -26,7 +26,7 @@ class HookRuns:
     """The runs in the state of one step, with the actions that follow.
 
     :ivar events: the state of each event.
-    :ivar recovered: ``State.recovered``; ``serial``: ``State.serial``.
+    :ivar serial: of the state, as ``recovered`` and ``recoveries``.
     """
 
     def __init__(self, state: State, now: Moment, config: Config) -> None:
@@ -34,6 +34,7 @@ class HookRuns:
         self.actions: List[Action] = []
         self.serial = state.serial
         self.recovered = state.recovered
+        self.recoveries = state.recoveries
         self._now = now
         self._config = config
 
@@ -142,7 +143,7 @@ class HookRuns:
                 failures = (*failures, Failure(phase, reason))
         self.set(key, runs=runs, failures=failures)
         if phase == "recover":
-            self.recovered = self.serial
+            self.note_recovery()
             if outcome == OK:
                 self.set(key, ran=False, owed=False)
         self.report(Report(key, ENDED, phase, outcome, reason))
@@ -150,8 +151,13 @@ class HookRuns:
     def lose_recovery(self, key: str) -> None:
         """A recovery that may have begun has no outcome: it may have undone a part of any preparation, and is due."""
         run = self.events[key].runs["recover"]
-        self.recovered = self.serial
+        self.note_recovery()
         self.events[key] = self.new_life(self.events[key])._replace(lost_recovery=run.first)
+
+    def note_recovery(self) -> None:
+        """A recovery has ended, or may have begun: whatever was done for any event until now may be undone."""
+        self.recovered = self.serial
+        self.recoveries += 1
 
     def new_life(self, entry: EventState) -> EventState:
         """The entry of an event that is announced again after its recovery has ended, or may have begun."""
@@ -164,6 +170,7 @@ class HookRuns:
             failures=entry.failures,
             ran=entry.ran,
             owed=entry.owed,
+            unannounced=entry.unannounced,  # a recovery has ended since
         )
 
     def can_begin(self, key: str, phase: str) -> bool:
@@ -260,6 +267,7 @@ class HookRuns:
                 run.prepares,
                 run_id_of(key, phase, run.first),
                 run.recovered,
+                self.recoveries != self.events[key].unannounced,
             )
         )
 

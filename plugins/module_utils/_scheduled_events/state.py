@@ -16,6 +16,8 @@ from .text import clean, parse_number, sanitize_fields, shown
 
 VERSION = 2
 
+UNKNOWN = -1  # no number of recoveries
+
 RUNNING = "running"
 INTERRUPTED = "interrupted"  # the run did not end, or does not count: it has to run again if it is still of use
 
@@ -94,6 +96,7 @@ class EventState(NamedTuple):
     Started once. ``runs``: by phase. ``failures``: those whose ``failed`` hooks have not ended. ``ran``: prepare or
     started hooks ran, or may have, and are not undone. ``owed``: recover hooks were configured when they began.
     ``lost_recovery``: the first run of a recovery that has no outcome, such as one that a reboot interrupted, or 0.
+    ``unannounced``: ``State.unannounced`` when it was seen first.
     """
 
     event: ScheduledEvent
@@ -106,17 +109,23 @@ class EventState(NamedTuple):
     ran: bool = False
     owed: bool = False
     lost_recovery: int = 0
+    unannounced: int = 0
 
 
 class State(NamedTuple):
     """``serial``: the number of the last run. ``recovered``: what it was when a recovery of this VM, by hooks or by
-    hand, ended last; what began before that may be undone. ``unnamed``: how many events of this VM have no EventId."""
+    hand, ended last; what began before that may be undone. ``unnamed``: how many events of this VM have no EventId.
+    ``recoveries``: how many of those ended. ``unannounced``: how many had ended before the last document of which every
+    event of this VM is in the state, or UNKNOWN: an event that is new afterwards may have been announced since then.
+    """
 
     serial: int
     recovered: int = 0
     incarnation: Incarnation = None
     unnamed: int = 0
     events: Dict[str, EventState] = {}  # by EventId in lower case; never changed in place
+    recoveries: int = 0
+    unannounced: int = 0
 
 
 def dump(state: State) -> str:
@@ -157,6 +166,8 @@ def parse(text: str) -> State:
         incarnation=_parse_incarnation(root.get("incarnation")),
         unnamed=_typed(root, "unnamed", int, "the state"),
         events={clean(key, _MAX_TEXT): _parse_entry(value, _place("events", key)) for key, value in events.items()},
+        recoveries=_typed({"recoveries": 0, **root}, "recoveries", int, "the state"),
+        unannounced=_parse_unannounced(root, "the state"),
     )
 
 
@@ -220,7 +231,14 @@ def _parse_entry(value: Any, place: str) -> EventState:
         ran=_typed(raw, "ran", bool, place),
         owed=_typed(raw, "owed", bool, place),
         lost_recovery=_typed(raw, "lost_recovery", int, place),
+        unannounced=_parse_unannounced(raw, place),
     )
+
+
+def _parse_unannounced(raw: Dict[str, Any], place: str) -> int:
+    # A state of an earlier release lacks it.
+    number: int = _typed({"unannounced": UNKNOWN, **raw}, "unannounced", int, place)
+    return number
 
 
 def _parse_run(value: Any, place: str) -> Run:

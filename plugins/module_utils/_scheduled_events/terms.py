@@ -115,6 +115,8 @@ class RunHooks(NamedTuple):
     :param prepares: for the phase ``prepare``: whether a hook has to run that does not only report.
     :param first_run: the id of the run that this one repeats, or its own: the same after a reboot.
     :param recovered: ``State.recovered`` when the first run began.
+    :param undone: a recovery of this VM ended after the event may have been announced. So what others did for the event
+        before this run may be undone.
     """
 
     request_id: str
@@ -130,6 +132,7 @@ class RunHooks(NamedTuple):
     prepares: bool = False
     first_run: str = ""
     recovered: int = 0
+    undone: bool = False
 
 
 class Approve(NamedTuple):

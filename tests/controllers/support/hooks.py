@@ -49,6 +49,7 @@ def environment(event, deadline):
         "SCHEDULED_EVENT_RUN": run,
         "SCHEDULED_EVENT_FIRST_RUN": run,
         "SCHEDULED_EVENT_RECOVERED": "0",
+        "SCHEDULED_EVENT_UNDONE": "false",
         "http_proxy": "http://127.0.0.1:9",
     }
 

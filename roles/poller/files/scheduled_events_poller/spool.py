@@ -80,7 +80,8 @@ class Job(NamedTuple):
     ``hooks``: names of the hooks that the configuration requires. ``failed_phase`` and ``failure``: for the phase
     ``failed``, the phase that failed and why. ``prepares``: a hook has to run that does not only report.
     ``first_run``: the id of the run that this one repeats, or its own.
-    ``recovered``: the number of the newest run of this VM when a recovery ended last before the first run.
+    ``recovered``: the number of the newest run of this VM when a recovery ended last before the first run. ``undone``:
+    a recovery ended after the event may have been announced.
     """
 
     request_id: str
@@ -97,6 +98,7 @@ class Job(NamedTuple):
     prepares: bool = False
     first_run: str = ""
     recovered: int = 0
+    undone: bool = False
 
 
 class RunResult(NamedTuple):
@@ -186,9 +188,6 @@ def parse_request(text: bytes, request_id: str) -> Job:
     failed_phase = _text(raw, "failed_phase")
     if failed_phase not in ("", *PHASES):
         raise RequestError("failed_phase is not a phase")
-    prepares = raw.get("prepares", False)  # a request of the release before lacks it
-    if not isinstance(prepares, bool):
-        raise RequestError("prepares is not true or false")
     first = parse_run_id(_text(raw, "first_run"))
     if first is None or first[:2] != name[:2]:
         raise RequestError("first_run is not a run of this phase and event")
@@ -205,9 +204,10 @@ def parse_request(text: bytes, request_id: str) -> Job:
         hooks=tuple(hooks),
         failed_phase=failed_phase,
         failure=_text(raw, "failure"),
-        prepares=prepares,
+        prepares=_flag(raw, "prepares", default=False),
         first_run=_text(raw, "first_run"),
         recovered=int(_number(raw, "recovered", most=1e15)),
+        undone=_flag(raw, "undone", default=True),
     )
 
 
@@ -246,6 +246,14 @@ def _text(raw: Dict[str, Any], key: str) -> str:
     value = raw.get(key)
     if not isinstance(value, str):
         raise RequestError(f"{key} is not a text")
+    return value
+
+
+def _flag(raw: Dict[str, Any], key: str, *, default: bool) -> bool:
+    """A value that a request of the release before lacks."""
+    value = raw.get(key, default)
+    if not isinstance(value, bool):
+        raise RequestError(f"{key} is not true or false")
     return value
 
 

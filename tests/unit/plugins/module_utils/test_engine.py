@@ -1422,3 +1422,82 @@ def test_a_hint_without_an_id_holds_nothing():
     vm.step(None, ok(run("prepare", 1)))
     nameless = {"EventType": "SpotRebalanceRecommendation", "EventStatus": "Advisory", "Resources": ["vm1"]}
     assert vm.step(document(nameless)) == [run("recover", 2)]
+
+
+# What others did for an event before this VM recovered from another one
+
+
+def prepared_and_over(vm, event_id=OTHER_ID):
+    """An event of this VM was prepared and is over: its recovery runs."""
+    vm.step(document(event(event_id)))
+    vm.step(None, *[ok(hooks.request_id) for hooks in vm.hooks()])
+    vm.step(document())
+    return [ok(hooks.request_id) for hooks in vm.hooks()]
+
+
+def undone(vm, read, *results):
+    """Whether what others did for the event that is prepared for now may be undone."""
+    vm.step(read, *results)
+    (hooks,) = [hooks for hooks in vm.hooks() if hooks.phase == "prepare"]
+    return hooks.undone
+
+
+def test_a_recovery_that_ended_before_a_document_without_the_event_has_undone_nothing_of_it():
+    vm = Engine()
+    vm.step(None, *prepared_and_over(vm))
+    vm.step(document())
+    assert not undone(vm, document(event()))
+
+
+@pytest.mark.parametrize("outcome", ["ok", "failed", "timeout"])
+def test_a_recovery_that_ended_since_the_last_document_may_have_undone_what_was_done_for_an_event(outcome):
+    vm = Engine()
+    vm.step(None, *[result._replace(outcome=outcome) for result in prepared_and_over(vm)])
+    vm.step(None)  # the polls fail
+    vm.restart()
+    assert undone(vm, document(event()))
+
+
+def test_a_document_may_have_been_read_before_a_recovery_ended_that_becomes_known_with_it():
+    vm = Engine()
+    vm.step(document(), *prepared_and_over(vm))
+    assert undone(vm, document(event()))
+
+
+def test_a_recovery_that_ended_between_the_announcement_and_the_preparation_may_have_undone_what_was_done():
+    vm = Engine(parallel=False)
+    recovered = prepared_and_over(vm)
+    assert vm.step(document(event())) == []
+    assert undone(vm, None, *recovered)
+
+
+def test_the_second_of_two_recoveries_that_ran_together_counts_as_well():
+    vm = Engine(parallel=False)
+    for announced in ("a", "ab"):
+        vm.step(document(*map(event, announced)))
+        vm.step(None, *[ok(hooks.request_id) for hooks in vm.hooks()])
+    vm.step(document())
+    first, second = [ok(hooks.request_id) for hooks in vm.hooks()]
+    vm.step(None, first)
+    vm.step(document())
+    vm.step(document(event()))
+    assert undone(vm, None, second)
+
+
+def test_a_recovery_by_hand_may_have_undone_what_was_done_for_an_event():
+    vm = Engine()
+    vm.step(None, *[result._replace(outcome="failed") for result in prepared_and_over(vm)])
+    vm.step(document())
+    vm.step(None, Clear(OTHER_ID.lower()))
+    assert undone(vm, document(event()))
+
+
+def test_an_event_that_a_rule_ignored_was_announced_before_the_rule_changed():
+    vm = Engine()
+    recovered = prepared_and_over(vm)
+    vm.configure(rules=parse_rules([{"event_types": ["Freeze"], "action": "ignore"}]))
+    vm.step(document(event(kind="Freeze")))
+    vm.step(None, *recovered)
+    vm.step(document(event(kind="Freeze")))
+    vm.configure(rules=())
+    assert undone(vm, document(event(kind="Freeze")))

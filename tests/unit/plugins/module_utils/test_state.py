@@ -11,7 +11,7 @@ import os
 import pytest
 from _scheduled_events import engine, terms
 from _scheduled_events.document import parse as parse_document
-from _scheduled_events.state import Failure, State, StateError, StateFile, dump, parse
+from _scheduled_events.state import UNKNOWN, Failure, State, StateError, StateFile, dump, parse
 from _scheduled_events.terms import ApprovalResult, HookResult, NotAsked
 
 # States that the polling unit of 0.1.0 wrote, each in the file of its name.
@@ -148,6 +148,16 @@ def test_a_preparation_that_0_1_0_lost_with_the_boot_is_recovered():
     (started,) = [run.request_id for run in state.events[A].runs.values() if run.outcome == "running"]
     _state, actions = engine.step(state, document(), [HookResult(started, "ok")], now(boot_id="other"), CONFIG)
     assert [each.split(".")[1] for each in begun(actions)] == ["recover"]
+
+
+def test_a_state_of_the_release_before_does_not_say_when_its_events_were_announced():
+    raw = json.loads(dump(a_rich_state()))
+    for entry in raw["events"].values():
+        del entry["unannounced"]
+    del raw["recoveries"], raw["unannounced"]
+    state = parse(json.dumps(raw))
+    assert state.recoveries == 0
+    assert {state.unannounced, *(entry.unannounced for entry in state.events.values())} == {UNKNOWN}
 
 
 # What is refused

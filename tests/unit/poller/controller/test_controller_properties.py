@@ -7,6 +7,9 @@
 The engine asks for a run, and for another one when the effect of the first was undone, when the event has another type,
 or when the VM went down. A job for the present type counts, if it was launched after the last recovery, and after this
 VM last left that type. VMs share a job.
+
+The same holds with the engine in front: what a VM acknowledges was prepared by a job that was launched after its last
+recovery, also if it hears of the event late because its polls failed, or the recovery ended while it was reading.
 """
 
 import re
@@ -17,8 +20,9 @@ import pytest
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis runs on newer Pythons only")
 
 from controller_standin import Controller  # noqa: E402
-from controller_vm import Vm, again  # noqa: E402
-from hypothesis import given, settings  # noqa: E402
+from controller_vm import EVENT_ID, Vm, again  # noqa: E402
+from engine_vm import EngineVm, event  # noqa: E402
+from hypothesis import example, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
 from scheduled_events_poller.controller.hook import DONE  # noqa: E402
 
@@ -89,3 +93,103 @@ def check(job, prepared):
     assert f".{prepared.kind.lower()}." in job["label"], "it ran for another type of the event"
     assert prepared.vm.name in job["limit"].split(",")
     assert job["id"] > prepared.existed, "it ran before the preparation became necessary"
+
+
+class Fleet:
+    """Two VMs with the events of Azure: one for each VM, and one for both."""
+
+    def __init__(self, directory, controller):
+        self.controller = controller
+        self.vms = [EngineVm(f"{directory}/{name}", controller.url, name) for name in NAMES]
+        self.announced = {}
+        self.kind = "Reboot"
+        self.undone_at = [0, 0]  # the newest job when a recovery of the VM ended
+
+    def own_event(self, number):
+        """Azure announces the event of one VM, or it is over."""
+        self._announce_or_end(f"a{number}", [NAMES[number]])
+
+    def shared_event(self, _number):
+        self._announce_or_end(EVENT_ID, NAMES)
+
+    def _announce_or_end(self, event_id, resources):
+        if not self.announced.pop(event_id, None):
+            self.announced[event_id] = resources
+
+    def new_type(self, _number):
+        self.kind = "Redeploy" if self.kind == "Reboot" else "Reboot"
+
+    def poll(self, number):
+        self.vms[number].poll(self.document())
+
+    def failed_poll(self, number):
+        self.vms[number].turn()
+
+    def recovery_ends(self, number):
+        if self.vms[number].recovers:
+            self.vms[number].end_recovery()
+            self.undone_at[number] = len(self.controller.jobs)
+
+    def poll_too_early(self, number):
+        """After this VM has read a document, Azure announces an event, the other VM prepares both, a recovery ends."""
+
+        def meanwhile():
+            self.shared_event(number)
+            self.poll(1 - number)
+            self.recovery_ends(number)
+
+        self.vms[number].poll(self.document(), meanwhile=meanwhile)
+
+    def rest(self, number):
+        """All is over for the VM: there is something to undo, and a recovery begins."""
+        self.poll(number)
+        self.announced.pop(f"a{number}", None)
+        self.poll(number)
+
+    def document(self):
+        return [event(event_id, names, self.kind) for event_id, names in self.announced.items()]
+
+    def check(self, number):
+        vm = self.vms[number]
+        if EVENT_ID in vm.approved:
+            status, reason = vm.done
+            assert status == DONE
+            job = self.controller.jobs[int(re.match(r"job (\d+) has ended", reason).group(1))]
+            known = vm.state.events[EVENT_ID.lower()].event.event_type
+            assert f".{known.lower()}." in job["label"], "it ran for another type of the event"
+            assert job["id"] > self.undone_at[number], "a recovery has undone what it did"
+
+
+MOVES = [
+    Fleet.own_event,
+    Fleet.shared_event,
+    Fleet.new_type,
+    Fleet.poll,
+    Fleet.poll,
+    Fleet.failed_poll,
+    Fleet.recovery_ends,
+    Fleet.poll_too_early,
+    Fleet.rest,
+]
+OF_OTHER, OF_THIS = (1, Fleet.poll), (0, Fleet.poll)
+RECOVERS = [(0, Fleet.own_event), (0, Fleet.rest)]
+HEARD_LATE = [*RECOVERS, (0, Fleet.shared_event), OF_OTHER, (0, Fleet.recovery_ends), (0, Fleet.failed_poll), OF_THIS]
+HEARD_WHILE_IT_RAN = [*RECOVERS, (0, Fleet.shared_event), OF_OTHER, OF_THIS, (0, Fleet.recovery_ends), OF_THIS]
+ENDED_WHILE_READING = [*RECOVERS, (0, Fleet.poll_too_early), OF_THIS]
+
+
+@settings(deadline=None, max_examples=max(30, settings.default.max_examples // 2))
+@given(st.lists(st.tuples(st.sampled_from([0, 1]), st.sampled_from(MOVES)), min_size=5, max_size=16))
+@example(HEARD_LATE)
+@example(HEARD_WHILE_IT_RAN)
+@example(ENDED_WHILE_READING)
+def test_what_a_vm_acknowledges_was_prepared_after_its_last_recovery(moves):
+    controller = Controller()
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            fleet = Fleet(directory, controller)
+            for number, move in moves:
+                move(fleet, number)
+                fleet.check(number)
+    finally:
+        controller.stop()

@@ -518,6 +518,7 @@ def test_a_hook_reads_the_event_and_finds_it_in_its_environment(root_side, tmp_p
         b"SCHEDULED_EVENT_RUN": root_side.job().request_id.encode(),
         b"SCHEDULED_EVENT_FIRST_RUN": root_side.job().request_id.encode(),
         b"SCHEDULED_EVENT_RECOVERED": b"0",
+        b"SCHEDULED_EVENT_UNDONE": b"false",
         b"SCHEDULED_EVENTS_VM_NAME": b"vm1",
     }
 

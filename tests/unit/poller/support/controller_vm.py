@@ -61,7 +61,15 @@ class Vm:
         self.write(self.places.status, {"time": time, "events": [event]})
 
     def run(
-        self, not_before=IN_900, deadline=IN_300, resources=("vm1",), kind="Reboot", run=1, first=None, recovered=0
+        self,
+        not_before=IN_900,
+        deadline=IN_300,
+        resources=("vm1",),
+        kind="Reboot",
+        run=1,
+        first=None,
+        recovered=0,
+        undone=False,
     ):
         """A run of the hook. ``run``: its number; ``first``: that of the run which it repeats."""
         event = {"event_id": EVENT_ID, "event_type": kind, "resources": list(resources), "not_before": not_before}
@@ -70,8 +78,13 @@ class Vm:
             "SCHEDULED_EVENT_RUN": f"{RUN}{run}",
             "SCHEDULED_EVENT_FIRST_RUN": f"{RUN}{first or run}",
             "SCHEDULED_EVENT_RECOVERED": str(recovered),
+            "SCHEDULED_EVENT_UNDONE": "true" if undone else "false",
             "SCHEDULED_EVENTS_VM_NAME": self.name,
         }
+        return self.carry_out(event, variables)
+
+    def carry_out(self, event, variables):
+        """A run of the hook with such an environment."""
         ending = controller_hook.run(event, variables, self.places, self.said.append, self.clock)
         assert TOKEN not in "".join(self.said) + ending.reason
         return tuple(ending)

@@ -19,7 +19,7 @@ from _scheduled_events.rules import parse_rules
 from polling_unit import GIVE_UP, ID, OTHER_ID, until
 from scheduled_events_poller import systemd
 from scheduled_events_poller.spool import Directories
-from scheduled_events_poller.unit import poller, service, status
+from scheduled_events_poller.unit import effects, poller, service, status
 from scheduled_events_poller.unit.config import Settings
 from scheduled_events_poller.unit.journal import Journal
 
@@ -137,6 +137,12 @@ def test_an_unreadable_state_is_kept_and_reported(unit, imds):
     with open(unit.path(kept)) as file:
         assert file.read() == "{broken"
     assert f"kept as {unit.path(kept)}" in unit.log()
+
+
+def test_after_an_unreadable_state_any_recovery_may_have_ended(tmp_path):
+    path = tmp_path / "state.json"
+    path.write_text("{broken")
+    assert effects.first_state(state.StateFile(str(path)), str(path), now=1.0).unannounced == state.UNKNOWN
 
 
 def test_a_dry_run_runs_no_hook_posts_nothing_and_remembers_nothing(unit, imds):

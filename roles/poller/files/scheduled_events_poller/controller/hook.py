@@ -348,7 +348,7 @@ def check_settings(places: Places) -> Ending:
         nobody = Wanted({"event_id": "check"}, (), ())
         controller = connect(settings)
         hide = controller.hide
-        memory = Memory(os.devnull, "check", Preparation("", "", "", ""))  # which keeps nothing
+        memory = Memory(os.devnull, "check", Preparation("", "", "", "", undone=False))  # which keeps nothing
         jobs = Jobs(controller, settings, nobody, memory, say=_ignore, clock=CLOCK)
         jobs.check_template()
         jobs.find()

@@ -22,12 +22,14 @@ class Preparation(NamedTuple):
 
     ``first_run``: the run of the hooks that this one repeats, or its own id: a preparation whose effect was undone has
     another one. ``recovered``: a number that changes when a recovery of this VM ends. ``event_type``: in lower case.
+    ``undone``: a recovery ended after the event may have been announced.
     """
 
     run: str
     first_run: str
     recovered: str
     event_type: str
+    undone: bool
 
     @classmethod
     def of(cls, event: Mapping[str, Any], environment: Mapping[str, str]) -> "Preparation":
@@ -35,7 +37,8 @@ class Preparation(NamedTuple):
         run, first, recovered = (
             environment.get(f"SCHEDULED_EVENT_{name}", "") for name in ("RUN", "FIRST_RUN", "RECOVERED")
         )
-        return cls(run, first, recovered, str(event.get("event_type") or "").lower())
+        undone = environment.get("SCHEDULED_EVENT_UNDONE") != "false"
+        return cls(run, first, recovered, str(event.get("event_type") or "").lower(), undone)
 
     @property
     def is_trial(self) -> bool:
@@ -69,8 +72,9 @@ class Memory:
     def _after(self, known: Dict[str, Any]) -> Optional[int]:
         now = self.preparation
         if not known:
-            # Without a memory, a repetition cannot know which job is its own.
-            return 0 if now.is_trial or now.run == now.first_run else None
+            # Without a memory, a repetition cannot know which job is its own. A job of another VM counts unless it may
+            # have been launched before the recovery that has ended.
+            return 0 if now.is_trial or (now.run == now.first_run and not now.undone) else None
         if known.get("first_run") == now.first_run and not now.is_trial:
             return _number(known.get("after"))
         if known.get("recovered") == now.recovered and known.get("event_type") != now.event_type:

@@ -392,6 +392,7 @@ def _variables(job: Job, deadline: float) -> Iterator[Tuple[str, Any]]:
     yield "SCHEDULED_EVENT_RUN", job.request_id
     yield "SCHEDULED_EVENT_FIRST_RUN", job.first_run
     yield "SCHEDULED_EVENT_RECOVERED", job.recovered
+    yield "SCHEDULED_EVENT_UNDONE", "true" if job.undone else "false"
     yield "SCHEDULED_EVENTS_VM_NAME", job.vm_name
     if job.phase == "failed":
         yield "SCHEDULED_EVENT_FAILED_PHASE", job.failed_phase

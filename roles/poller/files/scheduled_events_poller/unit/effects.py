@@ -8,7 +8,7 @@ from typing import Any, Callable, List, NamedTuple, Tuple, Union
 
 from _scheduled_events import engine, terms
 from _scheduled_events.clock import Clock
-from _scheduled_events.state import RUNNING, State, StateError, StateFile
+from _scheduled_events.state import RUNNING, UNKNOWN, State, StateError, StateFile
 
 from .. import systemd
 from ..spool import Directories, Job, RunResult
@@ -72,7 +72,7 @@ def first_state(state_file: AnyStateFile, path: str, *, now: float) -> State:
         kept = StateFile(path).put_aside(now)
         systemd.log(systemd.ERROR, f"{error}; kept as {kept}; the poller begins without a state: an event that")
         systemd.log(systemd.ERROR, "is announced now is prepared again, an event that is over by now is not recovered")
-        return fresh
+        return fresh._replace(unannounced=UNKNOWN)
 
 
 def ended_runs(state: State, root_side: Hooks) -> List[Tuple[str, RunResult]]:
@@ -103,4 +103,5 @@ def job_of(action: terms.RunHooks, config: terms.Config, settings: Settings) -> 
         prepares=action.prepares,
         first_run=action.first_run,
         recovered=action.recovered,
+        undone=action.undone,
     )

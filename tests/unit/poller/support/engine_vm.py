@@ -1,0 +1,76 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""VMs that run the engine with the hook of a controller, and poll when a test wants."""
+
+import json
+import types
+
+from _scheduled_events import engine, terms
+from _scheduled_events.document import parse
+from _scheduled_events.state import State
+from controller_vm import EVENT_ID, Vm
+from scheduled_events_poller.controller.hook import DONE
+from scheduled_events_poller.root import runner
+from scheduled_events_poller.spool import format_request, parse_request
+from scheduled_events_poller.unit.effects import job_of
+
+NO_HOOKS = types.SimpleNamespace(hooks={})
+
+
+def event(event_id, resources, kind="Reboot"):
+    return {"EventId": event_id, "EventType": kind, "EventStatus": "Scheduled", "Resources": resources}
+
+
+class EngineVm:
+    """A VM that any poll of the test reaches. ``done``: how the last hook for EVENT_ID ended.
+
+    ``approved``: what it acknowledges after a turn. Preparations end at once, recoveries when the test wants.
+    """
+
+    def __init__(self, directory, url, name):
+        self.vm = Vm(directory, url, name=name)
+        self.config = terms.Config(vm_name=name, hooks=frozenset(["prepare", "recover"]), acknowledge="any")
+        self.state = State(serial=1)
+        self.recovers, self.results, self.approved = [], [], []
+        self.done = None
+
+    def poll(self, announced, meanwhile=lambda: None):
+        """A turn with a document. ``meanwhile``: what happens after it was read and before the turn."""
+        raw = json.dumps({"DocumentIncarnation": 1, "Events": announced})
+        document = parse(raw, api_version="2020-07-01")
+        meanwhile()
+        self.turn(document)
+
+    def turn(self, document=None):
+        """A turn, without a document if the poll failed."""
+        results, self.results = self.results, []
+        now = terms.Moment(self.vm.clock.wall(), self.vm.clock.monotonic(), "boot")
+        self.state, actions = engine.step(self.state, document, results, now, self.config)
+        self.approved = [action.event_id for action in actions if isinstance(action, terms.Approve)]
+        for action in actions:
+            if isinstance(action, terms.RunHooks):
+                self._begin(action)
+        if self.results:
+            self.turn()
+
+    def _begin(self, action):
+        if action.phase == "recover":
+            self.recovers.append(action.request_id)
+            return
+        if action.key == EVENT_ID.lower():
+            self.done = self._run_hook(action)
+        succeeded = action.key != EVENT_ID.lower() or self.done[0] == DONE
+        self.results.append(terms.HookResult(action.request_id, "ok" if succeeded else "failed"))
+
+    def _run_hook(self, action):
+        job = job_of(action, self.config, NO_HOOKS)
+        job = parse_request(format_request(job), job.request_id)
+        variables = {name.decode(): value.decode() for name, value in runner.environment(job, job.deadline).items()}
+        return self.vm.carry_out(job.event, variables)
+
+    def end_recovery(self):
+        """The recoveries end; the engine learns of it in the next turn."""
+        self.results += [terms.HookResult(request_id, "ok") for request_id in self.recovers]
+        self.recovers = []
