@@ -37,6 +37,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.
     OtherHostUnreachable,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.os_family import is_meant_as_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.former_names import refuse_former_names
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
     is_dead,
     main_process_has_ended,
@@ -61,11 +62,11 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "out": {"type": "list", "elements": "str"},
 }
 # What may differ from host to host: the variable that says it, and what counts without it
-DIRECTORY = ("maintenance_state_directory", "/var/lib/maintops")
-ENDPOINT = ("maintenance_endpoint", "http://169.254.169.254")
+DIRECTORY = ("rolling_maintenance_state_directory", "/var/lib/maintops")
+ENDPOINT = ("rolling_maintenance_endpoint", "http://169.254.169.254")
 FLAG = ("load_balancer_probe_flag", "/var/lib/maintops/drained")
-TASKS_FILES = ("maintenance_tasks", "maintenance_reboot_tasks", "maintenance_health_tasks")
-REBOOT = "maintenance_reboot"
+TASKS_FILES = ("rolling_maintenance_tasks", "rolling_maintenance_reboot_tasks", "rolling_maintenance_health_tasks")
+REBOOT = "rolling_maintenance_reboot"
 
 LOOK_TIMEOUT = 60.0  # seconds for one host
 HOST_TIMEOUT = 20.0  # seconds more for a look at several, for each that a fork asks
@@ -123,7 +124,7 @@ class Gate:
             marked = [host for host, answer in answers.items() if answer.get("marked")]
             if decision.own and self._arguments["on_event"] == FAIL:
                 self._withdraw(marked)
-                raise GateError(f"{'; '.join(decision.waits_for)}: maintenance_on_event is fail")
+                raise GateError(f"{'; '.join(decision.waits_for)}: rolling_maintenance_on_event is fail")
             if self._simulate or (decision.open and not (said and reads_balancer)):
                 return self._leave(decision, marked)
             if not decision.insists:
@@ -199,7 +200,8 @@ class Gate:
         unknown = [host for host in self._fleet if host not in self._task_vars["hostvars"]]
         if unknown:
             raise GateError(
-                f"maintenance_fleet names {', '.join(unknown)}, expected hosts of the inventory. Correct the name"
+                f"rolling_maintenance_fleet names {', '.join(unknown)}, expected hosts of the inventory. "
+                "Correct the name"
             )
         budget = budget_of(self._arguments["max_unavailable"], len(self._fleet))
         refuse_too_large(self._batch, self._fleet, budget)
@@ -384,6 +386,7 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
         refuse_slices(variables)
+        refuse_former_names("rolling_maintenance", variables)
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
         # A strategy that lets each host go its own way runs this for each, whatever run_once says.
         each = runs_each_host_alone(str(self._task.get_play().strategy))

@@ -58,6 +58,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     Responding,
     looks_cut_off,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.former_names import refuse_former_names
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
     main_process_has_ended,
     run_id_of,
@@ -81,13 +82,6 @@ MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.
 WINDOWS_PACE = Pace(poll_gap=3.0, short_lease=600.0)
 BRIEF = 30.0  # seconds to remove files of a host, or to close its connection
-# Variables of the role respond that the role no longer reads, and those to use now.
-FORMER_VARIABLES = {
-    "respond_event_types": "respond_rules",
-    "respond_event_sources": "respond_rules",
-    "respond_fallback_controller": "respond_fallback_control_node",
-    "respond_speak_for_others": "respond_speak_for, or respond_acknowledge=any",
-}
 
 display = Display()
 
@@ -100,6 +94,7 @@ class ActionModule(ArmAction):
         self._variables = task_vars or {}
         self._windows = self._windows_host() if is_windows(self._connection) else None
         refuse_slices(self._variables)
+        refuse_former_names("respond", self._variables)
         self._extras: dict[str, t.Any] = {}
         _validation, options = self.validate_argument_spec(argument_spec={**COMMON_OPTIONS, **OPTIONS})
         options["vm_name"] = options["vm_name"] or None
@@ -167,8 +162,6 @@ class ActionModule(ArmAction):
             refuse_late_hosts(strategy=str(play.strategy), serial=play.serial or [], hosts=hosts, forks=self._forks())
 
     def _check_rules(self, rules: t.Any) -> None:
-        for former in FORMER_VARIABLES.keys() & self._variables.keys():
-            raise AnsibleActionFail(f"{former} has no effect any more. Remove it, and use {FORMER_VARIABLES[former]}")
         try:
             parse_rules(rules, place="respond_rules")
         except RuleError as error:

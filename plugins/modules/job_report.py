@@ -22,7 +22,7 @@ options:
     description:
       - Kind of O(result). Leave the option out to show the summary of the previous plays.
       - V(events) is the result of M(maintops.scheduled_events.scheduled_events_info).
-      - V(maintenance) is the fact C(maintenance_result) of the role
+      - V(maintenance) is the fact C(rolling_maintenance_result) of the role
         P(maintops.scheduled_events.rolling_maintenance#role).
       - V(respond) is the fact C(respond_result) of the role P(maintops.scheduled_events.respond#role).
     type: str

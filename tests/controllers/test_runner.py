@@ -28,13 +28,13 @@ def vms(fleet, tmp_path):
             (tmp_path / name).mkdir()
         inventory = emulator.inventory(
             respond_endpoint=emulator.endpoints.get,
-            maintenance_endpoint=emulator.endpoints.get,
+            rolling_maintenance_endpoint=emulator.endpoints.get,
             report_endpoint=emulator.endpoints.get,
             vm_directory=lambda name: str(tmp_path / name),
         )
         inventory["all"]["vars"] = {
             "respond_state_directory": "{{ vm_directory }}/state",
-            "maintenance_state_directory": "{{ vm_directory }}/state",
+            "rolling_maintenance_state_directory": "{{ vm_directory }}/state",
             "load_balancer_probe_flag": "{{ vm_directory }}/drained",
         }
         return emulator, inventory
@@ -111,15 +111,15 @@ def test_rolling_maintenance_takes_the_strings_of_a_survey(runner, vms):
         files={"maintain.yml": PREPARE},
         extra_vars={
             **JOB,
-            "maintenance_become": "false",
-            "maintenance_serial": "2",
-            "maintenance_max_unavailable": "67%",
-            "maintenance_on_event": "wait",
-            "maintenance_reboot": "never",
-            "maintenance_gate_timeout": "240",
-            "maintenance_settle": "0",
-            "maintenance_load_balancer": "false",
-            "maintenance_tasks": "{{ project }}/maintain.yml",
+            "rolling_maintenance_become": "false",
+            "rolling_maintenance_serial": "2",
+            "rolling_maintenance_max_unavailable": "67%",
+            "rolling_maintenance_on_event": "wait",
+            "rolling_maintenance_reboot": "never",
+            "rolling_maintenance_gate_timeout": "240",
+            "rolling_maintenance_settle": "0",
+            "rolling_maintenance_load_balancer": "false",
+            "rolling_maintenance_tasks": "{{ project }}/maintain.yml",
         },
     )
     assert run.rc == 0, run.output

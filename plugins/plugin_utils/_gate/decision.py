@@ -151,8 +151,9 @@ def refuse_too_large(batch: t.Sequence[str], fleet: t.Sequence[str], budget: int
     needed = [host for host in batch if host in fleet]
     if len(needed) > budget:
         raise GateError(
-            f"The batch has {len(needed)} hosts of the fleet ({', '.join(needed)}), but maintenance_max_unavailable "
-            f"allows {budget} of {len(fleet)}. Make serial smaller, or maintenance_max_unavailable larger"
+            f"The batch has {len(needed)} hosts of the fleet ({', '.join(needed)}), but "
+            f"rolling_maintenance_max_unavailable allows {budget} of {len(fleet)}. Make serial smaller, or "
+            "rolling_maintenance_max_unavailable larger"
         )
 
 
@@ -172,12 +173,12 @@ def budget_of(wish: t.Any, hosts: int) -> int:
     digits = text.removesuffix("%")
     if not digits.isascii() or not digits.isdigit():
         raise GateError(
-            f"maintenance_max_unavailable is {text}, expected a number such as 2 or a percentage such as 25%"
+            f"rolling_maintenance_max_unavailable is {text}, expected a number such as 2 or a percentage such as 25%"
         )
     allowed = int(digits) * hosts // 100 if text.endswith("%") else int(digits)
     if allowed < 1:
         raise GateError(
-            f"maintenance_max_unavailable is {text}, which allows none of {hosts} hosts; expected at least one"
+            f"rolling_maintenance_max_unavailable is {text}, which allows none of {hosts} hosts; expected at least one"
         )
     return allowed
 
@@ -214,7 +215,7 @@ def _refuse_twins(seen: t.Sequence[Seen]) -> None:
             if first != each.host:
                 raise GateError(
                     f"{first} and {each.host} are the same VM, {each.document['vm_name']}, so the budget would count "
-                    "it twice. Leave one of them out of the play and of maintenance_fleet"
+                    "it twice. Leave one of them out of the play and of rolling_maintenance_fleet"
                 )
 
 

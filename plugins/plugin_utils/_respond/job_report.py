@@ -82,7 +82,7 @@ def _key(event: t.Mapping[str, t.Any]) -> str:
 
 
 def of_maintenance(host: str, result: t.Mapping[str, t.Any]) -> Part:
-    """The part of a host after the role rolling_maintenance; ``result`` is its fact maintenance_result."""
+    """The part of a host after the role rolling_maintenance; ``result`` is its fact rolling_maintenance_result."""
     if "outcome" not in result:
         return {"maintenance": {host: "failed"}, "failures": {host: ["the maintenance failed. See its tasks"]}}
     return {"maintenance": {host: result["outcome"]}}

@@ -51,7 +51,7 @@ class Web:
 
     def inventory(self, **groups):
         hosts = self.emulator.inventory(
-            maintenance_endpoint=lambda name: self.emulator.endpoints[name],
+            rolling_maintenance_endpoint=lambda name: self.emulator.endpoints[name],
             respond_endpoint=lambda name: self.emulator.endpoints[name],
             vm_directory=lambda name: str(self.directory / name),
             load_balancer_probe_flag=lambda name: str(self.backends[name].flag),
@@ -68,7 +68,7 @@ class Web:
 
 def test_gate_a_rolling_patch(ansible, web):
     web.emulator.schedule("Reboot", "web2", notice=900)
-    variables = {"maintenance_load_balancer": False, "maintenance_max_unavailable": 2}
+    variables = {"rolling_maintenance_load_balancer": False, "rolling_maintenance_max_unavailable": 2}
     run = ansible.run_playbook(web.playbook("gate-a-rolling-patch.md"), inventory=web.inventory(), extra_vars=variables)
     assert run.rc == 0, run.output
     assert web.traces("web1") == ["checked", "patched"]

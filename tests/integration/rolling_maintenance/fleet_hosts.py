@@ -26,27 +26,27 @@ class Hosts:
         :param hosts: the hosts of the play; all if left out.
         """
         inventory = self.emulator.inventory(
-            maintenance_endpoint=lambda name: self.emulator.endpoints[name],
+            rolling_maintenance_endpoint=lambda name: self.emulator.endpoints[name],
             vm_directory=lambda name: str(self.directory / name),
         )
         for name, more in (host_vars or {}).items():
             inventory["all"]["hosts"].setdefault(name, {}).update(more)
         inventory["all"]["vars"] = {
-            "maintenance_become": False,
-            "maintenance_load_balancer": False,
-            "maintenance_state_directory": "{{ vm_directory }}/state",
-            "maintenance_tasks": str(TASKS / "maintain.yml"),
-            "maintenance_reboot": "never",
-            "maintenance_reboot_tasks": str(TASKS / "reboot.yml"),
-            "maintenance_gate_timeout": 250,
-            "maintenance_settle": 0,
+            "rolling_maintenance_become": False,
+            "rolling_maintenance_load_balancer": False,
+            "rolling_maintenance_state_directory": "{{ vm_directory }}/state",
+            "rolling_maintenance_tasks": str(TASKS / "maintain.yml"),
+            "rolling_maintenance_reboot": "never",
+            "rolling_maintenance_reboot_tasks": str(TASKS / "reboot.yml"),
+            "rolling_maintenance_gate_timeout": 250,
+            "rolling_maintenance_settle": 0,
             # Where the gate looks for the flag; there is none on this machine.
             "load_balancer_probe_flag": "{{ vm_directory }}/drained",
             **variables,
         }
         # A play reads them before it knows any host.
         hosts = hosts or list(self.emulator.endpoints)
-        of_play = {"maintenance_serial": serial, "maintenance_hosts": hosts}
+        of_play = {"rolling_maintenance_serial": serial, "rolling_maintenance_hosts": hosts}
         playbook = PLAYBOOK
         if play is not None:
             own = {"hosts": hosts, "serial": serial, "gather_facts": False, "roles": [{"role": PLAYBOOK}]}

@@ -44,7 +44,7 @@ def test_one_look_asks_every_host_of_a_large_fleet_once_and_at_the_same_time(hos
     hosts.run(
         check=True,
         hosts=["web1"],
-        maintenance_fleet=names,
+        rolling_maintenance_fleet=names,
         host_vars={name: {"ansible_connection": "meets"} for name in others},
         extra=("--forks", "4"),
         env={"MEETS_BEFORE": "maintenance_survey", "MEETS_NUMBER": "4", "MEETS_IN": str(tmp_path / "meeting")},
@@ -70,14 +70,14 @@ def test_values_may_come_as_text(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
     (hosts.directory / "web3" / "drained").touch()
     text = {
-        "maintenance_fleet": "web1, web2",
-        "maintenance_max_unavailable": "1",
-        "maintenance_load_balancer": "false",
-        "maintenance_gate_timeout": "60",
-        "maintenance_settle": "0",
-        "maintenance_lease": "900",
-        "maintenance_resume_within": "0",
-        "maintenance_reboot_timeout": "9",
+        "rolling_maintenance_fleet": "web1, web2",
+        "rolling_maintenance_max_unavailable": "1",
+        "rolling_maintenance_load_balancer": "false",
+        "rolling_maintenance_gate_timeout": "60",
+        "rolling_maintenance_settle": "0",
+        "rolling_maintenance_lease": "900",
+        "rolling_maintenance_resume_within": "0",
+        "rolling_maintenance_reboot_timeout": "9",
     }
     options = [option for name, value in text.items() for option in ("-e", f"{name}={json.dumps(value)}")]
     hosts.run(extra=tuple(options), hosts=["web1", "web2"])
@@ -86,16 +86,17 @@ def test_values_may_come_as_text(hosts_of):
 
 def test_a_batch_larger_than_the_budget_is_refused_before_any_poll(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
-    run = hosts.run(rc=2, serial=3, maintenance_max_unavailable="67%")
+    run = hosts.run(rc=2, serial=3, rolling_maintenance_max_unavailable="67%")
     assert says(
-        run, "The batch has 3 hosts of the fleet (web1, web2, web3), but maintenance_max_unavailable allows 2 of 3"
+        run,
+        "The batch has 3 hosts of the fleet (web1, web2, web3), but rolling_maintenance_max_unavailable allows 2 of 3",
     )
     assert polls(hosts) == 0
 
 
 def test_a_fleet_with_an_unknown_host_is_refused(hosts_of):
-    run = hosts_of("web1").run(rc=2, maintenance_fleet=["web1", "web9"])
-    assert says(run, "maintenance_fleet names web9, expected hosts of the inventory")
+    run = hosts_of("web1").run(rc=2, rolling_maintenance_fleet=["web1", "web9"])
+    assert says(run, "rolling_maintenance_fleet names web9, expected hosts of the inventory")
 
 
 # What a tasks file may hold → what is said of it
@@ -110,7 +111,9 @@ BROKEN = {
 
 def test_tasks_files_that_are_missing_or_broken_are_found_before_any_host_is_touched(hosts_of, tmp_path):
     cases = [
-        (variable, *case) for variable in ("maintenance_tasks", "maintenance_health_tasks") for case in BROKEN.items()
+        (variable, *case)
+        for variable in ("rolling_maintenance_tasks", "rolling_maintenance_health_tasks")
+        for case in BROKEN.items()
     ]
     names = [f"web{number}" for number in range(2, 2 + len(cases))]
     hosts = hosts_of("web1", *names)
@@ -130,7 +133,9 @@ def test_another_run_on_the_host_or_on_a_neighbour_is_waited_for_and_keeps_its_m
     others = {name: mark_of(f"controller9/run/{name}") for name in ("web1", "web2")}
     for name, mark in others.items():
         put_mark(hosts, name, mark)
-    run = hosts.run(rc=2, hosts=["web1"], maintenance_fleet=["web1", "web2"], maintenance_gate_timeout=2)
+    run = hosts.run(
+        rc=2, hosts=["web1"], rolling_maintenance_fleet=["web1", "web2"], rolling_maintenance_gate_timeout=2
+    )
     held = "under maintenance by another run (controller9, process 4711)"
     assert says(run, f"web1: waits for web1 ({held}); web2 ({held})")
     assert {name: hosts.mark(name).read_text() for name in others} == others
@@ -155,7 +160,7 @@ def test_two_runs_at_once_keep_the_budget_and_both_get_through(hosts_of, tmp_pat
     log = tmp_path / "log"
     tasks = tmp_path / "overlap.yml"
     tasks.write_text(f"- ansible.builtin.shell: echo begin >> {log}; sleep 2; echo end >> {log}\n")
-    how = {"maintenance_fleet": list(hosts.emulator.endpoints), "maintenance_tasks": str(tasks)}
+    how = {"rolling_maintenance_fleet": list(hosts.emulator.endpoints), "rolling_maintenance_tasks": str(tasks)}
     first = hosts.start(hosts=["web1", "web2"], **how)
     second = hosts.start(hosts=["web3", "web4"], **how)
     for run in (first, second):
@@ -166,12 +171,12 @@ def test_two_runs_at_once_keep_the_budget_and_both_get_through(hosts_of, tmp_pat
 
 def test_the_run_after_a_killed_one_of_this_control_node_takes_its_mark_over_at_once(hosts_of, tmp_path):
     hosts = hosts_of("web1", "web2")
-    killed = hosts.start(maintenance_tasks=str(TASKS / "hang.yml"), go_on=str(tmp_path / "never"))
+    killed = hosts.start(rolling_maintenance_tasks=str(TASKS / "hang.yml"), go_on=str(tmp_path / "never"))
     until((hosts.directory / "web1" / "under-way").exists, timeout=200, what="the maintenance")
     killed.stop()
     (tmp_path / "never").touch()  # the module ends, as no program waits for it
     assert hosts.marked() == ["web1"]
-    hosts.run(maintenance_gate_timeout=60)
+    hosts.run(rolling_maintenance_gate_timeout=60)
     assert hosts.maintained() == ["web1", "web2"]
     assert hosts.marked() == []
 
@@ -198,7 +203,7 @@ def test_another_maintenance_takes_all_hosts_and_the_one_that_stopped_is_taken_u
     hosts = hosts_of("web1", "web2", "web3")
     hosts.run(rc=2, broken=["web2"])
     assert hosts.maintained() == ["web1", "web2"]
-    hosts.run(maintenance_name="urgent")
+    hosts.run(rolling_maintenance_name="urgent")
     assert hosts.maintained() == ["web1", "web2", "web3"]
     hosts.run()
     assert hosts.maintained() == ["web2", "web3"]

@@ -9,15 +9,15 @@ from fleet_hosts import TASKS, says
 
 pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
 BALANCED = {
-    "maintenance_load_balancer": True,
+    "rolling_maintenance_load_balancer": True,
     "load_balancer_provider": "tasks",
     "load_balancer_drain_tasks": str(TASKS / "trace_drain.yml"),
     "load_balancer_return_tasks": str(TASKS / "trace_return.yml"),
     "load_balancer_state_directory": "{{ vm_directory }}/state",
-    "maintenance_tasks": str(TASKS / "notify.yml"),
-    "maintenance_reboot": "always",
-    "maintenance_reboot_tasks": str(TASKS / "trace_reboot.yml"),
-    "maintenance_health_tasks": str(TASKS / "trace_health.yml"),
+    "rolling_maintenance_tasks": str(TASKS / "notify.yml"),
+    "rolling_maintenance_reboot": "always",
+    "rolling_maintenance_reboot_tasks": str(TASKS / "trace_reboot.yml"),
+    "rolling_maintenance_health_tasks": str(TASKS / "trace_health.yml"),
 }
 HANDLER = {
     "name": "Restart the service",
@@ -35,7 +35,7 @@ def test_a_handler_ends_before_the_reboot_the_health_check_and_the_return(hosts_
         serial=2,
         env={"ANSIBLE_CALLBACKS_ENABLED": "record_results,gates_together"},
         **BALANCED,
-        maintenance_max_unavailable=2,
+        rolling_maintenance_max_unavailable=2,
     )
     gate = {"action": "maintops.scheduled_events.maintenance_gate", "task": "Wait until the batch may begin"}
     assert len(run.all(**gate)) == decisions
@@ -51,14 +51,14 @@ def test_a_host_whose_handler_fails_stays_out_and_the_next_run_finishes_it(hosts
         play={"handlers": [HANDLER]},
         serial=2,
         host_vars={"web1": {"handler": "false"}},
-        maintenance_max_unavailable=2,
+        rolling_maintenance_max_unavailable=2,
         **BALANCED,
     )
     assert hosts.trace("web1") == ["drain", "maintained", "restarted"]
     assert hosts.trace("web2")[-1] == "return"
     assert hosts.trace("web3") == []
     assert says(run, "web1 failed or was lost, so no further host is taken down")
-    hosts.run(play={"handlers": [HANDLER]}, maintenance_max_unavailable=2, **BALANCED)
+    hosts.run(play={"handlers": [HANDLER]}, rolling_maintenance_max_unavailable=2, **BALANCED)
     assert hosts.trace("web1")[-1] == "return"
     assert hosts.trace("web2").count("maintained") == 1
     assert hosts.trace("web3")[-1] == "return"
@@ -67,13 +67,13 @@ def test_a_host_whose_handler_fails_stays_out_and_the_next_run_finishes_it(hosts
 def test_a_host_that_left_the_play_before_the_gate_does_not_stop_the_others(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
     leave = {"ansible.builtin.meta": "end_host", "when": "inventory_hostname == 'web1'"}
-    hosts.run(play={"pre_tasks": [leave]}, serial=2, maintenance_max_unavailable=2)
+    hosts.run(play={"pre_tasks": [leave]}, serial=2, rolling_maintenance_max_unavailable=2)
     assert hosts.maintained() == ["web2", "web3"]
 
 
 def test_a_host_that_leaves_the_play_during_its_maintenance_stays_out_and_stops_the_run(hosts_of):
     hosts = hosts_of("web1", "web2")
-    own = {**BALANCED, "maintenance_tasks": str(TASKS / "leave.yml")}
+    own = {**BALANCED, "rolling_maintenance_tasks": str(TASKS / "leave.yml")}
     run = hosts.run(rc=2, play={}, **own)
     assert hosts.trace("web1") == ["drain"]
     assert hosts.trace("web2") == []
@@ -83,8 +83,8 @@ def test_a_host_that_leaves_the_play_during_its_maintenance_stays_out_and_stops_
 def test_with_any_errors_fatal_no_host_is_put_back_unhealthy_and_the_next_run_finishes(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
     play = {"any_errors_fatal": True}
-    hosts.run(rc=2, play=play, serial=2, maintenance_max_unavailable=2, broken=["web1"])
+    hosts.run(rc=2, play=play, serial=2, rolling_maintenance_max_unavailable=2, broken=["web1"])
     assert "web3" not in hosts.maintained()
-    hosts.run(play=play, serial=2, maintenance_max_unavailable=2)
+    hosts.run(play=play, serial=2, rolling_maintenance_max_unavailable=2)
     assert {"web1", "web3"} <= set(hosts.maintained())
     assert hosts.marked() == []

@@ -27,18 +27,18 @@ def test_the_fleet_is_maintained_one_after_the_other(hosts_of):
 
 def test_a_failed_host_stops_the_run_and_the_next_run_takes_up_where_it_stopped(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
-    run = hosts.run(rc=2, serial=2, maintenance_max_unavailable=2, broken=["web1"])
+    run = hosts.run(rc=2, serial=2, rolling_maintenance_max_unavailable=2, broken=["web1"])
     assert sorted(hosts.maintained()) == ["web1", "web2"]
     assert says(run, "web1 failed or was lost, so no further host is taken down")
     assert hosts.marked() == []  # so that events are handled at once
-    hosts.run(serial=2, maintenance_max_unavailable=2)
+    hosts.run(serial=2, rolling_maintenance_max_unavailable=2)
     assert hosts.maintained() == ["web1", "web3"]
 
 
 def test_the_gate_is_shut_while_an_event_names_a_neighbour_and_for_the_settling_time(hosts_of):
     hosts = hosts_of("web1", "web2")
     event_id = hosts.emulator.schedule("Reboot", "web2", notice=900)
-    started = hosts.start(maintenance_settle=3)
+    started = hosts.start(rolling_maintenance_settle=3)
     until(lambda: hosts.emulator.polls("web2")["polls"] >= 2, what="a second look")
     assert hosts.maintained() == []
     assert hosts.marked() in ([], ["web1"])
@@ -53,7 +53,7 @@ def test_the_gate_is_shut_while_an_event_names_a_neighbour_and_for_the_settling_
 def test_a_budget_that_allows_it_opens_the_gate_beside_an_event(hosts_of):
     hosts = hosts_of("web1", "web2")
     hosts.emulator.schedule("Reboot", "web2", notice=900)
-    run = hosts.run(maintenance_max_unavailable=2, maintenance_on_event="skip")
+    run = hosts.run(rolling_maintenance_max_unavailable=2, rolling_maintenance_on_event="skip")
     assert hosts.maintained() == ["web1"]
     assert says(run, "(web2 is left out, for its event)")
 
@@ -61,7 +61,7 @@ def test_a_budget_that_allows_it_opens_the_gate_beside_an_event(hosts_of):
 def test_the_gate_gives_up_and_says_what_it_waited_for(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
     (hosts.directory / "web2" / "drained").touch()
-    run = hosts.run(rc=2, maintenance_gate_timeout=2, host_vars={"web3": GONE})
+    run = hosts.run(rc=2, rolling_maintenance_gate_timeout=2, host_vars={"web3": GONE})
     assert says(run, "The gate stayed shut for 2 s: web1 waits for web2 (drained); web3 (cannot be reached)")
     assert hosts.maintained() == []
     assert hosts.marked() == []
@@ -109,7 +109,7 @@ def test_a_host_that_an_operator_keeps_out_of_the_balancer_counts_as_unavailable
     run = hosts.run(
         check=True,
         host_vars={"lb1": {**LOCAL, "load_balancer_haproxy_socket": str(balancer.socket)}},
-        maintenance_load_balancer=True,
+        rolling_maintenance_load_balancer=True,
         load_balancer_provider="haproxy",
         load_balancer_haproxy_hosts=["lb1"],
         load_balancer_haproxy_become=False,
@@ -122,7 +122,7 @@ def test_a_host_that_an_operator_keeps_out_of_the_balancer_counts_as_unavailable
 def test_a_host_with_its_own_event(hosts_of, on_event, rc, maintained):
     hosts = hosts_of("web1")
     hosts.emulator.schedule("Reboot", "web1", notice=900, started_for=1)
-    hosts.run(rc=rc, maintenance_on_event=on_event, respond_prepare_tasks=str(TASKS / "trace_drain.yml"))
+    hosts.run(rc=rc, rolling_maintenance_on_event=on_event, respond_prepare_tasks=str(TASKS / "trace_drain.yml"))
     assert hosts.maintained() == maintained
     assert len(hosts.emulator.posts()) == (on_event == "respond")
 
@@ -139,6 +139,6 @@ def test_check_mode_shows_the_plan_and_changes_nothing(hosts_of):
 
 def test_a_reboot_comes_when_it_is_asked_for_or_needed(hosts_of):
     hosts = hosts_of("web1", "web2")
-    needed = {"web2": {"maintenance_reboot": "if_needed", "maintenance_reboot_needed": True}}
-    hosts.run(maintenance_reboot="never", host_vars=needed)
+    needed = {"web2": {"rolling_maintenance_reboot": "if_needed", "rolling_maintenance_reboot_needed": True}}
+    hosts.run(rolling_maintenance_reboot="never", host_vars=needed)
     assert [(hosts.directory / name / "rebooted").exists() for name in ("web1", "web2")] == [False, True]

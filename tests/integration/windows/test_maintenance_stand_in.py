@@ -57,26 +57,26 @@ class Story:
         server.flags = {"alpha": directory / "drained", "omega": self.drive / PLACE / "drained"}
         (directory / "maintain.yml").write_text(TASKS)
         inventory = emulator.inventory(
-            maintenance_endpoint=lambda name: emulator.endpoints[name],
+            rolling_maintenance_endpoint=lambda name: emulator.endpoints[name],
             load_balancer_probe_url=lambda name: f"http://127.0.0.1:{server.server_address[1]}/{name}",
         )
         hosts = inventory["all"]["hosts"]
-        hosts["alpha"].update(maintenance_state_directory=str(state), maintenance_reboot="never")
+        hosts["alpha"].update(rolling_maintenance_state_directory=str(state), rolling_maintenance_reboot="never")
         hosts["alpha"].update(load_balancer_probe_flag=str(server.flags["alpha"]))
         hosts["omega"].update(ansible_connection=CONNECTION, ansible_drive=str(self.drive))
         inventory["all"]["vars"] = {
-            "maintenance_become": False,
-            "maintenance_load_balancer": True,
-            "maintenance_tasks": str(directory / "maintain.yml"),
-            "maintenance_settle": 0,
-            "maintenance_gate_timeout": 250,
+            "rolling_maintenance_become": False,
+            "rolling_maintenance_load_balancer": True,
+            "rolling_maintenance_tasks": str(directory / "maintain.yml"),
+            "rolling_maintenance_settle": 0,
+            "rolling_maintenance_gate_timeout": 250,
             "load_balancer_provider": "health_probe",
             "load_balancer_probe_interval": 1,
             "load_balancer_probe_count": 1,
         }
         look = {
-            "endpoint": "{{ maintenance_endpoint }}",
-            "directory": "{{ maintenance_state_directory | default(omit) }}",
+            "endpoint": "{{ rolling_maintenance_endpoint }}",
+            "directory": "{{ rolling_maintenance_state_directory | default(omit) }}",
             "flag": "{{ load_balancer_probe_flag | default(omit) }}",
         }
         other = {"owner": "elsewhere/run/{{ inventory_hostname }}", "by": {"node": "elsewhere", "pid": 1}}
@@ -127,7 +127,7 @@ def test_both_hosts_are_maintained_one_after_the_other(story):
     assert story.run.rc == 0, story.run.output
     done = [task.host for task in story.run.all(task="Record the time")]
     assert done == ["alpha", "omega"]
-    facts = [task.result.get("ansible_facts", {}).get("maintenance_result") for task in story.run.tasks]
+    facts = [task.result.get("ansible_facts", {}).get("rolling_maintenance_result") for task in story.run.tasks]
     assert [result["outcome"] for result in facts if result] == ["maintained", "maintained"]
 
 

@@ -101,7 +101,8 @@ def test_a_command_of_the_pages_is_one_of_the_unit(command):
 
 
 VARIABLE = re.compile(
-    r"(?:`|^ *(?:- )?)((?:poller|respond|maintenance|load_balancer|emulator|controller_setup)_[a-z_]+)\b", re.MULTILINE
+    r"(?:`|^ *(?:- )?)((?:poller|respond|rolling_maintenance|load_balancer|emulator|controller_setup)_[a-z_]+)\b",
+    re.MULTILINE,
 )
 VARIABLES = sorted({name for page in PAGES for name in VARIABLE.findall(page.read_text(encoding="utf-8"))})
 

@@ -250,7 +250,7 @@ class Story:
         platform = self.platform()
         chance = random.SystemRandom()
         with self.load() as result:
-            hosts = {"maintenance_hosts": self._form.rolling_vms, "maintenance_fleet": VMS}
+            hosts = {"rolling_maintenance_hosts": self._form.rolling_vms, "rolling_maintenance_fleet": VMS}
             rolling = self.playbook("rolling_maintenance", "-e", json.dumps(hosts))
             event_at = time.monotonic() + chance.uniform(0, 30 * len(self._form.rolling_vms))
             result["event"] = vm = chance.choice(VMS)

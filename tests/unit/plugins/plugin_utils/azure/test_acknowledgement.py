@@ -156,5 +156,5 @@ def test_an_id_is_sent_once_whatever_its_case():
 
 def test_the_former_name_of_the_variable_of_the_control_node_is_refused():
     action = ArmAction.__new__(ArmAction)
-    with pytest.raises(AnsibleActionFail, match="Rename it to load_balancer_azure_control_node"):
+    with pytest.raises(AnsibleActionFail, match="use load_balancer_azure_control_node"):
         action.run(None, {"load_balancer_azure_controller": "localhost"})

@@ -145,8 +145,8 @@ def test_an_event_of_the_batch_itself(on_event, is_open, batch):
 
 def test_a_batch_larger_than_the_budget_is_refused():
     message = (
-        "The batch has 2 hosts of the fleet (web1, web2), but maintenance_max_unavailable allows 1 of 4. Make serial "
-        "smaller, or maintenance_max_unavailable larger"
+        "The batch has 2 hosts of the fleet (web1, web2), but rolling_maintenance_max_unavailable allows 1 of 4. "
+        "Make serial smaller, or rolling_maintenance_max_unavailable larger"
     )
     with pytest.raises(GateError) as refused:
         refuse_too_large(["web1", "web2", "db1"], FLEET, 1)
@@ -339,7 +339,7 @@ def test_the_budget_is_a_number_or_a_percentage_rounded_down(wish, hosts, budget
 
 @pytest.mark.parametrize("wish", ["0", "-1", "half", "", "20%", "1.5", "%"])
 def test_a_budget_that_allows_nothing_or_is_invalid_is_refused_by_name(wish):
-    with pytest.raises(GateError, match=f"maintenance_max_unavailable is {wish}, "):
+    with pytest.raises(GateError, match=f"rolling_maintenance_max_unavailable is {wish}, "):
         budget_of(wish, 4)
 
 
