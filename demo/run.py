@@ -73,14 +73,14 @@ def write_inventory(directory: pathlib.Path, endpoints: dict[str, str], tasks: p
     hosts = {}
     for name, endpoint in endpoints.items():
         (directory / name).mkdir()
-        hosts[name] = {"respond_endpoint": endpoint, "vm_directory": str(directory / name)}
+        hosts[name] = {"scheduled_events_endpoint": endpoint, "vm_directory": str(directory / name)}
     variables = {
         "ansible_connection": "local",
         "ansible_python_interpreter": sys.executable,
         "respond_become": False,
         "respond_prepare_tasks": str(tasks / "prepare.yml"),
         "respond_recover_tasks": str(tasks / "recover.yml"),
-        "respond_state_directory": "{{ vm_directory }}/state",
+        "scheduled_events_state_directory": "{{ vm_directory }}/state",
     }
     inventory = directory / "inventory.json"
     inventory.write_text(json.dumps({"all": {"hosts": hosts, "vars": variables}}))

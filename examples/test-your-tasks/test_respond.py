@@ -45,8 +45,8 @@ def test_a_redeploy_is_acknowledged_after_the_drain(emulator, tmp_path):
     host = {
         "ansible_connection": "local",
         "ansible_python_interpreter": sys.executable,
-        "respond_endpoint": endpoint,
-        "respond_state_directory": str(tmp_path / "state"),
+        "scheduled_events_endpoint": endpoint,
+        "scheduled_events_state_directory": str(tmp_path / "state"),
         "web_directory": str(tmp_path),
         "web_port": 8080,
     }

@@ -61,10 +61,15 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "resume_within": {"type": "float", "default": 86400},
     "out": {"type": "list", "elements": "str"},
 }
-# What may differ from host to host: the variable that says it, and what counts without it
-DIRECTORY = ("rolling_maintenance_state_directory", "/var/lib/maintops")
-ENDPOINT = ("rolling_maintenance_endpoint", "http://169.254.169.254")
-FLAG = ("load_balancer_probe_flag", "/var/lib/maintops/drained")
+# What may differ from host to host. Outside the role, the common variables count.
+DIRECTORY = ("rolling_maintenance_state_directory", "scheduled_events_state_directory")
+OF_SURVEY = {
+    "endpoint": ("rolling_maintenance_endpoint", "scheduled_events_endpoint"),
+    "api_version": ("rolling_maintenance_api_version", "scheduled_events_api_version"),
+    "vm_name": ("rolling_maintenance_vm_name", "scheduled_events_vm_name"),
+    "directory": DIRECTORY,
+    "flag": ("load_balancer_probe_flag",),
+}
 TASKS_FILES = ("rolling_maintenance_tasks", "rolling_maintenance_reboot_tasks", "rolling_maintenance_health_tasks")
 REBOOT = "rolling_maintenance_reboot"
 
@@ -269,9 +274,7 @@ class Gate:
 
     def _survey_one(self, host: FleetHost) -> Result:
         options: dict[str, t.Any] = {
-            "directory": host.variables.get(*DIRECTORY),
-            "endpoint": host.variables.get(*ENDPOINT),
-            "flag": host.variables.get(*FLAG),
+            **_given(host, OF_SURVEY),
             "request_timeout": READ_TIMEOUT,
             "retry_for": READ_TIMEOUT,
         }
@@ -285,7 +288,7 @@ class Gate:
         next look, or until its lease is over."""
 
         def take_away(host: FleetHost) -> Result:
-            options = {"directory": host.variables.get(*DIRECTORY), "owner": f"{self._run.name}/{host.name}"}
+            options = {**_given(host, {"directory": DIRECTORY}), "owner": f"{self._run.name}/{host.name}"}
             return host.run("maintenance_mark", {"state": "absent", **options}, within=LOOK_TIMEOUT * self._patience)
 
         if hosts:
@@ -396,6 +399,15 @@ class ActionModule(ActionBase):
             return {**result, "changed": False, **gate.wait()}
         except (GateError, OtherHostError) as error:
             raise AnsibleActionFail(str(error)) from error
+
+
+def _given(host: FleetHost, options: t.Mapping[str, t.Sequence[str]]) -> dict[str, t.Any]:
+    """The options of a module for which a variable of the host has a value: the first that is set."""
+    values = {
+        option: next((value for value in map(host.variables.get, names) if value not in (None, "")), None)
+        for option, names in options.items()
+    }
+    return {option: value for option, value in values.items() if value is not None}
 
 
 def _names(wanted: t.Sequence[str]) -> list[str]:

@@ -27,14 +27,11 @@ def vms(fleet, tmp_path):
         for name in names:
             (tmp_path / name).mkdir()
         inventory = emulator.inventory(
-            respond_endpoint=emulator.endpoints.get,
-            rolling_maintenance_endpoint=emulator.endpoints.get,
-            report_endpoint=emulator.endpoints.get,
+            scheduled_events_endpoint=emulator.endpoints.get,
             vm_directory=lambda name: str(tmp_path / name),
         )
         inventory["all"]["vars"] = {
-            "respond_state_directory": "{{ vm_directory }}/state",
-            "rolling_maintenance_state_directory": "{{ vm_directory }}/state",
+            "scheduled_events_state_directory": "{{ vm_directory }}/state",
             "load_balancer_probe_flag": "{{ vm_directory }}/drained",
         }
         return emulator, inventory
@@ -144,7 +141,7 @@ def test_the_report_shows_the_events_of_all_hosts_and_changes_nothing(runner, vm
 @pytest.mark.long
 def test_the_report_names_a_host_whose_events_cannot_be_read(runner, vms, closed_port):
     _emulator, inventory = vms("web1")
-    inventory["all"]["hosts"]["web1"]["report_endpoint"] = closed_port
+    inventory["all"]["hosts"]["web1"]["scheduled_events_endpoint"] = closed_port
     run = runner.run("report", inventory=inventory, extra_vars={**JOB, "report_scope": ""})
     assert run.rc == 2
     [failure] = run.artifacts["scheduled_events_report"]["failures"]["web1"]

@@ -20,8 +20,11 @@ PLACEHOLDERS = {"PHASE": "prepare", "ID": "C7061BAC", "NAME": "spot_eviction"}
 
 @functools.cache
 def options_of_roles():
-    specs = [yaml.safe_load(path.read_text()) for path in ROOT.glob("roles/*/meta/argument_specs.yml")]
-    return {name for spec in specs for name in spec["argument_specs"]["main"]["options"]}
+    """The options of all roles by name, with the common variables that they default to."""
+    specs = [yaml.safe_load(path.read_text()) for path in sorted(ROOT.glob("roles/*/meta/argument_specs.yml"))]
+    options = {name: option for spec in specs for name, option in spec["argument_specs"]["main"]["options"].items()}
+    defaults = {name: re.findall(r"\bscheduled_events_\w+", str(options[name].get("default"))) for name in options}
+    return {**{common: options[name] for name, found in defaults.items() for common in found}, **options}
 
 
 @functools.cache
@@ -81,7 +84,7 @@ def check_unit(arguments):
 
 def check_extra_vars(arguments):
     names = {word.partition("=")[0] for word in arguments if "=" in word} - {"name"}
-    unknown = names - options_of_roles() - variables_of_playbooks()
+    unknown = names - options_of_roles().keys() - variables_of_playbooks()
     assert not unknown, unknown
 
 

@@ -69,11 +69,11 @@ def test_the_roles_respond_and_rolling_maintenance_find_the_service_through_a_le
     tasks.write_text("[{name: Prepare or maintain, ansible.builtin.debug: {msg: done}}]")
     of_respond = {"respond_endpoint": "auto", "respond_prepare_tasks": str(tasks), "respond_recover_tasks": ""}
     of_maintenance = {
-        "rolling_maintenance_endpoint": "auto",
+        "scheduled_events_endpoint": "auto",
         "rolling_maintenance_load_balancer": False,
         "rolling_maintenance_reboot": "never",
         "rolling_maintenance_settle": 0,
-        "rolling_maintenance_state_directory": "{{ vm_directory }}/state",
+        "scheduled_events_state_directory": "{{ vm_directory }}/state",
         "rolling_maintenance_tasks": str(tasks),
     }
     inventory = hosts.inventory(vm1={"ansible_python_interpreter": str(python), **of_respond, **of_maintenance})

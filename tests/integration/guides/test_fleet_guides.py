@@ -51,7 +51,7 @@ class Web:
 
     def inventory(self, **groups):
         hosts = self.emulator.inventory(
-            rolling_maintenance_endpoint=lambda name: self.emulator.endpoints[name],
+            scheduled_events_endpoint=lambda name: self.emulator.endpoints[name],
             respond_endpoint=lambda name: self.emulator.endpoints[name],
             vm_directory=lambda name: str(self.directory / name),
             load_balancer_probe_flag=lambda name: str(self.backends[name].flag),

@@ -26,7 +26,7 @@ class Hosts:
         :param hosts: the hosts of the play; all if left out.
         """
         inventory = self.emulator.inventory(
-            rolling_maintenance_endpoint=lambda name: self.emulator.endpoints[name],
+            scheduled_events_endpoint=lambda name: self.emulator.endpoints[name],
             vm_directory=lambda name: str(self.directory / name),
         )
         for name, more in (host_vars or {}).items():
@@ -34,7 +34,7 @@ class Hosts:
         inventory["all"]["vars"] = {
             "rolling_maintenance_become": False,
             "rolling_maintenance_load_balancer": False,
-            "rolling_maintenance_state_directory": "{{ vm_directory }}/state",
+            "scheduled_events_state_directory": "{{ vm_directory }}/state",
             "rolling_maintenance_tasks": str(TASKS / "maintain.yml"),
             "rolling_maintenance_reboot": "never",
             "rolling_maintenance_reboot_tasks": str(TASKS / "reboot.yml"),

@@ -11,10 +11,9 @@ commands: test_commands.py. Variables, JSON and Python: here. A block with anyth
 import json
 
 import pytest
-import yaml
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from code_blocks import ROOT, blocks, is_play, lines, words
-from page_commands import CHECKS, program
+from page_commands import CHECKS, options_of_roles, program
 
 FIRST_STEPS = "tests/integration/guides/test_first_steps.py"
 RULEBOOKS = "tests/eda/test_rulebooks.py"
@@ -87,14 +86,8 @@ def described(block):
     return [entry for table in (TESTED, NOT_TESTED) for start, entry in table.items() if block.name.startswith(start)]
 
 
-def options():
-    """The options of the roles, by name."""
-    specs = [yaml.safe_load(path.read_text()) for path in sorted(ROOT.glob("roles/*/meta/argument_specs.yml"))]
-    return {name: option for spec in specs for name, option in spec["argument_specs"]["main"]["options"].items()}
-
-
-OPTIONS = options()
-PREFIXES = tuple({name.partition("_")[0] + "_" for name in OPTIONS} - {"load_", "controller_"})
+OPTIONS = options_of_roles()
+PREFIXES = tuple({name.partition("_")[0] + "_" for name in OPTIONS} - {"load_", "controller_", "scheduled_"})
 PREFIXES += ("load_balancer_", "controller_setup_")
 
 
