@@ -58,7 +58,7 @@ class Web:
             load_balancer_probe_url=lambda name: f"http://127.0.0.1:{self.backends[name].port}/healthz",
         )["all"]["hosts"]
         state = "{{ vm_directory }}/state"
-        own = {f"{role}_state_directory": state for role in ("maintenance", "respond", "load_balancer")}
+        own = {"scheduled_events_state_directory": state}
         own["ansible_become"] = False
         return {"all": {"children": {"web": {"hosts": hosts, "vars": own}, **groups}}}
 
