@@ -19,8 +19,11 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import run  # found only through the path set above
+
+from plugins.plugin_utils._report.drawing import Axis, box, mark, words
 
 FLEET = {"web1": "127.0.31.1", "web2": "127.0.31.2"}
 LIMIT = 600.0  # seconds for the whole run; only so that one that hangs ends
@@ -125,6 +128,7 @@ WIDTH, HEIGHT = 960, 312
 LEFT, RIGHT, MINUTES = 86, 20, 18  # the pixels beside the axis, and the minutes on it, from one before the announcement
 TOP, LANE, BAR = 106, 58, 34
 AXIS = TOP + 3 * LANE
+NOT_BEFORE = "NotBefore: without an acknowledgement it starts here"
 STYLE = """
 text { font-family: system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans-serif; font-size: 13px; fill: #1f2933 }
 .title { font-size: 16px; font-weight: 600 }
@@ -138,25 +142,19 @@ text { font-family: system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans
 """
 
 
-def x(minute: float) -> float:
-    return round(LEFT + (minute + 1) * (WIDTH - LEFT - RIGHT) / MINUTES, 1)
+MINUTE_AXIS = Axis(-1, MINUTES - 1, LEFT, WIDTH - LEFT - RIGHT)
 
 
-def text(at: float, y: float, words: str, style: str = "", anchor: str = "start") -> str:
-    kind = f' class="{style}"' if style else ""
-    return f'<text x="{at:g}" y="{y:g}"{kind} text-anchor="{anchor}">{html.escape(words)}</text>'
-
-
-def stretch(lane: int, begin: float, end: float, style: str, words: str, centre: float | None = None) -> list[str]:
+def stretch(lane: int, begin: float, end: float, style: str, label: str, centre: float | None = None) -> list[str]:
     top = TOP + lane * LANE
-    left, width = x(begin), round(x(end) - x(begin), 1)
-    middle = left + width / 2 if centre is None else x(centre)
-    shape = f'<rect x="{left:g}" y="{top}" width="{width:g}" height="{BAR}" rx="4" class="{style}"/>'
-    return [shape, text(middle, top + BAR / 2 + 4.5, words, anchor="middle")]
+    left, right = MINUTE_AXIS.place(begin), MINUTE_AXIS.place(end)
+    middle = left + round(right - left, 1) / 2 if centre is None else MINUTE_AXIS.place(centre)
+    shape = box(MINUTE_AXIS, begin, end, top=top, height=BAR, style=style)
+    return [shape, words(middle, top + BAR / 2 + 4.5, label, anchor="middle")]
 
 
 def line(minute: float, style: str, top: float, bottom: float = AXIS) -> str:
-    return f'<line x1="{x(minute):g}" y1="{top:g}" x2="{x(minute):g}" y2="{bottom:g}" class="{style}"/>'
+    return mark(MINUTE_AXIS, minute, top=top, bottom=bottom, style=style)
 
 
 def draw(timeline: list[Event]) -> str:
@@ -167,11 +165,11 @@ def draw(timeline: list[Event]) -> str:
     )
     last = MINUTES - 1
     parts = [*heading(timeline), *marks(announced, acknowledged, started, over)]
-    parts += [text(14, TOP + 22, "Azure", "lane"), *stretch(0, announced, started, "scheduled", "Scheduled")]
+    parts += [words(14, TOP + 22, "Azure", "lane"), *stretch(0, announced, started, "scheduled", "Scheduled")]
     parts += stretch(0, started, over, "started", "Started")
     for lane, vm in enumerate(FLEET, 1):
         drained, back = at[vm, "prepare ended"], at[vm, "recover ended"]
-        parts.append(text(14, TOP + lane * LANE + 22, vm, "lane"))
+        parts.append(words(14, TOP + lane * LANE + 22, vm, "lane"))
         parts += stretch(lane, -1, at[vm, "prepare begun"], "service", "serves")
         parts += stretch(lane, at[vm, "prepare begun"], drained, "busy", "prepares")
         parts += stretch(lane, drained, started, "ready", "prepared")
@@ -179,8 +177,8 @@ def draw(timeline: list[Event]) -> str:
         parts += stretch(lane, at[vm, "recover begun"], back, "busy", "recovers")
         parts += stretch(lane, back, last, "service", "serves", centre=(not_before + last) / 2)
     parts += [line(not_before, "not-before", TOP - 26), *axis(at)]
-    words = "NotBefore: without an acknowledgement it starts here"
-    return "\n".join([*parts, text(x(not_before) + 4, TOP - 34, words, anchor="end"), "</svg>"]) + "\n"
+    label = words(MINUTE_AXIS.place(not_before) + 4, TOP - 34, NOT_BEFORE, anchor="end")
+    return "\n".join([*parts, label, "</svg>"]) + "\n"
 
 
 def heading(timeline: list[Event]) -> list[str]:
@@ -200,8 +198,8 @@ def heading(timeline: list[Event]) -> list[str]:
         f"<metadata>\n{html.escape(events, quote=False)}\n</metadata>",
         f"<style>{STYLE}</style>",
         f'<rect x="0.5" y="0.5" width="{WIDTH - 1}" height="{HEIGHT - 1}" rx="8" class="card"/>',
-        text(14, 28, "A Redeploy of two VMs, from the announcement to the return", "title"),
-        text(
+        words(14, 28, "A Redeploy of two VMs, from the announcement to the return", "title"),
+        words(
             14,
             48,
             "Recorded from a run of the playbook respond against the emulator; minutes of emulated time",
@@ -215,10 +213,10 @@ def marks(announced: float, acknowledged: float, started: float, over: float) ->
     y = TOP - 14
     return [
         *(line(minute, "guide", TOP - 8) for minute in (announced, acknowledged, started, over)),
-        text(x(announced) + 4, y, "announced", anchor="end"),
-        text(x(acknowledged) + 4, y, "acknowledged, once", anchor="end"),
-        text(x(started), y, "starts"),
-        text(x(over), y, "over", anchor="middle"),
+        words(MINUTE_AXIS.place(announced) + 4, y, "announced", anchor="end"),
+        words(MINUTE_AXIS.place(acknowledged) + 4, y, "acknowledged, once", anchor="end"),
+        words(MINUTE_AXIS.place(started), y, "starts"),
+        words(MINUTE_AXIS.place(over), y, "over", anchor="middle"),
     ]
 
 
@@ -226,8 +224,11 @@ def axis(at: dict[tuple[str | None, str], float]) -> list[str]:
     y = AXIS - 8
     found = [f'<line x1="{LEFT}" y1="{y}" x2="{WIDTH - RIGHT}" y2="{y}" class="rule"/>']
     for minute in sorted(set(at.values())):
-        found += [line(minute, "rule", y, y + 6), text(x(minute), y + 21, f"{minute:g}", "axis", "middle")]
-    return [*found, text(14, y + 21, "minutes", "axis")]
+        found += [
+            line(minute, "rule", y, y + 6),
+            words(MINUTE_AXIS.place(minute), y + 21, f"{minute:g}", "axis", "middle"),
+        ]
+    return [*found, words(14, y + 21, "minutes", "axis")]
 
 
 def recorded(picture: str) -> list[Event]:

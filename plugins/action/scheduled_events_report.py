@@ -1,0 +1,60 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import time
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible.utils.display import Display
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import write_atomically
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._report.data import as_json, as_junit, as_otlp
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._report.gather import (
+    collection_version,
+    histories_of,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._report.page import page
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._report.story import tell
+
+OUTPUTS = ("html", "json", "otlp", "junit")
+MODE = 0o640
+
+
+class ActionModule(ActionBase):
+    """Write a report of what the hosts of the play registered. It runs on the control node."""
+
+    TRANSFERS_FILES = False
+    _requires_connection = False
+    _supports_check_mode = True
+
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result = super().run(tmp, task_vars)
+        variables = task_vars or {}
+        _validation, options = self.validate_argument_spec(
+            argument_spec={
+                "variable": {"type": "str", "required": True},
+                **{name: {"type": "path"} for name in OUTPUTS},
+            }
+        )
+        hosts = variables["ansible_play_hosts_all"]
+        story = tell(*histories_of(hosts, variables["hostvars"], options["variable"]))
+        made, version = time.time(), collection_version()
+        texts = {
+            "html": lambda: page(story, made=made, version=version),
+            "json": lambda: as_json(story, made=made, version=version),
+            "otlp": lambda: as_otlp(story, version=version),
+            "junit": lambda: as_junit(story),
+        }
+        wanted = {name: options[name] for name in OUTPUTS if options[name]}
+        if not self._task.check_mode:
+            for name, path in wanted.items():
+                try:
+                    write_atomically(path, texts[name]().encode(), mode=MODE)
+                except OSError as error:
+                    raise AnsibleActionFail(f"{path} cannot be written: {error.strerror}") from error
+        files = list(wanted.values())
+        Display().display(story.verdict)
+        return {**result, "changed": bool(files), "verdict": story.verdict, "good": story.is_good, "files": files}

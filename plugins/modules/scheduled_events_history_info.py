@@ -1,0 +1,128 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: scheduled_events_history_info
+short_description: Read what happened to the Scheduled Events of a host
+version_added: 1.0.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - Reads the history that the polling unit and the roles of this collection keep on the host. Each fact of it says what
+    happened to an event, and when.
+  - Pass the results of several hosts to M(maintops.scheduled_events.scheduled_events_report) to write a report.
+options:
+  directories:
+    description:
+      - Directories of the histories. The defaults are those of the polling unit, and of the roles
+        P(maintops.scheduled_events.respond#role) and P(maintops.scheduled_events.rolling_maintenance#role). A directory
+        that does not exist has no facts.
+    type: list
+    elements: path
+    default:
+      - /var/lib/scheduled-events-history
+      - /var/lib/maintops
+  days:
+    description: Days for which facts are returned, until now. A history is kept for 400 days at most.
+    type: float
+    default: 90
+requirements:
+  - python >= 3.6 (on the host)
+notes:
+  - Only root, and the group that the owner of the host names, can read a history. Use C(become).
+attributes:
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+    support: full
+    details:
+      - The module only reads.
+  diff_mode:
+    description: Will return details on what has changed, when in diff mode.
+    support: N/A
+    details:
+      - The module changes nothing.
+  idempotent:
+    description:
+      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+    support: full
+  platform:
+    description: Operating systems of the hosts on which the module can run.
+    support: full
+    platforms: posix
+seealso:
+  - module: maintops.scheduled_events.scheduled_events_report
+"""
+
+EXAMPLES = r"""
+- name: Read the history of the last week
+  maintops.scheduled_events.scheduled_events_history_info:
+    days: 7
+  become: true
+  register: read
+
+- name: Show when events were acknowledged
+  ansible.builtin.debug:
+    msg: "{{ item.time }} {{ item.event_type }} {{ item.by }}"
+  loop: "{{ read.facts | selectattr('kind', 'eq', 'acknowledged') }}"
+"""
+
+RETURN = r"""
+facts:
+  description:
+    - The facts, in the order of their times. The guide "After a maintenance, and before the next one" describes them.
+  returned: success
+  type: list
+  elements: dict
+  sample:
+    - version: 1
+      kind: seen
+      time: '2026-01-31T11:50:00.000Z'
+      source: poller
+      vm_name: web1
+      event_id: c7061bac-afdc-4513-b24b-aa5f13a16123
+      event_type: Redeploy
+problems:
+  description: Why facts are missing, such as a file that cannot be read. The list is empty if none are missing.
+  returned: success
+  type: list
+  elements: str
+  sample: []
+"""
+
+import time
+from typing import List
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events import history, history_file
+
+
+def main() -> None:
+    module = AnsibleModule(
+        argument_spec={
+            "directories": {
+                "type": "list",
+                "elements": "path",
+                "default": ["/var/lib/scheduled-events-history", "/var/lib/maintops"],
+            },
+            "days": {"type": "float", "default": 90},
+        },
+        supports_check_mode=True,
+    )
+    now = time.time()
+    since = now - module.params["days"] * 86400
+    facts: List[history.Fact] = []
+    problems: List[str] = []
+    for directory in module.params["directories"]:
+        try:
+            found = history_file.read(directory, now=now, since=since)
+        except PermissionError as error:
+            module.fail_json(msg=f"{directory} cannot be read: {error.strerror}. Use become")
+        facts.extend(found.facts)
+        problems.extend(found.problems)
+    facts.sort(key=lambda fact: fact.time)
+    module.exit_json(changed=False, facts=[history.as_json(fact) for fact in facts], problems=problems)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,101 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: scheduled_events_report
+short_description: Write a report of past maintenances
+version_added: 1.0.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - Puts the histories of the hosts of the play together, and writes a report on the control node. It shows for each
+    event and VM when the event was announced, when the VM was prepared, who acknowledged, when Azure started and ended
+    the maintenance, the time that was left before NotBefore, and what went wrong.
+  - Read the histories with M(maintops.scheduled_events.scheduled_events_history_info) first, and register the result
+    under the name in O(variable). Use this module with C(run_once).
+  - The playbook C(maintops.scheduled_events.report) does both.
+options:
+  variable:
+    description: Name of the variable in which each host registered its history.
+    type: str
+    required: true
+  html:
+    description:
+      - Path of a page that refers to no other file and needs no script. It has 256 KiB at most. Events that do not fit
+        are counted, the oldest first.
+    type: path
+  json:
+    description: Path of a JSON file with all events.
+    type: path
+  otlp:
+    description:
+      - Path of a JSON file with spans of OpenTelemetry, which the receiver C(otlpjsonfile) of a collector reads. All
+        VMs of an event have the same trace.
+    type: path
+  junit:
+    description: Path of an XML file in the format of JUnit, for CI. A VM that needs a look is a failure.
+    type: path
+requirements:
+  - python >= 3.10 (on the control node)
+notes:
+  - The files are replaced as a whole. Their owner and group can read them, and no other user.
+attributes:
+  action:
+    description: The module runs only on the control node.
+    support: full
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+    support: full
+  diff_mode:
+    description: Will return details on what has changed, when in diff mode.
+    support: none
+  idempotent:
+    description:
+      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
+    support: none
+    details:
+      - The page and the JSON file name the time at which they were made.
+  platform:
+    description: The module runs only on the control node.
+    support: full
+    platforms: posix
+seealso:
+  - module: maintops.scheduled_events.scheduled_events_history_info
+"""
+
+EXAMPLES = r"""
+- name: Report the maintenances of the last 90 days
+  hosts: web
+  gather_facts: false
+  tasks:
+    - name: Read the histories
+      maintops.scheduled_events.scheduled_events_history_info:
+      become: true
+      register: history
+
+    - name: Write the report
+      maintops.scheduled_events.scheduled_events_report:
+        variable: history
+        html: /tmp/maintenance.html
+      run_once: true
+"""
+
+RETURN = r"""
+verdict:
+  description: The report in one or two sentences.
+  returned: success
+  type: str
+  sample: '2 events, no problem. Smallest margin before NotBefore: 748.7 s (Redeploy).'
+good:
+  description: Whether nothing went wrong and no history is incomplete.
+  returned: success
+  type: bool
+  sample: true
+files:
+  description: Paths of the files that were written.
+  returned: success
+  type: list
+  elements: str
+  sample: [/tmp/maintenance.html]
+"""

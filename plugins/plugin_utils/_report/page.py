@@ -1,0 +1,250 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The report as one HTML file, without references to other files and without scripts. Private to the collection."""
+
+from __future__ import annotations
+
+import html
+import typing as t
+
+from ...module_utils._scheduled_events.history import format_moment
+from .drawing import Axis, box, mark
+from .story import EventStory, Lane, Story
+
+LARGEST = 256 * 1024  # bytes
+RESERVE = 700  # bytes for an event that is only named, and for the end of the page
+LANE_HEIGHT = 22
+
+STYLE = """
+:root{--ink:#1f2933;--soft:#52606d;--paper:#fff;--line:#cbd2d9;--good:#1b7f4b;--bad:#b3261e;
+--busy:#e0a800;--ready:#5b8def;--away:#d9695f;--empty:#eef1f4;--late:#9b2c2c}
+@media (prefers-color-scheme:dark){:root{--ink:#e4e7eb;--soft:#9aa5b1;--paper:#16191d;--line:#3e4c59;--good:#4cc38a;
+--bad:#ff8a80;--busy:#c99700;--ready:#3f6fd1;--away:#b9534a;--empty:#23282e;--late:#ff8a80}}
+@media print{:root{--ink:#000;--soft:#333;--paper:#fff;--line:#999;--good:#1b7f4b;--bad:#b3261e;--busy:#e0a800;
+--ready:#5b8def;--away:#d9695f;--empty:#eef1f4;--late:#9b2c2c}section{break-inside:avoid-page}}
+*{box-sizing:border-box}
+body{margin:0 auto;padding:1rem;max-width:70rem;background:var(--paper);color:var(--ink);
+font:16px/1.45 system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;
+-webkit-print-color-adjust:exact;print-color-adjust:exact}
+h1{font-size:1.5rem;margin:0 0 .25rem}h2{font-size:1.15rem;margin:0}
+p{margin:.25rem 0}.soft,.legend,dt,figcaption{color:var(--soft);font-size:.875rem}
+.verdict{border-left:.4rem solid var(--good);padding:.5rem .75rem;margin:1rem 0;background:var(--empty);font-weight:600}
+.verdict.bad{border-color:var(--bad)}
+section{border-top:1px solid var(--line);padding:1rem 0}
+dl{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:.5rem 0}dl div{min-width:0}dd{margin:0;overflow-wrap:anywhere}
+.lane{display:grid;grid-template-columns:minmax(5rem,11rem) 1fr minmax(5rem,9rem);gap:0 .75rem;align-items:center;
+padding:.15rem 0}
+.lane b{font-weight:600;overflow-wrap:anywhere}.lane i{font-style:normal;color:var(--soft);font-size:.875rem}
+.lane em{grid-column:1/-1;font-style:normal;color:var(--bad);font-size:.9rem;overflow-wrap:anywhere}
+.lane svg{display:block;width:100%;height:22px;overflow:visible}
+.empty{fill:var(--empty)}.busy{fill:var(--busy)}.ready{fill:var(--ready)}.away{fill:var(--away)}.failed{fill:var(--bad)}
+.ack{stroke:var(--ink);stroke-width:2}.due{stroke:var(--late);stroke-width:2;stroke-dasharray:4 3}
+.key{display:inline-block;width:.9rem;height:.9rem;border-radius:.2rem;vertical-align:-.1rem;margin:0 .25rem 0 .75rem}
+table{border-collapse:collapse;width:100%;font-size:.8rem}th,td{text-align:left;padding:.15rem .5rem .15rem 0;
+border-bottom:1px solid var(--line);font-variant-numeric:tabular-nums}.wide{overflow-x:auto}
+code{font-size:.8rem;overflow-wrap:anywhere}
+@media (max-width:36rem){.lane{grid-template-columns:1fr auto}.lane svg{grid-column:1/-1;grid-row:2}}
+"""
+LEGEND = (
+    ("busy", "prepares or recovers"),
+    ("ready", "prepared"),
+    ("away", "started"),
+    ("failed", "failed"),
+)
+
+
+def page(story: Story, *, made: float, version: str) -> str:
+    """The page, of at most LARGEST bytes. What does not fit is counted, the oldest events first.
+
+    :param made: seconds since the epoch.
+    :param version: of the collection.
+    """
+    head = _head(story, made=made, version=version)
+    left = LARGEST - len(head.encode()) - RESERVE
+    parts, rest = [head], 0
+    for event in story.events:
+        shown = _fitting(event, left)
+        if shown is None:
+            rest += 1
+            continue
+        left -= len(shown.encode())
+        parts.append(shown)
+    if rest:
+        events = "1 event does" if rest == 1 else f"{rest} events do"
+        parts.append(f"<section><p>{events} not fit on this page. The JSON report has all events.</p></section>\n")
+    return "".join([*parts, "</main>\n</body>\n</html>\n"])
+
+
+def _head(story: Story, *, made: float, version: str) -> str:
+    kind = "verdict" if story.is_good else "verdict bad"
+    keys = "".join(
+        f'<svg class="key"><rect width="100%" height="100%" class="{style}"/></svg>{text}' for style, text in LEGEND
+    )
+    hosts = "1 host" if len(story.hosts) == 1 else f"{len(story.hosts)} hosts"
+    unread = "".join(
+        f"<p>The history of {_text(host)} is incomplete: {_text('; '.join(reasons)[:300])}</p>"
+        for host, reasons in sorted(story.unread.items())[:20]
+    )
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<meta name="generator" content="maintops.scheduled_events {_text(version)}">
+<title>Maintenance report</title>
+<style>{STYLE}</style>
+</head>
+<body>
+<main>
+<h1>Maintenance report</h1>
+<p class="soft">{_moment(made)} UTC · {hosts} · maintops.scheduled_events {_text(version)} · all times are UTC</p>
+<p class="{kind}">{_text(story.verdict)}</p>
+{unread}
+<p class="legend">{keys} · solid line: acknowledged · dashed line: NotBefore</p>
+"""
+
+
+def _fitting(event: EventStory, left: int) -> str | None:
+    """The event with as much as fits: its lanes with their times, its lanes, those with a problem, or its summary."""
+    troubled = [lane for lane in event.lanes if lane.problem]
+    for lanes, times in ((event.lanes, True), (event.lanes, False), (troubled, False), ([], False)):
+        shown = _event(event, lanes, times=times)
+        if len(shown.encode()) <= left:
+            return shown
+    return None
+
+
+def _event(event: EventStory, lanes: t.Sequence[Lane], *, times: bool) -> str:
+    axis = _axis(event)
+    rows = "".join(_lane(lane, axis) for lane in lanes)
+    rest = len(event.lanes) - len(lanes)
+    if rest:
+        vms = "1 VM is" if rest == 1 else f"{rest} VMs are"
+        rows += f'<p class="soft">{vms} not drawn. The JSON report has all VMs.</p>'
+    return f"""<section>
+<h2>{_text(_title(event))}</h2>
+<p class="soft"><code>{_text(event.event_id)}</code></p>
+<dl>{"".join(f"<div><dt>{name}</dt><dd>{_text(value)}</dd></div>" for name, value in _figures(event))}</dl>
+{rows}
+{_times(event) if times else ""}</section>
+"""
+
+
+def _title(event: EventStory) -> str:
+    count = event.resource_count if event.resource_count is not None else len(event.lanes)
+    names = ", ".join(event.resources[:4] or [lane.vm_name or lane.host for lane in event.lanes[:4]])
+    more = f" and {count - 4} more" if count > 4 else ""
+    return f"{event.event_type or 'Event'} of {names}{more}"
+
+
+def _figures(event: EventStory) -> list[tuple[str, str]]:
+    sender = event.acknowledgement
+    figures = [
+        ("Announced", _moment(event.began)),
+        ("Source", event.event_source),
+        ("NotBefore", _moment(event.not_before)),
+        ("Acknowledged", _moment(sender.acknowledged) if sender else "no"),
+        ("By", " through ".join(filter(None, [sender.by, sender.via])) if sender else ""),
+        ("Rule", sender.rule if sender else ""),
+        ("Smallest margin", _seconds(event.margin)),
+    ]
+    return [(name, value) for name, value in figures if value]
+
+
+def _axis(event: EventStory) -> Axis:
+    times = [time for lane in event.lanes for time in lane.times]
+    if event.not_before is not None:
+        times.append(event.not_before)
+    first, last = min(times), max(times)
+    return Axis(first, max(last, first + 1.0), 0, 100, "%")
+
+
+def _lane(lane: Lane, axis: Axis) -> str:
+    shapes = [f'<rect width="100%" height="{LANE_HEIGHT}" rx="4" class="empty"/>']
+    if lane.prepared is not None:
+        until = lane.started or lane.over or axis.last
+        if until > lane.prepared:
+            shapes.append(_box(axis, lane.prepared, until, "ready", "prepared"))
+    if lane.started is not None:
+        shapes.append(_box(axis, lane.started, lane.over or axis.last, "away", "started"))
+    for each in lane.stretches:
+        style = "failed" if each.failed else "busy"
+        end = each.end if each.end is not None else axis.last
+        shapes.append(_box(axis, each.begin, end, style, f"{each.phase} {each.outcome}".strip()))
+    if lane.acknowledged is not None:
+        shapes.append(mark(axis, lane.acknowledged, top=-2, bottom=LANE_HEIGHT + 2, style="ack"))
+    if lane.not_before is not None:
+        shapes.append(mark(axis, lane.not_before, top=-2, bottom=LANE_HEIGHT + 2, style="due"))
+    problem = f"<em>{_text(lane.problem)}</em>" if lane.problem else ""
+    summary = ", ".join(filter(None, [_margin(lane), _impact(lane)]))
+    label = _text(f"{lane.host}: {_said(lane)}")
+    return (
+        f'<div class="lane"><b>{_text(lane.host)}</b><svg role="img" aria-label="{label}">{"".join(shapes)}</svg>'
+        f"<i>{_text(summary)}</i>{problem}</div>\n"
+    )
+
+
+def _box(axis: Axis, begin: float, end: float, style: str, what: str) -> str:
+    title = f"{what}: {_moment(begin)[11:]} to {_moment(end)[11:]}"
+    return box(axis, begin, end, top=0, height=LANE_HEIGHT, style=style, title=title)
+
+
+def _said(lane: Lane) -> str:
+    """The lane in words, for those who do not see it."""
+    said = [f"{each.phase} {each.outcome or 'without an end'}" for each in lane.stretches]
+    return ", ".join([*said, _margin(lane), _impact(lane)]).strip(", ") or "nothing to do"
+
+
+def _margin(lane: Lane) -> str:
+    return "" if lane.margin is None else f"margin {_seconds(lane.margin)}"
+
+
+def _impact(lane: Lane) -> str:
+    if not lane.impact:
+        return ""
+    announced = "" if lane.announced is None or lane.announced < 0 else f", announced {_seconds(lane.announced)}"
+    if lane.impact == "none":
+        return f"no impact noticed{announced}"
+    return f"{lane.impact} {_seconds(lane.measured)}{announced}"
+
+
+def _times(event: EventStory) -> str:
+    columns = ("host", "seen", "prepared", "acknowledged", "Started", "over", "returned")
+    rows = "".join(
+        "<tr>"
+        + "".join(
+            f"<td>{cell}</td>"
+            for cell in (
+                _text(lane.host),
+                *(_clock(each) for each in (lane.seen, lane.prepared, lane.acknowledged, lane.started, lane.over)),
+                _clock(lane.returned),
+            )
+        )
+        + "</tr>"
+        for lane in event.lanes
+    )
+    heads = "".join(f"<th>{name}</th>" for name in columns)
+    is_open = " open" if len(event.lanes) <= 10 else ""
+    return (
+        f"<details{is_open}><summary>Times</summary>"
+        f'<div class="wide"><table><tr>{heads}</tr>{rows}</table></div></details>\n'
+    )
+
+
+def _moment(time: float | None) -> str:
+    return "" if time is None else format_moment(time)[:19].replace("T", " ")
+
+
+def _clock(time: float | None) -> str:
+    return "" if time is None else format_moment(time)[11:23]
+
+
+def _seconds(number: float | None) -> str:
+    return "" if number is None else f"{number:.3f}".rstrip("0").rstrip(".") + " s"
+
+
+def _text(value: str) -> str:
+    return html.escape(value)

@@ -1,0 +1,309 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What happened to each event, on each of its VMs, from the facts of their histories. Private to the collection.
+
+No clock and no I/O. Everything that a report shows comes from here; the outputs only draw or write it.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._scheduled_events import history
+from ...module_utils._scheduled_events.history import Fact
+from ...module_utils._scheduled_events.runs import OK
+
+PREPARE, RECOVER = "prepare", "recover"
+
+
+class Stretch(t.NamedTuple):
+    """A phase on a VM. Times are seconds since the epoch.
+
+    :param end: ``None`` if the history does not have it.
+    :param outcome: empty if the history does not have it.
+    """
+
+    phase: str
+    begin: float
+    end: float | None = None
+    outcome: str = ""
+    reason: str = ""
+
+    @property
+    def failed(self) -> bool:
+        return self.outcome not in ("", OK)
+
+
+class Lane(t.NamedTuple):
+    """What happened to one event on one host. Times are seconds since the epoch, ``None`` if they are not known.
+
+    :param held: why the event or the VM was held last, if nothing followed.
+    :param refused: the last refusal of an acknowledgement, if none was accepted.
+    :param impact: ``rebooted``, ``paused``, ``none``, or empty if nothing was measured.
+    :param announced: seconds of impact that Azure announced, -1 if it does not know; ``measured``: that were measured.
+    """
+
+    host: str
+    vm_name: str
+    seen: float
+    stretches: tuple[Stretch, ...] = ()
+    acknowledged: float | None = None
+    by: str = ""
+    via: str = ""
+    rule: str = ""
+    started: float | None = None
+    over: float | None = None
+    returned: float | None = None
+    not_before: float | None = None
+    held: str = ""
+    refused: str = ""
+    impact: str = ""
+    announced: float | None = None
+    measured: float | None = None
+
+    @property
+    def prepared(self) -> float | None:
+        """When its last preparation ended well."""
+        ends = [each.end for each in self.stretches if each.phase == PREPARE and each.outcome == OK]
+        return ends[-1] if ends else None
+
+    @property
+    def margin(self) -> float | None:
+        """Seconds between the end of its preparation and NotBefore; below 0 if it ended later."""
+        if self.prepared is None or self.not_before is None:
+            return None
+        return round(self.not_before - self.prepared, 3)
+
+    @property
+    def times(self) -> list[float]:
+        """All times at which something happened."""
+        ends = [each.end for each in self.stretches] + [each.begin for each in self.stretches]
+        points = [self.seen, self.acknowledged, self.started, self.over, self.returned, *ends]
+        return sorted(point for point in points if point is not None)
+
+    @property
+    def problem(self) -> str:
+        """Why it needs a look; empty if nothing went wrong."""
+        last = {each.phase: each for each in self.stretches}
+        prepare, recover = last.get(PREPARE), last.get(RECOVER)
+        if prepare is not None and prepare.failed:
+            return f"the preparation failed: {prepare.reason or prepare.outcome}"
+        if prepare is not None and self.started is not None and (prepare.end is None or prepare.end > self.started):
+            return "the event started before the preparation ended"
+        if self.margin is not None and self.margin < 0:
+            return f"the preparation ended {-self.margin:g} s after NotBefore"
+        if recover is not None and recover.failed:
+            return f"the recovery failed: {recover.reason or recover.outcome}"
+        if self.refused:
+            return f"the acknowledgement was refused: {self.refused}"
+        return f"held: {self.held}" if self.held else ""
+
+
+class EventStory(t.NamedTuple):
+    """One event, on all hosts whose histories have it.
+
+    :param resources: the first VMs that it names; ``resource_count``: how many it names, ``None`` if it is not known.
+    """
+
+    event_id: str
+    event_type: str
+    event_source: str
+    resources: tuple[str, ...]
+    resource_count: int | None
+    lanes: tuple[Lane, ...]
+
+    @property
+    def began(self) -> float:
+        """When the first host saw it."""
+        return min(lane.seen for lane in self.lanes)
+
+    @property
+    def acknowledgement(self) -> Lane | None:
+        """The lane of the host that acknowledged it first."""
+        senders = [lane for lane in self.lanes if lane.acknowledged is not None]
+        return min(senders, key=lambda lane: lane.acknowledged or 0.0) if senders else None
+
+    @property
+    def not_before(self) -> float | None:
+        known = [lane.not_before for lane in self.lanes if lane.not_before is not None]
+        return max(known) if known else None
+
+    @property
+    def margin(self) -> float | None:
+        """The smallest margin of its VMs, in seconds."""
+        known = [lane.margin for lane in self.lanes if lane.margin is not None]
+        return min(known) if known else None
+
+    @property
+    def problems(self) -> dict[str, str]:
+        """By host, why it needs a look."""
+        return {lane.host: lane.problem for lane in self.lanes if lane.problem}
+
+
+class Story(t.NamedTuple):
+    """All events, the newest first.
+
+    :param unread: by host, why facts of its history are missing.
+    """
+
+    events: tuple[EventStory, ...]
+    hosts: tuple[str, ...]
+    unread: t.Mapping[str, tuple[str, ...]]
+
+    @property
+    def is_good(self) -> bool:
+        return not self.unread and not any(event.problems for event in self.events)
+
+    @property
+    def verdict(self) -> str:
+        """The report in a sentence or two."""
+        bad = [event for event in self.events if event.problems]
+        lines = []
+        if bad:
+            names = sorted({host for event in bad for host in event.problems})
+            verb = "needs" if len(bad) == 1 else "need"
+            lines.append(f"{len(bad)} of {_count(len(self.events), 'event')} {verb} a look, on {_some(names)}.")
+        elif self.events:
+            lines.append(f"{_count(len(self.events), 'event')}, no problem.")
+        else:
+            lines.append(f"No event in the {'history' if len(self.hosts) == 1 else 'histories'}.")
+        margins = [(event.margin, event) for event in self.events if event.margin is not None]
+        if margins:
+            smallest, event = min(margins, key=lambda each: each[0])
+            lines.append(f"Smallest margin before NotBefore: {smallest:g} s ({event.event_type}).")
+        if self.unread:
+            lines.append(f"The history is incomplete on {_some(sorted(self.unread))}.")
+        return " ".join(lines)
+
+
+def tell(histories: t.Mapping[str, t.Sequence[Fact]], unread: t.Mapping[str, t.Sequence[str]]) -> Story:
+    """Put the facts of hosts together.
+
+    :param histories: by host, its facts in any order.
+    :param unread: by host, why facts are missing.
+    """
+    by_event: dict[tuple[str, int], dict[str, list[Fact]]] = {}
+    for host, facts in histories.items():
+        for key, of_event in _lives(facts).items():
+            by_event.setdefault(key, {})[host] = of_event
+    events = [_event(hosts) for hosts in by_event.values()]
+    events.sort(key=lambda event: event.began, reverse=True)
+    missing = {host: tuple(reasons) for host, reasons in unread.items() if reasons}
+    return Story(tuple(events), tuple(sorted({*histories, *missing})), missing)
+
+
+def _lives(facts: t.Sequence[Fact]) -> dict[tuple[str, int], list[Fact]]:
+    """The facts of each event. An id that is announced again after its end stands for another event."""
+    found: dict[tuple[str, int], list[Fact]] = {}
+    lives: dict[str, int] = {}
+    over: set[str] = set()
+    for fact in sorted(facts, key=lambda each: each.time):
+        if not fact.event_id:
+            continue
+        if fact.kind == history.SEEN and fact.key in over:
+            lives[fact.key] = lives.get(fact.key, 0) + 1
+            over.discard(fact.key)
+        elif fact.kind == history.OVER:
+            over.add(fact.key)
+        found.setdefault((fact.key, lives.get(fact.key, 0)), []).append(fact)
+    return found
+
+
+def _event(hosts: t.Mapping[str, t.Sequence[Fact]]) -> EventStory:
+    facts = [fact for of_host in hosts.values() for fact in of_host]
+    named = max(facts, key=lambda fact: len(fact.resources))
+    counts = [fact.resource_count for fact in facts if fact.resource_count is not None]
+    return EventStory(
+        event_id=facts[0].event_id,
+        event_type=_last(facts, "event_type"),
+        event_source=_last(facts, "event_source"),
+        resources=named.resources,
+        resource_count=max(counts) if counts else None,
+        lanes=tuple(_lane(host, hosts[host]) for host in sorted(hosts)),
+    )
+
+
+def _lane(host: str, facts: t.Sequence[Fact]) -> Lane:
+    first: dict[str, Fact] = {}
+    last: dict[str, Fact] = {}
+    for fact in facts:
+        first.setdefault(fact.kind, fact)
+        last[fact.kind] = fact
+    acknowledged = first.get(history.ACKNOWLEDGED)
+    impact = last.get(history.IMPACT)
+    return Lane(
+        host=host,
+        vm_name=_last(facts, "vm_name"),
+        seen=facts[0].time,
+        stretches=_stretches(facts),
+        acknowledged=_time(acknowledged),
+        by=acknowledged.by if acknowledged else "",
+        via=acknowledged.via if acknowledged else "",
+        rule=acknowledged.rule if acknowledged else "",
+        started=_time(first.get(history.STARTED)),
+        over=_time(last.get(history.OVER)),
+        returned=_time(last.get(history.RETURNED)),
+        not_before=_not_before(facts),
+        held=_held(facts),
+        refused=last[history.REFUSED].reason if history.REFUSED in last and not acknowledged else "",
+        impact=impact.outcome if impact else "",
+        announced=_announced(facts),
+        measured=impact.measured if impact else None,
+    )
+
+
+def _stretches(facts: t.Sequence[Fact]) -> tuple[Stretch, ...]:
+    """The phases in the order in which they began."""
+    found: list[Stretch] = []
+    for fact in facts:
+        if fact.kind == history.PHASE_BEGAN:
+            found.append(Stretch(fact.phase, fact.time))
+        elif fact.kind == history.PHASE_ENDED:
+            number = next((n for n, each in enumerate(found) if each.phase == fact.phase and each.end is None), None)
+            if number is None:  # its begin is older than the history
+                found.append(Stretch(fact.phase, fact.time, fact.time, fact.outcome, fact.reason))
+            else:
+                found[number] = found[number]._replace(end=fact.time, outcome=fact.outcome, reason=fact.reason)
+    return tuple(found)
+
+
+def _held(facts: t.Sequence[Fact]) -> str:
+    """Why it was held last, unless something followed that ended it."""
+    held = ""
+    for fact in facts:
+        if fact.kind == history.HELD:
+            held = fact.reason
+        elif fact.kind in (history.ACKNOWLEDGED, history.OVER, history.RETURNED, history.PHASE_BEGAN):
+            held = ""
+    return held
+
+
+def _not_before(facts: t.Sequence[Fact]) -> float | None:
+    """The last NotBefore that was announced before it started; a document of a started event has none."""
+    known = [fact.not_before for fact in facts if fact.not_before is not None]
+    return known[-1] if known else None
+
+
+def _announced(facts: t.Sequence[Fact]) -> float | None:
+    known = [fact.announced for fact in facts if fact.announced is not None]
+    return known[-1] if known else None
+
+
+def _last(facts: t.Sequence[Fact], name: str) -> str:
+    return next((getattr(fact, name) for fact in reversed(facts) if getattr(fact, name)), "")
+
+
+def _time(fact: Fact | None) -> float | None:
+    return fact.time if fact else None
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _some(names: t.Sequence[str], most: int = 5) -> str:
+    """The first names, and how many there are besides."""
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,88 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbook that reports what happened to the events of hosts."""
+
+import datetime
+import json
+import os
+import stat
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from playbooks import LOCAL
+
+ID = "c7061bac-afdc-4513-b24b-aa5f13a16123"
+BEGAN = datetime.datetime.now(datetime.UTC).replace(microsecond=0) - datetime.timedelta(hours=1)
+
+
+def after(seconds):
+    """A time of the history."""
+    moment = BEGAN + datetime.timedelta(seconds=seconds)
+    return f"{moment.replace(tzinfo=None).isoformat(timespec='milliseconds')}Z"
+
+
+FACTS = [
+    {"kind": "seen", "time": after(0.25), "event_source": "Platform", "resources": ["web1"], "resource_count": 1},
+    {"kind": "phase_began", "time": after(0.3), "phase": "prepare"},
+    {"kind": "phase_ended", "time": after(120.3), "phase": "prepare", "outcome": "ok"},
+    {"kind": "acknowledged", "time": after(120.4), "by": "the polling unit of web1", "via": "metadata service"},
+]
+
+
+@pytest.fixture(scope="module")
+def report(ansible, fleet, tmp_path_factory):
+    """The directory with all outputs of a run for a host with a history, one without, and one whose file is a FIFO."""
+    emulator = fleet("web1", "web2", "web3")
+    directory = tmp_path_factory.mktemp("report")
+    inventory = {"all": {"hosts": {}}}
+    for vm in emulator.state()["vms"]:
+        history = directory / vm["name"]
+        history.mkdir()
+        own = {"report_endpoint": vm["endpoint"], "report_history_directories": [str(history)]}
+        inventory["all"]["hosts"][vm["name"]] = {**LOCAL, **own}
+    known = {"version": 1, "source": "poller", "event_id": ID, "event_type": "Reboot"}
+    known["not_before"] = after(900)
+    lines = [json.dumps({**known, **fact}) for fact in FACTS]
+    (directory / "web1" / "history.jsonl").write_text("\n".join([*lines, ""]))
+    os.mkfifo(directory / "web3" / "history.jsonl")
+    outputs = {f"report_{kind}": str(directory / f"report.{kind}") for kind in ("html", "json", "otlp", "junit")}
+    extra = {**outputs, "report_become": False}
+    run = ansible.run_playbook("maintops.scheduled_events.report", inventory=inventory, extra_vars=extra)
+    assert run.rc == 0, run.output
+    return directory, run
+
+
+def test_the_report_has_what_the_history_of_a_host_has(report):
+    directory, run = report
+    found = json.loads((directory / "report.json").read_text())
+    [event] = found["events"]
+    [lane] = event["hosts"]
+    assert (event["event_type"], event["announced_at"]) == ("Reboot", after(0.25))
+    assert (lane["host"], lane["prepared"], lane["margin"]) == ("web1", after(120.3), 779.7)
+    assert (lane["acknowledged"], lane["by"]) == (after(120.4), "the polling unit of web1")
+    assert found["verdict"] in run.output
+
+
+def test_a_history_that_cannot_be_read_is_named_and_an_empty_one_is_not(report):
+    directory, _run = report
+    found = json.loads((directory / "report.json").read_text())
+    assert not found["good"]
+    assert list(found["unread"]) == ["web3"]
+    assert found["hosts"] == ["web1", "web2", "web3"]
+
+
+def test_each_output_is_written_for_its_owner_and_group_alone(report):
+    directory, _run = report
+    outputs = sorted(directory.glob("report.*"))
+    assert [path.name for path in outputs] == ["report.html", "report.json", "report.junit", "report.otlp"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in outputs} == {0o640}
+    assert "Reboot of web1" in (directory / "report.html").read_text()
+    assert ET.parse(directory / "report.junit").getroot().find(".//testcase").get("name") == "web1"
+
+
+def test_the_events_of_now_are_reported_as_well(report):
+    _directory, run = report
+    assert len(run.all(task="Read the events of the host")) == 3

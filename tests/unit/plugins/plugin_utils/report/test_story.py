@@ -1,0 +1,94 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a report says about histories."""
+
+import pytest
+from histories import AT, NOTICE, a_fact, a_maintenance, a_phase, announcement
+
+from plugins.plugin_utils._report.story import Stretch, tell
+
+
+def lane_of(*facts):
+    [event] = tell({"web1": facts}, {}).events
+    [lane] = event.lanes
+    return lane
+
+
+def test_a_lane_has_each_time_and_the_margin_before_notbefore():
+    lane = lane_of(*a_maintenance())
+    times = [lane.seen, lane.prepared, lane.acknowledged, lane.started, lane.over, lane.returned]
+    assert [each - AT for each in times] == [0, 121, 160, 170, 420, 450]
+    assert (lane.margin, lane.announced, lane.impact, lane.measured) == (NOTICE - 121, 5.0, "rebooted", 48.2)
+    assert (lane.by, lane.via, lane.rule) == ("the polling unit of web1", "metadata service", "no rule: prepare")
+    assert lane.problem == ""
+
+
+def test_the_order_in_which_facts_are_given_changes_nothing():
+    facts = a_maintenance()
+    assert lane_of(*reversed(facts)) == lane_of(*facts)
+
+
+def test_the_vms_of_an_event_are_put_together_by_its_id_in_any_case():
+    other = [fact._replace(event_id=fact.event_id.upper()) for fact in a_maintenance("web2", later=30, leads=False)]
+    [event] = tell({"web2": other, "web1": a_maintenance()}, {}).events
+    assert [lane.host for lane in event.lanes] == ["web1", "web2"]
+    assert (event.acknowledgement.host, event.margin) == ("web1", NOTICE - 151)
+    assert (event.resources, event.resource_count) == (("web1", "web2"), 2)
+
+
+def test_an_id_that_is_announced_again_after_its_end_is_another_event():
+    again = [fact._replace(time=fact.time + 5000) for fact in a_maintenance()]
+    events = tell({"web1": [*a_maintenance(), *again]}, {}).events
+    assert [event.began for event in events] == [AT + 5000, AT]
+
+
+@pytest.mark.parametrize(
+    ("facts", "problem"),
+    [
+        (a_phase("prepare", 1, 20, outcome="failed", reason="drain: exit status 1"), "failed: drain: exit status 1"),
+        (a_phase("prepare", 1, 20, outcome="timeout"), "the preparation failed: timeout"),
+        ([*a_phase("prepare", 1, 20), a_fact("started", 10)], "the event started before the preparation ended"),
+        ([a_fact("phase_began", 1, phase="prepare"), a_fact("started", 10)], "started before the preparation ended"),
+        (a_phase("prepare", 1, 912), "the preparation ended 12 s after NotBefore"),
+        (a_phase("recover", 1, 20, outcome="failed", reason="start: exit status 3"), "the recovery failed: start"),
+        ([a_fact("refused", 3, reason="HTTP 409")], "the acknowledgement was refused: HTTP 409"),
+        ([a_fact("held", 2, reason="nothing_prepares")], "held: nothing_prepares"),
+    ],
+)
+def test_what_went_wrong_is_a_problem_of_the_host(facts, problem):
+    story = tell({"web1": [announcement(), *facts]}, {})
+    assert problem in story.events[0].problems["web1"]
+    assert not story.is_good
+    assert story.verdict.startswith("1 of 1 event needs a look, on web1.")
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        [a_fact("refused", 3, reason="HTTP 503"), a_fact("acknowledged", 4)],
+        [a_fact("held", 2, reason="takes_over"), a_fact("over", 9)],
+        [*a_phase("prepare", 1, 20, outcome="failed", reason="x"), *a_phase("prepare", 30, 40)],
+    ],
+)
+def test_what_was_followed_by_success_is_no_problem(facts):
+    assert lane_of(announcement(), *facts).problem == ""
+
+
+def test_a_phase_whose_begin_is_older_than_the_history_is_kept():
+    [_began, ended] = a_phase("prepare", 1, 20)
+    assert lane_of(ended).stretches == (Stretch("prepare", AT + 20, AT + 20, "ok"),)
+
+
+def test_a_history_that_could_not_be_read_is_never_passed_over():
+    story = tell({"web1": a_maintenance()}, {"web2": ["its history was not read"]})
+    assert not story.is_good
+    assert story.hosts == ("web1", "web2")
+    assert story.verdict == (
+        "1 event, no problem. Smallest margin before NotBefore: 779 s (Redeploy). The history is incomplete on web2."
+    )
+
+
+def test_no_history_has_no_event():
+    assert tell({"web1": []}, {}).verdict == "No event in the history."
