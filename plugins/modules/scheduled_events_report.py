@@ -11,7 +11,7 @@ author: The maintops.scheduled_events authors (@maintops)
 description:
   - Puts the histories of the hosts of the play together, and writes a report on the control node. It shows for each
     event and VM when the event was announced, when the VM was prepared, who acknowledged, when Azure started and ended
-    the maintenance, the time that was left before NotBefore, and what went wrong.
+    the maintenance, the margin before NotBefore, and what went wrong.
   - Read the histories with M(maintops.scheduled_events.scheduled_events_history_info) first, and register the result
     under the name in O(variable). Use this module with C(run_once).
   - The playbook C(maintops.scheduled_events.report) does both.

@@ -12,7 +12,7 @@ from . import rules as decisions
 from .runs import FAILED, OK, TIMEOUT
 from .state import EventState, State
 
-# Conditions in which an event waits for somebody, or a VM for its recovery.
+# Conditions in which an event waits for an operator, a controller or another VM, or a VM for its recovery.
 HELD = frozenset(
     (
         conditions.CANNOT_ASK,
