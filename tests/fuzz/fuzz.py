@@ -35,7 +35,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / place) for place in ("plugins/module_utils", "roles/poller/files", "tests/fuzz")]
 
 import documents  # noqa: E402 - found only through the path set above, as are the next
-from _scheduled_events import engine, rules, state, terms  # noqa: E402
+from _scheduled_events import engine, history, rules, state, terms, transitions  # noqa: E402
 from _scheduled_events.document import DocumentError, parse  # noqa: E402
 from scheduled_events_poller import spool  # noqa: E402
 from scheduled_events_poller.root import runner  # noqa: E402
@@ -138,8 +138,10 @@ class Life:
         if document is not None:
             self._measure(document)
         now = terms.Moment(self._wall, self._monotonic, f"boot {self._boot}")
-        self._state, actions = engine.step(self._state, document, self._results, now, self._config)
+        before = self._state
+        self._state, actions = engine.step(before, document, self._results, now, self._config)
         self._results = []
+        self._record(transitions.Step(before, self._state, actions, now, self._config))
         self._show()
         self._persist()
         for action in actions:
@@ -211,12 +213,22 @@ class Life:
             dry_run=False,
             acknowledging_for=0.0,
             unsaved="",
+            unrecorded="",
             now=self._wall,
         )
         read = json.loads(json.dumps(shown).encode("utf-8"))
         check_text(status.judge(read, read["time"])[1], "the status")
         for event in read["events"]:
             check_text(event["doing"], "the status of an event")
+
+    @staticmethod
+    def _record(step):
+        """What the history holds, and what is read of it."""
+        for fact in transitions.facts_of(step, transitions.Writer("poller", "the polling unit")):
+            read = history.parse_line(history.line_of(fact))
+            if read != history.cleaned(fact):
+                raise AssertionError(f"{read} is not {fact}")
+            check_text(read.reason, "a fact of the history")
 
     def _ask_root(self, action):
         fields = {name: getattr(action, name) for name in spool.Job._fields if hasattr(action, name)}

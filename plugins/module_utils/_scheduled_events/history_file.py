@@ -110,11 +110,10 @@ class History:
 
 
 def read(directory: str, *, now: float, since: float = 0.0) -> Found:
-    """The facts of a history, although another user may have written its files.
+    """The facts of a history, also if another user has written its files.
 
     :param now: seconds since the epoch; facts that are older than 400 days are left out.
     :param since: seconds since the epoch; older facts are left out.
-    :raises PermissionError: this user cannot read it.
     """
     since = max(since, now - MAX_AGE)
     facts: List[Fact] = []
@@ -125,8 +124,6 @@ def read(directory: str, *, now: float, since: float = 0.0) -> Found:
             found, wrong = _facts_in(read_plain(path, most=MAX_FILE))
         except (FileNotFoundError, NotADirectoryError):
             continue
-        except PermissionError:
-            raise
         except OSError as error:
             problems.append(f"{path} cannot be read: {error}")
             continue

@@ -110,6 +110,7 @@ class Unit:
             f"--runtime-directory={self.path('run')}",
             f"--hooks-directory={self.path('hooks')}",
             f"--hooks-runtime-directory={self.path('root')}",
+            f"--roles-directory={self.path('roles')}",
         ]
         os.mkdir(self.path("root"))
         self.notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)

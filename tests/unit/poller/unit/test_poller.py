@@ -562,3 +562,69 @@ def test_a_runtime_directory_whose_path_is_too_long_for_a_socket_is_named(unit):
         "",
         f"scheduled-events: the poller cannot begin: {runtime}/notify: AF_UNIX path too long\n",
     )
+
+
+def facts(unit_, *arguments):
+    return json.loads(unit_.command("history", "--json", *arguments)[1])["facts"]
+
+
+def test_a_maintenance_leaves_a_history(unit, imds):
+    unit.add_hook("prepare", "true")
+    unit.add_hook("recover", "true")
+    unit.start()
+    imds.announce(DurationInSeconds=5)
+    until(imds.acknowledged, "the acknowledgement")
+    imds.announce(EventStatus="Started")
+    until(lambda: "started; recovery" in unit.log(), "the start")
+    imds.events = []
+    until(lambda: "returned" in [fact["kind"] for fact in facts(unit)], "the return")
+    assert [" ".join([fact["kind"], fact.get("phase", "")]).strip() for fact in facts(unit)] == [
+        "seen",
+        "phase_began prepare",
+        "phase_ended prepare",
+        "acknowledged",
+        "started",
+        "over",
+        "phase_began recover",
+        "phase_ended recover",
+        "returned",
+    ]
+    assert {(fact["vm_name"], fact["event_id"], fact["source"]) for fact in facts(unit)} == {("vm1", ID, "poller")}
+
+
+def test_a_restart_of_the_unit_repeats_no_fact(unit, imds):
+    unit.add_hook("prepare", "exit 1")
+    unit.start()
+    imds.announce()
+    until(lambda: [fact["kind"] for fact in facts(unit)][-1:] == ["held"], "the fact that the event is held")
+    before = facts(unit)
+    unit.restart()
+    polls = imds.polls
+    until(lambda: imds.polls > polls + 2, "three more polls")
+    assert facts(unit) == before
+
+
+def test_a_poll_without_a_change_writes_no_fact(unit, imds):
+    unit.start()
+    until(lambda: imds.polls > 3, "four polls")
+    assert os.listdir(unit.path("history")) == []
+
+
+def test_a_history_that_cannot_be_written_delays_nothing_and_shows_as_a_warning(unit, imds):
+    with open(unit.path("history"), "w"):
+        pass  # a file in place of the directory
+    unit.add_hook("prepare", "true")
+    unit.start()
+    imds.announce()
+    until(imds.acknowledged, "the acknowledgement")
+    until(lambda: unit.command("status")[0] == status.WARNING, "the warning")
+    assert f"the history in {unit.path('history')} cannot be written: " in unit.command("status")[1]
+
+
+def test_a_dry_run_leaves_no_history(unit, imds):
+    unit.configure(dry_run=True)
+    unit.add_hook("prepare", "true")
+    unit.start()
+    imds.announce()
+    until(lambda: "would acknowledge" in unit.log(), "the pretended acknowledgement")
+    assert facts(unit) == []

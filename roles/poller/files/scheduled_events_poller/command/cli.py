@@ -16,7 +16,8 @@ from _scheduled_events.state import StateError
 
 from .. import __version__, spool
 from ..unit import config, control, poller
-from . import commands
+from . import commands, history
+from .output import complain
 
 EX_CONFIG = 78  # the unit is not started again until the configuration has been fixed
 
@@ -48,7 +49,7 @@ def _with_advice(error: Exception) -> str:
 
 
 def _fail(message: str) -> int:
-    commands.complain(f"scheduled-events: {message}")
+    complain(f"scheduled-events: {message}")
     return 1
 
 
@@ -69,6 +70,11 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     command = _command(groups, "status", commands.show_status, "show the state of the polling unit and of its events")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(needs_requests=False)
+
+    command = _command(groups, "history", history.show_history, "show what happened to the events of this VM")
+    command.add_argument("--since", metavar="WHEN", help="a duration like 12h or 7d, or a time like 2026-01-31")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(needs_requests=False)
 
@@ -136,6 +142,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
         ("hooks-directory", spool.HOOKS_DIRECTORY),
         ("hooks-runtime-directory", spool.HOOKS_RUNTIME_DIRECTORY),
         ("webhooks-runtime-directory", spool.WEBHOOKS_RUNTIME_DIRECTORY),
+        ("roles-directory", history.ROLES_DIRECTORY),
     ):
         parser.add_argument(f"--{option}", default=default, metavar="PATH", help="default: %(default)s")
 

@@ -27,6 +27,7 @@ from _scheduled_events.text import shown as one_line
 
 from .. import spool
 from ..unit import boot, config, control, endpoint_resolver, poller, status, wording
+from .output import say, say_json, say_table
 
 COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
@@ -39,7 +40,7 @@ class CommandError(Exception):
 
 def run(chosen: argparse.Namespace) -> int:
     """Poll until a signal."""
-    service = poller.Poller(lambda: config.load(chosen.config), _places(chosen), spawn_hooks=chosen.spawn_hooks)
+    service = poller.Poller(lambda: config.load(chosen.config), places(chosen), spawn_hooks=chosen.spawn_hooks)
     service.run()
     return 0
 
@@ -48,7 +49,7 @@ def check_config(chosen: argparse.Namespace) -> int:
     """Check a configuration file."""
     path = chosen.file or chosen.config
     config.load(path)
-    _print(f"{path}: the configuration is valid")
+    say(f"{path}: the configuration is valid")
     return 0
 
 
@@ -61,9 +62,9 @@ def list_events(chosen: argparse.Namespace) -> int:
     events = [event for event in document.events if chosen.all or event.affects(vm_name)]
     shown = [describe(event, vm_name=vm_name, now=_now()) for event in events]
     if chosen.json:
-        _print_json({"vm_name": vm_name, "incarnation": document.incarnation, "events": shown})
+        say_json({"vm_name": vm_name, "incarnation": document.incarnation, "events": shown})
     elif not shown:
-        _print(f"no events{'' if chosen.all else ' of ' + vm_name} (incarnation {document.incarnation})")
+        say(f"no events{'' if chosen.all else ' of ' + vm_name} (incarnation {document.incarnation})")
     else:
         _print_table(shown)
     return 0
@@ -82,20 +83,18 @@ def _print_table(events: List[Dict[str, Any]]) -> None:
             ", ".join(event["resources"]),
         )
         rows.append(tuple("-" if cell in (None, "") else str(cell) for cell in cells))
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        _print("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+    say_table(rows)
 
 
 def show_status(chosen: argparse.Namespace) -> int:
     """Show the state of the unit and rate it; the exit status is that of a monitoring plugin."""
-    path = _places(chosen).status_file
+    path = places(chosen).status_file
     known: Dict[str, Any] = {}
     try:
         read = json.loads(read_plain(path, most=status.MOST_BYTES).decode("utf-8"))
         code, summary = status.judge(read, time.time())
         for event in read["events"]:
-            event["said"] = _said(event, _places(chosen).directories)
+            event["said"] = _said(event, places(chosen).directories)
         lines = [line for event in read["events"] for line in _event_lines(event)]
         if read.get("endpoint_source") not in (None, GIVEN):
             lines.insert(0, f"  asks {read['endpoint']} ({read['endpoint_source']})")
@@ -109,11 +108,11 @@ def show_status(chosen: argparse.Namespace) -> int:
         summary = "; ".join(([] if code == status.OK else [summary]) + problems)
         code = code or status.WARNING
     if chosen.json:
-        _print_json({**known, "webhooks": webhooks, "exit_code": code, "summary": summary})
+        say_json({**known, "webhooks": webhooks, "exit_code": code, "summary": summary})
         return code
-    _print(f"{('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[code]}: {summary}")
+    say(f"{('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[code]}: {summary}")
     for line in lines + more:
-        _print(line)
+        say(line)
     return code
 
 
@@ -157,16 +156,16 @@ def show_leases(chosen: argparse.Namespace) -> int:
     if chosen.keep:
         endpoint_resolver.keep(searched, chosen.runtime_directory)
     for line in searched.lines:
-        _print(line)
+        say(line)
     return 0
 
 
 def send_wish(chosen: argparse.Namespace) -> int:
     """Have the unit retry or clear an event."""
-    objection = control.send(_places(chosen).directories.socket, chosen.verb, chosen.event_id)
+    objection = control.send(places(chosen).directories.socket, chosen.verb, chosen.event_id)
     if objection:
         raise CommandError(f"{chosen.event_id}: {objection}. See 'scheduled-events status'")
-    _print(f"{chosen.event_id}: the polling unit has accepted the request. See 'scheduled-events status'")
+    say(f"{chosen.event_id}: the polling unit has accepted the request. See 'scheduled-events status'")
     return 0
 
 
@@ -187,18 +186,18 @@ def approve_events(chosen: argparse.Namespace) -> int:
 
     outcome = approve(client, chosen.event_id, may_approve=allowed)
     for event_id in outcome.approved:
-        _print(f"{event_id}: acknowledged")
+        say(f"{event_id}: acknowledged")
     for event_id in outcome.already_started:
-        _print(f"{event_id}: has already started")
+        say(f"{event_id}: has already started")
     for event_id in outcome.absent:
-        _print(f"{event_id}: the service announces no such event")
+        say(f"{event_id}: the service announces no such event")
     for event_id in outcome.skipped:
-        _print(f"{event_id}: not acknowledged: {reasons.get(event_id.lower(), 'it is not Scheduled')}")
+        say(f"{event_id}: not acknowledged: {reasons.get(event_id.lower(), 'it is not Scheduled')}")
     return 1 if outcome.absent or outcome.skipped else 0
 
 
 def _load_state(chosen: argparse.Namespace) -> State:
-    return StateFile(_places(chosen).state_file).load() or State(serial=0)
+    return StateFile(places(chosen).state_file).load() or State(serial=0)
 
 
 def _objection(event: ScheduledEvent, state: State, decided: terms.Config, *, force: bool) -> str:
@@ -242,10 +241,10 @@ def poll(chosen: argparse.Namespace) -> int:
     now = terms.Moment(time.time(), time.monotonic(), boot.find_boot_id(chosen.runtime_directory))
     after, actions = engine.step(state, document, [], now, decided)
     for action in actions:
-        _print(_words(action, after))
+        say(_words(action, after))
     if not actions:
         events = status.count(list(document.events))
-        _print(f"nothing to do (incarnation {document.incarnation}, {events})")
+        say(f"nothing to do (incarnation {document.incarnation}, {events})")
     return 0
 
 
@@ -283,9 +282,9 @@ def test_hooks(chosen: argparse.Namespace) -> int:
     result = runner.run_phase(job, chosen.hooks_directory, sys.stdout.buffer)
     directory = os.path.join(chosen.hooks_directory, f"{chosen.phase}.d")
     if result.outcome == OK and not spool.hook_names(directory):
-        _print(f"no hooks in {directory}")
+        say(f"no hooks in {directory}")
     else:
-        _print(f"{result.outcome} after {result.seconds:.1f} s {result.reason}".rstrip())
+        say(f"{result.outcome} after {result.seconds:.1f} s {result.reason}".rstrip())
     return 0 if result.outcome == OK else 1
 
 
@@ -296,10 +295,10 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
         return _read_event(chosen.event, settings, vm_name), vm_name
     found = _announced_event(settings, chosen)
     if found is not None:
-        _print(f"with the event {found[0]['event_id']}, which is announced now")
+        say(f"with the event {found[0]['event_id']}, which is announced now")
         return found
     vm_name = settings.vm_name or "this-vm"
-    _print("with a sample event, since no event of this VM is announced now. Use --event FILE for another event")
+    say("with a sample event, since no event of this VM is announced now. Use --event FILE for another event")
     not_before = datetime.datetime.fromtimestamp(time.time() + SAMPLE_NOTICE, datetime.timezone.utc)
     sample = {
         "EventId": "00000000-0000-0000-0000-000000000000",
@@ -355,28 +354,7 @@ def _parse_event(text: str, settings: config.Settings, vm_name: str) -> Dict[str
     return describe(events[0], vm_name=vm_name, now=_now()) if events else {}
 
 
-def complain(message: str) -> None:
-    """Write to standard error, also if the text contains unprintable characters."""
-    sys.stderr.buffer.write(_printable(message))
-    sys.stderr.flush()
-
-
-def _print(text: str) -> None:
-    sys.stdout.buffer.write(_printable(text))
-    sys.stdout.flush()
-
-
-def _printable(text: str) -> bytes:
-    # Event text may hold anything; a terminal gets no control characters, and no locale makes us fail.
-    shown = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
-    return shown.encode("utf-8", "replace") + b"\n"
-
-
-def _print_json(value: Any) -> None:
-    _print(json.dumps(value, indent=2))
-
-
-def _places(chosen: argparse.Namespace) -> poller.Places:
+def places(chosen: argparse.Namespace) -> poller.Places:
     directories = spool.Directories(chosen.hooks_directory, chosen.runtime_directory, chosen.hooks_runtime_directory)
     return poller.Places(chosen.state_file, directories)
 

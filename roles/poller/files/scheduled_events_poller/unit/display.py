@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How the unit shows itself: the journal, the status file, the metrics, and a line for systemd."""
+"""How the unit shows itself: the journal, the status file, the history, the metrics, and a line for systemd."""
 
 import json
 from typing import Callable, Dict, NamedTuple, Optional
@@ -13,13 +13,16 @@ from _scheduled_events.condition import NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.discovery import Found
 from _scheduled_events.files import write_atomically
+from _scheduled_events.history_file import History
 from _scheduled_events.state import EventState, State
+from _scheduled_events.transitions import Step
 
 from .. import systemd
 from . import status, wording
 from .config import Settings
 from .journal import Journal
 from .metrics import Metrics
+from .recorder import Recorder
 
 HEARTBEAT = 5.0  # seconds between two status files when nothing happens
 
@@ -49,6 +52,7 @@ class Display:
         self._clock = clock
         self.metrics = Metrics()
         self.journal = Journal(clock)
+        self.recorder = Recorder(clock)
         self.next_heartbeat = 0.0
         self._conditions: Dict[str, str] = {}
         self._line = ""
@@ -57,9 +61,10 @@ class Display:
         """Write the status file at the end of this turn."""
         self.next_heartbeat = 0.0
 
-    def forget(self) -> None:
-        """Report each event again, since there is another state."""
+    def begin(self, history: Optional[History]) -> None:
+        """Report each event again, since there is another state, and use its history."""
         self._conditions = {}
+        self.recorder.open(history)
 
     def report(self, report: terms.Report, entry: Optional[EventState]) -> None:
         """Report what the engine reports.
@@ -73,7 +78,16 @@ class Display:
         name = (entry.event.event_id if entry else None) or report.key
         systemd.log(level, f"{name}: {text}" if name else text)
 
-    def report_conditions(self, state: State, config: terms.Config) -> None:
+    def report_step(self, step: Step) -> None:
+        """Report what a step changed, and write its facts; its actions have been carried out."""
+        self._report_conditions(step.after, step.config)
+        self.recorder.record_step(step)
+        if self.recorder.problem:
+            self.journal.complain("history", self.recorder.problem)
+        else:
+            self.journal.better("history", "the history can be written again")
+
+    def _report_conditions(self, state: State, config: terms.Config) -> None:
         """Report what happens to each event and what it waits for, when that has changed."""
         conditions = {}
         unprepared = 0
@@ -94,6 +108,7 @@ class Display:
         if now < self.next_heartbeat:
             return
         self.next_heartbeat = now + HEARTBEAT
+        self.recorder.try_again()
         try:
             show()
         except Exception as error:  # no report can end the process, whatever it holds
@@ -117,6 +132,7 @@ class Display:
             dry_run=view.settings.dry_run,
             acknowledging_for=view.acknowledging_for,
             unsaved=view.unsaved,
+            unrecorded=self.recorder.problem,
             now=view.now,
         )
         # Over several lines: the local fact of Ansible puts its own keys after the first one.

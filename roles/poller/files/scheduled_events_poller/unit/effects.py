@@ -2,12 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The means by which something is done: hooks, acknowledgements and the state file, or their dry run."""
+"""The means by which something is done: hooks, acknowledgements, the state file and the history, or their dry run."""
 
-from typing import Any, Callable, List, NamedTuple, Tuple, Union
+from typing import Any, Callable, List, NamedTuple, Optional, Tuple, Union
 
 from _scheduled_events import engine, terms
 from _scheduled_events.clock import Clock
+from _scheduled_events.history_file import History
 from _scheduled_events.state import RUNNING, UNKNOWN, State, StateError, StateFile
 
 from .. import systemd
@@ -24,16 +25,18 @@ AnyStateFile = Union[StateFile, DryRunStateFile]
 
 
 class Means(NamedTuple):
-    """The means, all real or all pretended."""
+    """The means, all real or all pretended. A dry run has no history, since nothing happens."""
 
     hooks: Hooks
     acknowledger: AnyAcknowledger
     state_file: AnyStateFile
+    history: Optional[History]
 
 
 def prepare(
     settings: Settings,
     state_file: str,
+    history_directory: str,
     directories: Directories,
     resolver: EndpointResolver,
     deliver: Callable[[Any], None],
@@ -48,12 +51,13 @@ def prepare(
     :raises OSError: a directory cannot be used.
     """
     if settings.dry_run:
-        means = Means(DryRunHooks(), DryRunAcknowledger(deliver), DryRunStateFile())
+        means = Means(DryRunHooks(), DryRunAcknowledger(deliver), DryRunStateFile(), None)
     else:
         means = Means(
             hooks.HookRequests(directories, spawn=spawn_hooks),
             Acknowledger(settings, resolver, deliver, clock=clock),
             StateFile(state_file),
+            History(history_directory),
         )
     means.hooks.prepare()
     means.state_file.prepare()

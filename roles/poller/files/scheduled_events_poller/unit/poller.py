@@ -8,13 +8,14 @@ import contextlib
 import os
 import signal
 import traceback
-from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, ContextManager, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events import engine, terms
 from _scheduled_events.backoff import pause_after
 from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.state import EventState, State
 from _scheduled_events.terms import HookResult, Moment, NotAsked
+from _scheduled_events.transitions import Step
 
 from .. import systemd
 from ..spool import Directories
@@ -26,6 +27,8 @@ from .inbox import Inbox
 from .service import SHORT_TIMEOUT, Acknowledged, Polled, PollEnded, Polling
 
 STATE_FILE = "/var/lib/scheduled-events/state.json"
+# The role makes it, for a group that may read it. So it is not in the directory of the state, which is private.
+HISTORY_DIRECTORY = "/var/lib/scheduled-events-history"
 
 LONGEST_GAP = 5.0  # seconds between the beginnings of two polls, at most, whatever fails
 DISK_PAUSE = 2.0  # seconds until the state is written again after that failed
@@ -44,6 +47,12 @@ class Places(NamedTuple):
 
     state_file: str = STATE_FILE
     directories: Directories = Directories()
+
+    @property
+    def history_directory(self) -> str:
+        """The history; that of a state in another place is beside it."""
+        other = os.path.join(os.path.dirname(os.path.abspath(self.state_file)), "history")
+        return HISTORY_DIRECTORY if self.state_file == STATE_FILE else other
 
     @property
     def status_file(self) -> str:
@@ -135,9 +144,10 @@ class Poller:
 
     def _take_up(self) -> None:
         """Take up the state, and the means by which something is done about it, or only pretended."""
-        self._hooks, self._acknowledger, self._state_file = effects.prepare(
+        self._hooks, self._acknowledger, self._state_file, history = effects.prepare(
             self._settings,
             self._places.state_file,
+            self._places.history_directory,
             self._places.directories,
             self._resolver,
             self._inbox.deliver,
@@ -145,25 +155,16 @@ class Poller:
             clock=self._clock,
         )
         self._state = effects.first_state(self._state_file, self._places.state_file, now=self._clock.wall())
-        self._display.forget()
+        self._display.begin(history)
 
-    @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
+    def _signals(self) -> ContextManager[None]:
         def stop(_number: int, _frame: Any) -> None:
             self._stopping = True
 
         def reload(_number: int, _frame: Any) -> None:
             self._reloading = True
 
-        handlers = {signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: reload}
-        before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
-        wake_fd = signal.set_wakeup_fd(self._inbox.wake_start)
-        try:
-            yield
-        finally:
-            signal.set_wakeup_fd(wake_fd)
-            for number, handler in before.items():
-                signal.signal(number, handler)
+        return _handled({signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: reload}, self._inbox.wake_start)
 
     # One turn of the loop
 
@@ -287,11 +288,12 @@ class Poller:
             self._display.metrics.hooks_ended(phase, end.outcome, end.seconds)
         # A report on an event that has just ended is about an entry of the state before.
         known = {**self._state.events, **state.events}
+        step = Step(self._state, state, actions, now, config, self._config)
         self._state, self._config, self._results = state, config, []
         for action in actions:
             self._carry_out(action, config, known)
         self._acknowledger.offer([action for action in actions if isinstance(action, terms.Approve)], config)
-        self._display.report_conditions(state, config)
+        self._display.report_step(step)
 
     def _save(self, state: State) -> bool:
         try:
@@ -380,3 +382,16 @@ class Poller:
 def _asked(settings: Settings) -> Tuple[Any, ...]:
     """Return the settings of requests to the service."""
     return settings.endpoint, settings.endpoint_networks, settings.api_version, settings.vm_name
+
+
+@contextlib.contextmanager
+def _handled(handlers: Mapping[int, Callable[[int, Any], None]], wake_start: int) -> Iterator[None]:
+    """Handle signals, which also write to the pipe that ends a wait."""
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    wake_fd = signal.set_wakeup_fd(wake_start)
+    try:
+        yield
+    finally:
+        signal.set_wakeup_fd(wake_fd)
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -55,6 +55,7 @@ def describe(
     dry_run: bool,
     acknowledging_for: float,
     unsaved: str,
+    unrecorded: str,
     now: float,
 ) -> Dict[str, Any]:
     """The content of the status file.
@@ -62,7 +63,7 @@ def describe(
     :param config: ``None`` while the name of this VM is not known.
     :param endpoint_source: how the endpoint was found, ``None`` while it is not known.
     :param acknowledging_for: seconds for which the present attempt to acknowledge has been going on.
-    :param unsaved: why the state cannot be saved; empty if it is saved.
+    :param unsaved: why the state cannot be saved; empty if it is saved. ``unrecorded``: the same of the history.
     """
     events = [] if config is None else [_event(state, key, config) for key in state.events]
     unread = polls.last_success is None or not -CLOCK_TOLERANCE <= now - polls.last_success <= STALE
@@ -80,6 +81,7 @@ def describe(
         "failed_polls": polls.failures,
         "error": polls.error,
         "unsaved": unsaved,
+        "unrecorded": unrecorded,
         "acknowledging_for": acknowledging_for,
         "missing_hooks": {} if config is None else {phase: list(names) for phase, names in config.missing.items()},
         "unnamed_events": state.unnamed,
@@ -148,6 +150,8 @@ def _problems(known: Dict[str, Any]) -> List[str]:
         problems.append(f"an acknowledgement has been under way for {known['acknowledging_for']:.0f} seconds")
     if known["unsaved"]:
         problems.append(known["unsaved"])
+    if known.get("unrecorded"):  # which a unit of an earlier release does not write
+        problems.append(known["unrecorded"])
     if known["error"]:
         problems.append(known["error"])
     return problems

@@ -1,0 +1,94 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command ``scheduled-events history``: what happened to the events of this VM."""
+
+import argparse
+import datetime
+import re
+import time
+from typing import List, Tuple
+
+from _scheduled_events import history, history_file
+from _scheduled_events.history import Fact
+
+from . import commands
+from .output import complain, say, say_json, say_table
+
+ROLES_DIRECTORY = "/var/lib/maintops"  # where the roles respond and rolling_maintenance keep what they remember
+
+_DURATION = re.compile(r"(\d{1,9})([smhdw])\Z", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)Z?)?\Z", re.ASCII)
+
+
+def show_history(chosen: argparse.Namespace) -> int:
+    """Show the facts, also while the unit is stopped."""
+    facts, problems = found(chosen, since=_since(chosen.since, time.time()) if chosen.since else 0.0)
+    if chosen.json:
+        say_json({"facts": [history.as_json(fact) for fact in facts], "problems": problems})
+    elif facts:
+        heading = ("TIME", "EVENT ID", "TYPE", "SOURCE", "FACT", "DETAILS")
+        say_table([heading, *(_row(fact) for fact in facts)])
+    else:
+        say("no facts")
+    for problem in problems:
+        complain(f"scheduled-events: {problem}")
+    return 1 if problems else 0
+
+
+def found(chosen: argparse.Namespace, *, since: float = 0.0) -> Tuple[List[Fact], List[str]]:
+    """The facts of the polling unit and of the roles, in the order of their times, and why others are missing."""
+    facts: List[Fact] = []
+    problems: List[str] = []
+    for directory in (commands.places(chosen).history_directory, chosen.roles_directory):
+        read = history_file.read(directory, now=time.time(), since=since)
+        facts += read.facts
+        problems += read.problems
+    return sorted(facts, key=lambda fact: fact.time), problems
+
+
+def _since(text: str, now: float) -> float:
+    duration = _DURATION.match(text)
+    if duration:
+        return now - int(duration.group(1)) * _SECONDS[duration.group(2)]
+    moment = _TIME.match(text)
+    if moment:
+        try:
+            return history.parse_moment(f"{moment.group(1)}T{moment.group(2) or '00:00:00'}.000Z")
+        except ValueError:  # such as the 30th of February
+            pass
+    raise commands.CommandError(
+        f"--since: expected a duration like 90m, 12h or 7d, or a time of UTC like 2026-01-31 or 2026-01-31T12:00:00Z, "
+        f"not {text}"
+    )
+
+
+def _row(fact: Fact) -> Tuple[str, ...]:
+    cells = (
+        history.format_moment(fact.time),
+        fact.event_id,
+        fact.event_type,
+        fact.source,
+        " ".join(filter(None, (fact.kind.replace("_", " "), fact.phase, fact.outcome))),
+        "; ".join(_details(fact)),
+    )
+    return tuple(cell or "-" for cell in cells)
+
+
+def _details(fact: Fact) -> List[str]:
+    details = [fact.event_status, fact.reason]
+    if fact.by:
+        details.append(f"by {fact.by}")
+    if fact.via:
+        details.append(f"through the {fact.via}")
+    details.append(fact.rule)
+    if fact.kind == history.SEEN and fact.not_before is not None:
+        not_before = datetime.datetime.fromtimestamp(fact.not_before, datetime.timezone.utc)
+        details.append(f"NotBefore {not_before:%Y-%m-%dT%H:%M:%SZ}")
+    if fact.announced is not None:
+        details.append("announced: not known" if fact.announced < 0 else f"announced: {fact.announced:g} s")
+    if fact.measured is not None:
+        details.append(f"measured: {fact.measured:g} s")
+    return [detail for detail in details if detail]

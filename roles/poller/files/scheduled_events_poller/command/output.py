@@ -1,0 +1,39 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The output of the commands, for terminals and for programs."""
+
+import json
+import sys
+from typing import Any, Sequence
+
+
+def complain(message: str) -> None:
+    """Write to standard error, also if the text contains unprintable characters."""
+    sys.stderr.buffer.write(_printable(message))
+    sys.stderr.flush()
+
+
+def say(text: str) -> None:
+    """Write a line to standard output."""
+    sys.stdout.buffer.write(_printable(text))
+    sys.stdout.flush()
+
+
+def say_json(value: Any) -> None:
+    """Write a value as JSON."""
+    say(json.dumps(value, indent=2))
+
+
+def say_table(rows: Sequence[Sequence[str]]) -> None:
+    """Write rows of cells, of which the first row is the heading, in columns."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        say("  ".join(cell.ljust(width) for cell, width in zip(row, widths)).rstrip())
+
+
+def _printable(text: str) -> bytes:
+    # Event text may hold anything; a terminal gets no control characters, and no locale makes us fail.
+    shown = "".join(letter if letter.isprintable() or letter == "\n" else "?" for letter in text)
+    return shown.encode("utf-8", "replace") + b"\n"
