@@ -15,7 +15,7 @@ import pytest
 
 from playbooks import LOCAL
 
-FILES = ("etc/hooks/prepare.d/10-drain", "etc/hooks.d", "lib/state.json")
+FILES = ("etc/hooks/prepare.d/10-drain", "etc/hooks.d", "lib/state.json", "history/history.jsonl")
 HOSTS = {
     # host: whether it is drained, and whether the state is kept
     "drained": {"flag": True, "keep": False},
@@ -52,6 +52,7 @@ def remaining(ansible, tmp_path_factory):
         extra_vars={
             "__poller_config_dir": f"{directory}/{{{{ inventory_hostname }}}}/etc",
             "__poller_state_dir": f"{directory}/{{{{ inventory_hostname }}}}/lib",
+            "__poller_history_dir": f"{directory}/{{{{ inventory_hostname }}}}/history",
         },
     )
     assert run.rc == 0, run.output
