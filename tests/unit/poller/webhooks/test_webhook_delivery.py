@@ -371,6 +371,15 @@ def test_a_turn_does_not_list_the_spool_that_has_not_changed(delivery, monkeypat
     assert len(listed) == 2
 
 
+def test_all_messages_that_wait_are_found_with_one_look_at_the_spool(delivery, service, monkeypatch):
+    looks, entries = [], delivery.spool.entries
+    monkeypatch.setattr(delivery.spool, "entries", lambda: looks.append(1) or entries())
+    for _message in range(3):
+        delivery.turn()
+    assert service.ids() == ids(1, 2, 3)
+    assert len(looks) == 1
+
+
 def test_a_message_that_comes_in_the_same_tick_of_the_clock_is_seen(tmp_path, service):
     delivery = Delivery(tmp_path, service.url, count=0)
     os.makedirs(delivery.spool.directory, exist_ok=True)
