@@ -25,6 +25,8 @@ from ._scheduled_events.files import Changed, Folder
 from ._scheduled_events.runs import FAILED, OK
 from ._scheduled_events.state import EventState, State
 from ._scheduled_events.state import dump as dump_state
+from ._scheduled_events.transitions import Step
+from ._turn_history import TurnHistory
 from ._turn_memory import Memory, is_under_maintenance
 from ._turn_request import TurnRequest, engine_config
 
@@ -86,6 +88,7 @@ class Turn:
         self._folder = folder or Folder(options["state_directory"])
         self._lease = Lease(self._folder, request.run, request.host, request.owner, self._clock.wall)
         self._memory = Memory(self._folder, self._clock.wall)
+        self._history = TurnHistory(self._folder, request, within_maintenance=options["within_maintenance"])
         self._planned = request.state
         self._began = self._clock.monotonic()
         self._story: List[Dict[str, Any]] = []
@@ -179,13 +182,13 @@ class Turn:
     ) -> Dict[str, Any]:
         with self._lease.held(abandoned=self._request.abandoned, make=make):
             before = self._memory.load()
-            after, actions = self._decide(before, document, results, first=first)
-            shown = self._show(after, actions, document)
+            decided, actions = self._decide(before, document, results, first=first)
+            after, shown = decided, self._show(decided, actions, document)
             if shown["next"] == "done":
                 after = after._replace(events={key: entry for key, entry in after.events.items() if _is_kept(entry)})
             self._memory.save(after)
             self._renew(shown["next"])
-        return shown
+        return self._history.added_to(shown, Step(before, decided, actions, self._now(), self._config()))
 
     def _decide(
         self, before: State, document: Optional[Document], results: Sequence[terms.Result], *, first: bool

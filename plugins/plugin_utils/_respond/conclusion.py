@@ -79,6 +79,7 @@ class Conclusion:
             "held": held,
             **{name: notes[name] for name in ("recovered", "failures")},
             "story": notes["told"],
+            "history": notes["facts"],
         }
         stories = [f"{event} {', '.join(texts)}" for event, texts in notes["story"].items()]
         lines = [

@@ -42,6 +42,7 @@ class Notes:
             "fallback": {},
             "story": {},
             "told": [],
+            "facts": [],
         }
         if not fresh and path.exists():
             self.known.update(json.loads(path.read_text()))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._scheduled_events.clock import Clock
+from ...module_utils._scheduled_events.history import ACKNOWLEDGED, RESPOND, Fact, as_json
 from ...module_utils._scheduled_events.rules import HOLD
 from ...module_utils._scheduled_events.terms import NEVER
 from ...module_utils._turn_request import TurnRequest
@@ -133,6 +134,7 @@ class HostTurns:
             self.tell_people(line)
         for problem in shown["problems"]:
             self.warn_once(problem)
+        notes["facts"].extend(shown.get("facts", []))
         if shown["next"] == "locked":
             if self.fallback:
                 self.fallback.forget()
@@ -172,6 +174,19 @@ class HostTurns:
 
     def tell_of_acknowledgement(self, event_id: str, event_type: str, text: str) -> None:
         self._notes.add("acknowledged", [event_id])
+        fact = Fact(
+            ACKNOWLEDGED,
+            self._clock.wall(),
+            RESPOND,
+            vm_name=self._notes["vm_name"],
+            run=self._run,
+            event_id=event_id,
+            event_type=event_type,
+            by=f"the play on {self._owner.get('node') or 'the control node'}",
+            via="Azure Resource Manager",
+            rule="respond_fallback: azure_resource_manager",
+        )
+        self._notes["facts"].append(as_json(fact))  # the host cannot be reached
         self.tell_people({"event_id": event_id, "event_type": event_type, "text": text})
 
     def warn_once(self, text: str) -> None:

@@ -122,6 +122,7 @@ def test_an_idle_host_costs_four_results_one_run_of_the_module_and_one_line(host
         "recovered": [],
         "failures": [],
         "story": [],
+        "history": [],
     }
 
 

@@ -13,6 +13,7 @@ from plugins.module_utils import _turn, _turn_request
 from plugins.module_utils._scheduled_events.client import NoAnswer, Refused
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import parse
+from plugins.module_utils._scheduled_events.history_file import PRESENT, read
 from plugins.module_utils._scheduled_events.state import StateError
 
 NOW = 1600000000.0
@@ -100,7 +101,11 @@ class Host:
         return self.turn(run, outcome={"request_ids": shown["request_ids"], "ok": ok, "reason": reason}, **wish)
 
     def files(self):
-        return sorted(os.listdir(str(self.directory))) if self.directory.exists() else []
+        """The files that the roles remember something in."""
+        return sorted(set(os.listdir(str(self.directory))) - {PRESENT}) if self.directory.exists() else []
+
+    def facts(self):
+        return read(str(self.directory), now=self.wall).facts
 
 
 @pytest.fixture
@@ -559,3 +564,55 @@ def test_a_service_that_does_not_say_which_resource_the_vm_is_holds_nothing_up(h
     host.service.events = [event()]
     shown = host.turn(compute=True)
     assert (shown["next"], shown["compute"]) == ("prepare", {})
+
+
+def words(facts):
+    return [" ".join(filter(None, [fact.kind, fact.phase, fact.outcome])) for fact in facts]
+
+
+def test_a_maintenance_leaves_its_history_on_the_host(host):
+    host.service.events = [event()]
+    shown = host.phase(host.turn(), acknowledge=[CLAIM])
+    host.service.events = []
+    host.phase(host.turn())
+    assert words(host.facts()) == [
+        "seen",
+        "phase_began prepare",
+        "phase_ended prepare ok",
+        "acknowledged",
+        "over",
+        "phase_began recover",
+        "phase_ended recover ok",
+        "returned",
+    ]
+    assert shown["acknowledged"] == [ID]
+    assert {(fact.source, fact.vm_name, fact.event_id, fact.run) for fact in host.facts()} == {
+        ("respond", "vm1", ID, "run1")
+    }
+
+
+def test_the_control_node_gets_the_facts_of_each_turn_once(host):
+    host.service.events = [event()]
+    shown = host.turn()
+    assert [fact["kind"] for fact in shown["facts"]] == ["seen", "phase_began"]
+    assert [fact["kind"] for fact in host.phase(shown)["facts"]] == ["phase_ended"]
+
+
+def test_a_response_within_a_rolling_maintenance_names_it_as_the_source(host):
+    host.service.events = [event()]
+    host.turn(options={"within_maintenance": True})
+    assert {fact.source for fact in host.facts()} == {"rolling_maintenance"}
+
+
+def test_a_history_that_cannot_be_written_fails_no_turn_and_is_reported(host):
+    (host.directory / PRESENT).mkdir(parents=True)
+    host.service.events = [event()]
+    shown = host.turn()
+    assert shown["next"] == "prepare"
+    assert shown["problems"][0].startswith(f"the history in {host.directory} cannot be written: ")
+
+
+def test_check_mode_leaves_no_history(host):
+    host.service.events = [event()]
+    host.turn(check_mode=True)
+    assert host.facts() == ()

@@ -196,6 +196,8 @@ def test_a_host_whose_service_gives_no_document_is_acknowledged_for(host):
     end = host.responds(shown(ready=["A1"]), *[OUTAGE] * 40, DONE)
     assert host.arm.acknowledged == ["A1"]
     assert (end["respond_result"]["acknowledged"], end["respond_result"]["held"]) == (["A1"], [])
+    [fact] = end["respond_result"]["history"]
+    assert (fact["kind"], fact["event_id"], fact["via"]) == ("acknowledged", "A1", "Azure Resource Manager")
 
 
 def test_an_outcome_that_the_host_took_during_an_outage_counts(host):

@@ -652,6 +652,13 @@ def test_the_result_says_when_each_thing_happened(host):
     assert end["respond_result"]["story"] == [{**line, "at": "1970-01-01T00:16:41Z"}]
 
 
+def test_the_result_has_the_facts_of_all_turns(host):
+    first, second = {"kind": "seen", "event_id": "A1"}, {"kind": "over", "event_id": "A1"}
+    host.responds(shown("prepare", facts=[first]))
+    end = host.responds(shown("done", facts=[second], sight=[]), fresh=False, outcome=PREPARED)
+    assert end["respond_result"]["history"] == [first, second]
+
+
 TRACEBACK = 'Traceback (most recent call last):\n  File "/tmp/ansible_x_payload_1/ansible_x_payload.zip/y.py", line 1\n'
 
 

@@ -1,0 +1,46 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The history of a host, as the turns of a play write it. Private to the collection: it may change in any release."""
+
+from typing import Any, Dict, List
+
+from ._maintenance import moment
+from ._scheduled_events.files import Folder
+from ._scheduled_events.history import RESPOND, ROLLING_MAINTENANCE, as_json
+from ._scheduled_events.history_file import History
+from ._scheduled_events.transitions import Step, Writer, facts_of
+from ._turn_request import TurnRequest
+
+
+class TurnHistory:
+    """The facts of one turn."""
+
+    def __init__(self, folder: Folder, request: TurnRequest, *, within_maintenance: bool) -> None:
+        # On a Windows host, each file takes several starts of PowerShell. There the result of the run has the facts.
+        self._is_local = type(folder) is Folder
+        self._folder = folder
+        self._writer = Writer(
+            ROLLING_MAINTENANCE if within_maintenance else RESPOND,
+            f"the play on {request.owner.get('node') or 'the control node'}",
+            boot_id=moment().boot_id if self._is_local else "",
+            run=request.run,
+        )
+        self._facts: List[Dict[str, Any]] = []
+
+    def added_to(self, shown: Dict[str, Any], step: Step) -> Dict[str, Any]:
+        """Write the facts of a step whose state has been saved, and add them to what the control node reads.
+
+        What cannot be written fails nothing.
+        """
+        facts = facts_of(step, self._writer)
+        self._facts.extend(map(as_json, facts))
+        problems = list(shown["problems"])
+        if facts and self._is_local:
+            try:
+                self._folder.make()
+                History(self._folder.path).append(facts, now=step.now.wall)
+            except OSError as error:
+                problems.append(f"the history in {self._folder.path} cannot be written: {error}")
+        return dict(shown, problems=problems, facts=self._facts)
