@@ -9,6 +9,7 @@ The kernel's own id stays the same when a container starts again, and is out of 
 
 import os
 import uuid
+from typing import Tuple
 
 from _scheduled_events.files import NotPlain, read_plain, write_atomically
 
@@ -21,10 +22,11 @@ def find_boot_id(runtime_directory: str) -> str:
         return ""
 
 
-def boot_id(runtime_directory: str) -> str:
-    """The mark, which is made if there is none."""
+def boot_id(runtime_directory: str) -> Tuple[str, bool]:
+    """The mark, and whether it was made now because there was none."""
     found = find_boot_id(runtime_directory)
-    if not found:
-        found = uuid.uuid4().hex
-        write_atomically(os.path.join(runtime_directory, "boot"), found.encode(), mode=0o644)
-    return found
+    if found:
+        return found, False
+    made = uuid.uuid4().hex
+    write_atomically(os.path.join(runtime_directory, "boot"), made.encode(), mode=0o644)
+    return made, True

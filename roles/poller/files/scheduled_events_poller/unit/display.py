@@ -5,7 +5,7 @@
 """How the unit shows itself: the journal, the status file, the history, the metrics, and a line for systemd."""
 
 import json
-from typing import Callable, Dict, NamedTuple, Optional
+from typing import Callable, Dict, NamedTuple, Optional, Sequence
 
 from _scheduled_events import terms
 from _scheduled_events.clock import Clock
@@ -13,6 +13,7 @@ from _scheduled_events.condition import NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.discovery import Found
 from _scheduled_events.files import write_atomically
+from _scheduled_events.history import Fact
 from _scheduled_events.history_file import History
 from _scheduled_events.state import EventState, State
 from _scheduled_events.transitions import Step
@@ -20,6 +21,7 @@ from _scheduled_events.transitions import Step
 from .. import systemd
 from . import status, wording
 from .config import Settings
+from .impact import ImpactMeter
 from .journal import Journal
 from .metrics import Metrics
 from .recorder import Recorder
@@ -46,13 +48,18 @@ class View(NamedTuple):
 
 
 class Display:
-    """Shows changes at once, and the whole from time to time."""
+    """Shows changes at once, and the whole from time to time.
+
+    :ivar rebooted: whether the unit has not run since the boot.
+    """
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.metrics = Metrics()
         self.journal = Journal(clock)
         self.recorder = Recorder(clock)
+        self.rebooted = False
+        self._impact = ImpactMeter(clock)
         self.next_heartbeat = 0.0
         self._conditions: Dict[str, str] = {}
         self._line = ""
@@ -65,6 +72,8 @@ class Display:
         """Report each event again, since there is another state, and use its history."""
         self._conditions = {}
         self.recorder.open(history)
+        self._impact.begin(rebooted=self.rebooted)
+        self.rebooted = False
 
     def report(self, report: terms.Report, entry: Optional[EventState]) -> None:
         """Report what the engine reports.
@@ -82,10 +91,17 @@ class Display:
         """Report what a step changed, and write its facts; its actions have been carried out."""
         self._report_conditions(step.after, step.config)
         self.recorder.record_step(step)
+        self._record_impact(self._impact.step(step, polled=self.metrics.polled))
         if self.recorder.problem:
             self.journal.complain("history", self.recorder.problem)
         else:
             self.journal.better("history", "the history can be written again")
+
+    def _record_impact(self, facts: Sequence[Fact]) -> None:
+        self.recorder.record(facts)
+        for fact in facts:
+            self.metrics.impact(fact.event_type, fact.outcome, fact.measured or 0.0)
+            systemd.log(systemd.INFO, f"{fact.event_id}: {fact.reason}")
 
     def _report_conditions(self, state: State, config: terms.Config) -> None:
         """Report what happens to each event and what it waits for, when that has changed."""
@@ -104,6 +120,7 @@ class Display:
 
     def heartbeat(self, show: Callable[[], None]) -> None:
         """Show everything, if it is time."""
+        self._record_impact(self._impact.turn())
         now = self._clock.monotonic()
         if now < self.next_heartbeat:
             return

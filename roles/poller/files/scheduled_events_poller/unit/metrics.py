@@ -31,6 +31,7 @@ class Metrics:
         self.unsaved = False  # whether the state could not be saved the last time
         self._hook_seconds: Dict[str, float] = collections.defaultdict(float)
         self._hook_runs: Dict[Tuple[str, str], int] = collections.defaultdict(int)
+        self._impacts: Dict[Labels, Tuple[float, int]] = {}
 
     def poll_succeeded(self, document: Document, *, vm_name: str, now: float) -> None:
         """A document was read at ``now``, in seconds since the epoch."""
@@ -54,6 +55,17 @@ class Metrics:
         """An event was acknowledged so many seconds after it was seen."""
         self._delay += max(0.0, seconds)
         self._delays += 1
+
+    def impact(self, event_type: str, outcome: str, seconds: float) -> None:
+        """An impact was measured."""
+        labels = (("type", event_type), ("outcome", outcome))
+        total, count = self._impacts.get(labels, (0.0, 0))
+        self._impacts[labels] = total + seconds, count + 1
+
+    @property
+    def polled(self) -> bool:
+        """Whether a document has been read."""
+        return self._document is not None
 
     def nothing_prepares(self, events: int) -> None:
         """So many events are left to their NotBefore, since nothing is configured that prepares for them."""
@@ -102,6 +114,8 @@ class Metrics:
             [],
             summary=[((), self._delay, self._delays)],
         )
+        impacts = [(labels, total, count) for labels, (total, count) in self._impacts.items()]
+        yield _family("impact_seconds", "summary", "Measured impact of events.", [], summary=impacts)
         runs = [
             ((("phase", phase), ("outcome", outcome)), count) for (phase, outcome), count in self._hook_runs.items()
         ]

@@ -129,7 +129,7 @@ class Poller:
             instance.check_owner(self._places.state_file, directories.runtime)
             os.makedirs(directories.runtime, exist_ok=True)
             stack.enter_context(instance.alone(self._places.state_file, directories.runtime))
-            self._boot_id = boot.boot_id(directories.runtime)
+            self._boot_id, self._display.rebooted = boot.boot_id(directories.runtime)
             self._inbox = Inbox(directories.socket, stack)
             self._take_up()
         except (OSError, instance.Occupied) as error:

@@ -655,7 +655,7 @@ def test_the_result_says_when_each_thing_happened(host):
 def test_the_result_has_the_facts_of_all_turns(host):
     first, second = {"kind": "seen", "event_id": "A1"}, {"kind": "over", "event_id": "A1"}
     host.responds(shown("prepare", facts=[first]))
-    end = host.responds(shown("done", facts=[second], sight=[]), fresh=False, outcome=PREPARED)
+    end = host.responds(shown("done", facts=[second], sight=[]), fresh=False, outcome=prepared())
     assert end["respond_result"]["history"] == [first, second]
 
 

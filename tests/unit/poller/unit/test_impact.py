@@ -1,0 +1,125 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The measured impact, with clocks that the test moves."""
+
+import json
+
+import pytest
+from _scheduled_events import engine, terms
+from _scheduled_events.clock import Clock
+from _scheduled_events.document import parse
+from _scheduled_events.state import State
+from _scheduled_events.transitions import Step
+from scheduled_events_poller.unit.impact import ImpactMeter, since_boot
+
+pytestmark = pytest.mark.edge
+
+ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+CONFIG = terms.Config("vm1", frozenset())
+
+
+class Vm:
+    """A VM with the loop of the unit, its clocks and its events."""
+
+    def __init__(self, state=None, *, rebooted=False, seconds_since_boot=48.0):
+        self.wall, self.monotonic, self.state = 1600000000.0, 100.0, state or State(serial=0)
+        clock = Clock(wall=lambda: self.wall, monotonic=lambda: self.monotonic)
+        self.meter = ImpactMeter(clock, lambda: seconds_since_boot)
+        self.meter.begin(rebooted=rebooted)
+
+    def turn(self, wall=1.0, monotonic=1.0):
+        """A turn of the loop after which so many seconds have passed by each clock."""
+        self.wall += wall
+        self.monotonic += monotonic
+        return [(fact.outcome, fact.measured) for fact in self.meter.turn()]
+
+    def step(self, status=None, *, polled=True):
+        """A step of the engine with an event of this status, or without one."""
+        event = {"EventId": ID, "EventType": "Freeze", "Resources": ["vm1"], "DurationInSeconds": 5}
+        events = [dict(event, EventStatus=status)] if status else []
+        document = parse(json.dumps({"Events": events}), api_version="2020-07-01")
+        before, now = self.state, terms.Moment(self.wall, self.monotonic, "boot")
+        self.state, actions = engine.step(before, document, [], now, CONFIG)
+        self.facts = self.meter.step(Step(before, self.state, actions, now, CONFIG), polled=polled)
+        return [(fact.outcome, fact.measured) for fact in self.facts]
+
+
+@pytest.mark.parametrize(
+    ("wall", "monotonic"), [(7.5, 7.5), (7.5, 1.0), (1.0, 7.5)], ids=["both clocks", "monotonic stops", "wall stops"]
+)
+def test_a_pause_of_a_started_event_is_measured_by_the_clock_that_shows_it(wall, monotonic):
+    vm = Vm()
+    vm.step("Started")
+    vm.turn()
+    assert vm.turn(wall, monotonic) == [("paused", 7.5)]
+
+
+def test_an_impact_names_what_was_announced():
+    vm = Vm()
+    vm.step("Started")
+    vm.step()
+    [fact] = vm.facts
+    assert (fact.kind, fact.event_id, fact.announced, fact.measured) == ("impact", ID, 5.0, 0.0)
+
+
+def test_a_pause_without_a_started_event_is_no_impact():
+    vm = Vm()
+    vm.step("Scheduled")
+    vm.turn()
+    assert vm.turn(60, 60) == []
+
+
+def test_turns_of_ordinary_length_are_no_impact():
+    vm = Vm()
+    vm.step("Started")
+    assert [vm.turn(seconds, seconds) for seconds in (0.1, 1.0, 2.5)] == [[], [], []]
+
+
+def test_a_clock_that_is_set_back_is_no_impact():
+    vm = Vm()
+    vm.step("Started")
+    vm.turn()
+    assert vm.turn(-3600, 1.0) == []
+
+
+def test_an_event_that_is_over_without_an_impact_says_so_once():
+    vm = Vm()
+    vm.step("Started")
+    vm.turn()
+    assert [vm.step(), vm.step()] == [[("none", 0.0)], []]
+
+
+def test_an_event_whose_impact_was_measured_does_not_end_without_one():
+    vm = Vm()
+    vm.step("Started")
+    vm.turn()
+    vm.turn(8, 8)
+    assert vm.step() == []
+
+
+def test_a_cancelled_event_had_no_impact_to_measure():
+    vm = Vm()
+    vm.step("Scheduled")
+    assert vm.step() == []
+
+
+def test_a_reboot_is_measured_from_the_boot_until_the_first_document():
+    before = Vm()
+    before.step("Started")
+    vm = Vm(before.state, rebooted=True)
+    assert vm.step("Started", polled=False) == []
+    assert vm.step("Started") == [("rebooted", 48.0)]
+    assert vm.facts[0].reason == "rebooted, 48 s until the first poll"
+    assert [vm.step("Started"), vm.step()] == [[], []]
+
+
+def test_a_restart_of_the_unit_is_no_reboot():
+    before = Vm()
+    before.step("Started")
+    assert Vm(before.state).step("Started") == []
+
+
+def test_the_time_since_the_boot_is_known_here():
+    assert since_boot() > 0
