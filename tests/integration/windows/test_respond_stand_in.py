@@ -139,12 +139,12 @@ def story(ansible, emulate, tmp_path_factory):
 @pytest.mark.parametrize("host", HOSTS)
 def test_the_result_of_a_linux_host_and_of_the_stand_in_of_a_windows_host_has_the_same_history(story, host):
     facts = result(story.run, f"{host}-reboots")["history"]
-    assert [" ".join([fact["kind"], fact.get("phase", "")]).strip() for fact in facts] == [
+    # Started lasts for a second here, in which no poll may fall.
+    assert [" ".join([fact["kind"], fact.get("phase", "")]).strip() for fact in facts if fact["kind"] != "started"] == [
         "seen",
         "phase_began prepare",
         "phase_ended prepare",
         "acknowledged",
-        "started",
         "over",
         "phase_began recover",
         "phase_ended recover",

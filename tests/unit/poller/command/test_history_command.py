@@ -84,3 +84,52 @@ def test_hostile_text_in_a_history_reaches_no_terminal(unit, directory):
         raw = {"version": 1, "kind": "seen", "time": "2026-01-01T00:00:00.000Z", "source": "poller"}
         file.write(json.dumps(dict(raw, time=time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()), reason="\x1b[2J")))
     assert "\x1b" not in unit.command("history")[1] + unit.command("history", "--json")[1]
+
+
+def leave_preparation(directory, seconds):
+    same = {"run": "1", "phase": "prepare"}
+    leave(
+        directory,
+        a_fact(seconds, kind="phase_began", **same),
+        a_fact(kind="phase_ended", outcome="ok", **same),
+    )
+
+
+def test_a_forecast_compares_the_preparations_with_the_least_notice(unit, directory):
+    unit.configure(margin=10)
+    leave_preparation(directory, 40.5)
+    code, output, _errors = unit.command("forecast")
+    assert (code, output.splitlines()) == (
+        1,
+        [
+            "WARNING: 95 % of the preparations (1) took 40.5 s or less; hooks end 10 s before NotBefore",
+            "  Freeze fits with 849 s to spare",
+            "  Reboot fits with 849 s to spare",
+            "  Redeploy fits with 549 s to spare",
+            "  Preempt: 41 s needed, 20 given",
+            "  Terminate fits with 249 s to spare",
+        ],
+    )
+
+
+def test_a_forecast_of_some_types_has_the_exit_status_of_these(unit, directory):
+    unit.configure()
+    leave_preparation(directory, 40)
+    code, output, _errors = unit.command("forecast", "--types=Reboot,Redeploy", "--json")
+    shown = json.loads(output)
+    assert (code, shown["exit_code"], [each["fits"] for each in shown["event_types"]]) == (0, 0, [True, True])
+
+
+def test_a_forecast_without_a_preparation_is_unknown(unit):
+    unit.configure()
+    assert unit.command("forecast") == (3, "UNKNOWN: the history has no preparation that ended well\n", "")
+
+
+def test_a_forecast_of_an_unknown_type_is_refused(unit, directory):
+    unit.configure()
+    leave_preparation(directory, 1)
+    code, _output, errors = unit.command("forecast", "--types=Earthquake")
+    assert code == 1
+    assert (
+        "expected some of Freeze, Reboot, Redeploy, Preempt, Terminate, separated by commas, not Earthquake" in errors
+    )

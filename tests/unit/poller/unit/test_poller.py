@@ -578,7 +578,10 @@ def test_a_maintenance_leaves_a_history(unit, imds):
     until(lambda: "started; recovery" in unit.log(), "the start")
     imds.events = []
     until(lambda: "returned" in [fact["kind"] for fact in facts(unit)], "the return")
-    assert [" ".join([fact["kind"], fact.get("phase", "")]).strip() for fact in facts(unit)] == [
+    # A busy machine can hold up the unit, which then measures a pause.
+    found = [" ".join([fact["kind"], fact.get("phase", "")]).strip() for fact in facts(unit)]
+    assert "impact" in found
+    assert [word for word in found if word != "impact"] == [
         "seen",
         "phase_began prepare",
         "phase_ended prepare",

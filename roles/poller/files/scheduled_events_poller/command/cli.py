@@ -11,12 +11,13 @@ from typing import Any, Callable, List, Optional
 
 from _scheduled_events.approval import ApprovalFailed
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError
+from _scheduled_events.forecast import LEAST_NOTICE
 from _scheduled_events.runs import PHASES
 from _scheduled_events.state import StateError
 
 from .. import __version__, spool
 from ..unit import config, control, poller
-from . import commands, history
+from . import commands, forecast, history, replay
 from .output import complain
 
 EX_CONFIG = 78  # the unit is not started again until the configuration has been fixed
@@ -24,7 +25,7 @@ EX_CONFIG = 78  # the unit is not started again until the configuration has been
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Run the command; returns its exit status: 0, 1 for a failure, 2 for a wrong usage, 78 for a configuration with
-    which ``run`` cannot begin; ``status`` has those of monitoring plugins."""
+    which ``run`` cannot begin; ``status`` and ``forecast`` have those of monitoring plugins."""
     chosen = _parser().parse_args(arguments)
     if REQUESTS_IMPORT_ERROR and chosen.needs_requests:
         return _fail(
@@ -76,6 +77,18 @@ def _parser() -> argparse.ArgumentParser:
     command = _command(groups, "history", history.show_history, "show what happened to the events of this VM")
     command.add_argument("--since", metavar="WHEN", help="a duration like 12h or 7d, or a time like 2026-01-31")
     command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(needs_requests=False)
+
+    command = _command(
+        groups, "forecast", forecast.show_forecast, "show whether the preparation fits into the notice of an event"
+    )
+    command.add_argument("--types", default=",".join(LEAST_NOTICE), metavar="TYPES", help="default: %(default)s")
+    command.add_argument("--json", action="store_true", help="print JSON")
+    command.set_defaults(needs_requests=False)
+
+    command = _command(groups, "replay", replay.show_replay, "show what this configuration decides for recorded events")
+    command.add_argument("file", nargs="+", metavar="FILE", help="a document of the service, a list of them, a history")
+    command.add_argument("--vm-name", metavar="NAME", help="the VM that decides; default: that of the file")
     command.set_defaults(needs_requests=False)
 
     command = _command(groups, "leases", commands.show_leases, "show the addresses of the service in DHCP leases")

@@ -241,14 +241,15 @@ def poll(chosen: argparse.Namespace) -> int:
     now = terms.Moment(time.time(), time.monotonic(), boot.find_boot_id(chosen.runtime_directory))
     after, actions = engine.step(state, document, [], now, decided)
     for action in actions:
-        say(_words(action, after))
+        say(words(action, after))
     if not actions:
         events = status.count(list(document.events))
         say(f"nothing to do (incarnation {document.incarnation}, {events})")
     return 0
 
 
-def _words(action: terms.Action, state: State) -> str:
+def words(action: terms.Action, state: State) -> str:
+    """What an action would do."""
     if isinstance(action, terms.RunHooks):
         deadline = format_time(datetime.datetime.fromtimestamp(action.deadline, datetime.timezone.utc))
         event_id = action.event["event_id"]

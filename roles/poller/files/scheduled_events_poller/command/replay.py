@@ -1,0 +1,139 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command ``scheduled-events replay``: what this configuration would have decided. No hook runs, nothing is sent.
+
+Hooks count as successful, and acknowledgements as accepted, as in a dry run.
+"""
+
+import argparse
+import datetime
+import json
+import time
+from typing import Dict, Iterator, List, NamedTuple, Optional
+
+from _scheduled_events import engine, history, terms
+from _scheduled_events.condition import condition
+from _scheduled_events.document import SCHEDULED, STARTED, Document, DocumentError, ScheduledEvent, parse
+from _scheduled_events.files import read_plain
+from _scheduled_events.history import Fact, FactError
+from _scheduled_events.runs import OK
+from _scheduled_events.state import State
+
+from ..unit import config, poller, wording
+from . import commands
+from .output import say
+
+MOST_BYTES = 4 * 1024 * 1024
+_AHEAD = 600.0  # seconds before the first NotBefore of a recorded document at which it counts as read
+
+
+class Read(NamedTuple):
+    """A document, when it was read, and the name of the VM that read it; empty if that is not recorded."""
+
+    document: Document
+    at: float
+    vm_name: str = ""
+
+
+def show_replay(chosen: argparse.Namespace) -> int:
+    """Show the decisions for recorded documents, or for the history of a VM."""
+    settings = config.load(chosen.config)
+    state = State(serial=0)
+    monotonic = 0.0
+    for path in chosen.file:
+        for read in _read(path, settings.api_version):
+            vm_name = chosen.vm_name or settings.vm_name or read.vm_name
+            if not vm_name:
+                raise commands.CommandError(f"{path} does not name the VM: add --vm-name NAME")
+            decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
+            monotonic += 1.0
+            now = terms.Moment(read.at, monotonic, "replay")
+            say(f"{history.format_moment(read.at)}  {len(read.document.events)} events in the document")
+            state = _decide(state, read.document, now, decided)
+    return 0
+
+
+def _decide(state: State, document: Optional[Document], now: terms.Moment, decided: terms.Config) -> State:
+    """Take steps until nothing more follows from the document."""
+    results: List[terms.Result] = []
+    while True:
+        state, actions = engine.step(state, document, results, now, decided)
+        results = []
+        for action in actions:
+            say(f"  {commands.words(action, state)}")
+            if isinstance(action, terms.RunHooks):
+                results.append(terms.HookResult(action.request_id, OK))
+            elif isinstance(action, terms.Approve):
+                results.append(terms.ApprovalResult(action.key, accepted=True))
+        document = None
+        if not results:
+            break
+    for key, entry in state.events.items():
+        say(f"  {entry.event.event_id}: {wording.of_condition(condition(state, key, decided), entry.event)}")
+    return state
+
+
+def _read(path: str, api_version: str) -> Iterator[Read]:
+    try:
+        content = read_plain(path, most=MOST_BYTES)
+    except OSError as error:
+        raise commands.CommandError(f"{path} cannot be read: {error}") from error
+    first = content.split(b"\n", 1)[0]
+    try:
+        history.parse_line(first)
+    except FactError:
+        yield from _documents(path, content, api_version)
+    else:
+        yield from _of_history(content)
+
+
+def _documents(path: str, content: bytes, api_version: str) -> Iterator[Read]:
+    """A document, or a list of them."""
+    try:
+        decoded = json.loads(content.decode("utf-8"))
+        for raw in decoded if isinstance(decoded, list) else [decoded]:
+            document = parse(json.dumps(raw), api_version=api_version)
+            moments = [event.not_before.timestamp() for event in document.events if event.not_before]
+            yield Read(document, min(moments) - _AHEAD if moments else time.time())
+    except (ValueError, RecursionError, DocumentError) as error:
+        raise commands.CommandError(
+            f"{path} is neither a document of the service, nor a list of them, nor a history: {error}"
+        ) from error
+
+
+def _of_history(content: bytes) -> Iterator[Read]:
+    """The documents that a VM must have read, by its facts."""
+    events: Dict[str, ScheduledEvent] = {}
+    for line in content.splitlines():
+        try:
+            fact = history.parse_line(line)
+        except FactError:
+            continue
+        if fact.kind in (history.SEEN, history.STARTED) and fact.event_id:
+            events[fact.key] = _event(fact, events.get(fact.key))
+        elif fact.kind != history.OVER or events.pop(fact.key, None) is None:
+            continue
+        yield Read(Document(incarnation=None, events=tuple(events.values())), fact.time, fact.vm_name)
+
+
+def _event(fact: Fact, before: Optional[ScheduledEvent]) -> ScheduledEvent:
+    started = fact.kind == history.STARTED
+    if before is not None and started:
+        return before._replace(event_status=STARTED, not_before=None)
+    moment = None
+    if fact.not_before is not None and not started:
+        moment = datetime.datetime.fromtimestamp(fact.not_before, datetime.timezone.utc)
+    raw = {
+        "EventId": fact.event_id,
+        "EventType": fact.event_type or None,
+        "EventStatus": STARTED if started else fact.event_status or SCHEDULED,
+        "EventSource": fact.event_source or None,
+        "ResourceType": "VirtualMachine",
+        "Resources": list(fact.resources) or [fact.vm_name],
+        "DurationInSeconds": None if fact.announced is None else int(fact.announced),
+    }
+    known = {name: value for name, value in raw.items() if value is not None}
+    [event] = parse(json.dumps({"Events": [known]}), api_version="2020-07-01").events
+    return event._replace(not_before=moment)

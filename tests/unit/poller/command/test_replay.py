@@ -1,0 +1,123 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The command ``scheduled-events replay``: the decisions for recorded documents and for a history."""
+
+import glob
+import json
+import os
+
+import pytest
+from _scheduled_events import engine, terms
+from _scheduled_events.document import parse
+from _scheduled_events.history import Fact, line_of
+from _scheduled_events.state import State
+from polling_unit import ID, ROOT
+
+pytestmark = pytest.mark.edge
+
+PAYLOADS = sorted(glob.glob(os.path.join(ROOT, "tests", "payloads", "*.json")))
+HOOKS = frozenset(["prepare", "recover"])
+
+
+def decided(path, vm_name):
+    """What the first step of the engine does about a document, in the words of the command."""
+    with open(path, "rb") as file:
+        document = parse(file.read(), api_version="2020-07-01")
+    config = terms.Config(vm_name, HOOKS)
+    _state, actions = engine.step(State(serial=0), document, [], terms.Moment(1e9, 1.0, "boot"), config)
+    return [
+        f"would run the {action.phase} hooks" if isinstance(action, terms.RunHooks) else "would acknowledge it"
+        for action in actions
+        if not isinstance(action, terms.Report)
+    ]
+
+
+def a_vm_of(path):
+    with open(path) as file:
+        events = json.load(file)["Events"]
+    return next((name for event in events for name in event.get("Resources") or []), "vm1")
+
+
+def without_acknowledgements(lines):
+    return [line for line in lines if line != "would acknowledge it"]
+
+
+@pytest.mark.parametrize("path", PAYLOADS, ids=os.path.basename)
+def test_a_recorded_document_gives_the_present_decisions(unit, path):
+    unit.configure()
+    for phase in HOOKS:
+        unit.add_hook(phase, "touch ran")
+    vm_name = a_vm_of(path)
+    code, output, errors = unit.command("replay", "--vm-name", vm_name, path)
+    found = [
+        word
+        for word in ("would run the prepare hooks", "would run the recover hooks")
+        for line in output.splitlines()
+        if word in line
+    ]
+    assert (code, errors, found) == (0, "", without_acknowledgements(decided(path, vm_name)))
+
+
+def test_hooks_count_as_successful_and_none_runs(unit):
+    unit.configure()
+    unit.add_hook("prepare", f"touch {unit.path('ran')}")
+    path = unit.path("document.json")
+    event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
+    with open(path, "w") as file:
+        json.dump([{"Events": [event]}, {"Events": [dict(event, EventStatus="Started")]}, {"Events": []}], file)
+    _code, output, _errors = unit.command("replay", "--vm-name=vm1", path)
+    assert f"{ID}: would acknowledge it" in output
+    assert f"{ID}: started; recovery runs when the event is over" in output
+    assert unit.ran() == ""
+
+
+def test_a_rule_of_this_configuration_decides(unit):
+    unit.configure(rules=[{"action": "hold"}])
+    unit.add_hook("prepare", "true")
+    path = unit.path("document.json")
+    with open(path, "w") as file:
+        event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
+        json.dump({"Events": [event]}, file)
+    assert "not acknowledged, because the action of a rule is hold" in unit.command("replay", "--vm-name=vm1", path)[1]
+
+
+def test_the_history_of_another_vm_is_replayed_under_its_name(unit):
+    unit.configure()
+    unit.add_hook("prepare", "true")
+    path = unit.path("other.jsonl")
+    same = {"source": "poller", "vm_name": "vm7", "event_id": ID, "event_type": "Reboot"}
+    facts = [
+        Fact(kind="seen", time=1.6e9, event_status="Scheduled", resources=("vm7",), not_before=1.6e9 + 900, **same),
+        Fact(kind="phase_ended", time=1.6e9 + 5, phase="prepare", outcome="failed", **same),
+        Fact(kind="started", time=1.6e9 + 900, **same),
+        Fact(kind="over", time=1.6e9 + 1200, **same),
+    ]
+    with open(path, "wb") as file:
+        file.writelines(map(line_of, facts))
+    lines = unit.command("replay", path)[1].splitlines()
+    times = [line for line in lines if line.startswith("2020")]
+    assert [line.split()[:2] for line in times] == [
+        ["2020-09-13T12:26:40.000Z", "1"],
+        ["2020-09-13T12:41:40.000Z", "1"],
+        ["2020-09-13T12:46:40.000Z", "0"],
+    ]
+    assert f"  {ID}: would acknowledge it" in lines
+
+
+@pytest.mark.parametrize("content", ["", "nonsense", "[1]", '{"Events": 1}', "[" * 10000])
+def test_a_file_with_something_else_is_refused(unit, content):
+    unit.configure()
+    path = unit.path("file")
+    with open(path, "w") as file:
+        file.write(content)
+    code, _output, errors = unit.command("replay", "--vm-name=vm1", path)
+    assert code == 1
+    assert f"{path} is neither a document of the service, nor a list of them, nor a history: " in errors
+
+
+def test_documents_without_the_name_of_a_vm_need_one(unit):
+    unit.configure()
+    code, _output, errors = unit.command("replay", PAYLOADS[0])
+    assert (code, "does not name the VM: add --vm-name NAME" in errors) == (1, True)
