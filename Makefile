@@ -17,6 +17,9 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" \
        ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/$(COLLECTIONS)" \
        PYTHONPATH="$(CURDIR)/tests/guard"
 
+# Some machines set it. Each start of Python would then compile all that it imports: three times its CPU time.
+unexport PYTHONDONTWRITEBYTECODE
+
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
