@@ -54,7 +54,8 @@ class ActionModule(ActionBase):
                 try:
                     write_atomically(path, texts[name]().encode(), mode=MODE)
                 except OSError as error:
-                    raise AnsibleActionFail(f"{path} cannot be written: {error.strerror}") from error
+                    hint = ". Make its directory first" if isinstance(error, FileNotFoundError) else ""
+                    raise AnsibleActionFail(f"{path} cannot be written: {error.strerror}{hint}") from error
         files = list(wanted.values())
         Display().display(story.verdict)
         return {**result, "changed": bool(files), "verdict": story.verdict, "good": story.is_good, "files": files}

@@ -17,14 +17,14 @@ options:
     description:
       - Directories of the histories. The defaults are those of the polling unit, and of the roles
         P(maintops.scheduled_events.respond#role) and P(maintops.scheduled_events.rolling_maintenance#role). A directory
-        that does not exist has no facts.
+        that does not exist has no facts. The module fails if none of them exists.
     type: list
     elements: path
     default:
       - /var/lib/scheduled-events-history
       - /var/lib/maintops
   days:
-    description: Days for which facts are returned, until now. A history is kept for 400 days at most.
+    description: Days for which facts are returned, until now, above 0. A history is kept for 400 days at most.
     type: float
     default: 90
 requirements:
@@ -90,6 +90,7 @@ problems:
   sample: []
 """
 
+import os
 import time
 from typing import List
 
@@ -109,15 +110,19 @@ def main() -> None:
         },
         supports_check_mode=True,
     )
+    if not 0 < module.params["days"] < float("inf"):
+        module.fail_json(msg=f"days: expected a number above 0, not {module.params['days']}")
+    if not any(os.path.isdir(directory) for directory in module.params["directories"]):
+        names = ", ".join(module.params["directories"])
+        module.fail_json(
+            msg=f"there is no history on this host: none of {names} is a directory. Install the polling unit"
+        )
     now = time.time()
     since = now - module.params["days"] * 86400
     facts: List[history.Fact] = []
     problems: List[str] = []
     for directory in module.params["directories"]:
-        try:
-            found = history_file.read(directory, now=now, since=since)
-        except PermissionError as error:
-            module.fail_json(msg=f"{directory} cannot be read: {error.strerror}. Use become")
+        found = history_file.read(directory, now=now, since=since)
         facts.extend(found.facts)
         problems.extend(found.problems)
     facts.sort(key=lambda fact: fact.time)

@@ -34,7 +34,9 @@ options:
         VMs of an event have the same trace.
     type: path
   junit:
-    description: Path of an XML file in the format of JUnit, for CI. A VM that needs a look is a failure.
+    description:
+      - Path of an XML file in the format of JUnit, for CI. A VM that needs a look is a failure. A VM whose event is not
+        finished is skipped.
     type: path
 requirements:
   - python >= 3.10 (on the control node)
@@ -88,7 +90,9 @@ verdict:
   type: str
   sample: '2 events, no problem. Smallest margin before NotBefore: 748.7 s (Redeploy).'
 good:
-  description: Whether nothing went wrong and no history is incomplete.
+  description:
+    - Whether nothing went wrong and no history is incomplete. RV(verdict) names the events that are not finished; they
+      can still go wrong.
   returned: success
   type: bool
   sample: true

@@ -10,6 +10,7 @@ would misunderstand needs another ``VERSION``; a new key does not.
 
 import datetime
 import json
+import math
 import re
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
@@ -175,7 +176,9 @@ def parse(raw: Any) -> Fact:
         fields[name] = _parse_moment(raw, name)
     for name in _NUMBERS:
         number = _typed(raw, name, (int, float), None)
-        fields[name] = None if number is None else float(number)
+        if isinstance(number, float) and math.isnan(number):
+            raise FactError(f"{name} is not a number")
+        fields[name] = None if number is None else float(min(max(number, -1), LARGEST))
     if fields["time"] is None:
         raise FactError("time is missing")
     count = _typed(raw, "resource_count", int, None)

@@ -80,12 +80,17 @@ class History:
                 os.fchmod(descriptor, MODE)  # whatever the mask is
             elif os.pread(descriptor, 1, size - 1) != b"\n":
                 content = b"\n" + content  # a crash has cut the last line
-            _write_whole(descriptor, content, size)
-            os.fsync(descriptor)
+            try:
+                _write_whole(descriptor, content)
+                os.fsync(descriptor)
+                if size == 0:
+                    self._sync_directory()
+            except OSError:  # the next try writes these facts again
+                with contextlib.suppress(OSError):
+                    os.ftruncate(descriptor, size)
+                raise
         finally:
             os.close(descriptor)
-        if size == 0:
-            self._sync_directory()
 
     def _forget_old(self, more: int, now: float) -> None:
         present, before = self._path(PRESENT), self._path(BEFORE)
@@ -165,16 +170,11 @@ def _plain_size(descriptor: int) -> int:
     return found.st_size
 
 
-def _write_whole(descriptor: int, content: bytes, size: int) -> None:
-    """Write the content, or leave the file as it was.
+def _write_whole(descriptor: int, content: bytes) -> None:
+    """Write the content at once.
 
-    :raises OSError: it could not be written.
+    :raises OSError: it could not be written, or not all of it.
     """
-    try:
-        written = os.write(descriptor, content)
-        if written < len(content):
-            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {written} of {len(content)} bytes were written")
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.ftruncate(descriptor, size)
-        raise
+    written = os.write(descriptor, content)
+    if written < len(content):
+        raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {written} of {len(content)} bytes were written")

@@ -10,7 +10,7 @@ from . import condition as conditions
 from . import history, policies, terms
 from . import rules as decisions
 from .runs import FAILED, OK, TIMEOUT
-from .state import EventState, State
+from .state import RUNNING, EventState, State
 
 # Conditions in which an event waits for an operator, a controller or another VM, or a VM for its recovery.
 HELD = frozenset(
@@ -98,7 +98,8 @@ class _Facts:
             return
         reports = [report for report in self._reports if report.key == key]
         if any(report.kind == terms.SEEN for report in reports):
-            yield self._fact(history.SEEN, entry, **_announcement(entry))
+            rule = rule_of(entry, self._step.config)
+            yield self._fact(history.SEEN, entry, rule=rule, **_announcement(entry))
         if after is not None and after.impact and not (before is not None and before.impact):
             yield self._fact(history.STARTED, entry)
         if before is not None and before.present and not (after is not None and after.present):
@@ -112,7 +113,9 @@ class _Facts:
 
     def _of_report(self, report: terms.Report, before: EventState, after: EventState) -> Iterator[history.Fact]:
         if report.kind == terms.ENDED:
-            run = after.runs.get(report.phase) or before.runs.get(report.phase)
+            run = before.runs.get(report.phase)
+            if run is None or run.outcome != RUNNING:  # it began in this step; otherwise another may have followed it
+                run = after.runs.get(report.phase) or run
             yield self._fact(
                 history.PHASE_ENDED,
                 after,

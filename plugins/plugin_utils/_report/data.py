@@ -20,7 +20,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LANE_TIMES = ("seen", "prepared", "acknowledged", "started", "over", "returned", "not_before")
 LANE_FIELDS = (
     *("host", "vm_name", "by", "via", "rule", "held", "refused", "impact", "announced", "measured"),
-    *("margin", "problem"),
+    *("margin", "problem", "unfinished"),
 )
 
 
@@ -88,6 +88,8 @@ def as_junit(story: Story) -> str:
             case.set("time", f"{seconds:.3f}")
             if lane.problem:
                 ET.SubElement(case, "failure", message=_plain(lane.problem))
+            elif lane.unfinished:
+                ET.SubElement(case, "skipped", message=_plain(lane.unfinished))
     if story.unread:
         count = str(len(story.unread))
         suite = ET.SubElement(root, "testsuite", name="histories", tests=count, failures="0", errors=count)

@@ -13,8 +13,12 @@ from pathlib import Path
 import yaml
 
 from ...module_utils._scheduled_events.history import Fact, FactError, parse
+from ...module_utils._scheduled_events.text import shown
 
 ROOT = Path(__file__).resolve().parents[3]
+LONGEST_NAME, LONGEST_REASON = 256, 400  # characters of the name of a host, and of a reason
+MOST_REASONS = 10  # of a host
+NOT_READ = "its history was not read, since the host failed or cannot be reached"
 
 
 def histories_of(
@@ -26,19 +30,33 @@ def histories_of(
     """
     histories: dict[str, list[Fact]] = {}
     unread: dict[str, list[str]] = {}
-    for host in hosts:
-        read = hostvars[host].get(variable)
-        if not isinstance(read, t.Mapping) or "facts" not in read:
+    for name in hosts:
+        host = shown(name, LONGEST_NAME)
+        read = hostvars[name].get(variable)
+        if not isinstance(read, t.Mapping) or not isinstance(read.get("facts"), list):
             message = read.get("msg") if isinstance(read, t.Mapping) else None
-            unread[host] = [str(message or "its history was not read, since the host failed or cannot be reached")]
+            unread[host] = [shown(str(message or NOT_READ), LONGEST_REASON)]
             continue
-        histories[host], unread[host] = [], [str(problem) for problem in read.get("problems", [])]
-        for raw in read["facts"]:
-            try:
-                histories[host].append(parse(raw))
-            except FactError as error:
-                unread[host].append(f"a fact was left out: {error}")
+        histories[host], reasons = _facts_of(read)
+        unread[host] = [shown(reason, LONGEST_REASON) for reason in reasons]
     return histories, {host: reasons for host, reasons in unread.items() if reasons}
+
+
+def _facts_of(read: t.Mapping[str, t.Any]) -> tuple[list[Fact], list[str]]:
+    """The facts that a host returned, and why others are missing. The host can return anything."""
+    facts: list[Fact] = []
+    wrong: list[str] = []
+    for raw in read["facts"]:
+        try:
+            facts.append(parse(raw))
+        except FactError as error:
+            wrong.append(str(error))
+    problems = read.get("problems")
+    reasons = [str(problem) for problem in problems[:MOST_REASONS]] if isinstance(problems, list) else []
+    if wrong:
+        count = "1 fact was" if len(wrong) == 1 else f"{len(wrong)} facts were"
+        reasons.append(f"{count} left out. The first: {wrong[0]}")
+    return facts, reasons
 
 
 def collection_version() -> str:

@@ -179,7 +179,7 @@ def _lane(lane: Lane, axis: Axis) -> str:
     if lane.not_before is not None:
         shapes.append(mark(axis, lane.not_before, top=-2, bottom=LANE_HEIGHT + 2, style="due"))
     problem = f"<em>{_text(lane.problem)}</em>" if lane.problem else ""
-    summary = ", ".join(filter(None, [_margin(lane), _impact(lane)]))
+    summary = ", ".join(filter(None, _summary(lane)))
     label = _text(f"{lane.host}: {_said(lane)}")
     return (
         f'<div class="lane"><b>{_text(lane.host)}</b><svg role="img" aria-label="{label}">{"".join(shapes)}</svg>'
@@ -188,14 +188,19 @@ def _lane(lane: Lane, axis: Axis) -> str:
 
 
 def _box(axis: Axis, begin: float, end: float, style: str, what: str) -> str:
-    title = f"{what}: {_moment(begin)[11:]} to {_moment(end)[11:]}"
+    title = f"{what}: {_moment(begin)} to {_moment(end)}"
     return box(axis, begin, end, top=0, height=LANE_HEIGHT, style=style, title=title)
 
 
 def _said(lane: Lane) -> str:
     """The lane in words, for those who do not see it."""
     said = [f"{each.phase} {each.outcome or 'without an end'}" for each in lane.stretches]
-    return ", ".join([*said, _margin(lane), _impact(lane)]).strip(", ") or "nothing to do"
+    return ", ".join(filter(None, [*said, *_summary(lane)])) or "nothing to do"
+
+
+def _summary(lane: Lane) -> tuple[str, ...]:
+    cancelled = "over before NotBefore, not started" if lane.was_cancelled else ""
+    return _margin(lane), _impact(lane), cancelled, lane.unfinished
 
 
 def _margin(lane: Lane) -> str:
@@ -212,6 +217,7 @@ def _impact(lane: Lane) -> str:
 
 
 def _times(event: EventStory) -> str:
+    began = format_moment(event.began)[:10]
     columns = ("host", "seen", "prepared", "acknowledged", "Started", "over", "returned")
     rows = "".join(
         "<tr>"
@@ -219,8 +225,10 @@ def _times(event: EventStory) -> str:
             f"<td>{cell}</td>"
             for cell in (
                 _text(lane.host),
-                *(_clock(each) for each in (lane.seen, lane.prepared, lane.acknowledged, lane.started, lane.over)),
-                _clock(lane.returned),
+                *(
+                    _clock(each, began)
+                    for each in (lane.seen, lane.prepared, lane.acknowledged, lane.started, lane.over, lane.returned)
+                ),
             )
         )
         + "</tr>"
@@ -238,8 +246,12 @@ def _moment(time: float | None) -> str:
     return "" if time is None else format_moment(time)[:19].replace("T", " ")
 
 
-def _clock(time: float | None) -> str:
-    return "" if time is None else format_moment(time)[11:23]
+def _clock(time: float | None, day: str) -> str:
+    """The time, with its date unless it is on the day on which the event was announced."""
+    if time is None:
+        return ""
+    text = format_moment(time)
+    return text[11:23] if text[:10] == day else text[:23].replace("T", " ")
 
 
 def _seconds(number: float | None) -> str:

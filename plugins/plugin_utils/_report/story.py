@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._scheduled_events import history
+from ...module_utils._scheduled_events import condition, document, history
 from ...module_utils._scheduled_events.history import Fact
+from ...module_utils._scheduled_events.rules import APPROVE
 from ...module_utils._scheduled_events.runs import OK
 
 PREPARE, RECOVER = "prepare", "recover"
+CHOSEN = (condition.HELD_BY_RULE, condition.HELD_BY_POLICY)  # the owner wants these events to start at NotBefore
 
 
 class Stretch(t.NamedTuple):
@@ -40,6 +42,7 @@ class Lane(t.NamedTuple):
     """What happened to one event on one host. Times are seconds since the epoch, ``None`` if they are not known.
 
     :param held: why the event or the VM was held last, if nothing followed.
+    :param unprepared: why nothing had prepared the VM when the event started; empty if that was right.
     :param refused: the last refusal of an acknowledgement, if none was accepted.
     :param impact: ``rebooted``, ``paused``, ``none``, or empty if nothing was measured.
     :param announced: seconds of impact that Azure announced, -1 if it does not know; ``measured``: that were measured.
@@ -58,6 +61,7 @@ class Lane(t.NamedTuple):
     returned: float | None = None
     not_before: float | None = None
     held: str = ""
+    unprepared: str = ""
     refused: str = ""
     impact: str = ""
     announced: float | None = None
@@ -86,19 +90,56 @@ class Lane(t.NamedTuple):
     @property
     def problem(self) -> str:
         """Why it needs a look; empty if nothing went wrong."""
-        last = {each.phase: each for each in self.stretches}
-        prepare, recover = last.get(PREPARE), last.get(RECOVER)
+        return self._problem_of_preparation or self._problem_of_phases or self._problem_of_waiting
+
+    @property
+    def _problem_of_preparation(self) -> str:
+        prepare = self.last.get(PREPARE)
         if prepare is not None and prepare.failed:
             return f"the preparation failed: {prepare.reason or prepare.outcome}"
         if prepare is not None and self.started is not None and (prepare.end is None or prepare.end > self.started):
             return "the event started before the preparation ended"
+        if prepare is not None and prepare.end is None and self.over is not None and not self.was_cancelled:
+            return "the preparation did not end"
         if self.margin is not None and self.margin < 0:
             return f"the preparation ended {-self.margin:g} s after NotBefore"
+        if self.unprepared and self.prepared is None:
+            return f"the event started and nothing had prepared for it: {self.unprepared}"
+        return ""
+
+    @property
+    def _problem_of_phases(self) -> str:
+        recover = self.last.get(RECOVER)
         if recover is not None and recover.failed:
             return f"the recovery failed: {recover.reason or recover.outcome}"
+        others = (each for each in self.last.values() if each.failed)
+        return next((f"the phase {each.phase} failed: {each.reason or each.outcome}" for each in others), "")
+
+    @property
+    def _problem_of_waiting(self) -> str:
         if self.refused:
             return f"the acknowledgement was refused: {self.refused}"
         return f"held: {self.held}" if self.held else ""
+
+    @property
+    def last(self) -> dict[str, Stretch]:
+        """The last run of each phase."""
+        return {each.phase: each for each in self.stretches}
+
+    @property
+    def was_cancelled(self) -> bool:
+        """Whether it was over before it could start."""
+        return _is_cancelled(self.started, self.over, self.not_before)
+
+    @property
+    def unfinished(self) -> str:
+        """What the history does not have yet; empty if the event is over and the host returned."""
+        if self.over is None:
+            return "the event is not over"
+        recover = self.last.get(RECOVER)
+        if recover is not None and recover.end is None:
+            return "the recovery has not ended"
+        return "the host has not returned" if PREPARE in self.last and self.returned is None else ""
 
 
 class EventStory(t.NamedTuple):
@@ -141,6 +182,11 @@ class EventStory(t.NamedTuple):
         """By host, why it needs a look."""
         return {lane.host: lane.problem for lane in self.lanes if lane.problem}
 
+    @property
+    def unfinished(self) -> dict[str, str]:
+        """By host, what its history does not have yet."""
+        return {lane.host: lane.unfinished for lane in self.lanes if lane.unfinished}
+
 
 class Story(t.NamedTuple):
     """All events, the newest first.
@@ -160,15 +206,20 @@ class Story(t.NamedTuple):
     def verdict(self) -> str:
         """The report in a sentence or two."""
         bad = [event for event in self.events if event.problems]
+        unfinished = [event for event in self.events if event.unfinished and not event.problems]
         lines = []
         if bad:
             names = sorted({host for event in bad for host in event.problems})
             verb = "needs" if len(bad) == 1 else "need"
             lines.append(f"{len(bad)} of {_count(len(self.events), 'event')} {verb} a look, on {_some(names)}.")
         elif self.events:
-            lines.append(f"{_count(len(self.events), 'event')}, no problem.")
+            lines.append(f"{_count(len(self.events), 'event')}, no problem{' so far' if unfinished else ''}.")
         else:
             lines.append(f"No event in the {'history' if len(self.hosts) == 1 else 'histories'}.")
+        if unfinished:
+            names = sorted({host for event in unfinished for host in event.unfinished})
+            verb = "is" if len(unfinished) == 1 else "are"
+            lines.append(f"{_count(len(unfinished), 'event')} {verb} not finished, on {_some(names)}.")
         margins = [(event.margin, event) for event in self.events if event.margin is not None]
         if margins:
             smallest, event = min(margins, key=lambda each: each[0])
@@ -200,7 +251,7 @@ def _lives(facts: t.Sequence[Fact]) -> dict[tuple[str, int], list[Fact]]:
     lives: dict[str, int] = {}
     over: set[str] = set()
     for fact in sorted(facts, key=lambda each: each.time):
-        if not fact.event_id:
+        if not fact.event_id and fact.kind != history.HELD:  # an event without an id can only be held
             continue
         if fact.kind == history.SEEN and fact.key in over:
             lives[fact.key] = lives.get(fact.key, 0) + 1
@@ -247,6 +298,7 @@ def _lane(host: str, facts: t.Sequence[Fact]) -> Lane:
         returned=_time(last.get(history.RETURNED)),
         not_before=_not_before(facts),
         held=_held(facts),
+        unprepared=_unprepared(facts),
         refused=last[history.REFUSED].reason if history.REFUSED in last and not acknowledged else "",
         impact=impact.outcome if impact else "",
         announced=_announced(facts),
@@ -257,16 +309,25 @@ def _lane(host: str, facts: t.Sequence[Fact]) -> Lane:
 def _stretches(facts: t.Sequence[Fact]) -> tuple[Stretch, ...]:
     """The phases in the order in which they began."""
     found: list[Stretch] = []
+    runs: list[str] = []
     for fact in facts:
         if fact.kind == history.PHASE_BEGAN:
+            runs.append(fact.run)
             found.append(Stretch(fact.phase, fact.time))
         elif fact.kind == history.PHASE_ENDED:
-            number = next((n for n, each in enumerate(found) if each.phase == fact.phase and each.end is None), None)
+            number = _run_of(fact, found, runs)
             if number is None:  # its begin is older than the history
+                runs.append(fact.run)
                 found.append(Stretch(fact.phase, fact.time, fact.time, fact.outcome, fact.reason))
             else:
                 found[number] = found[number]._replace(end=fact.time, outcome=fact.outcome, reason=fact.reason)
     return tuple(found)
+
+
+def _run_of(fact: Fact, stretches: t.Sequence[Stretch], runs: t.Sequence[str]) -> int | None:
+    """The number of the run that the fact ends. A power cut leaves runs that never end."""
+    opened = [n for n, each in enumerate(stretches) if each.phase == fact.phase and each.end is None]
+    return next((n for n in reversed(opened) if runs[n] == fact.run), None)
 
 
 def _held(facts: t.Sequence[Fact]) -> str:
@@ -275,9 +336,35 @@ def _held(facts: t.Sequence[Fact]) -> str:
     for fact in facts:
         if fact.kind == history.HELD:
             held = fact.reason
-        elif fact.kind in (history.ACKNOWLEDGED, history.OVER, history.RETURNED, history.PHASE_BEGAN):
+        elif _ends_wait(fact) or fact.kind in (history.STARTED, history.OVER, history.RETURNED):
             held = ""
     return held
+
+
+def _ends_wait(fact: Fact) -> bool:
+    return fact.kind == history.ACKNOWLEDGED or (fact.kind == history.PHASE_BEGAN and fact.phase in (PREPARE, RECOVER))
+
+
+def _unprepared(facts: t.Sequence[Fact]) -> str:
+    """Why it was held when it started, or passed NotBefore unseen, unless the owner wants that."""
+    held = ""
+    if facts[0].kind == history.SEEN and facts[0].event_status == document.STARTED:
+        held = "" if facts[0].rule.endswith(f": {APPROVE}") else "it had started when it was seen first"
+    not_before = _not_before(facts)
+    for fact in facts:
+        if fact.kind == history.HELD:
+            held = "" if fact.reason.startswith(CHOSEN) else fact.reason
+        elif _ends_wait(fact):
+            held = ""
+        elif fact.kind == history.STARTED or (
+            fact.kind == history.OVER and not _is_cancelled(None, fact.time, not_before)
+        ):
+            return held
+    return ""
+
+
+def _is_cancelled(started: float | None, over: float | None, not_before: float | None) -> bool:
+    return started is None and over is not None and not_before is not None and over < not_before
 
 
 def _not_before(facts: t.Sequence[Fact]) -> float | None:

@@ -34,14 +34,15 @@ FACTS = [
 
 @pytest.fixture(scope="module")
 def report(ansible, fleet, tmp_path_factory):
-    """The directory with all outputs of a run for a host with a history, one without, and one whose file is a FIFO."""
-    emulator = fleet("web1", "web2", "web3")
+    """The outputs of a run for hosts with a history, with an empty one, with a FIFO in its place, and without one."""
+    emulator = fleet("web1", "web2", "web3", "web4")
     directory = tmp_path_factory.mktemp("report")
     inventory = {"all": {"hosts": {}}}
     for vm in emulator.state()["vms"]:
         history = directory / vm["name"]
-        history.mkdir()
-        own = {"report_endpoint": vm["endpoint"], "report_history_directories": [str(history)]}
+        if vm["name"] != "web4":
+            history.mkdir()
+        own = {"scheduled_events_endpoint": vm["endpoint"], "report_history_directories": [str(history)]}
         inventory["all"]["hosts"][vm["name"]] = {**LOCAL, **own}
     known = {"version": 1, "source": "poller", "event_id": ID, "event_type": "Reboot"}
     known["not_before"] = after(900)
@@ -70,8 +71,9 @@ def test_a_history_that_cannot_be_read_is_named_and_an_empty_one_is_not(report):
     directory, _run = report
     found = json.loads((directory / "report.json").read_text())
     assert not found["good"]
-    assert list(found["unread"]) == ["web3"]
-    assert found["hosts"] == ["web1", "web2", "web3"]
+    assert list(found["unread"]) == ["web3", "web4"]
+    assert found["unread"]["web4"][0].startswith("there is no history on this host: ")
+    assert found["hosts"] == ["web1", "web2", "web3", "web4"]
 
 
 def test_each_output_is_written_for_its_owner_and_group_alone(report):
@@ -85,4 +87,4 @@ def test_each_output_is_written_for_its_owner_and_group_alone(report):
 
 def test_the_events_of_now_are_reported_as_well(report):
     _directory, run = report
-    assert len(run.all(task="Read the events of the host")) == 3
+    assert len(run.all(task="Read the events of the host")) == 4

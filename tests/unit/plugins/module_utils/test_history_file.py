@@ -4,6 +4,7 @@
 
 """The files of a history keep what was written, within their bounds, whatever lies in their place."""
 
+import errno
 import os
 import stat
 
@@ -165,3 +166,16 @@ def test_files_of_another_group_are_written_again_for_the_group_of_the_directory
 
 def test_the_bounds_are_those_of_the_documentation():
     assert (history_file.MAX_FILE, history_file.MAX_AGE) == (512 * 1024, 400 * DAY)
+
+
+def test_facts_that_may_not_be_on_the_disk_are_not_there_twice_after_another_try(history, monkeypatch):
+    def fail(_descriptor):
+        raise OSError(errno.EIO, "Input/output error")
+
+    for number in range(2):  # the first one makes the file, too
+        monkeypatch.setattr(os, "fsync", fail)
+        with pytest.raises(OSError, match="Input/output error"):
+            history.append([a_fact(number)], now=NOW)
+        monkeypatch.undo()
+        history.append([a_fact(number)], now=NOW)
+    assert facts_of(history.directory) == [a_fact(0), a_fact(1)]

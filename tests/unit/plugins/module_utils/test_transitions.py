@@ -95,6 +95,7 @@ def test_the_first_fact_of_an_event_holds_its_announcement():
     [seen, _began] = vm.step(an_event(Resources=["vm1", "vm2"]))
     assert (seen.event_type, seen.event_status, seen.event_source) == ("Reboot", "Scheduled", "Platform")
     assert (seen.resources, seen.resource_count, seen.announced) == (("vm1", "vm2"), 2, 5.0)
+    assert seen.rule == "no rule: prepare"
     assert (seen.vm_name, seen.not_before, seen.time) == ("vm1", 1600000900.0, 1600000001.0)
 
 
@@ -103,6 +104,16 @@ def test_a_phase_has_the_same_run_where_it_begins_and_where_it_ends():
     [_seen, began] = vm.step(an_event())
     [ended] = [fact for fact in vm.take(None, results=[vm.ends("prepare")]) if fact.kind == "phase_ended"]
     assert began.run == ended.run == f"{A}.prepare.1"
+
+
+def test_a_run_that_another_one_follows_in_the_same_step_ends_under_its_own_name():
+    vm = Vm()
+    [_seen, began] = vm.step(an_event())
+    vm.step()
+    vm.monotonic += 10**6  # the result of the hooks never comes
+    new = vm.step(an_event(EventType="Redeploy"))
+    assert [(fact.run == began.run) for fact in new if fact.kind == "phase_ended"] == [True]
+    assert [(fact.run == began.run) for fact in new if fact.kind == "phase_began"] == [False]
 
 
 def test_an_acknowledgement_names_who_sent_it_and_the_rule_that_allowed_it():

@@ -141,3 +141,8 @@ def test_the_page_is_never_larger_than_its_limit_and_says_what_is_missing(events
 def test_two_hundred_vms_of_an_event_are_all_drawn():
     histories = {f"node-{n:03}": a_maintenance(f"node-{n:03}", later=n / 10) for n in range(200)}
     assert drawn(histories).count('<div class="lane">') == 200
+
+
+def test_a_time_on_another_day_than_the_announcement_has_its_date():
+    text = drawn({"web1": [announcement(), *a_phase("prepare", 60, 3 * 86400)]})
+    assert "<td>11:50:00.000</td><td>2026-02-03 11:50:00.000</td>" in text

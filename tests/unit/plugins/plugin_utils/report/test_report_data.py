@@ -17,9 +17,11 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from plugins.plugin_utils._report.data import as_json, as_junit, as_otlp
 from plugins.plugin_utils._report.gather import histories_of
+from plugins.plugin_utils._report.page import LARGEST, page
 from plugins.plugin_utils._report.story import tell
 
 HERE = pathlib.Path(__file__).parent
+SEEN = {"version": 1, "kind": "seen", "time": "2026-01-31T11:50:00.000Z", "source": "poller", "event_id": ID}
 
 
 def story():
@@ -97,9 +99,8 @@ def test_characters_that_xml_cannot_hold_are_replaced():
 
 
 def test_a_host_that_registered_nothing_is_named():
-    seen = {"version": 1, "kind": "seen", "time": "2026-01-31T11:50:00.000Z", "source": "poller", "event_id": ID}
     hostvars = {
-        "web1": {"read": {"facts": [seen], "problems": []}},
+        "web1": {"read": {"facts": [SEEN], "problems": []}},
         "web2": {"read": {"msg": "no way in", "unreachable": True}},
         "web3": {},
         "web4": {"read": {"facts": [{"version": 2}], "problems": []}},
@@ -109,5 +110,35 @@ def test_a_host_that_registered_nothing_is_named():
     assert unread == {
         "web2": ["no way in"],
         "web3": ["its history was not read, since the host failed or cannot be reached"],
-        "web4": ["a fact was left out: its version is not 1, which this release reads"],
+        "web4": ["1 fact was left out. The first: its version is not 1, which this release reads"],
     }
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        {"facts": 5},
+        {"facts": {"kind": "seen"}},
+        {"facts": [{**SEEN, "announced": 10**400}, {**SEEN, "announced": float("nan")}], "problems": 3},
+        {"msg": "\ud800" * 5000},
+        {"facts": [], "problems": ["\ud800" * 5000] * 5000},
+    ],
+)
+def test_whatever_a_host_returns_there_is_a_report_that_names_the_host(read):
+    story = tell(*histories_of(["web1"], {"web1": {"read": read}}, "read"))
+    assert (story.is_good, list(story.unread)) == (False, ["web1"])
+    assert len(page(story, made=AT, version="1.0.0").encode()) < LARGEST
+    for text in (as_json(story, made=AT, version="1.0.0"), as_otlp(story, version="1.0.0")):
+        json.loads(text, parse_constant=pytest.fail)
+    as_junit(story).encode()
+
+
+def test_an_absurdly_long_name_of_a_host_leaves_the_page_within_its_limit():
+    name = "h" * 10**6
+    story = tell(*histories_of([name], {name: {}}, "read"))
+    assert len(page(story, made=AT, version="1.0.0").encode()) < LARGEST
+
+
+def test_junit_passes_no_event_that_is_not_finished():
+    root = ET.fromstring(as_junit(tell({"web1": [announcement()]}, {})))
+    assert root.find(".//skipped").get("message") == "the event is not over"

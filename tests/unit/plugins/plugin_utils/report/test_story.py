@@ -9,6 +9,8 @@ from histories import AT, NOTICE, a_fact, a_maintenance, a_phase, announcement
 
 from plugins.plugin_utils._report.story import Stretch, tell
 
+HELD = [a_fact("held", 2, reason="prepare hooks missing: 10-drain"), *a_phase("failed", 3, 4)]
+
 
 def lane_of(*facts):
     [event] = tell({"web1": facts}, {}).events
@@ -55,6 +57,10 @@ def test_an_id_that_is_announced_again_after_its_end_is_another_event():
         (a_phase("recover", 1, 20, outcome="failed", reason="start: exit status 3"), "the recovery failed: start"),
         ([a_fact("refused", 3, reason="HTTP 409")], "the acknowledgement was refused: HTTP 409"),
         ([a_fact("held", 2, reason="nothing_prepares")], "held: nothing_prepares"),
+        (a_phase("started", 1, 20, outcome="failed", reason="pause: exit status 1"), "the phase started failed: pause"),
+        ([*HELD, a_fact("started", 900), a_fact("over", 990)], "nothing had prepared for it: prepare hooks missing"),
+        ([*HELD, a_fact("over", 990)], "nothing had prepared for it: prepare hooks missing"),  # its start was not seen
+        ([a_fact("phase_began", 1, phase="prepare"), a_fact("over", 990)], "the preparation did not end"),
     ],
 )
 def test_what_went_wrong_is_a_problem_of_the_host(facts, problem):
@@ -70,10 +76,52 @@ def test_what_went_wrong_is_a_problem_of_the_host(facts, problem):
         [a_fact("refused", 3, reason="HTTP 503"), a_fact("acknowledged", 4)],
         [a_fact("held", 2, reason="takes_over"), a_fact("over", 9)],
         [*a_phase("prepare", 1, 20, outcome="failed", reason="x"), *a_phase("prepare", 30, 40)],
+        [*HELD, a_fact("over", 800)],  # cancelled
+        [*HELD, *a_phase("prepare", 30, 40), a_fact("started", 900), a_fact("over", 990)],
     ],
 )
 def test_what_was_followed_by_success_is_no_problem(facts):
     assert lane_of(announcement(), *facts).problem == ""
+
+
+@pytest.mark.parametrize("reason", ["held by a rule", "held by the policy: never"])
+def test_an_event_that_the_owner_lets_start_unprepared_is_no_problem(reason):
+    assert lane_of(announcement(), a_fact("held", 2, reason=reason), a_fact("started", 900)).problem == ""
+
+
+def test_an_event_that_had_started_when_it_was_seen_first_is_a_problem():
+    facts = [announcement(event_status="Started", rule="no rule: prepare"), a_fact("started", 0), a_fact("over", 300)]
+    assert lane_of(*facts).problem.endswith("nothing had prepared for it: it had started when it was seen first")
+
+
+def test_an_event_that_a_rule_approves_can_have_started_when_it_is_seen_first():
+    facts = [announcement(event_status="Started", rule="rule 1: approve"), a_fact("started", 0), a_fact("over", 300)]
+    assert lane_of(*facts).problem == ""
+
+
+def test_an_event_without_an_id_is_a_problem():
+    held = a_fact("held", 1, reason="the event has no EventId")._replace(event_id="", event_type="")
+    assert tell({"web1": [held]}, {}).verdict == "1 of 1 event needs a look, on web1."
+
+
+def test_a_run_that_a_power_cut_ended_does_not_take_the_end_of_the_next_run():
+    lane = lane_of(a_fact("phase_began", 1, phase="prepare", run="a"), *a_phase("prepare", 50, 80, run="b"))
+    assert lane.stretches == (Stretch("prepare", AT + 1), Stretch("prepare", AT + 50, AT + 80, "ok"))
+
+
+@pytest.mark.parametrize(
+    ("facts", "unfinished"),
+    [
+        ([], "the event is not over"),
+        ([a_fact("started", 900)], "the event is not over"),
+        ([*a_phase("prepare", 1, 20), a_fact("over", 990)], "the host has not returned"),
+        ([a_fact("over", 990), a_fact("phase_began", 991, phase="recover")], "the recovery has not ended"),
+    ],
+)
+def test_the_verdict_names_events_that_are_not_finished(facts, unfinished):
+    story = tell({"web1": [announcement(), *facts], "web2": a_maintenance("web2", later=30)}, {})
+    assert story.events[0].unfinished == {"web1": unfinished}
+    assert story.verdict.startswith("1 event, no problem so far. 1 event is not finished, on web1.")
 
 
 def test_a_phase_whose_begin_is_older_than_the_history_is_kept():
