@@ -19,12 +19,11 @@ class TurnHistory:
 
     def __init__(self, folder: Folder, request: TurnRequest, *, within_maintenance: bool) -> None:
         # On a Windows host, each file takes several starts of PowerShell. There the result of the run has the facts.
-        self._is_local = type(folder) is Folder
         self._folder = folder
         self._writer = Writer(
             ROLLING_MAINTENANCE if within_maintenance else RESPOND,
             f"the play on {request.owner.get('node') or 'the control node'}",
-            boot_id=moment().boot_id if self._is_local else "",
+            boot_id=moment().boot_id if folder.is_here else "",
             run=request.run,
         )
         self._facts: List[Dict[str, Any]] = []
@@ -37,7 +36,7 @@ class TurnHistory:
         facts = facts_of(step, self._writer)
         self._facts.extend(map(as_json, facts))
         problems = list(shown["problems"])
-        if facts and self._is_local:
+        if facts and self._folder.is_here:
             try:
                 self._folder.make()
                 History(self._folder.path).append(facts, now=step.now.wall)

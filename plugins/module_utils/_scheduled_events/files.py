@@ -116,7 +116,11 @@ class Folder:
     """A directory of this machine and the files in it, by their names.
 
     What keeps its files in one can also keep them elsewhere: through something with these methods.
+
+    :cvar is_here: whether its path is one of this machine.
     """
+
+    is_here = True
 
     def __init__(self, path: str) -> None:
         self.path = path

@@ -76,6 +76,8 @@ class WindowsFolder(Folder):
     :param kept: the file of the control node for what this run wrote last.
     """
 
+    is_here = False
+
     def __init__(
         self, path: str, files: Files, *, kept: Path, sleep: t.Callable[[float], None] = lambda _seconds: None
     ) -> None:
