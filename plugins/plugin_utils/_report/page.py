@@ -15,6 +15,7 @@ from .story import EventStory, Lane, Story
 
 LARGEST = 256 * 1024  # bytes
 RESERVE = 700  # bytes for an event that is only named, and for the end of the page
+LEAST_LANE = 100  # bytes that a lane takes at least
 LANE_HEIGHT = 22
 
 STYLE = """
@@ -111,9 +112,10 @@ def _fitting(event: EventStory, left: int) -> str | None:
     """The event with as much as fits: its lanes with their times, its lanes, those with a problem, or its summary."""
     troubled = [lane for lane in event.lanes if lane.problem]
     for lanes, times in ((event.lanes, True), (event.lanes, False), (troubled, False), ([], False)):
-        shown = _event(event, lanes, times=times)
-        if len(shown.encode()) <= left:
-            return shown
+        if len(lanes) * LEAST_LANE <= left:
+            shown = _event(event, lanes, times=times)
+            if len(shown.encode()) <= left:
+                return shown
     return None
 
 
