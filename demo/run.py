@@ -90,7 +90,7 @@ def write_inventory(directory: pathlib.Path, endpoints: dict[str, str], tasks: p
 @contextlib.contextmanager
 def playbook(directory: pathlib.Path, inventory: pathlib.Path) -> Iterator[subprocess.Popen[bytes]]:
     """Run the playbook for the fleet; it is ended with the demo."""
-    command = ["ansible-playbook", "-i", str(inventory), "maintops.scheduled_events.respond"]
+    command = ["ansible-playbook", "-i", str(inventory), "maintops.scheduled_events.respond", "--limit", "all"]
     print("$", " ".join(command).replace(str(directory), "DIRECTORY"), flush=True)
     with (directory / "playbook.log").open("wb") as log:
         process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)

@@ -4,7 +4,7 @@
 
 """Write the variables of each role into its README, from its argument specs; with --check, fail if one is not true.
 
-A README holds them between the lines <!-- variables --> and <!-- /variables -->.
+A README holds them between the lines <!-- variables --> and <!-- /variables -->. Those in front.yml stand apart.
 """
 
 import pathlib
@@ -15,6 +15,7 @@ from typing import Any
 import yaml
 
 ROLES = pathlib.Path(__file__).resolve().parent.parent / "roles"
+FRONT: dict[str, list[str]] = yaml.safe_load(pathlib.Path(__file__).with_name("front.yml").read_text())
 BEGIN, END = "<!-- variables -->", "<!-- /variables -->"
 MARKUP = re.compile(r"\b[A-Z]\(([^()]*)\)")  # Ansible's V(x), O(x), M(x), C(x) …
 
@@ -43,10 +44,29 @@ def rows(options: dict[str, Any], prefix: str = "") -> list[str]:
     return found
 
 
+def table(options: dict[str, Any]) -> list[str]:
+    return ["| variable | type | default | meaning |", "|---|---|---|---|", *rows(options)]
+
+
 def variables(role: pathlib.Path) -> str:
+    """The variables of a role: those that nearly all users need, the others, and those of each other entry point."""
     entry_points = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]
-    table = ["| variable | type | default | meaning |", "|---|---|---|---|"]
-    return "\n".join([BEGIN, *table, *rows(entry_points["main"]["options"]), END])
+    options = entry_points.pop("main")["options"]
+    front = {name: options.pop(name) for name in FRONT.get(role.name, ())}
+    lines = [*table(front), "", "### More variables", "", *table(options)] if front else table(options)
+    for name, entry_point in entry_points.items():
+        if entry_point.get("options"):
+            lines += ["", f"### With `tasks_from: {name}`", "", *table(entry_point["options"])]
+    return "\n".join([BEGIN, *lines, END])
+
+
+def order_complaint(role: pathlib.Path) -> str:
+    """What is wrong with the order of the argument specs; empty if nothing is."""
+    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]
+    front = FRONT.get(role.name, [])
+    if list(specs["main"]["options"])[: len(front)] == front:
+        return ""
+    return f"{role.name}: the argument specs do not begin with the variables of scripts/front.yml. Use their order"
 
 
 def main() -> int:
@@ -56,6 +76,9 @@ def main() -> int:
         readme = role / "README.md"
         if not readme.exists() or BEGIN not in readme.read_text():
             complaints.append(f"{role.name}: expected a README.md with a line {BEGIN} and a line {END}")
+            continue
+        if order_complaint(role):
+            complaints.append(order_complaint(role))
             continue
         before = readme.read_text()
         head, _begin, rest = before.partition(BEGIN)

@@ -37,12 +37,16 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.
     OtherHostUnreachable,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.os_family import is_meant_as_windows
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.balancer_choice import (
+    refuse_half_a_balancer,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.former_names import refuse_former_names
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
     is_dead,
     main_process_has_ended,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job_slice import refuse_slices
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.named_hosts import refuse_unnamed_hosts
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.store import Run, Store, this_run
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.strategy import runs_each_host_alone
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tasks_files import (
@@ -57,7 +61,7 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "on_event": {"type": "str", "choices": ["wait", "skip", "respond", "fail"], "default": "wait"},
     "timeout": {"type": "float", "default": 3600},
     "settle": {"type": "float", "default": 60},
-    "name": {"type": "str", "default": ""},
+    "name": {"type": "str"},
     "resume_within": {"type": "float", "default": 86400},
     "out": {"type": "list", "elements": "str"},
 }
@@ -250,6 +254,12 @@ class Gate:
             except TasksFileError as error:
                 problems.setdefault(str(error), []).append(host)
                 continue
+            if REBOOT in variables and not paths[TASKS_FILES[0]] and reboot != "always":  # in the role
+                problem = (
+                    f"rolling_maintenance_tasks is not set, and {REBOOT} is {reboot}, so there is nothing to do. Set "
+                    f"rolling_maintenance_tasks to a tasks file, or {REBOOT} to always"
+                )
+                problems.setdefault(problem, []).append(host)
             # The health check is left out: it may be corrected, and the run taken up where it stopped.
             names[host] = self._arguments["name"] or name_of([digests[each] for each in TASKS_FILES[:2]], reboot)
         if problems:
@@ -389,7 +399,9 @@ class ActionModule(ActionBase):
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
         refuse_slices(variables)
+        refuse_unnamed_hosts(self, variables)
         refuse_former_names("rolling_maintenance", variables)
+        refuse_half_a_balancer("rolling_maintenance", variables)
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
         # A strategy that lets each host go its own way runs this for each, whatever run_once says.
         each = runs_each_host_alone(str(self._task.get_play().strategy))

@@ -58,6 +58,9 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     Responding,
     looks_cut_off,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.balancer_choice import (
+    refuse_half_a_balancer,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.former_names import refuse_former_names
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
     main_process_has_ended,
@@ -66,9 +69,11 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.ide
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job import this_job
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job_slice import refuse_slices
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.named_hosts import refuse_unnamed_hosts
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.strategy import (
     refuse_late_hosts,
     runs_each_host_alone,
+    warning_of_few_forks,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tags import leave_out_all
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tasks_files import (
@@ -94,7 +99,9 @@ class ActionModule(ArmAction):
         self._variables = task_vars or {}
         self._windows = self._windows_host() if is_windows(self._connection) else None
         refuse_slices(self._variables)
+        refuse_unnamed_hosts(self, self._variables)
         refuse_former_names("respond", self._variables)
+        refuse_half_a_balancer("respond", self._variables)
         self._extras: dict[str, t.Any] = {}
         _validation, options = self.validate_argument_spec(argument_spec={**COMMON_OPTIONS, **OPTIONS})
         options["vm_name"] = options["vm_name"] or None
@@ -107,6 +114,7 @@ class ActionModule(ArmAction):
         responding = self._responding()
         try:
             following = responding.next_step()
+            self._warn_of_few_forks(following)
         except HostLost as error:
             reason = error.original or AnsibleConnectionFailure(str(error))
             following = responding.end_of_lost_host(error)
@@ -121,8 +129,7 @@ class ActionModule(ArmAction):
         host = self._variables["inventory_hostname"]
         hosts = list(self._variables["ansible_play_hosts_all"])
         play = self._task.get_play()
-        # Ansible makes the directory for each run, and removes it at the end.
-        directory = Path(constants.DEFAULT_LOCAL_TMP) / f"scheduled-events-{play_id(self._task)}"
+        directory = self._play_directory()
         notes = Notes(
             directory / "notes" / hashlib.sha256(host.encode()).hexdigest()[:32],
             fresh=self._options["outcome"] is None and not self._options["again"],
@@ -160,6 +167,21 @@ class ActionModule(ArmAction):
         if not self._options["within_maintenance"]:
             play, hosts = self._task.get_play(), len(self._variables["ansible_play_hosts_all"])
             refuse_late_hosts(strategy=str(play.strategy), serial=play.serial or [], hosts=hosts, forks=self._forks())
+
+    def _warn_of_few_forks(self, following: dict[str, t.Any]) -> None:
+        """Warn once in a play. Within a maintenance, the gate takes one host after another."""
+        if following["next"] != "prepare" or self._options["within_maintenance"]:
+            return
+        hosts = len(self._variables["ansible_play_hosts_all"])
+        text = warning_of_few_forks(following["events"], hosts=hosts, forks=self._forks())
+        if text:
+            with contextlib.suppress(FileExistsError):
+                self._play_directory().joinpath("few-forks").mkdir(parents=True)
+                _warn(text)
+
+    def _play_directory(self) -> Path:
+        """Ansible makes the directory above it for each run, and removes it at the end."""
+        return Path(constants.DEFAULT_LOCAL_TMP) / f"scheduled-events-{play_id(self._task)}"
 
     def _check_rules(self, rules: t.Any) -> None:
         try:

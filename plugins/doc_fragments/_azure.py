@@ -89,9 +89,8 @@ options:
     description:
       - Seconds that connections get to end after Azure has taken the host out. The module cannot count the connections
         from outside the host.
-      - A negative number stands for the time that Azure gives. See the description of the module.
+      - Without this option, it is the time that Azure gives. See the description of the module.
     type: float
-    default: -1
   on_timeout:
     description:
       - What to do when connections got less time than O(drain_time). With V(fail) the task fails. With V(continue) the

@@ -12,9 +12,9 @@ description:
   - V(drained) removes the host from each pool. V(active) restores the membership that the module found before.
   - IP addresses and names are removed from the gateway, in one write for all hosts of a batch. If the member is a
     network interface or an instance of a scale set, the module writes that resource, once for each member.
-  - The module waits until Azure has carried out the change, and then for O(drain_time), so that requests can end. A
-    negative O(drain_time) stands for the longest drain timeout of the backend settings that are used with the pool. If
-    connection draining is not enabled there, Azure uses 30 seconds.
+  - The module waits until Azure has carried out the change, and then for O(drain_time), so that requests can end.
+    Without O(drain_time), it waits for the longest drain timeout of the backend settings that are used with the pool.
+    If connection draining is not enabled there, Azure uses 30 seconds.
   - Changes of several hosts of a batch to the same resource are made in one write. The hosts of a run share the
     resources that were read.
   - The state before the change, and the holders for whom the host is drained, are recorded with

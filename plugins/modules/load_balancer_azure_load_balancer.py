@@ -13,8 +13,8 @@ description:
     established TCP connections continue. V(active) restores the admin state that the module found before. The module
     never changes the membership of a pool, so it works in the same way for pools of network interfaces, of IP
     addresses, and of scale sets.
-  - The module waits until Azure has carried out the change, and then for O(drain_time), so that connections can end. A
-    negative O(drain_time) stands for the drain period of the pool, or for 60 seconds if the pool has none.
+  - The module waits until Azure has carried out the change, and then for O(drain_time), so that connections can end.
+    Without O(drain_time), it waits for the drain period of the pool, or for 60 seconds if the pool has none.
   - Azure honours the admin state only in rules with a health probe. The module fails for a pool with a rule that has
     no health probe. Inbound NAT rules do not honour the admin state.
   - Changes of several hosts of a batch to the same resource are made in one write. The hosts of a run share the

@@ -41,9 +41,8 @@ options:
     type: float
     default: 60
   name:
-    description: Name of the maintenance. Empty means a digest of its tasks files.
+    description: Name of the maintenance. Without this option, it is a digest of its tasks files.
     type: str
-    default: ''
   resume_within:
     description:
       - If a run stops before all hosts are maintained, the next run leaves out the hosts that had finished. This option

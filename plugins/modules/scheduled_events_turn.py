@@ -103,24 +103,20 @@ options:
     default: 900
   prepare_tasks:
     description:
-      - Tasks file that the caller runs to prepare the host. Empty means that there is nothing to do.
+      - Tasks file that the caller runs to prepare the host. Without it, there is nothing to do.
       - Without prepare tasks and O(load_balancer) nothing prepares the host, and its events are not acknowledged.
     type: str
-    default: ''
   started_tasks:
-    description: Tasks file that the caller runs for an event that has started. Empty means that there is nothing to do.
+    description: Tasks file that the caller runs for an event that has started. Without it, there is nothing to do.
     type: str
-    default: ''
   recover_tasks:
-    description: Tasks file that the caller runs to recover the host. Empty means that there is nothing to do.
+    description: Tasks file that the caller runs to recover the host. Without it, there is nothing to do.
     type: str
-    default: ''
   advised_tasks:
     description:
-      - Tasks file that the caller runs once for a hint of Azure, an event in state V(Advisory). Empty means that there
-        is nothing to do.
+      - Tasks file that the caller runs once for a hint of Azure, an event in state V(Advisory). Without it, there is
+        nothing to do.
     type: str
-    default: ''
   load_balancer:
     description: Whether the caller takes the host out of its load balancer before it prepares the host.
     type: bool
@@ -161,9 +157,9 @@ options:
     description:
       - Id of the VM, of its availability set, or of its scale set in Azure. The inventory plugin
         P(azure.azcollection.azure_rm#inventory) provides this id as C(id).
-      - Empty means the id that the metadata service of the host returns when the host first sees its event.
+      - Without this option, it is the id that the metadata service of the host returns when the host first sees its
+        event.
     type: str
-    default: ''
   fallback_credentials:
     description:
       - Common options of the modules of C(azure.azcollection), such as C(auth_source). Empty means the default sources
@@ -284,7 +280,7 @@ load_balancer:
 drain_timeout:
   description: Seconds that the connections of the host get to end in this phase.
   returned: success
-  type: int
+  type: float
 drain_deadline:
   description:
     - Time at which the drain must have ended, in seconds since the epoch by the clock of the control node. This is ten

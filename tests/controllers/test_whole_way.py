@@ -187,8 +187,7 @@ def install(way):
     endpoint = re.sub("//.*:", f"//{GATEWAY}:", way.emulator.endpoints["web1"])
     url = f"http://{GATEWAY}:{way.receiver.server_port}{WEBHOOK_PATH}"
     shared = {
-        "poller_endpoint": endpoint,
-        "respond_endpoint": endpoint,
+        "scheduled_events_endpoint": endpoint,
         "poller_webhooks": [{"name": "ops", "url": url, "secret": WEBHOOK_SECRET}],
     }
     way.awx.call("PATCH", f"inventories/{inventory}/", {"variables": json.dumps(shared)})
@@ -196,7 +195,7 @@ def install(way):
         way.machines.run(name, "sh", "-c", f"cat >{DRILL} && chmod 755 {DRILL}", text=DIARY)
         way.awx.create("hosts", name=name, inventory=inventory, variables=json.dumps(way.machines.variables(name)))
     template = way.awx.one("job_templates", name="Install the polling unit", organization__name=ORGANIZATION)["id"]
-    launched = way.awx.call("POST", f"job_templates/{template}/launch/", {})["job"]
+    launched = way.awx.call("POST", f"job_templates/{template}/launch/", {"limit": "all"})["job"]
     job = way.awx.ended(launched, timeout=INSTALLATION)
     assert job["status"] == "successful", way.awx.output(job["id"])
 

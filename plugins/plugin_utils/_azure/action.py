@@ -38,7 +38,7 @@ BALANCER_ARGUMENTS = {
     "holder": {"type": "str", "default": "operator"},
     "drain_timeout": {"type": "float", "default": 300},
     "finish_within": {"type": "float", "default": -1},
-    "drain_time": {"type": "float", "default": -1},
+    "drain_time": {"type": "float"},
     "on_timeout": {"type": "str", "choices": ["fail", "continue"], "default": "fail"},
     "wait_at_most": {"type": "float", "default": 0},
     "resume": {"type": "dict", "default": {}},
@@ -49,6 +49,19 @@ BALANCER_ARGUMENTS = {
 def each_of(values: t.Iterable[str]) -> list[str]:
     """The values of a list option. Ansible makes a list with one empty value of an empty text."""
     return [value for value in values if value]
+
+
+def _drain_time(given: float | None) -> float | None:
+    """The time for connections to end, or none for the time that Azure gives.
+
+    :raises AnsibleActionFail: it is not a time.
+    """
+    if given is None or (math.isfinite(given) and given >= 0):
+        return given
+    raise AnsibleActionFail(
+        f"drain_time is {given:g}, expected seconds, 0 or more. Correct load_balancer_azure_drain_time, or leave it "
+        "out to use the time that Azure gives"
+    )
 
 
 def resources_of_run(arm: Arm, *, hosts: int, timeout: float) -> Resources:
@@ -131,7 +144,7 @@ class AzureBalancerAction(ArmAction):
             me=pools.Me(*(each_of(arguments[name]) for name in ("network_interfaces", "addresses"))),
             holder=arguments["holder"],
             drain_timeout=max(0.0, arguments["drain_timeout"]),
-            drain_time=arguments["drain_time"],
+            drain_time=_drain_time(arguments["drain_time"]),
             on_timeout=arguments["on_timeout"],
             operation_timeout=timeout,
             wait_at_most=max(0.0, arguments["wait_at_most"]),

@@ -34,7 +34,7 @@ class BalancingError(Exception):
 class PoolSettings(t.NamedTuple):
     """The times are seconds; ``wait_at_most`` 0 means no limit.
 
-    ``drain_time``: for connections to end, negative for what Azure gives. ``operation_timeout``: for one change.
+    ``drain_time``: for connections to end, none for what Azure gives. ``operation_timeout``: for one change.
     ``finish_within``: for the whole drain, from this call on.
     """
 
@@ -43,7 +43,7 @@ class PoolSettings(t.NamedTuple):
     me: Me
     holder: str
     drain_timeout: float
-    drain_time: float
+    drain_time: float | None
     on_timeout: str
     operation_timeout: float
     wait_at_most: float
@@ -349,7 +349,7 @@ class Balancing(Provider):
         settings = self._settings
         changed = self._resources.fulfil(settings.host, stage["wishes"]) or stage["changed"]
         drain_time = settings.drain_time
-        if drain_time < 0:
+        if drain_time is None:
             drain_time = max(self._product.drain_time(pool) for pool in settings.pools)
         now = self._clock()
         until = now + max(0.0, min(settings.drain_timeout, self._finish_at - now))

@@ -65,3 +65,21 @@ def refuse_late_hosts(*, strategy: str, serial: t.Sequence[int | str], hosts: in
             f"The strategy is {strategy}, and the play has {hosts} hosts and {forks} forks: a host keeps its fork "
             f"until its events are over, {why}. Use the strategy ansible.builtin.free, or at least {hosts} forks"
         )
+
+
+def warning_of_few_forks(events: t.Iterable[t.Mapping[str, t.Any]], *, hosts: int, forks: int) -> str:
+    """What to warn of when a host prepares for events; empty if nothing.
+
+    An event of several hosts is acknowledged only after each of them had a fork for its preparation.
+
+    :param events: as a turn returns them.
+    :param hosts: how many the play has.
+    """
+    named = max((len(event["resources"]) for event in events), default=0)
+    if named < 2 or forks >= hosts:
+        return ""
+    return (
+        f"An event names {named} VMs, and the play has {hosts} hosts and {forks} forks: the event is not acknowledged "
+        "before each of its hosts had a fork to prepare. Use --forks "
+        f"{hosts}, or --limit with the hosts of the event"
+    )

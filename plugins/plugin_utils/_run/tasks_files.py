@@ -27,7 +27,7 @@ class TasksFiles:
         self._action = action
         self._found: dict[str, tuple[Path, str]] = {}
 
-    def path(self, variable: str, name: str) -> str:
+    def path(self, variable: str, name: str | None) -> str:
         """Look at one file; return its path, or nothing if there is no file to look at. For the rest see ``digest``."""
         return str(self._look(variable, name)[0]) if name else ""
 

@@ -66,10 +66,11 @@ class Runner:
         self._count += 1
         directory = self._base / f"run-{self._count}"
         texts = {**project_files(), **(files or {})}
+        named = {f"{prefix}_hosts": "all" for prefix in ("poller", "report", "respond", "rolling_maintenance")}
         for path, text in {
             **{f"project/{path}": text for path, text in texts.items()},
             "inventory/hosts.yml": json.dumps(inventory),
-            "env/extravars": json.dumps({"project": str(directory / "project"), **extra_vars}),
+            "env/extravars": json.dumps({"project": str(directory / "project"), **named, **extra_vars}),
             "env/cmdline": options,
         }.items():
             (directory / path).parent.mkdir(parents=True, exist_ok=True)

@@ -51,7 +51,9 @@ def report(ansible, fleet, tmp_path_factory):
     os.mkfifo(directory / "web3" / "history.jsonl")
     outputs = {f"report_{kind}": str(directory / f"report.{kind}") for kind in ("html", "json", "otlp", "junit")}
     extra = {**outputs, "report_become": False}
-    run = ansible.run_playbook("maintops.scheduled_events.report", inventory=inventory, extra_vars=extra)
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.report", inventory=inventory, extra_vars={"report_hosts": "all", **extra}
+    )
     assert run.rc == 0, run.output
     return directory, run
 

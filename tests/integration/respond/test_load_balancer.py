@@ -42,7 +42,9 @@ class Fleet:
             "respond_wait_timeout": 300,
             "load_balancer_probe_interval": 0.1,
         }
-        return self._ansible.start_playbook(PLAYBOOK, inventory=inventory, options=options)
+        return self._ansible.start_playbook(
+            PLAYBOOK, inventory=inventory, options=("-e", "respond_hosts=all", *options)
+        )
 
     def left_behind(self):
         """What there should not be once all is over."""

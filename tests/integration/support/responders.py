@@ -11,6 +11,7 @@ from emulation import until
 
 TASKS = pathlib.Path(__file__).parents[1] / "respond" / "tasks"
 PLAYBOOK = "maintops.scheduled_events.respond"
+NAMED = ("-e", "respond_hosts=all")
 TURN = "maintops.scheduled_events.scheduled_events_turn"
 AHEAD = 86400  # seconds of emulated notice, 24 minutes at the speed of these tests
 
@@ -44,11 +45,12 @@ class Hosts:
 
     def run(self, hosts=None, *, playbook=PLAYBOOK, check=False, host_vars=None, options=(), env=None):
         inventory = self.inventory(hosts, **(host_vars or {}))
+        options = (*NAMED, *options)
         return self.ansible.run_playbook(playbook, inventory=inventory, check=check, options=options, env=env)
 
     def start(self, hosts=None, *, host_vars=None, options=(), env=None):
         inventory = self.inventory(hosts, **(host_vars or {}))
-        return self.ansible.start_playbook(PLAYBOOK, inventory=inventory, options=options, env=env)
+        return self.ansible.start_playbook(PLAYBOOK, inventory=inventory, options=(*NAMED, *options), env=env)
 
     def traces(self, name):
         return sorted(path.name for path in (self.directory / name).iterdir() if path.name != "state")

@@ -86,7 +86,10 @@ class Story:
         )
         after = [{**module_task("maintenance_survey", look), "name": "after"}]
         how = {"inventory": inventory, "env": windows(directory / "windows.log")}
-        started = ansible.start_playbook([play(before), {"import_playbook": PLAYBOOK}, play(after)], **how)
+        started = ansible.start_playbook(
+            [play(before), {"import_playbook": PLAYBOOK, "vars": {"rolling_maintenance_hosts": "all"}}, play(after)],
+            **how,
+        )
         # The other run keeps its marks until this one waits for them.
         until(lambda: "asks for it" in started.output or not started.running, what="the wait at the gate")
         ansible.run_playbook([play(over)], **how)

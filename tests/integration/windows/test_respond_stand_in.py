@@ -15,7 +15,7 @@ import re
 
 import pytest
 from emulation import until
-from responders import AHEAD, PLAYBOOK, TURN, result
+from responders import AHEAD, NAMED, PLAYBOOK, TURN, result
 from windows import CONNECTION, windows
 
 GOLDEN = pathlib.Path(__file__).parent / "golden"
@@ -94,7 +94,7 @@ class Story:
                 recovery_fails={"fails": ["recover"]},
                 lost={"ansible_breaks_at": str(directory / "breaks")},
             ),
-            options=FORKS,
+            options=(*FORKS, *NAMED),
             env=fleet.environment(),
         )
         for name in ("alpha-started", "omega-started"):
@@ -200,7 +200,7 @@ class Killed:
         first = ansible.start_playbook(
             PLAYBOOK,
             inventory=fleet.inventory(preparing={"holds": str(held)}),
-            options=FORKS,
+            options=(*FORKS, *NAMED),
             env=fleet.environment(),
         )
         ready = [name for name in names if name != "omega-preparing"]

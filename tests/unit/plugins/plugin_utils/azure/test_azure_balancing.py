@@ -124,7 +124,7 @@ def host(arm, clock, tmp_path):
         values = {
             "holder": "respond",
             "drain_timeout": 300.0,
-            "drain_time": -1.0,
+            "drain_time": None,
             "on_timeout": "fail",
             "operation_timeout": 600.0,
             "wait_at_most": 0.0,

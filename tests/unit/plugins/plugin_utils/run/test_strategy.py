@@ -8,7 +8,12 @@ import pytest
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.loader import strategy_loader
 
-from plugins.plugin_utils._run.strategy import pins_hosts, refuse_late_hosts, runs_each_host_alone
+from plugins.plugin_utils._run.strategy import (
+    pins_hosts,
+    refuse_late_hosts,
+    runs_each_host_alone,
+    warning_of_few_forks,
+)
 
 pytestmark = pytest.mark.core
 
@@ -95,3 +100,16 @@ def test_a_strategy_that_pins_hosts_is_refused_with_fewer_forks_than_hosts(strat
 @pytest.mark.parametrize("strategy", ["free", "linear"])
 def test_a_strategy_whose_hosts_share_forks_is_accepted_with_few(strategy):
     refuse_late_hosts(strategy=strategy, serial=[], hosts=6, forks=1)
+
+
+def test_an_event_of_several_hosts_warns_if_the_play_has_fewer_forks_than_hosts():
+    events = [{"resources": ["vm1"]}, {"resources": ["vm1", "vm2", "vm3"]}]
+    text = warning_of_few_forks(events, hosts=40, forks=5)
+    assert text.startswith("An event names 3 VMs, and the play has 40 hosts and 5 forks: ")
+    assert text.endswith("Use --forks 40, or --limit with the hosts of the event")
+
+
+@pytest.mark.parametrize(("resources", "forks"), [([], 5), (["vm1"], 5), (["vm1", "vm2"], 40), (["vm1", "vm2"], 50)])
+def test_an_event_of_one_host_and_a_play_with_enough_forks_do_not_warn(resources, forks):
+    assert warning_of_few_forks([{"resources": resources}], hosts=40, forks=forks) == ""
+    assert warning_of_few_forks([], hosts=40, forks=forks) == ""

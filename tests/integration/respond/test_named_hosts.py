@@ -1,0 +1,54 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The playbooks act on hosts that a user has named, by a variable or by a limit, and on no others."""
+
+import pytest
+
+CASES = {
+    "install_poller": "poller_hosts",
+    "report": "report_hosts",
+    "respond": "respond_hosts",
+    "rolling_maintenance": "rolling_maintenance_hosts",
+}
+# Nothing is asked of the host: it cannot be reached.
+INVENTORY = {
+    "all": {
+        "hosts": {"web1": {"ansible_connection": "ssh", "ansible_host": "web1.invalid"}},
+        "vars": {f"{prefix}_become": False for prefix in ("poller", "respond", "rolling_maintenance")},
+    }
+}
+
+
+def hosts_of(run):
+    return {task.host for task in run.tasks}
+
+
+@pytest.mark.parametrize(("playbook", "variable"), CASES.items())
+def test_a_playbook_refuses_to_run_without_named_hosts(ansible, playbook, variable):
+    run = ansible.run_playbook(f"maintops.scheduled_events.{playbook}", inventory=INVENTORY)
+    assert run.rc == 2, run.output
+    assert f"No hosts are named, expected {variable} in --extra-vars" in " ".join(run.output.split())
+    assert "web1" not in hosts_of(run)
+
+
+@pytest.mark.parametrize(("playbook", "variable"), CASES.items())
+def test_a_limit_and_a_variable_name_hosts(ansible, playbook, variable):
+    for options in (("--limit", "web1"), ("-e", f"{variable}=web1")):
+        run = ansible.run_playbook(
+            f"maintops.scheduled_events.{playbook}", inventory=INVENTORY, options=(*options, "--list-hosts")
+        )
+        assert run.rc == 0, run.output
+        assert "web1" in run.output
+        assert "127.0.0.1" not in run.output
+
+
+def test_the_former_name_of_the_endpoint_of_the_report_is_refused_with_the_new_one(ansible):
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.report",
+        inventory=INVENTORY,
+        extra_vars={"report_hosts": "web1", "report_endpoint": "http://127.0.0.1:9"},
+    )
+    assert run.rc == 2, run.output
+    assert "report_endpoint has no effect any more. Rename it to scheduled_events_endpoint" in run.output
