@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: job_report
-short_description: Add the result of a host to the artifacts of the job
+short_description: "Internal: add the result of a host to the artifacts of the job"
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:

@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: load_balancer_azure_application_gateway
-short_description: Take a host out of backend pools of Application Gateway, and put it back
+short_description: "Internal: take a host out of backend pools of Application Gateway, and put it back"
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:

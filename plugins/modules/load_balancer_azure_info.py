@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: load_balancer_azure_info
-short_description: Read which hosts get no traffic through their pools of Azure
+short_description: "Internal: read which hosts get no traffic through their pools of Azure"
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:

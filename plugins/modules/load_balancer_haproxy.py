@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: load_balancer_haproxy
-short_description: Drain a host on all its HAProxy balancers, and put it back
+short_description: "Internal: drain a host on all its HAProxy balancers, and put it back"
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:

@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: load_balancer_haproxy_info
-short_description: Read which hosts get no traffic from their HAProxy balancers
+short_description: "Internal: read which hosts get no traffic from their HAProxy balancers"
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:

@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: load_balancer_health_probe
-short_description: Make a host fail the health probe of its load balancer, and drain it
+short_description: "Internal: make a host fail the health probe of its load balancer, and drain it"
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:

@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: load_balancer_record
-short_description: Record for whom a host is drained, and its state before that
+short_description: "Internal: record for whom a host is drained, and its state before that"
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:

@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: maintenance_survey
-short_description: Read whether a host can be taken out of service for maintenance
+short_description: "Internal: read whether a host can be taken out of service for maintenance"
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:

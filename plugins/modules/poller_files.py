@@ -5,7 +5,7 @@
 
 DOCUMENTATION = r"""
 module: poller_files
-short_description: Check the options and install the files of the polling unit
+short_description: "Internal: check the options and install the files of the polling unit"
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:

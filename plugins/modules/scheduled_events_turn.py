@@ -5,12 +5,11 @@
 
 DOCUMENTATION = r"""
 module: scheduled_events_turn
-short_description: Decide what a host does next about its Scheduled Events
+short_description: "Internal: decide what a host does next about its Scheduled Events"
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - The role P(maintops.scheduled_events.respond#role) uses this module. Use the role, unless you write your own role
-    for the same purpose.
+  - The role P(maintops.scheduled_events.respond#role) uses this module. Use the role.
   - Each call takes the result of the previous step, and returns the next step. Between the calls a file on the host
     records what is prepared, so that the next run finishes an interrupted one.
   - When all hosts of the play that an event names are prepared, one of them acknowledges the event, through its own

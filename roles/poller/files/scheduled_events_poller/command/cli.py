@@ -111,9 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("event_id", metavar="ID", help="EventId, in upper or lower case")
         command.set_defaults(verb=verb, needs_requests=False)
 
-    command = _command(groups, "poll", commands.poll, "show what the polling unit would do now, without doing it")
-    command.add_argument("--once", action="store_true", help="the default; there is no other mode")
-    command.add_argument("--dry-run", action="store_true", help="the default; there is no other mode")
+    _command(groups, "poll", commands.poll, "show what the polling unit would do now, without doing it")
 
     tests = _group(groups, "hooks", "test hooks")
     command = _command(tests, "test", commands.test_hooks, "run the hooks of a phase now, as for an event")

@@ -1,0 +1,39 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The modules in two groups: those for playbooks of users, in the README, and those that belong to a role."""
+
+import ast
+import pathlib
+import re
+
+import yaml
+
+ROOT = pathlib.Path(__file__).parents[3]
+
+
+def short_description(path):
+    nodes = ast.parse(path.read_text()).body
+    [text] = [
+        ast.literal_eval(node.value)
+        for node in nodes
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "DOCUMENTATION"
+    ]
+    return yaml.safe_load(text)["short_description"]
+
+
+def test_the_readme_names_the_modules_that_are_not_internal():
+    modules = {path.stem: short_description(path) for path in ROOT.glob("plugins/modules/*.py")}
+    rows = re.findall(r"^\| modules? (`[^|]+) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+    assert named == {name for name, text in modules.items() if not text.startswith("Internal: ")}
+
+
+def test_no_page_for_users_names_an_internal_module():
+    internal = [
+        path.stem for path in ROOT.glob("plugins/modules/*.py") if short_description(path).startswith("Internal: ")
+    ]
+    pages = [ROOT / "README.md", ROOT / "meta" / "runtime.yml", *ROOT.glob("docs/docsite/rst/*.rst")]
+    found = {page.name: name for page in pages for name in internal if f".{name}" in page.read_text()}
+    assert found == {}
