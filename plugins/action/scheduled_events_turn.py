@@ -170,7 +170,7 @@ class ActionModule(ArmAction):
 
     def _warn_of_few_forks(self, following: dict[str, t.Any]) -> None:
         """Warn once in a play. Within a maintenance, the gate takes one host after another."""
-        if following["next"] != "prepare" or self._options["within_maintenance"]:
+        if following.get("next") != "prepare" or self._options["within_maintenance"]:
             return
         hosts = len(self._variables["ansible_play_hosts_all"])
         text = warning_of_few_forks(following["events"], hosts=hosts, forks=self._forks())
