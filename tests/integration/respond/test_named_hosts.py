@@ -7,6 +7,7 @@
 import pytest
 
 CASES = {
+    "forecast": "forecast_hosts",
     "install_poller": "poller_hosts",
     "report": "report_hosts",
     "respond": "respond_hosts",
@@ -16,7 +17,7 @@ CASES = {
 INVENTORY = {
     "all": {
         "hosts": {"web1": {"ansible_connection": "ssh", "ansible_host": "web1.invalid"}},
-        "vars": {f"{prefix}_become": False for prefix in ("poller", "respond", "rolling_maintenance")},
+        "vars": {f"{prefix}_become": False for prefix in ("forecast", "poller", "respond", "rolling_maintenance")},
     }
 }
 
