@@ -22,7 +22,11 @@ import urllib.request
 from collections.abc import Iterator
 from typing import Any
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import report  # found only through the path set above
+
 HERE = pathlib.Path(__file__).resolve().parent
+REPORT = HERE.parent / ".nox" / "demo" / "report.html"
 EMULATOR = HERE.parent / "roles" / "emulator" / "files" / "scheduled-events-emulator"
 SPEED = 20
 STARTED_FOR = 80  # emulated seconds; the real thing takes 5 to 10 minutes
@@ -127,6 +131,7 @@ class Story:
 
     def __init__(self, directory: pathlib.Path, log: list[dict[str, Any]]) -> None:
         self.began = min(entry["at_real"] for entry in log)
+        self.clock = log[0]["at_real"], moment(log[0]["at"]).timestamp()  # the same moment, real and emulated
         self.lines: list[tuple[float, str]] = []
         self.missing: list[str] = []
         for scheduled in [entry for entry in log if entry["kind"] == "scheduled"]:
@@ -197,11 +202,15 @@ def main() -> int:
         drained = [name for name in FLEET if (directory / name / "drained").exists()]
         story.expect(not drained, f"every host is back, not drained: {drained}")
         log = (directory / "playbook.log").read_text().splitlines()
+        histories = {name: str(directory / name / "state") for name in FLEET}
+        verdict = report.write_report(REPORT, histories, story.clock, SPEED)
+        story.expect("no problem" in verdict, f"the report has no problem, and does not say: {verdict}")
     if story.missing:
         print("\nThe end of the playbook's log:", *log[-LOG_LINES:], sep="\n")
     print()
     for what in story.missing:
         print(f"MISSING  {what}")
+    print(f"Report: {REPORT}: {verdict}")
     print("All checks have passed." if not story.missing else "\nAt least one check has failed.")
     return 1 if story.missing else 0
 

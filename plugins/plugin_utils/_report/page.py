@@ -145,11 +145,11 @@ def _title(event: EventStory) -> str:
 def _figures(event: EventStory) -> list[tuple[str, str]]:
     sender = event.acknowledgement
     figures = [
-        ("Announced", _moment(event.began)),
+        ("First seen", _moment(event.began)),
         ("Source", event.event_source),
         ("NotBefore", _moment(event.not_before)),
         ("Acknowledged", _moment(sender.acknowledged) if sender else "no"),
-        ("By", " through ".join(filter(None, [sender.by, sender.via])) if sender else ""),
+        ("By", f"{sender.by} ({sender.via})" if sender else ""),
         ("Rule", sender.rule if sender else ""),
         ("Smallest margin", _seconds(event.margin)),
     ]
