@@ -30,7 +30,7 @@ def options_of_roles():
 @functools.cache
 def variables_of_playbooks():
     texts = [path.read_text() for path in ROOT.glob("playbooks/*.yml")]
-    return {name for text in texts for name in re.findall(r"{{ (\w+_(?:hosts|types)) ", text)}
+    return {name for text in texts for name in re.findall(r"{{ (\w+_(?:hosts|types)|report_\w+) ", text)}
 
 
 def check_parser(parser, arguments):
