@@ -22,6 +22,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 import cores  # noqa: E402 - found only through the path set above, as is the next
 import uv_pip  # noqa: E402
 
+NEWEST_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"  # scripts/make-venv has chosen it
 REPORTS = ROOT / ".nox" / "reports"
 RESULTS = ROOT / ".nox" / "matrix"  # scripts/matrix.py reads them
 TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/plugins/module_utils", "tests/unit/poller"]
@@ -58,6 +59,7 @@ def discover_pythons() -> dict[str, str]:
     """Put every CPython of the machine on PATH, where nox looks for them; the path of each version wanted, or ""."""
     lines = subprocess.check_output([sys.executable, ROOT / "scripts" / "pythons.py"], text=True).splitlines()
     found = dict(line.split("\t") for line in lines)
+    found[NEWEST_PYTHON] = sys._base_executable
     directories = [str(pathlib.Path(path).parent) for path in found.values() if path]
     os.environ["PATH"] = os.pathsep.join([*directories, os.environ["PATH"]])
     return found
@@ -67,7 +69,6 @@ SOAK = os.environ.get("TIER") == "soak"  # what scripts/stages.py --soak runs, a
 PYTHONS = discover_pythons()
 UV_SETTINGS = uv_pip.settings()
 OLDEST_PYTHON = next((version for version in PYTHONS if PYTHONS[version]), "3.6")
-NEWEST_PYTHON = f"{sys.version_info[0]}.{sys.version_info[1]}"  # scripts/make-venv has chosen it
 BETWEEN_PYTHONS = [version for version in PYTHONS if version not in (OLDEST_PYTHON, NEWEST_PYTHON)]
 DEBIAN_12_PYTHONS = ("3.9", "3.11")
 ON_EACH_CORE = [nox.param(cores.python_for(core, PYTHONS), core, id=core) for core in cores.CORES]
