@@ -35,15 +35,15 @@ class Reader(html.parser.HTMLParser):
         self.feed(text)
         self.close()
 
-    def handle_starttag(self, tag, attributes):
+    def handle_starttag(self, tag, attrs):
         self.found.append(tag)
-        self.attributes += attributes
+        self.attributes += attrs
         if tag not in self.EMPTY:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag, attributes):
+    def handle_startendtag(self, tag, attrs):
         self.found.append(tag)
-        self.attributes += attributes
+        self.attributes += attrs
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
