@@ -30,6 +30,7 @@ DELETING = ("Preempt", "Terminate")  # after which the VM is gone
 # event anyway.
 PAUSE_FACTOR, LONGEST_PAUSE, PAUSE_STEP = 2.0, 10.0, 0.5
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
+FIRST_SIGNAL = 128  # the exit status of a shell whose command a signal has ended is this, and the number of the signal
 FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
 
 
@@ -49,7 +50,8 @@ def looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
     if "invocation" in answer or "module_stderr" not in answer:
         return False
     output = f"{answer.get('module_stdout', '')}\n{answer['module_stderr']}".rstrip()
-    return "Traceback" not in output or "_payload" in output.rpartition("\n")[2]
+    by_a_signal = answer.get("rc", 0) > FIRST_SIGNAL  # a module that ends by itself has no such status
+    return by_a_signal or "Traceback" not in output or "_payload" in output.rpartition("\n")[2]
 
 
 class Responding:

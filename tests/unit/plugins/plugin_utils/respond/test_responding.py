@@ -681,6 +681,16 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "/tmp/ansible_x_payload_
             },
             True,
         ),
+        (  # the shell of a host that goes down adds a line
+            {
+                "module_stdout": "",
+                "module_stderr": f"{TRACEBACK}FileNotFoundError: [Errno 2] No such file or directory: "
+                "'/tmp/ansible_x_payload_1/ansible_x_payload.zip'\nTerminated\n",
+                "rc": 143,
+            },
+            True,
+        ),
+        ({"module_stdout": "", "module_stderr": f"{TRACEBACK}KeyError: 'events'\n", "rc": 1}, False),
         ({"module_stdout": "", "module_stderr": f"{TRACEBACK}KeyError: 'events'\n"}, False),
         ({"module_stdout": f"{TRACEBACK}KeyError: 'events'\n", "module_stderr": ""}, False),
         ({"failed": True, "msg": "refused", "invocation": {}}, False),
