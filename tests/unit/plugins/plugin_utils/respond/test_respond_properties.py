@@ -60,6 +60,8 @@ class Killed(BaseException):
 class Memory:
     """The state directory of a host."""
 
+    is_here = False
+
     def __init__(self):
         self.files = {}
 
