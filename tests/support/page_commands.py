@@ -57,6 +57,8 @@ def check_playbook(arguments):
     for index, word in enumerate(arguments):
         if word in ("-e", "--extra-vars"):
             check_extra_vars([arguments[index + 1]])
+    names_hosts = [word for word in arguments if word in ("-l", "--limit") or "_hosts=" in word]
+    assert names_hosts or f"{COLLECTION}controller_setup" in named or not named, "it does not name its hosts"
 
 
 def check_rulebook(arguments):
