@@ -56,7 +56,7 @@ def test_the_page_about_haproxy_drains_and_returns_a_web_server(reader):
                 os.kill(int(path.read_text()), signal.SIGTERM)
     checked, _recap, responded = shown.partition("PLAY RECAP")
     for line in ("web1: would take out lb1 www/web1, which is UP", "not acknowledged by this job"):
-        assert line in checked
+        assert line in checked, shown
     assert re.search(
         r"web1: seen as Scheduled, prepared, acknowledged \d+ s before NotBefore, gone, recovered", responded
     )

@@ -47,8 +47,9 @@ class Fleet:
         )
 
     def left_behind(self):
-        """What there should not be once all is over."""
-        return [str(path) for name in self.backends for path in (self.directory / name).rglob("*") if path.is_file()]
+        """What there should not be once all is over, unlike the history."""
+        files = (path for name in self.backends for path in (self.directory / name).rglob("*") if path.is_file())
+        return [str(path) for path in files if path.name != "history.jsonl"]
 
     def stop(self):
         for backend in self.backends.values():
