@@ -277,7 +277,8 @@ def _put_back_by_others(servers: Sequence[Server]) -> str:
 
 
 def _is_back(server: Server, found: str) -> bool:
-    if server.status.startswith(("UP", "no check")) or _order_for(found) != "ready":
+    # A server that leaves MAINT is "UP 1/2" until its first health check. If that fails, it is DOWN.
+    if server.status in ("UP", "no check") or _order_for(found) != "ready":
         return True
     if server.status.startswith("DRAIN"):  # a weight of 0 looks like this, too
         return server.weight == 0 or bool(server.admin & TRACKED_DRAIN)

@@ -286,6 +286,13 @@ def test_a_server_is_back_when_it_is_up(out, member, clock):
     assert clock.now == 1030
 
 
+def test_a_server_is_not_back_before_a_health_check_has_confirmed_it(out, member, clock):
+    out.status_when_ready = "UP 1/2"
+    clock.at = [(1030, lambda: [each.update(status="UP") for each in out.servers.values()])]
+    assert member().put_back({}, timeout=300).done
+    assert clock.now == 1030
+
+
 def test_a_haproxy_that_restarts_while_a_host_returns_is_waited_for(out, member, clock):
     out.status_when_ready = "DOWN"
 
@@ -308,7 +315,6 @@ def test_servers_that_do_not_come_up_are_reported_with_their_check(out, member):
     ("fields", "found"),
     [
         ({"status": "no check"}, "ready"),
-        ({"status": "UP 1/3"}, "ready"),
         ({"status": "DRAIN", "weight": 0}, "ready"),
         ({"status": "DRAIN", "admin": 0x10}, "ready"),
         ({"status": "MAINT (resolution)", "admin": 0x20}, "MAINT (resolution)"),
