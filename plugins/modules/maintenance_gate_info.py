@@ -14,6 +14,8 @@ description:
   - Use the module without C(run_once). With C(run_once) Ansible registers each result for all hosts. Under a strategy
     that runs the gate for each host, such as C(free), the registered result of the gate may belong to another host.
   - The role P(maintops.scheduled_events.rolling_maintenance#role) uses this module.
+extends_documentation_fragment:
+  - maintops.scheduled_events._imds.attributes
 attributes:
   action:
     description: The task runs on the control node.
@@ -23,18 +25,14 @@ attributes:
     support: full
     platforms: posix, windows
   check_mode:
-    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
     support: full
     details:
       - The module only reads.
   diff_mode:
-    description: Will return details on what has changed, when in diff mode.
     support: N/A
     details:
       - The module only reads.
   idempotent:
-    description:
-      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
     support: full
 seealso:
   - module: maintops.scheduled_events.maintenance_gate

@@ -31,20 +31,18 @@ requirements:
   - python >= 3.6 (on the host)
 notes:
   - Only root, and the group that the owner of the host names, can read a history. Use C(become).
+extends_documentation_fragment:
+  - maintops.scheduled_events._imds.attributes
 attributes:
   check_mode:
-    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
     support: full
     details:
       - The module only reads.
   diff_mode:
-    description: Will return details on what has changed, when in diff mode.
     support: N/A
     details:
       - The module changes nothing.
   idempotent:
-    description:
-      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
     support: full
   platform:
     description: Operating systems of the hosts on which the module can run.

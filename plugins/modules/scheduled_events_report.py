@@ -42,19 +42,17 @@ requirements:
   - python >= 3.10 (on the control node)
 notes:
   - The files are replaced as a whole. Their owner and group can read them, and no other user.
+extends_documentation_fragment:
+  - maintops.scheduled_events._imds.attributes
 attributes:
   action:
     description: The module runs only on the control node.
     support: full
   check_mode:
-    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
     support: full
   diff_mode:
-    description: Will return details on what has changed, when in diff mode.
     support: none
   idempotent:
-    description:
-      - When run twice in a row outside check mode, with the same arguments, the second invocation indicates no change.
     support: none
     details:
       - The page and the JSON file name the time at which they were made.

@@ -9,7 +9,7 @@ from __future__ import annotations
 import html
 import typing as t
 
-from ...module_utils._scheduled_events.history import format_moment
+from ...module_utils._scheduled_events.history import NO_IMPACT, format_moment
 from .drawing import Axis, box, mark
 from .story import EventStory, Lane, Story
 
@@ -213,7 +213,7 @@ def _impact(lane: Lane) -> str:
     if not lane.impact:
         return ""
     announced = "" if lane.announced is None or lane.announced < 0 else f", announced {_seconds(lane.announced)}"
-    if lane.impact == "none":
+    if lane.impact == NO_IMPACT:
         return f"no impact noticed{announced}"
     return f"{lane.impact} {_seconds(lane.measured)}{announced}"
 

@@ -296,12 +296,12 @@ def _lane(host: str, facts: t.Sequence[Fact]) -> Lane:
         started=_time(first.get(history.STARTED)),
         over=_time(last.get(history.OVER)),
         returned=_time(last.get(history.RETURNED)),
-        not_before=_not_before(facts),
+        not_before=_last(facts, "not_before", None),  # a started event has none
         held=_held(facts),
         unprepared=_unprepared(facts),
         refused=last[history.REFUSED].reason if history.REFUSED in last and not acknowledged else "",
         impact=impact.outcome if impact else "",
-        announced=_announced(facts),
+        announced=_last(facts, "announced", None),
         measured=impact.measured if impact else None,
     )
 
@@ -350,7 +350,7 @@ def _unprepared(facts: t.Sequence[Fact]) -> str:
     held = ""
     if facts[0].kind == history.SEEN and facts[0].event_status == document.STARTED:
         held = "" if facts[0].rule.endswith(f": {APPROVE}") else "it had started when it was seen first"
-    not_before = _not_before(facts)
+    not_before = _last(facts, "not_before", None)
     for fact in facts:
         if fact.kind == history.HELD:
             held = "" if fact.reason.startswith(CHOSEN) else fact.reason
@@ -367,19 +367,9 @@ def _is_cancelled(started: float | None, over: float | None, not_before: float |
     return started is None and over is not None and not_before is not None and over < not_before
 
 
-def _not_before(facts: t.Sequence[Fact]) -> float | None:
-    """The last NotBefore that was announced before it started; a document of a started event has none."""
-    known = [fact.not_before for fact in facts if fact.not_before is not None]
-    return known[-1] if known else None
-
-
-def _announced(facts: t.Sequence[Fact]) -> float | None:
-    known = [fact.announced for fact in facts if fact.announced is not None]
-    return known[-1] if known else None
-
-
-def _last(facts: t.Sequence[Fact], name: str) -> str:
-    return next((getattr(fact, name) for fact in reversed(facts) if getattr(fact, name)), "")
+def _last(facts: t.Sequence[Fact], name: str, unknown: t.Any = "") -> t.Any:
+    """The last value that is known."""
+    return next((getattr(fact, name) for fact in reversed(facts) if getattr(fact, name) != unknown), unknown)
 
 
 def _time(fact: Fact | None) -> float | None:
