@@ -20,6 +20,7 @@ WAIT_OPTIONS: Dict[str, Dict[str, Any]] = {
     "timeout": {"type": "float", "default": 900},
     "sleep": {"type": "float", "default": 1},
     "stable_for": {"type": "float", "default": 0},
+    "retry_for": {"type": "float"},
 }
 APPROVE_OPTIONS: Dict[str, Dict[str, Any]] = {
     "event_id": {"type": "list", "elements": "str", "required": True},
@@ -70,6 +71,7 @@ def wait_for_state(run: ImdsModule) -> Dict[str, Any]:
             sleep=run.params["sleep"],
             stable_for=run.params["stable_for"],
             request_timeout=run.params["request_timeout"],
+            retry_for=run.params["retry_for"],
             pause=run.sleep,
         )
     except WaitTimeout as error:

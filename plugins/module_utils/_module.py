@@ -85,7 +85,7 @@ class ImdsModule:
             endpoint=self.found.endpoint,
             api_version=self.params["api_version"],
             request_timeout=self.params["request_timeout"],
-            retry_for=self.params["retry_for"],
+            retry_for=RETRY_FOR if self.params["retry_for"] is None else self.params["retry_for"],
             exchanger=exchanger,
             sleep=sleep,
         )
@@ -116,7 +116,7 @@ class ImdsModule:
         """
         for option in options:
             value = self.params[option]
-            if not (math.isfinite(value) and value > 0):
+            if value is not None and not (math.isfinite(value) and value > 0):
                 raise SettingError(f"{option} {value:g} is not a time: expected seconds, more than 0")
 
     def vm_name(self, *, seconds: Optional[float] = None) -> str:

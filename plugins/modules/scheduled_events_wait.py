@@ -12,8 +12,8 @@ description:
   - Polls the Scheduled Events endpoint on the host itself, within one module run, until there is an event that the
     filters select, or until there is none.
   - An error of the service, a timeout or an empty answer never counts as "no events". The module tolerates such polls
-    until O(timeout). It fails at once only if the service refuses the request from the start, for example because of a
-    wrong O(api_version). It fails within 10 seconds if nothing ever answers.
+    until O(timeout), or for O(retry_for) if that is set. It fails at once only if the service refuses the request from
+    the start, for example because of a wrong O(api_version). It fails within 10 seconds if nothing ever answers.
   - An event with the status V(Advisory) is a hint that never starts. It counts only if O(event_id), O(event_types) or
     O(event_statuses) select it.
   - Use this module as a gate before work that must not be interrupted by an event. Use it after an acknowledgement to
@@ -50,7 +50,10 @@ options:
     default: 0
   retry_for:
     description:
-      - This option has no effect in this module, which tolerates failed polls until O(timeout).
+      - Seconds for which polls may fail in a row. After this time the module fails. If it is not set, the module
+        tolerates failed polls until O(timeout).
+    type: float
+    default: null
 notes:
   - For a Windows host the control node polls. The wait uses a fork of the control node the whole time. Each poll starts
     PowerShell on the host, which takes seconds and CPU time. O(sleep=10) is often sufficient there. If the host becomes
@@ -100,27 +103,27 @@ RETURN = r"""
 events:
   description:
     - The events that the filters select at the end of the wait. Empty for O(state=absent).
-    - On a timeout with O(state=absent), the events that are still present.
+    - If the wait fails with O(state=absent), the events that are still present.
     - See M(maintops.scheduled_events.scheduled_events_info) for what an event contains.
-  returned: success and on a timeout
+  returned: success, and when O(timeout) or O(retry_for) ends the wait
   type: list
   elements: dict
 elapsed:
   description: Seconds that the wait took.
-  returned: success and on a timeout
+  returned: success, and when O(timeout) or O(retry_for) ends the wait
   type: float
   sample: 312.4
 incarnation:
   description:
     - Incarnation of the last document that was read.
     - A number. A string only if the service sent a value that is not a number. V(null) if no document was read.
-  returned: success and on a timeout
+  returned: success, and when O(timeout) or O(retry_for) ends the wait
   type: raw
   sample: 8
 endpoint:
   description: Base URL of the service that was asked.
   version_added: 1.0.0
-  returned: success and on a timeout
+  returned: success, and when O(timeout) or O(retry_for) ends the wait
   type: str
   sample: http://169.254.169.254
 endpoint_source:
@@ -129,7 +132,7 @@ endpoint_source:
     - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the DHCP
       client that wrote it.
   version_added: 1.0.0
-  returned: success and on a timeout
+  returned: success, and when O(timeout) or O(retry_for) ends the wait
   type: str
   sample: given
 """

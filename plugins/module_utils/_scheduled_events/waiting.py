@@ -50,6 +50,7 @@ def wait(
     sleep: float = 1.0,
     stable_for: float = 0.0,
     request_timeout: float = REQUEST_TIMEOUT,
+    retry_for: Optional[float] = None,
     clock: Callable[[], float] = time.monotonic,
     pause: Callable[[float], None] = time.sleep,
 ) -> Waited:
@@ -64,7 +65,8 @@ def wait(
     :param sleep: seconds between two polls; after failing ones it grows up to 5 seconds.
     :param stable_for: seconds for which the state must hold, from one successful poll to another.
     :param request_timeout: seconds for one answer, never beyond the timeout of the wait.
-    :raises WaitTimeout: the state does not hold in time.
+    :param retry_for: seconds for which polls may fail in a row; by default until the timeout.
+    :raises WaitTimeout: the state does not hold in time, or polls fail for longer than ``retry_for``.
     :raises Refused: the service refuses the first request, as it would all others.
     :raises Unreachable: there never was a connection, for a few seconds.
     """
@@ -76,6 +78,7 @@ def wait(
         sleep=sleep,
         stable_for=stable_for,
         request_timeout=request_timeout,
+        retry_for=timeout if retry_for is None else retry_for,
         clock=clock,
     )
     while True:
@@ -83,8 +86,9 @@ def wait(
         if waited:
             return waited
         elapsed = waiting.elapsed()
-        if elapsed >= timeout:
-            raise WaitTimeout(waiting.complaint(), last=waiting.last, elapsed=elapsed)
+        limit = waiting.limit_reached()
+        if limit:
+            raise WaitTimeout(f"{limit}: {waiting.complaint()}", last=waiting.last, elapsed=elapsed)
         pause(min(waiting.gap, timeout - elapsed))
 
 
@@ -101,6 +105,7 @@ class _Wait:
         sleep: float,
         stable_for: float,
         request_timeout: float,
+        retry_for: float,
         clock: Callable[[], float],
     ) -> None:
         self._client = client
@@ -110,8 +115,10 @@ class _Wait:
         self._sleep = sleep
         self._stable_for = stable_for
         self._request_timeout = request_timeout
+        self._retry_for = retry_for
         self._clock = clock
         self._started = clock()
+        self._failing_since: Optional[float] = None
         self._failure: Optional[ImdsError] = None
         self._failures = 0  # in a row
         self._cut_short = False
@@ -129,12 +136,15 @@ class _Wait:
 
         :raises ImdsError: there is no sense in waiting.
         """
+        began = self._clock()
         try:
             document, events = self._ask()
         except ImdsError as error:
+            if self._failing_since is None:
+                self._failing_since = began
             self._fail(error)
             return None
-        self._failure, self._failures, self.gap = None, 0, self._sleep
+        self._failing_since, self._failure, self._failures, self.gap = None, None, 0, self._sleep
         self.last = Waited(document, events, self.elapsed())
         if bool(events) != self._present:
             self._held_since = None
@@ -162,15 +172,27 @@ class _Wait:
         self._failures += 1
         self.gap = pause_after(self._failures, first=self._sleep, longest=max(self._sleep, LONGEST_PAUSE))
         if self._client.is_missing(error):
-            left = min(FIRST_CONTACT, self._timeout) - self.elapsed()
+            left = min(FIRST_CONTACT, self._timeout, self._retry_for) - self.elapsed()
             if left <= 0:
                 raise without_service(error) from error
             self.gap = min(self.gap, left)
+        self.gap = min(self.gap, max(self._retry_for - self._failing_for(), 0))
+
+    def _failing_for(self) -> float:
+        return 0.0 if self._failing_since is None else self._clock() - self._failing_since
+
+    def limit_reached(self) -> Optional[str]:
+        """The limit that ends the wait now, if any."""
+        if self.elapsed() >= self._timeout:
+            return f"Timeout after {self._timeout:g} seconds"
+        if self._failing_for() >= self._retry_for:
+            return f"Polls failed for {self._retry_for:g} seconds, the limit that retry_for sets"
+        return None
 
     def complaint(self) -> str:
         """Why the wait ends without its state."""
         ending = f"; the last request failed: {self._failure}" if self._failure else ""
-        return f"Timeout after {self._timeout:g} seconds: {self._seen()}{ending}"
+        return f"{self._seen()}{ending}"
 
     def _seen(self) -> str:
         if self.last is None:

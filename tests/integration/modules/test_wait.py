@@ -49,7 +49,7 @@ class Wait:
 @pytest.fixture(scope="module")
 def waits(ansible, emulate):
     """Name → the wait."""
-    names = ["outage", "throttled", "stable", "present", "timeout", "cut_short", "nameless", "check"]
+    names = ["outage", "throttled", "stable", "present", "timeout", "cut_short", "nameless", "limited", "check"]
     emulators = {name: emulate([{"name": name}], "--manual-clock", "--rate-limit", "0") for name in names}
 
     def start(name, **arguments):
@@ -69,6 +69,8 @@ def waits(ansible, emulate):
     started["cut_short"] = start("cut_short", timeout=TIMEOUT, sleep=0.5)
     emulators["nameless"].fault("slow", delay=300, paths=["name"])
     started["nameless"] = start("nameless", timeout=TIMEOUT, request_timeout=300)
+    emulators["limited"].fault("status", status=500)
+    started["limited"] = start("limited", sleep=0.5, retry_for=2)
     started["check"] = start("check", check=True)
     return started
 
@@ -144,6 +146,16 @@ def test_a_timeout_without_the_name_of_the_vm_says_so(waits):
         f"Timeout after {TIMEOUT} seconds: the name of this VM could not be read; the last request failed: GET "
     )
     assert "/metadata/instance/compute/name got no answer: nothing within " in result["msg"]
+
+
+def test_polls_that_fail_for_longer_than_retry_for_end_the_wait(waits):
+    result = waits["limited"].result()
+    assert result.failed
+    assert result["msg"].startswith(
+        "Polls failed for 2 seconds, the limit that retry_for sets: no document could be read; "
+        "the last request failed: GET "
+    )
+    assert (result["events"], result["incarnation"]) == ([], None)
 
 
 def test_check_mode_waits_too(waits):

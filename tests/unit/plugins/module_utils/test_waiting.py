@@ -192,6 +192,7 @@ class Scripted:
 
 
 NOTHING = parse(document_text(), api_version="2020-07-01")
+THERE_NAMED = parse(THERE, api_version="2020-07-01")
 
 
 def test_no_request_waits_far_beyond_the_timeout(clock):
@@ -218,6 +219,49 @@ def test_a_name_after_a_document_at_the_last_moment_gets_hardly_any_time(clock):
     with pytest.raises(WaitTimeout):
         client.wait(timeout=10)
     assert client.limits == [("document", 10), ("name", 0.1)]
+
+
+class TestRetryFor:
+    """``retry_for`` limits how long polls may fail in a row."""
+
+    OUTAGE = Unavailable("GET / answered 500")
+
+    def test_polls_that_fail_for_longer_end_the_wait_with_the_last_failure(self, clock):
+        client = Scripted(clock, (0, THERE_NAMED), (0, "vm1"), (0, self.OUTAGE))
+        with pytest.raises(WaitTimeout) as caught:
+            client.wait(timeout=900, retry_for=30)
+        assert caught.value.elapsed == 31  # the first poll that failed came after one second
+        assert str(caught.value).startswith("Polls failed for 30 seconds, the limit that retry_for sets: still there: ")
+        assert str(caught.value).endswith("; the last request failed: GET / answered 500")
+        assert [each.event_id for each in caught.value.last.events] == ["A1"]
+
+    def test_the_time_counts_from_the_start_of_the_first_poll_that_failed(self, clock):
+        client = Scripted(clock, (20, self.OUTAGE))
+        with pytest.raises(WaitTimeout) as caught:
+            client.wait(timeout=900, retry_for=30)
+        assert caught.value.elapsed == 42  # 20 of the first poll, a pause of 2, 20 of the second
+
+    def test_each_successful_poll_starts_the_time_again(self, clock):
+        outage = [(12, self.OUTAGE)] * 2
+        there = [(0, THERE_NAMED), (0, "vm1")]
+        client = Scripted(clock, *outage, *there, *outage, *there, *outage, (0, NOTHING), (0, "vm1"))
+        assert client.wait(timeout=900, retry_for=30).events == ()
+
+    def test_the_timeout_of_the_wait_comes_first_where_it_is_shorter(self, clock):
+        client = Scripted(clock, (0, self.OUTAGE))
+        with pytest.raises(WaitTimeout, match=r"^Timeout after 10 seconds: "):
+            client.wait(timeout=10, retry_for=30)
+
+    def test_without_it_an_outage_is_tolerated_to_the_timeout(self, clock):
+        client = Scripted(clock, (0, self.OUTAGE))
+        with pytest.raises(WaitTimeout, match=r"^Timeout after 900 seconds: "):
+            client.wait(timeout=900)
+
+    def test_it_shortens_the_search_for_a_service_that_never_answered(self, clock):
+        client = Scripted(clock, (0, TestFirstContact.REFUSED), reached=False)
+        with pytest.raises(Unreachable):
+            client.wait(timeout=900, retry_for=2)
+        assert sum(clock.sleeps) == 2
 
 
 class TestFirstContact:
