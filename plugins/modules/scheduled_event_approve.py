@@ -16,6 +16,8 @@ description:
     the events again before it repeats a request that failed temporarily.
   - The module acknowledges only the events in O(event_id). They need not name this VM, since any VM that sees an event
     may acknowledge it for a VM that cannot. O(leader_only=true) restricts the module to events that this VM leads.
+  - The module runs in the VM and needs no credentials of Azure. For a VM that no longer answers, use
+    M(maintops.scheduled_events.scheduled_event_approve_arm). The two modules have only the ids of the events in common.
 extends_documentation_fragment:
   - maintops.scheduled_events._imds
   - maintops.scheduled_events._imds.attributes
@@ -48,6 +50,8 @@ attributes:
       - Azure does not report whether an event is already acknowledged. While an event stays V(Scheduled), because Azure
         waits for other events or VMs, the module acknowledges it again and reports a change. This does no harm.
 seealso:
+  - module: maintops.scheduled_events.scheduled_event_approve_arm
+    description: Acknowledge from the control node, with credentials of Azure.
   - module: maintops.scheduled_events.scheduled_events_info
   - module: maintops.scheduled_events.scheduled_events_wait
 """

@@ -10,7 +10,9 @@ version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Use this module for a VM that no longer answers, such as a drained VM on degraded hardware. The module runs on the
-    control node, and nothing runs on the host of the play.
+    control node, and nothing runs on the host of the play. For all other VMs use
+    M(maintops.scheduled_events.scheduled_event_approve), which needs no credentials of Azure, reads the events first,
+    and acknowledges only those that have not started.
   - An acknowledgement counts for B(every) VM that the event names, from wherever it is sent. Acknowledge only when all
     of them are prepared.
   - The events cannot be read from outside the VM, so the module acknowledges exactly the events in O(event_id).
@@ -44,6 +46,7 @@ attributes:
       - Each run sends the request again, since the events cannot be read first. Azure decides what the request changes.
 seealso:
   - module: maintops.scheduled_events.scheduled_event_approve
+    description: Acknowledge in the VM, without credentials.
 """
 
 EXAMPLES = r"""
