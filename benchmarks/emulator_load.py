@@ -4,8 +4,8 @@
 
 """How fast the emulator answers a fleet that polls once a second, beside a handler that only hands out fixed bytes.
 
-Two servers, each one process, both on the same core, are loaded in turns by the same generator on another: every VM has
-its own address on loopback, its own connection, and one request a second, spread over the second. A latency counts
+Two servers, each one process, both on the same core, are loaded alternately by the same generator on another. Every VM
+has its own address on loopback, its own connection, and one request a second, spread over the second. A latency counts
 from the moment at which the request was due, so a generator that falls behind does not flatter the server. The figure
 of a server is the median of its rounds, so that a burst of other work on the machine does not decide.
 
@@ -283,7 +283,7 @@ def main():
         with emulator_running(options, folder, core) as emulator, static_running(options, folder, core) as static:
             for server in (emulator, static):
                 server.warm_up(options)
-            for _turn in range(options.rounds):
+            for _ in range(options.rounds):
                 for server in (static, emulator):
                     server.measure(options)
             return report(options, emulator.figures(), static.figures())

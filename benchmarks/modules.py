@@ -4,7 +4,7 @@
 
 """What the modules cost, beside what a playbook would do without them: tasks of ansible.builtin.uri.
 
-Reading: in one play, tasks of scheduled_events_info and of uri fetch the same document in turns, in a new order each
+Reading: in one play, tasks of scheduled_events_info and of uri fetch the same document alternately, in a new order each
 round. Both are measured alike, by a callback on the controller, from the start of a task to its result: copying the
 module, starting Python, the requests. scheduled_events_info asks twice, for the document and for the VM's name, uri
 once; a third task gives the name, so that both ask once. Everything is on Ansible's defaults.
@@ -78,11 +78,11 @@ def measure_reading(ansible, emulator, rounds):
         uri_task(endpoint),
         info_task("info, named", endpoint=endpoint, vm_name="reads"),
     ]
-    in_turns = []
+    alternating = []
     for number in range(rounds + 1):  # the first round warms the caches of files
         shift = number % len(tasks)
-        in_turns += tasks[shift:] + tasks[:shift]
-    run = ansible.start_playbook([play(in_turns)], env=DEFAULTS).result(timeout=60 + 10 * rounds)
+        alternating += tasks[shift:] + tasks[:shift]
+    run = ansible.start_playbook([play(alternating)], env=DEFAULTS).result(timeout=60 + 10 * rounds)
     if run.rc:
         raise SystemExit(f"A task failed:\n{run.output}")
     measured = run.tasks[len(tasks) :]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find words and turns of phrase that this project does not use, and show what to write instead.
+"""Find words and phrases that this project does not use, and show what to write instead.
 
 It reads all text files that git tracks, or the files given as arguments. In Python files it reads only strings and
 comments. A phrase is found also when it is broken over two lines.

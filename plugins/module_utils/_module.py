@@ -207,7 +207,7 @@ def _find_endpoint(params: Dict[str, Any]) -> Found:
 
 
 def run_module(options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], Dict[str, Any]]) -> None:
-    """Run a module: check its parameters, do its work, and turn the library's errors into its failure, once.
+    """Run a module: check its parameters, do its work, and fail with the message of a library's error, once.
 
     :param options: the argument specification beyond the common options.
     :param work: returns what the module returns.

@@ -185,7 +185,7 @@ options:
     description:
       - Whether the role C(rolling_maintenance) calls the module for the hosts of a batch. Otherwise a play in batches
         is refused, as well as the strategy P(ansible.builtin.host_pinned#strategy) with fewer forks than hosts, since
-        later hosts would not be prepared. A run fails if an event is over before a host that it names has a turn.
+        later hosts would not be prepared. A run fails if an event is over before a host that it names has started.
     type: bool
     default: false
   control_node:

@@ -74,16 +74,16 @@ def step(
     :param results: of earlier actions, and the operator's wishes; one that comes twice, late or unasked has no effect.
     :returns: the next state, and actions to carry out in their order once that state is durable.
     """
-    turn = _Turn(state, now, config)
+    builder = _StepBuilder(state, now, config)
     for result in results:
-        turn.take(result)
+        builder.take(result)
     if document is not None:
-        turn.read(document)
-    for key in turn.order():
-        turn.look_after_runs(key, fresh=document is not None)
-    for key in turn.order():  # no earlier: a recovery that ends above decides what counts as prepared
-        turn.advance(key, fresh=document is not None)
-    return turn.state(), turn.actions()
+        builder.read(document)
+    for key in builder.order():
+        builder.look_after_runs(key, fresh=document is not None)
+    for key in builder.order():  # no earlier: a recovery that ends above decides what counts as prepared
+        builder.advance(key, fresh=document is not None)
+    return builder.state(), builder.actions()
 
 
 def resume(state: State) -> State:
@@ -113,8 +113,8 @@ def objection(state: State, command: Union[Retry, Clear]) -> str:
     return f"its {running[0]} hooks are running" if running else ""
 
 
-class _Turn:
-    """One step in the making."""
+class _StepBuilder:
+    """The state and the actions of one step, while they are decided."""
 
     def __init__(self, state: State, now: Moment, config: Config) -> None:
         self._runs = HookRuns(state, now, config)
@@ -122,7 +122,7 @@ class _Turn:
         self._unnamed = state.unnamed
         self._unannounced = state.unannounced
         self._recoveries_before = state.recoveries
-        self._named: Dict[str, ScheduledEvent] = {}  # what the document of this turn holds of this VM
+        self._named: Dict[str, ScheduledEvent] = {}  # the events of this VM in the document of this step
         self._now = now
         self._config = config
 
@@ -134,7 +134,7 @@ class _Turn:
         return self._runs.actions + self.approvals()
 
     def order(self) -> List[str]:
-        """The events in the order in which they get their turn."""
+        """The events in the order in which they are handled."""
         if self._config.parallel:
             return list(self._runs.events)
         return sorted(self._runs.events, key=lambda key: _urgency(self._runs.events[key]))

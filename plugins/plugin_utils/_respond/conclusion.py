@@ -17,7 +17,7 @@ class Conclusion:
     """The result of one host.
 
     :param acknowledges: whether the options let the run acknowledge.
-    :param must_have_turns: whether a host of the play without a turn is a failure.
+    :param must_start: whether a host of the play that has not started is a failure.
     :param say: show a line to people.
     :param active_hosts: those of the play that have neither failed nor become unreachable.
     """
@@ -29,13 +29,13 @@ class Conclusion:
         notes: Notes,
         coordinator: PlayCoordinator,
         acknowledges: bool,
-        must_have_turns: bool,
+        must_start: bool,
         wait_timeout: float,
         say: t.Callable[[str], None],
         active_hosts: t.Sequence[str],
     ) -> None:
         self._host, self._notes, self._coordinator = host, notes, coordinator
-        self._acknowledges, self._must_have_turns = acknowledges, must_have_turns
+        self._acknowledges, self._must_start = acknowledges, must_start
         self._wait_timeout = wait_timeout
         self._say, self._active_hosts = say, active_hosts
 
@@ -71,7 +71,7 @@ class Conclusion:
         """Return the result at the end of the run."""
         notes = self._notes
         held = self._held()
-        if self._must_have_turns and not notes["failures"]:
+        if self._must_start and not notes["failures"]:
             notes.add("failures", self._late_hosts())
         result = {
             "vm_name": notes["vm_name"],
@@ -122,7 +122,7 @@ class Conclusion:
         return str(obstacle or event["detail"] or event["condition"])
 
     def _late_hosts(self) -> t.Iterator[str]:
-        """A failure for each event that was not acknowledged since a host of the play had no turn.
+        """A failure for each event that was not acknowledged since a host of the play had not started.
 
         A host that has failed, or cannot be reached, lets the run fail itself.
         """
@@ -130,10 +130,10 @@ class Conclusion:
             seen = self._notes.seen(event_id)
             if seen is None:
                 continue
-            late = [host for host in self._coordinator.without_a_turn(seen) if host in self._active_hosts]
+            late = [host for host in self._coordinator.not_started(seen) if host in self._active_hosts]
             if late and self._coordinator.status(event_id) != ACCEPTED:
                 yield (
-                    f"{event_id} was over before {', '.join(late)} had a turn, and it may name "
+                    f"{event_id} was over before {', '.join(late)} had started, and it may name "
                     f"{'this host' if len(late) == 1 else 'one of these hosts'}: {', '.join(seen.names)}. "
                     "Run the role for all hosts of the play at the same time"
                 )

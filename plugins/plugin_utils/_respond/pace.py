@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""How long a turn on the host lasts, so that other hosts get theirs. Private to the collection."""
+"""How long a turn on the host lasts, so that other hosts can go on. Private to the collection."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
 class Pace:
     """The pace of one host.
 
-    :param makes_room: whether a host that waits keeps another one from its turn.
+    :param makes_room: whether a host that waits keeps another one from running.
     """
 
     def __init__(

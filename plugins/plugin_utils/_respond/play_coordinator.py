@@ -149,7 +149,7 @@ class PlayCoordinator:
         """The hosts that have not reported anything: any of them may be a VM that is not known yet."""
         return sorted(set(self.play_hosts) - {report["host"] for report in reports})
 
-    def without_a_turn(self, seen: Seen) -> list[str]:
+    def not_started(self, seen: Seen) -> list[str]:
         """The hosts that the event may name, and that have not reported anything."""
         reports = self._read_all()
         known = {report["vm_name"] for report in reports} | (self._speak_for or set())
@@ -167,7 +167,7 @@ class PlayCoordinator:
             return f"the action of a rule is hold for {name}"
         return f"{name} has prepared for a {outcome.event_type}, and the event is a {seen.event_type} now"
 
-    def others_need_a_turn(self, host: str) -> bool:
+    def others_have_work(self, host: str) -> bool:
         """Whether another host of the play has running tasks, or has not reported anything yet."""
         reports = self._read_all()
         told = {report["host"] for report in reports}

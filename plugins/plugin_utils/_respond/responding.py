@@ -111,7 +111,7 @@ class Responding:
             notes=notes,
             coordinator=coordinator,
             acknowledges=self._acknowledges,
-            must_have_turns=self._phases.has_work("prepare") and not (check_mode or options["within_maintenance"]),
+            must_start=self._phases.has_work("prepare") and not (check_mode or options["within_maintenance"]),
             wait_timeout=options["wait_timeout"],
             say=say,
             active_hosts=active_hosts,
@@ -134,7 +134,7 @@ class Responding:
         )
 
     def next_step(self) -> dict[str, t.Any]:
-        """Go on until a phase is to be run, all is done, or other hosts need their turn."""
+        """Go on until a phase is to be run, all is done, or other hosts have work to do."""
         outcome = self._conclusion.explained(self._options["outcome"])
         self._conclusion.note(outcome)
         outcome = outcome or self._notes["unreported"]
@@ -158,7 +158,7 @@ class Responding:
 
     def _spare_the_control_node(self, took: float) -> None:
         until = self._clock.monotonic() + min(LONGEST_PAUSE, PAUSE_FACTOR * took)
-        if self._check_mode or not (self._pace.is_claimed() or self._coordinator.others_need_a_turn(self._host)):
+        if self._check_mode or not (self._pace.is_claimed() or self._coordinator.others_have_work(self._host)):
             return
         while self._clock.monotonic() < until and self._pace.is_held_by_others():
             self._clock.sleep(PAUSE_STEP)
@@ -239,7 +239,7 @@ class Responding:
         return self._let_others_go_on()
 
     def _let_others_go_on(self) -> dict[str, t.Any] | None:
-        lockstep = self._lockstep and self._coordinator.others_need_a_turn(self._host)
+        lockstep = self._lockstep and self._coordinator.others_have_work(self._host)
         if not (self._shares_fork or lockstep) or self._check_mode:
             return None
         self._notes.keep()
@@ -261,8 +261,6 @@ class Responding:
                 "interrupted"
             )
         return self._wait(f"{whose} still has this host. Run the role again when that run has ended")
-
-    # Phases
 
     # The end
 

@@ -72,7 +72,7 @@ def warning_of_few_forks(events: t.Iterable[t.Mapping[str, t.Any]], *, hosts: in
 
     An event of several hosts is acknowledged only after each of them had a fork for its preparation.
 
-    :param events: as a turn returns them.
+    :param events: as the module ``scheduled_events_turn`` returns them.
     :param hosts: how many the play has.
     """
     named = max((len(event["resources"]) for event in events), default=0)

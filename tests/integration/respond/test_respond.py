@@ -199,11 +199,11 @@ class Lost:
             env={"HANGS_MARKER": str(self.markers["silent"])},
         )
 
-    def _breaks(self, name, turn, **more):
+    def _breaks(self, name, call, **more):
         return {
             "ansible_connection": "breaks_once",
             "breaks_before": "scheduled_events_turn",
-            "breaks_at": turn,
+            "breaks_at": call,
             "breaks_marker": str(self.markers[name]),
             **more,
         }
@@ -217,9 +217,9 @@ def lost(hosts_of):
     return Lost(hosts_of("second", "third", "fourth", "afterwards", "deleted", "silent"))
 
 
-@pytest.mark.parametrize(("name", "turn"), [("second", 2), ("third", 3), ("fourth", 4)])
-def test_a_host_that_reboots_is_waited_for_in_every_phase(lost, name, turn):
-    assert lost.markers[name].stat().st_size > turn
+@pytest.mark.parametrize(("name", "call"), [("second", 2), ("third", 3), ("fourth", 4)])
+def test_a_host_that_reboots_is_waited_for_in_every_phase(lost, name, call):
+    assert lost.markers[name].stat().st_size > call
     assert lost.run.rc == 0, lost.run.output
     assert lost.hosts.recoveries(name) == [[lost.ids[name]]]
     assert lost.posts(name) == [(name, [lost.ids[name]], 200)]
@@ -252,8 +252,8 @@ def test_a_host_acknowledges_through_its_own_connection_when_addresses_are_made_
     ).result()
     assert run.rc == 0, run.output
     assert len(approved_at(hosts.emulator, event_id)) == 1
-    turns = [line.split()[0] for line in log.read_text().splitlines() if line.endswith("scheduled_events_turn")]
-    assert set(turns) == {"at-vm1", "at-vm2"}
+    calls = [line.split()[0] for line in log.read_text().splitlines() if line.endswith("scheduled_events_turn")]
+    assert set(calls) == {"at-vm1", "at-vm2"}
 
 
 def test_an_event_that_follows_closely_is_prepared_before_the_host_recovers(hosts_of):
@@ -290,7 +290,7 @@ def test_it_works_with_the_linear_strategy_in_a_play_of_ones_own_that_keeps_to_t
     play = {
         "hosts": "all",
         "gather_facts": False,
-        "vars": {"prepare_in_turn": str(hosts.directory / "turn")},  # fails in a second host at the same time
+        "vars": {"prepare_lock": str(hosts.directory / "lock")},  # fails in a second host at the same time
         "roles": [{"role": "maintops.scheduled_events.respond"}],
     }
     run = hosts.run(playbook=[play])

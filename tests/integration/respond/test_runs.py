@@ -142,7 +142,7 @@ PREPARE_TASKS = {
     "Fail on the hosts that are to fail",
     "Direct the connection to a port without a listener",
     "Connect",
-    "Take turns",
+    "Run on one host at a time",
     "Hold on while the test says so",
     "Record the end of preparing",
 }

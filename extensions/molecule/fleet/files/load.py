@@ -51,14 +51,14 @@ async def work(number, urls, interval, count, stop):
     connector = aiohttp.TCPConnector(limit=1, force_close=not keep)
     timeout = aiohttp.ClientTimeout(total=60)
     async with aiohttp.ClientSession(connector=connector, timeout=timeout, trust_env=False) as session:
-        turn = 0
+        count = 0
         due = time.monotonic() + interval * number / WORKERS
         while not stop.is_set():
             await asyncio.sleep(max(0.0, due - time.monotonic()))
             due = max(due + interval, time.monotonic())
-            url = urls[(number // 2) % len(urls)] + ("/slow" if turn % 10 == number % 10 else "/")
+            url = urls[(number // 2) % len(urls)] + ("/slow" if count % 10 == number % 10 else "/")
             count.note(await request(session, url))
-            turn += 1
+            count += 1
 
 
 async def main():

@@ -174,9 +174,9 @@ def test_whether_it_is_wanted_is_not_asked_where_nothing_would_be_sent(service, 
         ({"EventStatus": None}, "skipped"),
     ],
 )
-@pytest.mark.parametrize("turn", [1, -1])
-def test_an_id_that_the_document_holds_twice_is_sent_only_if_both_allow_it(service, client, second, expected, turn):
-    service.answers(document_text(*[event(), event(**second)][::turn]), "")
+@pytest.mark.parametrize("order", [1, -1])
+def test_an_id_that_the_document_holds_twice_is_sent_only_if_both_allow_it(service, client, second, expected, order):
+    service.answers(document_text(*[event(), event(**second)][::order]), "")
     outcome = approve(client, ["A1"], may_approve=lambda each: each.event_type == "Reboot")
     assert [name for name, ids in outcome._asdict().items() if ids] == [expected]
     assert len(posted(service)) == (expected == "approved")

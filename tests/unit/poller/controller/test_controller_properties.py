@@ -123,7 +123,7 @@ class Fleet:
         self.vms[number].poll(self.document())
 
     def failed_poll(self, number):
-        self.vms[number].turn()
+        self.vms[number].step()
 
     def recovery_ends(self, number):
         if self.vms[number].recovers:

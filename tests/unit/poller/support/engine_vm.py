@@ -26,7 +26,7 @@ def event(event_id, resources, kind="Reboot"):
 class EngineVm:
     """A VM that any poll of the test reaches. ``done``: how the last hook for EVENT_ID ended.
 
-    ``approved``: what it acknowledges after a turn. Preparations end at once, recoveries when the test wants.
+    ``approved``: what it acknowledges after a step. Preparations end at once, recoveries when the test wants.
     """
 
     def __init__(self, directory, url, name):
@@ -37,14 +37,14 @@ class EngineVm:
         self.done = None
 
     def poll(self, announced, meanwhile=lambda: None):
-        """A turn with a document. ``meanwhile``: what happens after it was read and before the turn."""
+        """A step with a document. ``meanwhile``: what happens after it was read and before the step."""
         raw = json.dumps({"DocumentIncarnation": 1, "Events": announced})
         document = parse(raw, api_version="2020-07-01")
         meanwhile()
-        self.turn(document)
+        self.step(document)
 
-    def turn(self, document=None):
-        """A turn, without a document if the poll failed."""
+    def step(self, document=None):
+        """A step, without a document if the poll failed."""
         results, self.results = self.results, []
         now = terms.Moment(self.vm.clock.wall(), self.vm.clock.monotonic(), "boot")
         self.state, actions = engine.step(self.state, document, results, now, self.config)
@@ -53,7 +53,7 @@ class EngineVm:
             if isinstance(action, terms.RunHooks):
                 self._begin(action)
         if self.results:
-            self.turn()
+            self.step()
 
     def _begin(self, action):
         if action.phase == "recover":
@@ -71,6 +71,6 @@ class EngineVm:
         return self.vm.carry_out(job.event, variables)
 
     def end_recovery(self):
-        """The recoveries end; the engine learns of it in the next turn."""
+        """The recoveries end; the engine learns of it in the next step."""
         self.results += [terms.HookResult(request_id, "ok") for request_id in self.recovers]
         self.recovers = []

@@ -144,14 +144,14 @@ def test_a_poll_that_searches_is_not_taken_for_one_that_hangs():
 
 @pytest.fixture
 def running(tmp_path):
-    """A poller in this process; ``status`` gives what it shows after another turn of its loop."""
+    """A poller in this process; ``status`` gives what it shows after another iteration of its loop."""
     directories = Directories(str(tmp_path / "hooks"), str(tmp_path / "run"), str(tmp_path / "root"))
     (tmp_path / "root").mkdir()
     made = poller.Poller(lambda: AUTO, poller.Places(str(tmp_path / "state.json"), directories), spawn_hooks=True)
 
     def status():
         made._display.hurry()
-        made._turn()
+        made._iterate()
         return json.loads((tmp_path / "run" / "status.json").read_text())
 
     made.status = status

@@ -29,11 +29,11 @@ class Vm:
         self.meter = ImpactMeter(clock, lambda: seconds_since_boot)
         self.meter.begin(rebooted=rebooted)
 
-    def turn(self, wall=1.0, monotonic=1.0):
-        """A turn of the loop after which so many seconds have passed by each clock."""
+    def iterate(self, wall=1.0, monotonic=1.0):
+        """An iteration of the loop after which so many seconds have passed by each clock."""
         self.wall += wall
         self.monotonic += monotonic
-        return [(fact.outcome, fact.measured) for fact in self.meter.turn()]
+        return [(fact.outcome, fact.measured) for fact in self.meter.iteration()]
 
     def step(self, status=None, *, polled=True):
         """A step of the engine with an event of this status, or without one."""
@@ -52,8 +52,8 @@ class Vm:
 def test_a_pause_of_a_started_event_is_measured_by_the_clock_that_shows_it(wall, monotonic):
     vm = Vm()
     vm.step("Started")
-    vm.turn()
-    assert vm.turn(wall, monotonic) == [("paused", 7.5)]
+    vm.iterate()
+    assert vm.iterate(wall, monotonic) == [("paused", 7.5)]
 
 
 def test_an_impact_names_what_was_announced():
@@ -67,35 +67,35 @@ def test_an_impact_names_what_was_announced():
 def test_a_pause_without_a_started_event_is_no_impact():
     vm = Vm()
     vm.step("Scheduled")
-    vm.turn()
-    assert vm.turn(60, 60) == []
+    vm.iterate()
+    assert vm.iterate(60, 60) == []
 
 
-def test_turns_of_ordinary_length_are_no_impact():
+def test_iterations_of_ordinary_length_are_no_impact():
     vm = Vm()
     vm.step("Started")
-    assert [vm.turn(seconds, seconds) for seconds in (0.1, 1.0, 2.5)] == [[], [], []]
+    assert [vm.iterate(seconds, seconds) for seconds in (0.1, 1.0, 2.5)] == [[], [], []]
 
 
 def test_a_clock_that_is_set_back_is_no_impact():
     vm = Vm()
     vm.step("Started")
-    vm.turn()
-    assert vm.turn(-3600, 1.0) == []
+    vm.iterate()
+    assert vm.iterate(-3600, 1.0) == []
 
 
 def test_an_event_that_is_over_without_an_impact_says_so_once():
     vm = Vm()
     vm.step("Started")
-    vm.turn()
+    vm.iterate()
     assert [vm.step(), vm.step()] == [[("none", 0.0)], []]
 
 
 def test_an_event_whose_impact_was_measured_does_not_end_without_one():
     vm = Vm()
     vm.step("Started")
-    vm.turn()
-    vm.turn(8, 8)
+    vm.iterate()
+    vm.iterate(8, 8)
     assert vm.step() == []
 
 

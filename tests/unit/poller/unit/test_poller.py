@@ -387,7 +387,7 @@ def test_the_status_file_begins_with_a_brace_on_a_separate_line(unit, imds):
     assert (event["event_id"], event["phase"], event["trouble"]) == (ID, "acknowledged", False)
 
 
-# The loop, in single turns
+# The loop, in single iterations
 
 
 class Idle:

@@ -68,19 +68,19 @@ class Delivery:
             spread=lambda: 1.0,
         )
 
-    def turn(self):
-        """One turn, and the seconds that the courier then waits."""
-        return self.courier.turn()
+    def step(self):
+        """One step, and the seconds that the courier then waits."""
+        return self.courier.step()
 
-    def run(self, turns=50):
-        """Turn until nothing waits, and let the clock run as long as the courier wants; the pauses."""
+    def run(self, steps=50):
+        """Step until nothing waits, and let the clock run as long as the courier wants; the pauses."""
         pauses = []
-        while self.spool.entries() and turns:
-            pause = self.turn()
+        while self.spool.entries() and steps:
+            pause = self.step()
             if pause:
                 pauses.append(pause)
             self.clock.now += pause
-            turns -= 1
+            steps -= 1
         return pauses
 
 
@@ -97,7 +97,7 @@ def test_messages_arrive_in_order_once_each(delivery, service):
     assert delivery.run() == []
     assert service.ids() == ids(1, 2, 3)
     assert [body["event_type"] for body in service.bodies()] == ["Reboot"] * 3
-    assert delivery.courier.turn() > 0
+    assert delivery.courier.step() > 0
     assert delivery.courier.trouble is None
 
 
@@ -105,10 +105,10 @@ def test_all_arrive_in_order_after_the_receiver_was_down(tmp_path, capsys):
     down = receivers.Receiver()
     down.stop()
     delivery = Delivery(tmp_path, down.url)
-    pauses = [delivery.turn()]
+    pauses = [delivery.step()]
     for _attempt in range(11):
         delivery.clock.now += pauses[-1]
-        pauses.append(delivery.turn())
+        pauses.append(delivery.step())
     assert pauses == [1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300]
     assert "refused" in delivery.courier.trouble.text
     assert delivery.courier.trouble.since == 1769860200.0
@@ -127,9 +127,9 @@ def test_all_arrive_in_order_after_the_receiver_was_down(tmp_path, capsys):
 
 def test_nothing_is_sent_before_a_pause_is_over(delivery, service):
     service.answers = [(503, {})]
-    delivery.turn()
+    delivery.step()
     delivery.clock.now += 0.75
-    assert delivery.turn() == 0.25
+    assert delivery.step() == 0.25
     assert len(service.requests) == 1
 
 
@@ -169,7 +169,7 @@ def test_what_a_status_means(kind, statuses):
 def test_a_redirect_is_not_followed(delivery, service):
     other = receivers.Receiver()
     service.answers = [(307, {"Location": other.url})]
-    delivery.turn()
+    delivery.step()
     other.stop()
     assert other.requests == []
     assert "a redirect, which is not followed" in delivery.courier.trouble.text
@@ -210,7 +210,7 @@ def test_a_crash_between_delivery_and_removal_delivers_again_with_the_same_id(de
     with monkeypatch.context() as patch:
         patch.setattr(Spool, "remove", crash)
         with pytest.raises(Crash):
-            delivery.turn()
+            delivery.step()
     delivery.restart()
     delivery.run()
     assert service.ids() == ids(1, 1, 2, 3)
@@ -247,7 +247,7 @@ def test_the_answers_of_a_receiver_that_repeats_secrets_are_not_shown(delivery, 
     ):
         service.raw = raw
         delivery.clock.now += 10000
-        delivery.turn()
+        delivery.step()
         shown = delivery.courier.trouble.text
         assert shown
         assert [secret for secret in SECRETS if secret in shown] == []
@@ -293,10 +293,10 @@ def test_a_certificate_is_verified_against_the_ca_file(tmp_path, certificate):
     service = receivers.Receiver(certificate=both)
     try:
         unknown = Delivery(tmp_path / "unknown", service.url, count=1)
-        unknown.turn()
+        unknown.step()
         assert "certificate" in unknown.courier.trouble.text.lower()
         missing = Delivery(tmp_path / "missing", service.url, count=1, ca_file=str(tmp_path / "none.pem"))
-        missing.turn()
+        missing.step()
         assert missing.courier.trouble is not None
         assert service.requests == []
         Delivery(tmp_path / "known", service.url, ca_file=ca_file).run()
@@ -311,7 +311,7 @@ def test_a_certificate_is_verified_against_the_ca_file(tmp_path, certificate):
 def test_refusals_are_counted_for_each_message(delivery, service):
     service.answers = [(400, {})] * 2 + [(200, {})] + [(400, {})] * 2 + [(200, {})] * 2
     for _refusal in range(2):
-        delivery.clock.now += delivery.turn()
+        delivery.clock.now += delivery.step()
     # The message that was refused twice makes room, so the next refusal is the first one of another message.
     delivery.spool.remove(delivery.spool.entries()[0])
     delivery.run()
@@ -322,7 +322,7 @@ def test_refusals_are_counted_for_each_message(delivery, service):
 def test_a_receiver_works_again_only_after_a_delivery(delivery, service, capsys):
     service.answers = [(400, {})] * 9
     delivery.run()
-    assert delivery.turn() > 0
+    assert delivery.step() > 0
     assert delivery.courier.trouble is None
     assert "works again" not in capsys.readouterr().err
     delivery.put(4)
@@ -351,13 +351,13 @@ def test_a_message_whose_file_cannot_be_removed_is_delivered_once(delivery, serv
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(delivery.spool, "remove", read_only)
-    for _turn in range(20):
-        delivery.clock.now += delivery.turn()
+    for _ in range(20):
+        delivery.clock.now += delivery.step()
     assert service.ids() == ids(1, 2, 3)
     assert capsys.readouterr().err.count("cannot be removed: Read-only file system") == 3
 
 
-def test_a_turn_does_not_list_the_spool_that_has_not_changed(delivery, monkeypatch):
+def test_a_step_does_not_list_the_spool_that_has_not_changed(delivery, monkeypatch):
     listed = []
     directory = delivery.spool.directory
     monkeypatch.setattr(delivery.spool, "_matches", lambda: listed.append(1) or [])
@@ -375,7 +375,7 @@ def test_all_messages_that_wait_are_found_with_one_look_at_the_spool(delivery, s
     looks, entries = [], delivery.spool.entries
     monkeypatch.setattr(delivery.spool, "entries", lambda: looks.append(1) or entries())
     for _message in range(3):
-        delivery.turn()
+        delivery.step()
     assert service.ids() == ids(1, 2, 3)
     assert len(looks) == 1
 

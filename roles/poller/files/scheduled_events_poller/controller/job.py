@@ -168,7 +168,7 @@ class Jobs:
         return ", ".join(sorted(wrong))
 
     def attempt(self) -> None:
-        """Launch the job, unless it is another VM's turn. To be called again as long as there is no job.
+        """Launch the job, unless another VM launches it first. To be called again as long as there is no job.
 
         :raises Refused: the controller does not do it.
         :raises Unavailable: it may, later.

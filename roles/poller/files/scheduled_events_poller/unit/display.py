@@ -65,7 +65,7 @@ class Display:
         self._line = ""
 
     def hurry(self) -> None:
-        """Write the status file at the end of this turn."""
+        """Write the status file at the end of this iteration."""
         self.next_heartbeat = 0.0
 
     def begin(self, history: Optional[History]) -> None:
@@ -120,7 +120,7 @@ class Display:
 
     def heartbeat(self, show: Callable[[], None]) -> None:
         """Show everything, if it is time."""
-        self._record_impact(self._impact.turn())
+        self._record_impact(self._impact.iteration())
         now = self._clock.monotonic()
         if now < self.next_heartbeat:
             return

@@ -18,7 +18,7 @@ from _scheduled_events.history import IMPACT, NO_IMPACT, PAUSED, POLLER, REBOOTE
 from _scheduled_events.state import EventState
 from _scheduled_events.transitions import Step
 
-LONGEST_TURN = 2.5  # seconds; a turn of the loop takes one, and a longer one is a gap
+LONGEST_ITERATION = 2.5  # seconds; an iteration of the loop takes one, and a longer one is a gap
 
 _BOOTTIME = 7  # CLOCK_BOOTTIME, which Python 3.6 does not name
 _STARTED = 19  # of the fields after the name of the process, in ticks since the boot
@@ -38,7 +38,7 @@ class ImpactMeter:
 
     def __init__(self, clock: Clock, since_boot: Callable[[], Optional[float]] = since_boot) -> None:
         self._clock, self._since_boot = clock, since_boot
-        self._wall = self._monotonic = 0.0  # at the last turn; 0: there was none
+        self._wall = self._monotonic = 0.0  # at the last iteration; 0: there was none
         self._step: Optional[Step] = None
         self._measured: Set[str] = set()  # the events whose impact was measured
         self._rebooted = False
@@ -50,12 +50,12 @@ class ImpactMeter:
         """
         self._rebooted = rebooted
 
-    def turn(self) -> List[Fact]:
-        """The facts after a turn of the loop: those of a gap, if there was one."""
+    def iteration(self) -> List[Fact]:
+        """The facts after an iteration of the loop: those of a gap, if there was one."""
         wall, monotonic = self._clock.wall(), self._clock.monotonic()
         gap = max(monotonic - self._monotonic, wall - self._wall) if self._monotonic else 0.0
         self._wall, self._monotonic = wall, monotonic
-        if gap <= LONGEST_TURN or self._step is None:
+        if gap <= LONGEST_ITERATION or self._step is None:
             return []
         reason = f"the unit stood still for {gap:.1f} s"
         return [

@@ -118,7 +118,7 @@ class Poller:
             self._open(stack)
             self._unsent = "READY=1\nSTATUS=Waiting for the first document"
             while not self._stopping:
-                self._turn()
+                self._iterate()
             systemd.notify("STOPPING=1\nSTATUS=Stopped; hooks that run go on")
 
     # Beginning
@@ -166,9 +166,9 @@ class Poller:
 
         return _handled({signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: reload}, self._inbox.wake_start)
 
-    # One turn of the loop
+    # One iteration of the loop
 
-    def _turn(self) -> None:
+    def _iterate(self) -> None:
         if self._reloading:
             self._reload()
         if self._unsent and systemd.notify(self._unsent):  # else systemd does not read now, and waits for it
@@ -283,7 +283,7 @@ class Poller:
         state, actions = engine.step(self._state, polled.document if polled else None, results, now, config)
         # What could not be saved may be over by now, but only a save shows that the next event can be saved.
         if (state != self._state or self._unsaved) and not self._save(state):
-            return  # nothing is done that would be forgotten; a later turn decides the same
+            return  # nothing is done that would be forgotten; a later iteration decides the same
         for phase, end in ended:
             self._display.metrics.hooks_ended(phase, end.outcome, end.seconds)
         # A report on an event that has just ended is about an entry of the state before.

@@ -119,7 +119,7 @@ class Trouble(NamedTuple):
 
 
 class Courier:
-    """Takes the messages of one receiver from the spool, one after the other; each turn does a step.
+    """Takes the messages of one receiver from the spool, one after the other; each step handles one message.
 
     :param monotonic: seconds that no clock change moves.
     :param spread: a factor by which a pause is stretched, so that many VMs do not come back at one moment.
@@ -148,7 +148,7 @@ class Courier:
         self._waiting: List[Entry] = []  # of the last look at the spool, the oldest at the end
         self._done: Set[str] = set()  # files that are done with, and cannot be removed
 
-    def turn(self) -> float:
+    def step(self) -> float:
         """Do what there is to do now; returns the seconds until there may be more."""
         left = self._next - self._monotonic()
         if left > 0:

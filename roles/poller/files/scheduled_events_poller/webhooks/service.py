@@ -116,7 +116,7 @@ class Service:
     def _serve(self, courier: Courier) -> None:
         while not self._stop.is_set():
             try:
-                pause = courier.turn()
+                pause = courier.step()
             except Exception as error:  # a defect, or a disk that fails; other receivers must not notice
                 systemd.log(systemd.ERROR, f"webhook {courier.receiver.name}: {type(error).__name__}, tried again")
                 pause = DEFECT_PAUSE

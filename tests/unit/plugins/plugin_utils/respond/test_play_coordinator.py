@@ -214,13 +214,13 @@ def test_the_second_host_that_is_the_same_vm_learns_who_the_first_one_is(meeting
     assert meeting.twin("h1", "vm1") is None
 
 
-def test_hosts_that_are_busy_or_silent_need_a_turn(meeting):
+def test_hosts_that_are_busy_or_silent_have_work(meeting):
     tell(meeting, 1, busy=True)
     tell(meeting, 2)
-    assert meeting.others_need_a_turn("h1")  # h3 has not reported anything
+    assert meeting.others_have_work("h1")  # h3 has not reported anything
     tell(meeting, 3)
-    assert not meeting.others_need_a_turn("h1")
-    assert meeting.others_need_a_turn("h2")
+    assert not meeting.others_have_work("h1")
+    assert meeting.others_have_work("h2")
 
 
 @pytest.mark.parametrize("event_id", ["../../escape", "/etc/passwd", "a\x00b", "é", "x" * 5000])

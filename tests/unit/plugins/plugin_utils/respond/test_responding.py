@@ -430,11 +430,11 @@ def test_the_outcome_of_a_phase_is_part_of_the_result(host):
     assert end["respond_result"]["recovered"] == ["A1"]
 
 
-def test_a_host_of_the_event_that_had_no_turn_before_it_was_over_fails_the_run(host):
+def test_a_host_of_the_event_that_had_not_started_before_it_was_over_fails_the_run(host):
     end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]))
     assert end["failed"]
     assert end["respond_result"]["failures"] == [
-        "A1 was over before web2 had a turn, and it may name this host: vm1, vm2. "
+        "A1 was over before web2 had started, and it may name this host: vm1, vm2. "
         "Run the role for all hosts of the play at the same time"
     ]
 
@@ -447,7 +447,7 @@ def test_a_host_of_the_event_that_had_no_turn_before_it_was_over_fails_the_run(h
         {"within_maintenance": True},
     ],
 )
-def test_a_host_without_a_turn_fails_no_plan_no_maintenance_and_no_run_that_prepares_nothing(host, change):
+def test_a_host_that_has_not_started_fails_no_plan_no_maintenance_and_no_run_that_prepares_nothing(host, change):
     end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]), **change)
     assert end["respond_result"]["failures"] == []
 
@@ -458,7 +458,7 @@ def test_a_host_that_is_unreachable_fails_the_run_itself(host):
     assert end["respond_result"]["failures"] == []
 
 
-def test_a_host_that_had_a_turn_or_is_not_named_does_not_fail_the_run(host):
+def test_a_host_that_has_started_or_is_not_named_does_not_fail_the_run(host):
     end = host.responds(shown(sight=[sight("vm1")], prepared=["A1"]), shown("done", sight=[]))
     assert end["respond_result"]["failures"] == []
     host.tell()
