@@ -22,7 +22,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.
 
 ARGUMENTS = {
     **ARM_ARGUMENTS,
-    "event_id": {"type": "list", "elements": "str", "required": True},
+    "event_id": {"type": "list", "elements": "str", "required": True, "aliases": ["event_ids"]},
     "resource_id": {"type": "str"},
     "metadata": {"type": "dict"},
 }

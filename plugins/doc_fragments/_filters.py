@@ -17,6 +17,7 @@ options:
         source that Azure is not known to use.
     type: list
     elements: str
+    aliases: [event_ids]
   event_types:
     description:
       - Select only events of these types, for example V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate),

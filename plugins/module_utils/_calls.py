@@ -23,7 +23,7 @@ WAIT_OPTIONS: Dict[str, Dict[str, Any]] = {
     "retry_for": {"type": "float"},
 }
 APPROVE_OPTIONS: Dict[str, Dict[str, Any]] = {
-    "event_id": {"type": "list", "elements": "str", "required": True},
+    "event_id": {"type": "list", "elements": "str", "required": True, "aliases": ["event_ids"]},
     "leader_only": {"type": "bool", "default": False},
 }
 

@@ -46,7 +46,7 @@ COMMON_OPTIONS: Dict[str, Dict[str, Any]] = {
     "retry_for": {"type": "float", "default": RETRY_FOR},
 }
 FILTER_OPTIONS: Dict[str, Dict[str, Any]] = {
-    "event_id": {"type": "list", "elements": "str"},
+    "event_id": {"type": "list", "elements": "str", "aliases": ["event_ids"]},
     "event_types": {"type": "list", "elements": "str"},
     "event_statuses": {"type": "list", "elements": "str"},
     "event_sources": {"type": "list", "elements": "str"},

@@ -31,6 +31,7 @@ options:
     type: list
     elements: str
     required: true
+    aliases: [event_ids]
   leader_only:
     description:
       - Acknowledge an event only if this VM is the first VM that the event names, so that only one of many hosts

@@ -25,6 +25,7 @@ options:
     type: list
     elements: str
     required: true
+    aliases: [event_ids]
   resource_id:
     description:
       - Id of the VM, of its availability set, or of its scale set. For an instance of a uniform scale set, the module

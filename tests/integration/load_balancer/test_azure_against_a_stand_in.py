@@ -64,7 +64,7 @@ def role(state, provider, pool, **keywords):
 
 def approve(name, *event_ids, **options):
     """A task that acknowledges; the name of the VM is that of the inventory."""
-    arguments = {"event_id": list(event_ids), "resource_id": "{{ id }}", "credentials": "{{ azure }}", **options}
+    arguments = {"event_ids": list(event_ids), "resource_id": "{{ id }}", "credentials": "{{ azure }}", **options}
     return {"name": name, APPROVE: arguments, "ignore_errors": True}
 
 

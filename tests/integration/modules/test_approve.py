@@ -154,7 +154,8 @@ def test_the_emulator_was_posted_exactly_what_the_result_says(one_by_one, way):
 def test_repeated_while_azure_waits_it_acknowledges_again_and_then_no_more(ansible, fleet):
     emulator = fleet("web1")
     event_id = emulator.schedule("Reboot", "web1", **WAITS)
-    first, second = ansible.run_modules([task(emulator, "web1", event_id)] * 2)
+    in_the_plural = (APPROVE, {"endpoint": emulator.endpoints["web1"], "event_ids": event_id})
+    first, second = ansible.run_modules([task(emulator, "web1", event_id), in_the_plural])
     emulator.start(event_id)
     third = ansible.run_module(*task(emulator, "web1", event_id))
     emulator.complete(event_id)

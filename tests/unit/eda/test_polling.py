@@ -70,11 +70,11 @@ def test_an_event_is_new_then_changed_then_gone(emulate, listen):
     assert len(rulebook.received) == 3
 
 
-def test_an_event_of_a_neighbour_is_sent_where_all_are_asked_for(emulate, listen):
+def test_an_event_of_a_neighbour_is_sent_unless_the_source_is_for_one_vm(emulate, listen):
     served = emulate()
     theirs = served.schedule("Reboot", "web2")
     mine = served.schedule("Freeze", "web1")
-    alone, everybody = listen(served.endpoint("web1")), listen(served.endpoint("web1"), scope="all")
+    alone, everybody = listen(served.endpoint("web1"), scope="this_vm"), listen(served.endpoint("web1"))
     events = {event["event_id"]: event["affects_this_vm"] for event in everybody.take(2)}
     assert events == {theirs: False, mine: True}
     poll_again(served, "web1", 4)

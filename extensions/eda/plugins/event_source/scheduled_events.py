@@ -57,12 +57,12 @@ options:
     default: [http://169.254.169.254]
   scope:
     description:
-      - V(this_vm) sends the events that name the VM of the endpoint. V(all) also sends events that name only other VMs.
-        All VMs of an availability set or of a placement group see the same events, so one endpoint is sufficient for
-        them.
+      - V(all) sends every event that the endpoint has. All VMs of an availability set or of a placement group see the
+        same events, so one endpoint is sufficient for them. V(this_vm) sends only the events that name the VM of the
+        endpoint.
     type: str
     choices: [this_vm, all]
-    default: this_vm
+    default: all
   limit_to_resources:
     description:
       - Whether to set C(meta.hosts) to the VMs that the event names. ansible-rulebook limits C(run_playbook) and
@@ -109,7 +109,6 @@ EXAMPLES = r"""
   execution_strategy: parallel
   sources:
     - maintops.scheduled_events.scheduled_events:
-        scope: all
         limit_to_resources: true
         host_names:
           web_0: web0.example.org
@@ -129,7 +128,7 @@ EXAMPLES = r"""
 
 DEFAULTS: dict[str, Any] = {
     "endpoints": ["http://169.254.169.254"],
-    "scope": "this_vm",
+    "scope": "all",
     "limit_to_resources": False,
     "host_names": {},
     "interval": 1,
@@ -650,4 +649,4 @@ if __name__ == "__main__":
     if not sys.argv[1:]:
         raise SystemExit("usage: scheduled_events.py ENDPOINT ..., http://127.0.10.1:8169 for example")
     with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(main(PrintingQueue(), {"endpoints": sys.argv[1:], "scope": "all"}))
+        asyncio.run(main(PrintingQueue(), {"endpoints": sys.argv[1:]}))

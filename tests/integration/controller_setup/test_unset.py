@@ -1,0 +1,107 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The objects that the role controller_setup asks for, with plugins that only record in place of those of awx.awx."""
+
+import collections
+import json
+import os
+
+import pytest
+
+LOOKUP = """
+from ansible.plugins.lookup import LookupBase
+
+DOCUMENTATION = "name: controller_api"
+
+class LookupModule(LookupBase):
+    def run(self, terms, variables=None, query_params=None, **kwargs):
+        return [{"name": "any"}] if variables["controller_setup_state"] == "absent" else []
+"""
+ACTION = """
+import json
+import os
+
+from ansible.plugins.action import ActionBase
+
+class ActionModule(ActionBase):
+    def run(self, tmp=None, task_vars=None):
+        arguments = {name: value for name, value in self._task.args.items() if "password" not in name}
+        with open(os.environ["ASKED"], "a") as record:
+            print(json.dumps([task_vars["inventory_hostname"], self._task.action, arguments]), file=record)
+        return {"changed": True, "ansible_facts": {"controller_token": {"token": "secret"}}}
+"""
+KINDS = (
+    *("organization", "label", "credential", "execution_environment", "project", "inventory", "inventory_source"),
+    *("notification_template", "credential_type", "user", "token", "job_template", "role", "schedule"),
+)
+REQUIRED = {"controller_setup_project_path": "playbooks", "controller_setup_url": "https://awx.example.com"}
+UNSET = (
+    *("execution_environment_image", "execution_environment_credential", "project_url", "project_branch"),
+    *("project_credential", "azure_credential", "notification", "hook_user", "hook_token_file"),
+)
+VARIABLES = {
+    "default": {},
+    "null": {f"controller_setup_{name}": None for name in UNSET},
+    "empty": {f"controller_setup_{name}": {} if name == "notification" else "" for name in UNSET},
+}
+STATES = ("present", "absent")
+
+
+@pytest.fixture(scope="module")
+def asked(ansible, tmp_path_factory):
+    """Host → the kind and the arguments of each request."""
+    directory = tmp_path_factory.mktemp("stand_in")
+    plugins = directory / "ansible_collections" / "awx" / "awx" / "plugins"
+    for kind, name, source in [("lookup", "controller_api", LOOKUP), *(("action", name, ACTION) for name in KINDS)]:
+        (plugins / kind).mkdir(parents=True, exist_ok=True)
+        (plugins / kind / f"{name}.py").write_text(source)
+    local = {"ansible_connection": "local", **REQUIRED}
+    hosts = {
+        f"{name}-{state}": {**local, "controller_setup_state": state, **variables}
+        for name, variables in VARIABLES.items()
+        for state in STATES
+    }
+    tasks = [{"ansible.builtin.include_role": {"name": "maintops.scheduled_events.controller_setup"}}]
+    paths = os.pathsep.join([str(directory), os.environ["ANSIBLE_COLLECTIONS_PATH"]])
+    run = ansible.run_playbook(
+        [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
+        inventory={"all": {"hosts": hosts}},
+        env={"ANSIBLE_COLLECTIONS_PATH": paths, "ASKED": str(directory / "asked")},
+    )
+    assert run.rc == 0, run.output
+    found = {host: [] for host in hosts}
+    for line in (directory / "asked").read_text().splitlines():
+        host, action, arguments = json.loads(line)
+        found[host].append((action.removeprefix("awx.awx."), arguments))
+    return found
+
+
+def test_the_defaults_create_neither_an_execution_environment_nor_an_inventory_source_nor_a_notification(asked):
+    assert collections.Counter(kind for kind, _arguments in asked["default-present"]) == {
+        **dict.fromkeys(("organization", "label", "project", "inventory", "credential_type"), 1),
+        **{"user": 1, "token": 1, "credential": 1, "job_template": 4, "role": 2},
+    }
+
+
+def test_no_user_creates_nothing_for_the_hook(asked):
+    assert collections.Counter(kind for kind, _arguments in asked["null-present"]) == {
+        **dict.fromkeys(("organization", "label", "project", "inventory"), 1),
+        "job_template": 4,
+    }
+
+
+def test_what_is_not_set_is_not_passed_on(asked):
+    project = dict(asked["null-present"])["project"]
+    assert project == {
+        "name": "Scheduled Events",
+        "organization": "Scheduled Events",
+        "scm_type": "manual",
+        "local_path": "playbooks",
+    }
+
+
+@pytest.mark.parametrize("state", STATES)
+def test_an_empty_text_still_stands_for_null(asked, state):
+    assert asked[f"empty-{state}"] == asked[f"null-{state}"]
