@@ -22,7 +22,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
     parse_rules,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.terms import ANY
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import Pace
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import Intervals
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_request import OPTIONS
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
@@ -85,7 +85,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.
-WINDOWS_PACE = Pace(poll_gap=3.0, short_lease=600.0)
+WINDOWS_INTERVALS = Intervals(poll_gap=3.0, short_lease=600.0)
 BRIEF = 30.0  # seconds to remove files of a host, or to close its connection
 
 display = Display()
@@ -288,7 +288,7 @@ class ActionModule(ArmAction):
             answer = host.run_module(
                 options,
                 arguments,
-                lambda run: take_turn(run, folder=folder, pace=WINDOWS_PACE),
+                lambda run: take_turn(run, folder=folder, intervals=WINDOWS_INTERVALS),
                 check_mode=bool(self._task.check_mode),
                 losable=True,
             )

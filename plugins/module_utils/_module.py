@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
-from ._scheduled_events.discovery import Found, find
+from ._scheduled_events.discovery import FoundEndpoint, find
 from ._scheduled_events.document import (
     ADVISORY_TYPES,
     EVENT_SOURCES,
@@ -194,7 +194,7 @@ class ImdsModule:
             )
 
 
-def _find_endpoint(params: Dict[str, Any]) -> Found:
+def _find_endpoint(params: Dict[str, Any]) -> FoundEndpoint:
     """The endpoint that the options name, or that is found.
 
     :raises ImdsError: none is found.
@@ -202,7 +202,7 @@ def _find_endpoint(params: Dict[str, Any]) -> Found:
     endpoint = check_endpoint_or_auto(params["endpoint"])
     networks = check_networks(params["endpoint_networks"])
     if endpoint != AUTO:
-        return Found(endpoint, GIVEN)
+        return FoundEndpoint(endpoint, GIVEN)
     return find(api_version=check_api_version(params["api_version"]), networks=networks)
 
 

@@ -42,7 +42,7 @@ COMPUTE_TIMEOUT = 2.5  # seconds for an answer that nothing waits for
 IDENTITY = ("subscriptionId", "resourceGroupName", "vmScaleSetName", "name")  # what the resource id is made of
 
 
-class Pace(NamedTuple):
+class Intervals(NamedTuple):
     """Intervals and limits of the work on the host. Times are in seconds.
 
     :param poll_gap: between two polls.
@@ -54,7 +54,7 @@ class Pace(NamedTuple):
     short_lease: float = 120.0
 
 
-PACE = Pace()
+INTERVALS = Intervals()
 
 
 class Turn:
@@ -75,7 +75,7 @@ class Turn:
         check_mode: bool = False,
         clock: Clock = CLOCK,
         folder: Optional[Folder] = None,
-        pace: Pace = PACE,
+        intervals: Intervals = INTERVALS,
     ) -> None:
         self._client = client
         self._vm_name = vm_name
@@ -83,7 +83,7 @@ class Turn:
         self._rules = decisions.parse_rules(options["rules"], place="respond_rules")
         self._request = request
         self._check_mode = check_mode
-        self._pace = pace
+        self._intervals = intervals
         self._clock = clock
         self._folder = folder or Folder(options["state_directory"])
         self._lease = Lease(self._folder, request.run, request.host, request.owner, self._clock.wall)
@@ -122,7 +122,7 @@ class Turn:
                 if self._request.compute and shown.get("waiting"):
                     shown["compute"] = self._compute()
                 return shown
-            self._clock.sleep(min(self._pace.poll_gap, max(0.0, self._left())))
+            self._clock.sleep(min(self._intervals.poll_gap, max(0.0, self._left())))
 
     def _outcome(self) -> Iterator[terms.Result]:
         outcome = self._options["outcome"]
@@ -201,14 +201,16 @@ class Turn:
                 self._note(action, before, after)
         for key, entry in before.events.items():
             if entry.present and not (key in after.events and after.events[key].present):
-                self._tell(entry.event, "gone")
+                self._add_to_story(entry.event, "gone")
         return after, actions
 
     def _renew(self, following: str) -> None:
         if following == "done":
             self._lease.end()
         else:
-            self._lease.renew(self._options["phase_timeout"] if following in HANDED_OUT else self._pace.short_lease)
+            self._lease.renew(
+                self._options["phase_timeout"] if following in HANDED_OUT else self._intervals.short_lease
+            )
 
     def _now(self) -> terms.Moment:
         elapsed = self._clock.monotonic() - self._began
@@ -272,7 +274,7 @@ class Turn:
 
     # What the control node reads
 
-    def _tell(self, event: ScheduledEvent, text: str) -> None:
+    def _add_to_story(self, event: ScheduledEvent, text: str) -> None:
         self._story.append({"event_id": event.event_id, "event_type": event.event_type, "text": text})
 
     def _note(self, report: terms.Report, before: State, after: State) -> None:
@@ -285,11 +287,11 @@ class Turn:
             return
         elif report.kind == terms.ACKNOWLEDGED:
             would = "would be " if self._check_mode else ""
-            self._tell(entry.event, f"{would}acknowledged{self._ahead(entry.event)}")
+            self._add_to_story(entry.event, f"{would}acknowledged{self._ahead(entry.event)}")
         elif report.kind == terms.SEEN:
-            self._tell(entry.event, f"seen as {entry.event.event_status}")
+            self._add_to_story(entry.event, f"seen as {entry.event.event_status}")
         elif report.kind == terms.ENDED:
-            self._tell(entry.event, _ended(report, entry))
+            self._add_to_story(entry.event, _ended(report, entry))
 
     def _ahead(self, event: ScheduledEvent) -> str:
         if event.not_before is None:

@@ -12,11 +12,11 @@ from ._scheduled_events.endpoint import SettingError
 from ._scheduled_events.files import Folder
 from ._scheduled_events.rules import RuleError
 from ._scheduled_events.state import StateError
-from ._turn import PACE, Pace, Turn
+from ._turn import INTERVALS, Intervals, Turn
 from ._turn_request import TurnRequest
 
 
-def take_turn(run: ImdsModule, folder: Optional[Folder] = None, pace: Pace = PACE) -> Dict[str, Any]:
+def take_turn(run: ImdsModule, folder: Optional[Folder] = None, intervals: Intervals = INTERVALS) -> Dict[str, Any]:
     """Carry out the module; see :class:`Turn`."""
     run.require_positive("wait_timeout", "reconnect_timeout", "phase_timeout")
     if not run.params["control_node"]:
@@ -36,7 +36,7 @@ def take_turn(run: ImdsModule, folder: Optional[Folder] = None, pace: Pace = PAC
             check_mode=run.module.check_mode,
             clock=clock,
             folder=folder,
-            pace=pace,
+            intervals=intervals,
         )
         return dict(turn.take(), changed=False)
     except (RuleError, StateError, OSError) as error:

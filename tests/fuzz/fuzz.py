@@ -148,7 +148,7 @@ class Life:
             self._carry_out(action)
         self._show()
         self._let_hooks_end()
-        self._let_the_operator_wish()
+        self._let_the_operator_command()
 
     def _pass_time(self):
         rng = self.rng
@@ -265,11 +265,11 @@ class Life:
                 self._results.append(terms.HookResult(result.request_id, result.outcome, result.reason))
                 self._metrics.hooks_ended(request_id.split(".")[1], result.outcome, result.seconds)
 
-    def _let_the_operator_wish(self):
+    def _let_the_operator_command(self):
         if self._state.events and self.rng.random() < 0.05:
-            wish = self.rng.choice((terms.Retry, terms.Clear))(self.rng.choice(list(self._state.events)))
-            check_text(engine.objection(self._state, wish), "an objection")
-            self._results.append(wish)
+            command = self.rng.choice((terms.Retry, terms.Clear))(self.rng.choice(list(self._state.events)))
+            check_text(engine.objection(self._state, command), "an objection")
+            self._results.append(command)
 
 
 def check_text(text, what):

@@ -254,7 +254,7 @@ class Member:
     def _order(self, state: str, servers: Sequence[Server]) -> None:
         for server in servers:
             if not self._simulate:
-                self._socket.tell(f"set server {server.full_name} state {state}")
+                self._socket.send(f"set server {server.full_name} state {state}")
             self._sent.append(f"{server.full_name}: {state}")
 
 

@@ -114,7 +114,7 @@ class Record:
         return kept
 
     def hold(self, holder: str, found: Mapping[str, Any]) -> Kept:
-        """Note a holder, and what was found unless that was noted before: later it would be the role's own doing.
+        """Note a holder, and what was found, unless that was noted before: later it is what the role set.
 
         A holder that puts the host back does not need it out. So the new one takes its place, and puts the host back in
         the end, also if the other one was killed.

@@ -74,7 +74,7 @@ class RuntimeSocket:
             )
         return text
 
-    def tell(self, command: str) -> None:
+    def send(self, command: str) -> None:
         """Send a command that has no answer when it succeeds.
 
         :raises SocketError: it did not succeed.

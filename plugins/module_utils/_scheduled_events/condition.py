@@ -161,7 +161,7 @@ def _unprepared(entry: EventState, config: terms.Config, *, left: bool) -> Condi
 def _said(entry: EventState) -> str:
     """The output of the prepare hooks about the job of the controller."""
     run = entry.runs.get("prepare")
-    return (run.reason if run else "") or "nothing is known of its job here"
+    return (run.reason if run else "") or "this VM has no information about its job"
 
 
 def _not_ready(state: State, entry: EventState, config: terms.Config) -> Condition:

@@ -22,7 +22,7 @@ MOST_LINES = 40  # of a message on what was found in the leases
 DEFAULT_SOURCE = "default address"
 
 
-class Found(NamedTuple):
+class FoundEndpoint(NamedTuple):
     """A base URL, and how it was found."""
 
     endpoint: str
@@ -44,7 +44,7 @@ def find(
     clock: Callable[[], float] = time.monotonic,
     wall_clock: Callable[[], float] = time.time,
     sleep: Callable[[float], None] = time.sleep,
-) -> Found:
+) -> FoundEndpoint:
     """Ask the default address, then the addresses in DHCP leases; the first that gives a document counts.
 
     Without a document anywhere the first that seems to be the service counts: one that answers 200 without a body or
@@ -72,8 +72,8 @@ def find(
 
 
 def _ask(
-    candidates: Sequence[Found], api_version: str, ends: float, clock: Callable[[], float]
-) -> Tuple[Optional[Found], List[str]]:
+    candidates: Sequence[FoundEndpoint], api_version: str, ends: float, clock: Callable[[], float]
+) -> Tuple[Optional[FoundEndpoint], List[str]]:
     """The first candidate that is the service, else the first that may be it; and what the others answered."""
     likely, asked = [], []
     for candidate in candidates:
@@ -111,9 +111,9 @@ def _probe(endpoint: str, api_version: str, seconds: float) -> Tuple[str, str]:
 
 def _candidates(
     default: str, searched: Searched, networks: Sequence[ipaddress.IPv4Network], ports: Sequence[int]
-) -> Tuple[List[Found], List[str]]:
+) -> Tuple[List[FoundEndpoint], List[str]]:
     """The addresses to ask, in this order, and the content of the leases."""
-    candidates = [Found(default, DEFAULT_SOURCE)]
+    candidates = [FoundEndpoint(default, DEFAULT_SOURCE)]
     lines = list(searched.lines)
     seen: Set[str] = set()
     for lease in searched.leases:
@@ -130,7 +130,7 @@ def _candidates(
             lines.append(f"{lease.address} of {lease.path} was not asked, since there are too many addresses")
         else:
             source = f"DHCP option 245 in {lease.path} ({lease.client})"
-            candidates += [Found(_url(lease.address, port), source) for port in ports]
+            candidates += [FoundEndpoint(_url(lease.address, port), source) for port in ports]
     return candidates, lines
 
 

@@ -71,7 +71,7 @@ def step(
     """Decide what follows.
 
     :param document: the document that was just read; ``None`` if none was, which says nothing about the events.
-    :param results: of earlier actions, and the operator's wishes; one that comes twice, late or unasked has no effect.
+    :param results: of earlier actions, and the operator's commands; one that comes twice, late or unasked does nothing.
     :returns: the next state, and actions to carry out in their order once that state is durable.
     """
     builder = _StepBuilder(state, now, config)
@@ -87,7 +87,7 @@ def step(
 
 
 def resume(state: State) -> State:
-    """The state as the next process has to take it up: nothing is known of the actions of the one before."""
+    """The state as the next process has to take it up: the outcome of each earlier action is unknown."""
     events = {}
     for key, entry in state.events.items():
         runs = {
@@ -99,7 +99,7 @@ def resume(state: State) -> State:
 
 
 def objection(state: State, command: Union[Retry, Clear]) -> str:
-    """Why the operator's wish cannot be fulfilled; empty if it can."""
+    """Why the operator's command cannot be carried out; empty if it can."""
     entry = state.events.get(command.key)
     if entry is None:
         return "the polling unit does not know this event"

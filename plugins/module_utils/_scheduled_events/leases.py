@@ -4,8 +4,8 @@
 
 """The addresses in option 245 of the DHCP leases of this host: the wire server of Azure.
 
-The files are read as if an enemy had written them: how many and how much of each is limited, links, FIFOs and devices
-are left out, and nothing but four bytes and a time is taken out of them.
+Another program writes these files, so they are not trusted: their number and size are limited, links, FIFOs and devices
+are left out, and only four bytes and a time are read from each.
 """
 
 import calendar
@@ -32,7 +32,7 @@ _SPAN = re.compile(r"([0-9]{1,10})(y|month|w|d|h|min|s|)\Z")
 _SECONDS = {"y": 31557600, "month": 2629800, "w": 604800, "d": 86400, "h": 3600, "min": 60, "s": 1, "": 1}
 
 
-class Lease(NamedTuple):
+class DhcpLease(NamedTuple):
     """A lease that is in force. ``modified``: when its file was written, in seconds since the epoch, as ``expires``.
 
     ``expires`` ``None``: never, or not known.
@@ -48,7 +48,7 @@ class Lease(NamedTuple):
 class Searched(NamedTuple):
     """The leases in force that have the option, the newest first, and a line for each place on what was found there."""
 
-    leases: Tuple[Lease, ...]
+    leases: Tuple[DhcpLease, ...]
     lines: Tuple[str, ...]
 
 
@@ -75,7 +75,7 @@ def search(*, now: float, root: str = "/") -> Searched:
     :param now: seconds since the epoch.
     :param root: the directory that stands for the root of the file system.
     """
-    leases: List[Lease] = []
+    leases: List[DhcpLease] = []
     lines: List[str] = []
     missing = []
     for place in _PLACES:
@@ -100,7 +100,7 @@ def search(*, now: float, root: str = "/") -> Searched:
     return Searched(tuple(newest_first(leases)), tuple(dict.fromkeys(lines)))
 
 
-def newest_first(leases: List[Lease]) -> List[Lease]:
+def newest_first(leases: List[DhcpLease]) -> List[DhcpLease]:
     """The leases in the order in which they count."""
     return sorted(leases, key=lambda lease: lease.modified, reverse=True)
 
@@ -124,7 +124,7 @@ def _newest(directory: str, wanted: Pattern[str]) -> Tuple[List[str], int]:
     return [name for _time, name in found[:MOST_FILES]], max(0, len(found) - MOST_FILES)
 
 
-def _look_into(place: _Place, name: str, *, now: float, root: str) -> Tuple[List[Lease], str]:
+def _look_into(place: _Place, name: str, *, now: float, root: str) -> Tuple[List[DhcpLease], str]:
     """The leases in force of a file, and what was found in it."""
     path = os.path.join(place.directory, name)
     about = f"{shown(path)} ({place.client})"
@@ -144,7 +144,7 @@ def _look_into(place: _Place, name: str, *, now: float, root: str) -> Tuple[List
             words.append(f"{address}, expired {now - found.expires:.0f} seconds ago")
         else:
             words.append(address)
-            leases.append(Lease(address, path, place.client, modified, found.expires))
+            leases.append(DhcpLease(address, path, place.client, modified, found.expires))
     return leases, f"{about}: {', '.join(words[:4]) or 'no option 245'}"
 
 

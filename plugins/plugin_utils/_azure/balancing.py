@@ -63,17 +63,17 @@ class Resources:
         """The resource, as it was ``at_most`` seconds ago or later."""
         return self._orders(target).recall(at_most, lambda: self._read(target))
 
-    def place(self, host: str, wishes: t.Mapping[str, t.Any]) -> None:
-        for target, own in _by_target(wishes).items():
+    def place(self, host: str, desired: t.Mapping[str, t.Any]) -> None:
+        for target, own in _by_target(desired).items():
             self._orders(target).place(host, own)
 
-    def fulfil(self, host: str, wishes: t.Mapping[str, t.Any]) -> bool:
+    def fulfil(self, host: str, desired: t.Mapping[str, t.Any]) -> bool:
         """Have the orders of the host carried out, on each of its resources; whether anything was changed.
 
         :raises BalancingError: some could not be carried out. The others were.
         """
         changed, problems = False, []
-        for target, own in _by_target(wishes).items():
+        for target, own in _by_target(desired).items():
             try:
                 changed |= self._fulfil_one(host, target, own)
             except OrderFailed as failure:
@@ -86,10 +86,10 @@ class Resources:
         """Have the order for one resource carried out. If another host failed, it may only have had less time."""
         orders, give_up_at, was_here = self._orders(target), self._arm.clock() + self._timeout, False
 
-        def bring(all_wishes: t.Mapping[str, t.Any]) -> bool:
+        def bring(all_desired: t.Mapping[str, t.Any]) -> bool:
             nonlocal was_here
             was_here = True
-            return self._bring(target, all_wishes)
+            return self._bring(target, all_desired)
 
         while True:
             try:
@@ -99,15 +99,15 @@ class Resources:
                     raise
             orders.place(host, dict(own))
 
-    def _bring(self, target: str, wishes: t.Mapping[str, t.Any]) -> bool:
-        """Write the resource until it is as wished; whether it was written."""
+    def _bring(self, target: str, desired: t.Mapping[str, t.Any]) -> bool:
+        """Write the resource until it is as desired; whether it was written."""
         arm, orders = self._arm, self._orders(target)
         give_up_at = arm.clock() + self._timeout
         wrote, problem = False, "it is being changed"
         body = orders.recall(FRESH_FOR, lambda: self._read(target))
         while True:
             state = pools.provisioning_state(body)
-            changed = pools.apply(target, body, wishes)
+            changed = pools.apply(target, body, desired)
             if state == WRITTEN and changed is None:
                 orders.note(body)
                 return wrote
@@ -290,12 +290,12 @@ class Balancing(Provider):
                 f"{self._settings.host} is not a member of {', '.join(missing)}: correct load_balancer_azure_pools, or "
                 "set load_balancer_azure_network_interfaces and load_balancer_azure_addresses to what it has there"
             )
-        wishes = dict.fromkeys(members, self._product.out)
+        desired = dict.fromkeys(members, self._product.out)
         changed = bool(record["changed"])
         if self._settings.simulate:
-            return self._plan(seen, wishes)
-        self._resources.place(self._settings.host, wishes)
-        stage = {"stage": "ordered", "wishes": wishes, "changed": changed}
+            return self._plan(seen, desired)
+        self._resources.place(self._settings.host, desired)
+        stage = {"stage": "ordered", "desired": desired, "changed": changed}
         # So the hosts that wait for a fork place their orders, too, before the first writes.
         return _again(changed, stage) if self._settings.wait_at_most else self._carry_out(stage)
 
@@ -305,22 +305,22 @@ class Balancing(Provider):
         record, must_return = self._holding.begin_return(lease=settings.operation_timeout + RETURN_LEASE)
         if not must_return:
             return {"changed": record["changed"], "msg": record["msg"], "resume": {}}
-        wishes = {key: value for key, value in record["found"].items() if Member.of(key).pool in settings.pools}
+        desired = {key: value for key, value in record["found"].items() if Member.of(key).pool in settings.pools}
         if settings.simulate:
-            return {"changed": True, "msg": f"would put it back into {_names(wishes)}", "resume": {}}
+            return {"changed": True, "msg": f"would put it back into {_names(desired)}", "resume": {}}
         if not resume:
-            self._resources.place(settings.host, wishes)
+            self._resources.place(settings.host, desired)
             if settings.wait_at_most:
                 return _again(bool(record["changed"]), {"stage": "ordered"})
         problem = None
         try:
-            self._resources.fulfil(settings.host, wishes)
+            self._resources.fulfil(settings.host, desired)
         except (ArmError, BalancingError) as error:
             problem = error
         msg = self._holding.end_return(problem)
         if msg:
             return {"changed": True, "msg": msg, "resume": {}}
-        kept_out = [key for key, value in wishes.items() if value == self._product.out]
+        kept_out = [key for key, value in desired.items() if value == self._product.out]
         msg = f"stays out of {_names(kept_out)}, as it was before" if kept_out else ""
         return {"changed": True, "msg": msg, "resume": {}}
 
@@ -347,7 +347,7 @@ class Balancing(Provider):
 
     def _carry_out(self, stage: dict[str, t.Any]) -> Result:
         settings = self._settings
-        changed = self._resources.fulfil(settings.host, stage["wishes"]) or stage["changed"]
+        changed = self._resources.fulfil(settings.host, stage["desired"]) or stage["changed"]
         drain_time = settings.drain_time
         if drain_time is None:
             drain_time = max(self._product.drain_time(pool) for pool in settings.pools)
@@ -386,8 +386,8 @@ class Balancing(Provider):
                 "run it again"
             )
 
-    def _plan(self, seen: t.Mapping[str, t.Any], wishes: t.Mapping[str, t.Any]) -> Result:
-        todo = [key for key in wishes if key in seen and seen[key] != self._product.out]
+    def _plan(self, seen: t.Mapping[str, t.Any], desired: t.Mapping[str, t.Any]) -> Result:
+        todo = [key for key in desired if key in seen and seen[key] != self._product.out]
         return {"changed": bool(todo), "msg": f"would take it out of {_names(todo)}" if todo else "", "resume": {}}
 
 
@@ -395,10 +395,10 @@ def _again(changed: bool, stage: dict[str, t.Any]) -> Result:
     return {"changed": changed, "msg": "", "resume": stage}
 
 
-def _by_target(wishes: t.Mapping[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+def _by_target(desired: t.Mapping[str, t.Any]) -> dict[str, dict[str, t.Any]]:
     targets: dict[str, dict[str, t.Any]] = {}
-    for key, wish in wishes.items():
-        targets.setdefault(Member.of(key).target, {})[key] = wish
+    for key, value in desired.items():
+        targets.setdefault(Member.of(key).target, {})[key] = value
     return targets
 
 

@@ -25,7 +25,7 @@ from pathlib import Path
 QUIET = 3.0  # seconds without a new order after which no more are waited for
 LONGEST_GATHERING = 20.0  # seconds
 
-Wishes = t.Dict[str, t.Any]
+Desired = t.Dict[str, t.Any]
 
 
 class OrderFailed(Exception):
@@ -55,16 +55,16 @@ class Orders:
         self._clock = clock
         self._sleep = sleep
 
-    def place(self, host: str, wishes: Wishes) -> None:
+    def place(self, host: str, desired: Desired) -> None:
         """Leave the order of a host; it replaces the one before."""
         with contextlib.suppress(FileNotFoundError):
             self._file("answers", host).unlink()
-        self._write(self._file("orders", host), {"host": host, "at": self._clock(), "wishes": wishes})
+        self._write(self._file("orders", host), {"host": host, "at": self._clock(), "desired": desired})
 
-    def fulfil(self, host: str, carry_out: t.Callable[[Wishes], bool], *, errors: type[Exception]) -> bool:
+    def fulfil(self, host: str, carry_out: t.Callable[[Desired], bool], *, errors: type[Exception]) -> bool:
         """See to it that the order of a host is carried out.
 
-        :param carry_out: ``carry_out(wishes)`` does what all hosts want, and gives whether anything was changed. An
+        :param carry_out: ``carry_out(desired)`` does what all hosts want, and gives whether anything was changed. An
             error of ``errors`` is the answer to all of them.
         :raises OrderFailed: it was not carried out.
         """
@@ -105,12 +105,12 @@ class Orders:
         finally:
             os.close(descriptor)
 
-    def _carry_out_all(self, carry_out: t.Callable[[Wishes], bool], errors: type[Exception]) -> None:
+    def _carry_out_all(self, carry_out: t.Callable[[Desired], bool], errors: type[Exception]) -> None:
         orders = self._gather()
-        wishes = {name: value for order in orders for name, value in order["wishes"].items()}
+        desired = {name: value for order in orders for name, value in order["desired"].items()}
         answer: dict[str, t.Any] = {"changed": False, "problem": ""}
         try:
-            answer["changed"] = carry_out(wishes)
+            answer["changed"] = carry_out(desired)
         except errors as error:
             answer["problem"] = str(error)
         for order in orders:

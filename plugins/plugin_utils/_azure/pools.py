@@ -98,8 +98,8 @@ def _is_me(properties: Body, me: Me) -> bool:
     return str(properties.get("ipAddress") or "") in [*me.addresses]
 
 
-def _with_admin_states(body: Body, wishes: t.Mapping[Member, t.Any]) -> Body | None:
-    wanted = {member.name: state for member, state in wishes.items()}
+def _with_admin_states(body: Body, desired: t.Mapping[Member, t.Any]) -> Body | None:
+    wanted = {member.name: state for member, state in desired.items()}
     changed = copy.deepcopy(body)
     differs = False
     for address in _properties(changed).get("loadBalancerBackendAddresses") or []:
@@ -158,19 +158,19 @@ def _holder_of(configuration: str) -> str:
     return found["owner"]
 
 
-def _with_addresses(gateway: Body, wishes: t.Mapping[Member, t.Any]) -> Body | None:
+def _with_addresses(gateway: Body, desired: t.Mapping[Member, t.Any]) -> Body | None:
     changed = copy.deepcopy(gateway)
     differs = False
     for pool in _pools(changed):
         entries = list(_properties(pool).get("backendAddresses") or [])
         names = [str(entry.get("ipAddress") or entry.get("fqdn") or "") for entry in entries]
-        for member, wish in wishes.items():
+        for member, value in desired.items():
             if not _is_same(member.pool, pool["id"]):
                 continue
-            if wish == REMOVED and member.name in names:
+            if value == REMOVED and member.name in names:
                 entries = [entry for entry, name in zip(entries, names) if name != member.name]
-            elif wish != REMOVED and member.name not in names:
-                entries = [*entries, wish]
+            elif value != REMOVED and member.name not in names:
+                entries = [*entries, value]
             else:
                 continue
             names = [str(entry.get("ipAddress") or entry.get("fqdn") or "") for entry in entries]
@@ -179,15 +179,15 @@ def _with_addresses(gateway: Body, wishes: t.Mapping[Member, t.Any]) -> Body | N
     return changed if differs else None
 
 
-def _with_references(body: Body, wishes: t.Mapping[Member, t.Any]) -> Body | None:
+def _with_references(body: Body, desired: t.Mapping[Member, t.Any]) -> Body | None:
     """The body of a network interface or of an instance, with or without its references to pools."""
     changed = copy.deepcopy(body)
     differs = False
-    for member, wish in wishes.items():
+    for member, value in desired.items():
         for configuration in _configurations(changed, member.name):
             pools = _properties(configuration).get("applicationGatewayBackendAddressPools") or []
             others = [each for each in pools if not _is_same(each["id"], member.pool)]
-            wanted = others if wish == REMOVED else [*others, {"id": member.pool}]
+            wanted = others if value == REMOVED else [*others, {"id": member.pool}]
             if len(wanted) != len(pools):
                 configuration["properties"]["applicationGatewayBackendAddressPools"] = wanted
                 differs = True
@@ -241,12 +241,12 @@ def _settings_of(rule: Body) -> Body | None:
 # Both
 
 
-def apply(target: str, body: Body, wishes: t.Mapping[str, t.Any]) -> Body | None:
-    """The body to be written so that the wishes come true; None if they are true already.
+def apply(target: str, body: Body, desired: t.Mapping[str, t.Any]) -> Body | None:
+    """The body to be written that has the desired values; None if it has them already.
 
-    :param wishes: by the key of a member what it is to be: an admin state, an entry of a gateway, True or ``removed``.
+    :param desired: by the key of a member what it is to be: an admin state, an entry of a gateway, True or ``removed``.
     """
-    members = {Member.of(key): wish for key, wish in wishes.items()}
+    members = {Member.of(key): value for key, value in desired.items()}
     if "/loadbalancers/" in target.lower():
         return _with_admin_states(body, members)
     if "/applicationgateways/" in target.lower():

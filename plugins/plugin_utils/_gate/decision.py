@@ -164,12 +164,12 @@ def pause(waited: float, decision: Decision) -> float:
     return max(1.0, decision.settle_left) if decision.only_settling else min(max(waited / 8, 2.0), 60.0)
 
 
-def budget_of(wish: t.Any, hosts: int) -> int:
+def budget_of(max_unavailable: t.Any, hosts: int) -> int:
     """Return the allowed number of the ``hosts`` for a number or a percentage (rounded down).
 
-    :raises GateError: naming the wish, unless it allows at least one.
+    :raises GateError: naming the value, unless it allows at least one.
     """
-    text = str(wish).strip()
+    text = str(max_unavailable).strip()
     digits = text.removesuffix("%")
     if not digits.isascii() or not digits.isdigit():
         raise GateError(

@@ -50,7 +50,7 @@ class Fallback:
 
     :param known: the notes of the host, which are kept between tasks.
     :param send: ``send(scope, event_id, patience)`` acknowledges; raises :class:`ArmError`.
-    :param tell: a function of ``(event_id, event_type, text)`` that shows progress; ``warn(text)`` shows problems.
+    :param acknowledged: ``acknowledged(event_id, event_type, text)`` records it; ``warn(text)`` shows problems.
     """
 
     def __init__(
@@ -61,14 +61,14 @@ class Fallback:
         known: dict[str, t.Any],
         coordinator: PlayCoordinator,
         send: t.Callable[[str, str, float], AcknowledgementResult],
-        tell: t.Callable[[str, str, str], None],
+        acknowledged: t.Callable[[str, str, str], None],
         warn: t.Callable[[str], None],
         wall: t.Callable[[], float],
         monotonic: t.Callable[[], float],
     ) -> None:
         self._settings = settings
         self._host, self._known, self._coordinator = host, known, coordinator
-        self._send, self._tell, self._warn = send, tell, warn
+        self._send, self._acknowledged, self._warn = send, acknowledged, warn
         self._wall, self._monotonic = wall, monotonic
 
     @property
@@ -136,14 +136,14 @@ class Fallback:
         silent_for = self._monotonic() - since
         # An older document does not count here either: another run may have undone the preparation since.
         if silent_for >= TELL_AFTER and self._age() <= self._settings.max_age:
-            self._tell_hosts([event_id for event_id in prepared if self._is_unchanged(event_id)], last["events"])
+            self._publish([event_id for event_id in prepared if self._is_unchanged(event_id)], last["events"])
         if silent_for < SEND_AFTER:
             return
         for event_id, event in last["events"].items():
             if (event["ready"] or event_id in prepared) and self._is_due(event_id):
                 self._attempt(event_id, event)
 
-    def _tell_hosts(self, prepared: t.Sequence[str], events: t.Mapping[str, dict[str, t.Any]]) -> None:
+    def _publish(self, prepared: t.Sequence[str], events: t.Mapping[str, dict[str, t.Any]]) -> None:
         news = [event_id for event_id in prepared if not events[event_id].get("told")]
         if not news:
             return
@@ -236,5 +236,5 @@ class Fallback:
         ahead = ""
         if event["not_before"] is not None:
             ahead = f" {event['not_before'] - self._wall():.0f} s before NotBefore"
-        self._tell(event_id, event["event_type"], f"acknowledged through Azure Resource Manager{ahead}")
+        self._acknowledged(event_id, event["event_type"], f"acknowledged through Azure Resource Manager{ahead}")
         return True

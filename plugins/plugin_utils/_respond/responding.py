@@ -172,7 +172,7 @@ class Responding:
         twin = self._coordinator.twin(self._host, shown["vm_name"])
         if twin:
             return self._leave_it_to(twin)
-        self._tell_hosts(shown)
+        self._publish(shown)
         if shown["ready"] and self._acknowledges:
             shown = self._acknowledge(shown)
             if "next" not in shown:
@@ -192,7 +192,7 @@ class Responding:
             "Leave one of them out of the play"
         )
 
-    def _tell_hosts(self, shown: dict[str, t.Any]) -> None:
+    def _publish(self, shown: dict[str, t.Any]) -> None:
         types = {event["event_id"]: event["event_type"] or "" for event in shown["waiting"]}
         kinds = {
             **dict.fromkeys(shown["prepared"], PREPARED),
@@ -230,7 +230,7 @@ class Responding:
             return shown
         answer = self._turns.ask_while_claimed(claimed)
         if answer.get("next") not in (None, "locked"):
-            self._tell_hosts(answer)
+            self._publish(answer)
         return answer
 
     def _wait(self, why: str) -> dict[str, t.Any] | None:
@@ -279,7 +279,7 @@ class Responding:
         if deleted and lost_for >= min(FAREWELL, self._options["reconnect_timeout"]):
             for each in deleted:
                 line = {"event_id": each["event_id"], "event_type": each["event_type"], "text": "has deleted the VM"}
-                self._turns.tell_people(line)
+                self._turns.show_progress(line)
             return self._conclusion.done()
         if lost_for >= self._options["reconnect_timeout"]:
             raise error

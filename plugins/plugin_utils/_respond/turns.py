@@ -131,7 +131,7 @@ class HostTurns:
         notes = self._notes
         notes["vm_name"] = shown["vm_name"]
         for line in shown["story"]:
-            self.tell_people(line)
+            self.show_progress(line)
         for problem in shown["problems"]:
             self.warn_once(problem)
         notes["facts"].extend(shown.get("facts", []))
@@ -165,14 +165,14 @@ class HostTurns:
         held = [each["event_id"] for each in self._notes["waiting"] if each["decision"] == HOLD]
         return [event for event in outcome.get("events", []) if event["event_id"] not in held]
 
-    def tell_people(self, line: dict[str, t.Any]) -> None:
+    def show_progress(self, line: dict[str, t.Any]) -> None:
         """Show what happened to an event."""
         event = f"{line['event_type']} {line['event_id']}"
         self._notes["told"].append({**line, "at": self._clock.utc()})
         self._notes["story"].setdefault(event, []).append(line["text"])
         self._say(f"{self._host}: {event} {line['text']}")
 
-    def tell_of_acknowledgement(self, event_id: str, event_type: str, text: str) -> None:
+    def record_acknowledgement(self, event_id: str, event_type: str, text: str) -> None:
         self._notes.add("acknowledged", [event_id])
         fact = Fact(
             ACKNOWLEDGED,
@@ -187,7 +187,7 @@ class HostTurns:
             rule="respond_fallback: azure_resource_manager",
         )
         self._notes["facts"].append(as_json(fact))  # the host cannot be reached
-        self.tell_people({"event_id": event_id, "event_type": event_type, "text": text})
+        self.show_progress({"event_id": event_id, "event_type": event_type, "text": text})
 
     def warn_once(self, text: str) -> None:
         """Show a warning, unless this turn has shown it."""
@@ -204,7 +204,7 @@ class HostTurns:
             known=self._notes.known,
             coordinator=self._coordinator,
             send=send,
-            tell=self.tell_of_acknowledgement,
+            acknowledged=self.record_acknowledgement,
             warn=self.warn_once,
             wall=self._clock.wall,
             monotonic=self._clock.monotonic,

@@ -83,7 +83,7 @@ def run_here(host: WindowsHost, name: str, arguments: t.Mapping[str, t.Any], *, 
     module = Module(check_mode=check_mode)
     try:
         module.take(dict(arguments), options, name=f"{COLLECTION}.{name}")
-        result = _settled(lambda: work(host, module))
+        result = _repeated(lambda: work(host, module))
     except Failed as failure:
         result = failure.result
     except (MaintenanceError, balancer_record.RecordError, health_probe.ProbeError, WinUriError, OSError) as error:
@@ -93,7 +93,7 @@ def run_here(host: WindowsHost, name: str, arguments: t.Mapping[str, t.Any], *, 
     return {**result, **({"warnings": module.warnings} if module.warnings else {})}
 
 
-def _settled(work: t.Callable[[], Result]) -> Result:
+def _repeated(work: t.Callable[[], Result]) -> Result:
     """Do work that can be repeated, again if others wrote what it read."""
     for _attempt in range(ATTEMPTS - 1):
         try:

@@ -88,7 +88,7 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
         (prepared(acknowledge="never"), Condition(condition.HELD_BY_POLICY, detail="never")),
         (
             prepared(acknowledge="controller"),
-            Condition(condition.LEFT_TO_CONTROLLER, detail="nothing is known of its job here"),
+            Condition(condition.LEFT_TO_CONTROLLER, detail="this VM has no information about its job"),
         ),
         (
             Vm(acknowledge="controller").read(event()).end("prepare", reason="job 7 has ended: successful"),
@@ -112,7 +112,7 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
         (Vm(hooks=frozenset(), acknowledge="never").read(event()), Condition(condition.HELD_BY_POLICY, detail="never")),
         (
             Vm(hooks=frozenset(), acknowledge="controller").read(event()),
-            Condition(condition.LEFT_TO_CONTROLLER, detail="nothing is known of its job here"),
+            Condition(condition.LEFT_TO_CONTROLLER, detail="this VM has no information about its job"),
         ),
         (
             Vm(hooks=frozenset(), rules=parse_rules([{"action": "hold"}])).read(event()),

@@ -11,9 +11,9 @@ from urllib.parse import urlsplit
 import metadata_guard
 import pytest
 from _scheduled_events import discovery
-from _scheduled_events.discovery import DISCOVERY_TIMEOUT, Found, NotFound, find
+from _scheduled_events.discovery import DISCOVERY_TIMEOUT, FoundEndpoint, NotFound, find
 from _scheduled_events.endpoint import DEFAULT_NETWORKS, SettingError, check_networks
-from _scheduled_events.leases import Lease, Searched
+from _scheduled_events.leases import DhcpLease, Searched
 
 from .conftest import Service, document_text
 
@@ -23,7 +23,7 @@ DOCUMENT = document_text()
 
 
 def lease(address, path="/run/systemd/netif/leases/2"):
-    return Lease(address, path, "systemd-networkd", 0.0, None)
+    return DhcpLease(address, path, "systemd-networkd", 0.0, None)
 
 
 def port_of(service):
@@ -59,14 +59,14 @@ def look(nowhere, clock):
 def test_a_document_at_the_default_address_ends_the_search(look, service, other):
     service.answers(DOCUMENT)
     leases = Searched((lease("127.0.0.1"),), ())
-    assert look(service.endpoint, leases, ports=(port_of(other),)) == Found(service.endpoint, "default address")
+    assert look(service.endpoint, leases, ports=(port_of(other),)) == FoundEndpoint(service.endpoint, "default address")
     assert other.asked == []
 
 
 def test_without_one_there_the_address_of_the_lease_is_asked_as_the_service_is(look, other):
     other.answers(DOCUMENT)
     leases = Searched((lease("127.0.0.1"),), ())
-    assert look(leases=leases, ports=(port_of(other),)) == Found(
+    assert look(leases=leases, ports=(port_of(other),)) == FoundEndpoint(
         other.endpoint, "DHCP option 245 in /run/systemd/netif/leases/2 (systemd-networkd)"
     )
     ((method, path, headers, _body),) = other.asked
@@ -96,7 +96,7 @@ def test_an_address_that_may_be_the_service_counts_if_no_other_gives_a_document(
     service.answers(answer)
     other.answers("<html>")
     leases = Searched((lease("127.0.0.1"),), ())
-    assert look(service.endpoint, leases, ports=(port_of(other),)) == Found(service.endpoint, "default address")
+    assert look(service.endpoint, leases, ports=(port_of(other),)) == FoundEndpoint(service.endpoint, "default address")
     other.answers(DOCUMENT)
     assert look(service.endpoint, leases, ports=(port_of(other),)).endpoint == other.endpoint
 

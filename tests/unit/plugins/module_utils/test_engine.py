@@ -925,7 +925,7 @@ def test_a_failed_preparation_runs_again_when_the_operator_wants():
         ("ok", "failed", "", ""),
     ],
 )
-def test_the_operator_learns_why_a_wish_cannot_be_fulfilled(prepare, recover, retry, clear):
+def test_the_operator_learns_why_a_command_cannot_be_carried_out(prepare, recover, retry, clear):
     vm = Engine(hooks=ALL - {"failed"})
     vm.step(document(event()))
     if prepare:
@@ -937,7 +937,7 @@ def test_the_operator_learns_why_a_wish_cannot_be_fulfilled(prepare, recover, re
 
 
 @pytest.mark.parametrize("command", [Retry("unknown"), Clear("unknown")])
-def test_a_wish_about_an_unknown_event_is_refused_and_has_no_effect(command):
+def test_a_command_about_an_unknown_event_is_refused_and_has_no_effect(command):
     vm = failed_recovery()
     before = vm.state
     assert engine.objection(vm.state, command) == "the polling unit does not know this event"

@@ -193,7 +193,7 @@ GARBAGE = {
     "a redirect to no address": ([whole(b"", b"Location: http://[::1", status=b"307 X")], Refused, "http://[::1"),
     "a redirect to nowhere": ([whole(b"", status=b"301 X")], Refused, "a redirect to nowhere"),
     "an invitation to change the protocol": ([head(b"Upgrade: h2c", status=b"101 Switching")], Refused, "101"),
-    "a wish to be asked later": ([whole(b"", b"Retry-After: 9999", status=b"503 X")], Unavailable, "503"),
+    "a request to ask later": ([whole(b"", b"Retry-After: 9999", status=b"503 X")], Unavailable, "503"),
     "a document that is not UTF-8": ([whole(b'{"Events":"\xff"}')], BadAnswer, "it is not JSON"),
     "HTML": ([whole(HTML)], BadAnswer, "it is not JSON"),
     "an empty body": ([whole(b"")], NoDocumentYet, "with an empty body"),

@@ -9,7 +9,7 @@ import os
 
 import pytest
 from _scheduled_events import leases
-from _scheduled_events.leases import Lease, search
+from _scheduled_events.leases import DhcpLease, search
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 WRITTEN = 1795306000.0  # 2026-11-22 00:06:40 UTC
@@ -71,7 +71,7 @@ KINDS = [
 @pytest.mark.parametrize(("name", "path", "client", "expires"), KINDS, ids=[kind[1] + " " + kind[0] for kind in KINDS])
 def test_each_client_s_lease_gives_the_address_and_when_it_expires(host, name, path, client, expires):
     host.put(path, sample(name))
-    assert host.search().leases == (Lease(WIRE_SERVER, path, client, WRITTEN, expires),)
+    assert host.search().leases == (DhcpLease(WIRE_SERVER, path, client, WRITTEN, expires),)
 
 
 @pytest.mark.parametrize(("name", "path", "client", "expires"), [kind for kind in KINDS if kind[3]])

@@ -82,23 +82,23 @@ class Host:
         if self.on_sleep:
             self.on_sleep()
 
-    def turn(self, run="run1", outcome=None, options=None, check_mode=False, **wish):
+    def turn(self, run="run1", outcome=None, options=None, check_mode=False, **request):
         """A turn; ``first`` follows from whether the run has had one."""
         values = {name: option.get("default") for name, option in _turn_request.OPTIONS.items()}
         values.update(state_directory=str(self.directory), prepare_tasks="/drain.yml", started_tasks="/started.yml")
         values.update(options or {}, outcome=outcome)
-        wish.setdefault("first", run not in self.markers)
-        wish.setdefault("known", self.markers.get(run, ""))
-        asked = _turn_request.TurnRequest(run=run, host="web1", owner={"pid": 1}, monotonic=self.wall - NOW, **wish)
+        request.setdefault("first", run not in self.markers)
+        request.setdefault("known", self.markers.get(run, ""))
+        asked = _turn_request.TurnRequest(run=run, host="web1", owner={"pid": 1}, monotonic=self.wall - NOW, **request)
         clock = Clock(lambda: self.wall, lambda: self.wall, self.sleep)
         shown = _turn.Turn(self.service, "vm1", values, asked, check_mode=check_mode, clock=clock).take()
         if shown["next"] != "locked":
             self.markers[run] = shown["marker"]
         return shown
 
-    def phase(self, shown, ok=True, reason="", run="run1", **wish):
+    def phase(self, shown, ok=True, reason="", run="run1", **request):
         """End a phase and take the next turn."""
-        return self.turn(run, outcome={"request_ids": shown["request_ids"], "ok": ok, "reason": reason}, **wish)
+        return self.turn(run, outcome={"request_ids": shown["request_ids"], "ok": ok, "reason": reason}, **request)
 
     def files(self):
         """The files that the roles remember something in."""

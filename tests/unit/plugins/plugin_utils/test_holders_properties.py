@@ -271,7 +271,7 @@ class AzureWorld(World):
 
     out = "Down"
     drain_time = staticmethod(lambda _pool: 30.0)
-    place = staticmethod(lambda _host, _wishes: None)
+    place = staticmethod(lambda _host, _desired: None)
 
     def __init__(self, *args):
         super().__init__(*args)
@@ -284,13 +284,13 @@ class AzureWorld(World):
         self.step()
         return dict(self.members)
 
-    def fulfil(self, _host, wishes):
+    def fulfil(self, _host, desired):
         self.sleep(20)
         self.may_end()
         if not self.service_answers and self.now % 2:
             raise azure.BalancingError("Azure could not change it")
-        changed = self.members != wishes
-        self.members.update(wishes)
+        changed = self.members != desired
+        self.members.update(desired)
         self.sleep(20)
         return changed
 

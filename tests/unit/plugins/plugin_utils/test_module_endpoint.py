@@ -15,11 +15,11 @@ from plugins.module_utils._module import COMMON_OPTIONS, ImdsModule
 from plugins.module_utils._scheduled_events import discovery
 from plugins.module_utils._scheduled_events.discovery import NotFound
 from plugins.module_utils._scheduled_events.endpoint import SettingError
-from plugins.module_utils._scheduled_events.leases import Lease, Searched
+from plugins.module_utils._scheduled_events.leases import DhcpLease, Searched
 
 pytestmark = pytest.mark.core
 
-LEASE = Lease("127.0.0.1", "/run/systemd/netif/leases/2", "systemd-networkd", 0.0, None)
+LEASE = DhcpLease("127.0.0.1", "/run/systemd/netif/leases/2", "systemd-networkd", 0.0, None)
 
 
 class Module:

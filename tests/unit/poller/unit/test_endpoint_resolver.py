@@ -12,8 +12,8 @@ import os
 import pytest
 from _scheduled_events import discovery
 from _scheduled_events.client import ImdsError
-from _scheduled_events.discovery import Found, NotFound
-from _scheduled_events.leases import Lease, Searched
+from _scheduled_events.discovery import FoundEndpoint, NotFound
+from _scheduled_events.leases import DhcpLease, Searched
 from polling_unit import ROOT, Imds, until
 from scheduled_events_poller.command import cli, commands
 from scheduled_events_poller.spool import Directories
@@ -24,7 +24,7 @@ from scheduled_events_poller.unit.service import Service
 
 AUTO = Settings(endpoint="auto", vm_name="vm1")
 WIRE_SERVER = "168.63.129.16"
-LEASE = Lease(WIRE_SERVER, "/var/lib/dhcpcd/eth0.lease", "dhcpcd", 100.0, 5000.0)
+LEASE = DhcpLease(WIRE_SERVER, "/var/lib/dhcpcd/eth0.lease", "dhcpcd", 100.0, 5000.0)
 NOTHING = Searched((), ())
 
 
@@ -80,13 +80,13 @@ def test_an_endpoint_that_the_owner_names_is_never_searched(clock):
     known.failed()
     assert (known.endpoint(), known.known(), search.count) == (
         "http://127.0.0.1:9",
-        Found("http://127.0.0.1:9", "given"),
+        FoundEndpoint("http://127.0.0.1:9", "given"),
         0,
     )
 
 
 def test_what_was_found_is_remembered_while_it_answers(clock, imds):
-    search = Search(Found(imds.url, "default address"))
+    search = Search(FoundEndpoint(imds.url, "default address"))
     service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock))
     for _poll in range(4):
         service.poll()
@@ -95,7 +95,7 @@ def test_what_was_found_is_remembered_while_it_answers(clock, imds):
 
 
 def test_it_is_searched_again_only_after_a_long_silence_and_then_asked_where_it_is_now(clock, imds, other):
-    search = Search(Found(imds.url, "default address"), Found(other.url, "lease"))
+    search = Search(FoundEndpoint(imds.url, "default address"), FoundEndpoint(other.url, "lease"))
     service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock))
     service.poll()
     imds.status = 503
@@ -113,7 +113,7 @@ def test_it_is_searched_again_only_after_a_long_silence_and_then_asked_where_it_
 
 def test_what_never_gave_a_document_is_searched_again_at_once(clock, imds, other):
     imds.status = 503
-    search = Search(Found(imds.url, "lease"), Found(other.url, "default address"))
+    search = Search(FoundEndpoint(imds.url, "lease"), FoundEndpoint(other.url, "default address"))
     service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock))
     with pytest.raises(ImdsError):
         service.poll()
@@ -122,7 +122,7 @@ def test_what_never_gave_a_document_is_searched_again_at_once(clock, imds, other
 
 
 def test_a_search_without_a_result_is_a_failed_poll_and_the_next_poll_searches_again(clock, imds):
-    search = Search(NotFound("nowhere"), Found(imds.url, "default address"))
+    search = Search(NotFound("nowhere"), FoundEndpoint(imds.url, "default address"))
     service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock))
     with pytest.raises(NotFound):
         service.poll()
@@ -130,7 +130,7 @@ def test_a_search_without_a_result_is_a_failed_poll_and_the_next_poll_searches_a
 
 
 def test_all_threads_use_what_one_of_them_found(clock, imds):
-    search = Search(Found(imds.url, "default address"))
+    search = Search(FoundEndpoint(imds.url, "default address"))
     known = EndpointResolver(AUTO, search, clock=clock)
     for _thread in range(3):
         Service(AUTO, known).poll()
@@ -244,7 +244,7 @@ def test_a_lease_that_root_left_and_that_has_expired_since_does_not_count(tmp_pa
 
 def test_the_newest_lease_comes_first_in_either_source(tmp_path, own_leases):
     endpoint_resolver.keep(Searched((LEASE,), ()), str(tmp_path))
-    newer = Lease("169.254.0.1", "/run/systemd/netif/leases/2", "systemd-networkd", 200.0, None)
+    newer = DhcpLease("169.254.0.1", "/run/systemd/netif/leases/2", "systemd-networkd", 200.0, None)
     own_leases(Searched((newer,), ()))
     assert endpoint_resolver.search_all(str(tmp_path), now=200.0).leases == (newer, LEASE)
 
@@ -285,7 +285,7 @@ def test_root_writes_through_no_link_that_the_unit_s_user_put_there(tmp_path):
 
 
 def test_an_endpoint_that_another_thread_forgets_meanwhile_is_used_once(clock):
-    known = EndpointResolver(AUTO, Search(Found("http://127.0.0.1:9", "x")), clock=clock)
+    known = EndpointResolver(AUTO, Search(FoundEndpoint("http://127.0.0.1:9", "x")), clock=clock)
 
     def forget():
         known._found = None

@@ -281,7 +281,7 @@ def test_a_decided_acknowledgement_is_not_sent_when_its_event_is_over_and_recove
     until(lambda: imds.posts, "the acknowledgement after a new preparation")
 
 
-def test_what_a_dry_run_pretended_is_done_when_it_ends(unit, imds):
+def test_what_a_dry_run_left_out_is_done_when_it_ends(unit, imds):
     unit.add_hook("prepare", f"echo prepare >> {unit.path('ran')}")
     unit.configure(dry_run=True)
     unit.start()
@@ -346,7 +346,7 @@ def test_the_operator_can_clear_a_failed_recovery_and_nothing_else(unit, imds):
     assert "the polling unit does not know this event" in unit.command("clear", ID)[2]
 
 
-def test_a_wish_without_a_unit_says_what_to_do(unit):
+def test_a_command_without_a_unit_says_what_to_do(unit):
     unit.configure()
     code, _output, errors = unit.command("retry", ID)
     assert (code, errors) == (
@@ -629,5 +629,5 @@ def test_a_dry_run_leaves_no_history(unit, imds):
     unit.add_hook("prepare", "true")
     unit.start()
     imds.announce()
-    until(lambda: "would acknowledge" in unit.log(), "the pretended acknowledgement")
+    until(lambda: "would acknowledge" in unit.log(), "the acknowledgement of the dry run")
     assert facts(unit) == []

@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         ("retry", "run the failed preparation or recovery of an event again"),
         ("clear", "remove an event that is over from the state, after you have recovered this VM by hand"),
     ):
-        command = _command(groups, verb, commands.send_wish, meaning)
+        command = _command(groups, verb, commands.send_command, meaning)
         command.add_argument("event_id", metavar="ID", help="EventId, in upper or lower case")
         command.set_defaults(verb=verb, needs_requests=False)
 

@@ -160,7 +160,7 @@ def show_leases(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def send_wish(chosen: argparse.Namespace) -> int:
+def send_command(chosen: argparse.Namespace) -> int:
     """Have the unit retry or clear an event."""
     objection = control.send(places(chosen).directories.socket, chosen.verb, chosen.event_id)
     if objection:

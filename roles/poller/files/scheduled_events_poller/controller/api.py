@@ -84,16 +84,16 @@ class Controller:
     def get(self, path: str, **query: Union[str, int]) -> Dict[str, Any]:
         """The object at a path below the API.
 
-        :raises Refused: it does not do it.
-        :raises Unavailable: it may, later.
+        :raises Refused: the controller refuses it.
+        :raises Unavailable: it cannot do it now. A later attempt may succeed.
         """
         return self._object("GET", self._base() + path, query=query)
 
     def list(self, path: str, **query: Union[str, int]) -> List[Dict[str, Any]]:
         """The objects at a path below the API, at most one page of them.
 
-        :raises Refused: it does not do it.
-        :raises Unavailable: it may, later.
+        :raises Refused: the controller refuses it.
+        :raises Unavailable: it cannot do it now. A later attempt may succeed.
         """
         results = self.get(path, **query).get("results")
         if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
@@ -103,8 +103,8 @@ class Controller:
     def post(self, path: str, body: Mapping[str, Any]) -> Dict[str, Any]:
         """The answer to a POST; empty if it has no body.
 
-        :raises Refused: it does not do it.
-        :raises Unavailable: it may, later.
+        :raises Refused: the controller refuses it.
+        :raises Unavailable: it cannot do it now. A later attempt may succeed.
         """
         return self._object("POST", self._base() + path, body=body)
 
@@ -112,7 +112,7 @@ class Controller:
         """The one object of a kind that an id, a name or NAME++ORGANIZATION names.
 
         :raises Refused: there is none, or more than one.
-        :raises Unavailable: it may, later.
+        :raises Unavailable: it cannot do it now. A later attempt may succeed.
         """
         if isinstance(wanted, int):
             fields = self.get(f"{kind}/{wanted}/")

@@ -377,11 +377,11 @@ def run(
     memory.forget_others(clock.wall())
     hide: Callable[[str], str] = str
 
-    def tell(line: str) -> None:  # no text of the controller leaves this process with the token in it
+    def say_without_secrets(line: str) -> None:  # no text of the controller leaves this process with the token in it
         say(hide(line))
 
     if memory.unsaved:
-        tell(
+        say_without_secrets(
             f"WARNING: the memory of this hook cannot be written ({memory.unsaved}). If this VM goes down now, a later "
             "hook may launch a second job. Correct the directory"
         )
@@ -389,11 +389,11 @@ def run(
         controller = connect(settings, timer)
         hide = controller.hide
         wanted = _wanted(event, settings, environment.get("SCHEDULED_EVENTS_VM_NAME", ""))
-        jobs = Jobs(controller, settings, wanted, memory, say=tell, clock=clock, left=timer.until_due)
+        jobs = Jobs(controller, settings, wanted, memory, say=say_without_secrets, clock=clock, left=timer.until_due)
     except (ConfigError, UnmappedHost) as error:
         jobs = Unusable(str(error))
     look = _Looker(places.status, str(event["event_id"])).look
-    ending = Hook(jobs, settings, memory, timer, look=look, say=tell, clock=clock).run()
+    ending = Hook(jobs, settings, memory, timer, look=look, say=say_without_secrets, clock=clock).run()
     return ending._replace(reason=hide(ending.reason))
 
 

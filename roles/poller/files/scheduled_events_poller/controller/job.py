@@ -128,7 +128,7 @@ class Jobs:
         In place of it, one that is wrong, or one that does not count, as long as that has not ended.
 
         :raises Refused: the controller does not do it.
-        :raises Unavailable: it may, later.
+        :raises Unavailable: it cannot do it now. A later attempt may succeed.
         """
         if self._memory.after is None:
             newest = max((job.id for job in self._list(labels__name__startswith=self._wanted.of_event)), default=0)
@@ -171,7 +171,7 @@ class Jobs:
         """Launch the job, unless another VM launches it first. To be called again as long as there is no job.
 
         :raises Refused: the controller does not do it.
-        :raises Unavailable: it may, later.
+        :raises Unavailable: it cannot do it now. A later attempt may succeed.
         """
         template = self.check_template()
         if self._mine is None:
@@ -190,7 +190,7 @@ class Jobs:
         """The job template, which takes what it is launched with.
 
         :raises Refused: it does not, or the controller refuses to show it.
-        :raises Unavailable: the controller may, later.
+        :raises Unavailable: it cannot do it now. A later attempt may succeed.
         """
         if self._template is None:
             template = self._controller.find("job_templates", self._settings.job_template)
@@ -207,8 +207,8 @@ class Jobs:
     def cancel(self, job: Job) -> None:
         """Have the controller cancel a job.
 
-        :raises Refused: it does not do it.
-        :raises Unavailable: it may, later.
+        :raises Refused: the controller refuses it.
+        :raises Unavailable: it cannot do it now. A later attempt may succeed.
         """
         self._controller.post(f"jobs/{job.id}/cancel/", {})
 
@@ -216,7 +216,7 @@ class Jobs:
         """The result of a job in addition to its status; ``None`` until the controller has counted its hosts.
 
         :raises Refused: the controller does not show it.
-        :raises Unavailable: it may, later.
+        :raises Unavailable: it cannot do it now. A later attempt may succeed.
         """
         fields = self._controller.get(f"jobs/{job.id}/")
         if not fields.get("event_processing_finished"):

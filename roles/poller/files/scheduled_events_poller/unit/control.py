@@ -10,9 +10,9 @@ from typing import Callable, Dict, Optional, Union
 
 from _scheduled_events.terms import Clear, Retry
 
-Wish = Union[Retry, Clear]
+Command = Union[Retry, Clear]
 
-VERBS: Dict[str, Callable[[str], Wish]] = {"retry": Retry, "clear": Clear}
+VERBS: Dict[str, Callable[[str], Command]] = {"retry": Retry, "clear": Clear}
 ANSWER_TIMEOUT = 10.0  # seconds
 LARGEST = 256 * 1024  # bytes of a request or of an answer; a datagram of Linux has fewer
 
@@ -21,7 +21,7 @@ class NoUnit(Exception):
     """No polling unit accepts the request. The message contains the reason."""
 
 
-def parse(message: bytes) -> Optional[Wish]:
+def parse(message: bytes) -> Optional[Command]:
     """The request in a datagram; ``None`` for other content, such as the sign that hooks have ended."""
     try:
         raw = json.loads(message.decode("utf-8"))

@@ -11,7 +11,7 @@ from _scheduled_events import terms
 from _scheduled_events.clock import Clock
 from _scheduled_events.condition import NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
-from _scheduled_events.discovery import Found
+from _scheduled_events.discovery import FoundEndpoint
 from _scheduled_events.files import write_atomically
 from _scheduled_events.history import Fact
 from _scheduled_events.history_file import History
@@ -42,7 +42,7 @@ class View(NamedTuple):
     state: State
     config: Optional[terms.Config]
     polls: status.Polls
-    found: Optional[Found]
+    found: Optional[FoundEndpoint]
     acknowledging_for: float
     unsaved: str
 

@@ -25,7 +25,7 @@ AnyStateFile = Union[StateFile, DryRunStateFile]
 
 
 class Means(NamedTuple):
-    """The means, all real or all pretended. A dry run has no history, since nothing happens."""
+    """The means of the unit, or those of a dry run, which has no history since nothing happens."""
 
     hooks: Hooks
     acknowledger: AnyAcknowledger

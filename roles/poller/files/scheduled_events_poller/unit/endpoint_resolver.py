@@ -18,10 +18,10 @@ from typing import Any, Callable, Optional
 
 from _scheduled_events import discovery
 from _scheduled_events.client import FIRST_CONTACT
-from _scheduled_events.discovery import DISCOVERY_TIMEOUT, Found
+from _scheduled_events.discovery import DISCOVERY_TIMEOUT, FoundEndpoint
 from _scheduled_events.endpoint import AUTO, GIVEN, check_networks
 from _scheduled_events.files import read_plain, write_atomically
-from _scheduled_events.leases import Lease, Searched, newest_first, search
+from _scheduled_events.leases import DhcpLease, Searched, newest_first, search
 from _scheduled_events.text import shown
 
 from . import status
@@ -38,13 +38,13 @@ class EndpointResolver:
     """
 
     def __init__(
-        self, settings: Settings, find: Callable[[], Found], *, clock: Callable[[], float] = time.monotonic
+        self, settings: Settings, find: Callable[[], FoundEndpoint], *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._named = settings.endpoint
         self._find = find
         self._clock = clock
         self._lock = threading.Lock()  # one search at a time; the others use what it finds
-        self._found = None if settings.endpoint == AUTO else Found(settings.endpoint, GIVEN)
+        self._found = None if settings.endpoint == AUTO else FoundEndpoint(settings.endpoint, GIVEN)
         self._proved = False  # whether what was found gave a document
         self._document_at = clock()
 
@@ -66,7 +66,7 @@ class EndpointResolver:
                 self._document_at = self._clock()
             return found.endpoint
 
-    def known(self) -> Optional[Found]:
+    def known(self) -> Optional[FoundEndpoint]:
         """The endpoint, if it is known."""
         return self._found
 
@@ -86,14 +86,14 @@ class EndpointResolver:
             self._found = None
 
 
-def find(settings: Settings, runtime_directory: str, *, patience: float = FIRST_CONTACT) -> Found:
+def find(settings: Settings, runtime_directory: str, *, patience: float = FIRST_CONTACT) -> FoundEndpoint:
     """The configured endpoint, or the endpoint that is found.
 
     :param patience: seconds for which to repeat the search if nothing was found.
     :raises ImdsError: none is found.
     """
     if settings.endpoint != AUTO:
-        return Found(settings.endpoint, GIVEN)
+        return FoundEndpoint(settings.endpoint, GIVEN)
     return discovery.find(
         api_version=settings.api_version,
         networks=check_networks(settings.endpoint_networks),
@@ -137,7 +137,7 @@ def _load(path: str) -> Searched:
     return Searched(tuple(leases), tuple(lines))
 
 
-def _lease(raw: Any) -> Lease:
+def _lease(raw: Any) -> DhcpLease:
     address = str(ipaddress.IPv4Address(str(raw["address"])))
     expires = None if raw["expires"] is None else float(raw["expires"])
-    return Lease(address, shown(raw["path"]), shown(raw["client"]), float(raw["modified"]), expires)
+    return DhcpLease(address, shown(raw["path"]), shown(raw["client"]), float(raw["modified"]), expires)

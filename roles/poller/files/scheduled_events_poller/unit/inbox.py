@@ -37,10 +37,10 @@ class Inbox:
         while self._outcomes:
             yield self._outcomes.popleft()
 
-    def wait(self, seconds: float, take_wish: Callable[[control.Wish], str]) -> None:
+    def wait(self, seconds: float, take_command: Callable[[control.Command], str]) -> None:
         """Wait until something comes, or so many seconds.
 
-        :param take_wish: takes a request of the operator; returns the answer.
+        :param take_command: takes a request of the operator; returns the answer.
         """
         ends: List[Any] = [self._listener, self._wake_end]
         ready = select.select(ends, [], [], seconds)[0]
@@ -49,16 +49,16 @@ class Inbox:
                 while os.read(self._wake_end, 4096):
                     pass
         if self._listener in ready:
-            self._listen_to_messages(take_wish)
+            self._listen_to_messages(take_command)
 
-    def _listen_to_messages(self, take_wish: Callable[[control.Wish], str]) -> None:
+    def _listen_to_messages(self, take_command: Callable[[control.Command], str]) -> None:
         with contextlib.suppress(BlockingIOError):
             for _message in range(100):
                 message, sender = self._listener.recvfrom(control.LARGEST)
-                wish = control.parse(message)
-                if wish is None:
+                command = control.parse(message)
+                if command is None:
                     continue
-                answer = take_wish(wish)
+                answer = take_command(command)
                 if sender:  # else a socket without a name, which waits for no answer
                     with contextlib.suppress(OSError):
                         self._listener.sendto(answer.encode("utf-8", "replace"), sender)

@@ -143,7 +143,7 @@ class Poller:
         return EndpointResolver(settings, lambda: find(settings, runtime_directory, patience=0))
 
     def _take_up(self) -> None:
-        """Take up the state, and the means by which something is done about it, or only pretended."""
+        """Load the state, and make the means of the unit, or those of a dry run."""
         self._hooks, self._acknowledger, self._state_file, history = effects.prepare(
             self._settings,
             self._places.state_file,
@@ -203,12 +203,12 @@ class Poller:
         if self._acknowledger.next_attempt is not None and self._acknowledger.next_attempt > now:
             until.append(self._acknowledger.next_attempt)
         pause = 0.0 if self._stopping else max(0.0, min(until) - now)
-        self._inbox.wait(pause, self._take_wish)
+        self._inbox.wait(pause, self._take_command)
 
-    def _take_wish(self, wish: control.Wish) -> str:
-        objection = engine.objection(self._state, wish)
+    def _take_command(self, command: control.Command) -> str:
+        objection = engine.objection(self._state, command)
         if not objection:
-            self._results.append(wish)
+            self._results.append(command)
         return objection
 
     def _collect(self) -> Iterator[Optional[Polled]]:
@@ -227,7 +227,7 @@ class Poller:
 
     def _take_attempt(self, ended: Acknowledged) -> None:
         if ended.by is not self._acknowledger:
-            return  # dry run has begun or ended since: pretended runs were not carried out
+            return  # dry run has begun or ended since, and what it records was not carried out
         self._acknowledger.end()
         self._results.extend(ended.results)
         for result in ended.results:

@@ -32,7 +32,7 @@ DROPPED, REFUSED, UNREADABLE = REASONS = ("dropped", "refused", "unreadable")
 LOCK_PATIENCE = 5.0  # seconds that a hook waits for another one that writes
 LOCK_PAUSE = 0.05
 
-SETTLED = 1.0  # seconds after which a change of the directory surely shows in its time
+MTIME_TICK = 1.0  # seconds, more than the resolution of the time of a directory
 
 _NAME = re.compile(r"([0-9]{20})\.([a-z0-9][a-z0-9_-]{0,49})\.([0-9a-f-]{36})\.json\Z")
 
@@ -132,7 +132,7 @@ class Spool:
                 self._sorted = [entry for entry in known if entry is not None]
                 self._known = {entry.file: entry for entry in self._sorted}
                 # A change in the same tick of the clock would have the same time, so the next look lists it again.
-                self._mark = mark if time.time() - found.st_mtime > SETTLED else None
+                self._mark = mark if time.time() - found.st_mtime > MTIME_TICK else None
             return self._sorted
 
     def _matches(self) -> "List[re.Match[str]]":

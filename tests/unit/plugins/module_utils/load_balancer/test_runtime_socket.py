@@ -30,20 +30,20 @@ def test_a_command_gets_its_whole_answer(haproxy, serve, tcp):
 
 
 def test_an_order_that_succeeds_has_no_answer(ask, haproxy):
-    ask.tell("set server www/web1 state drain")
+    ask.send("set server www/web1 state drain")
     assert haproxy.asked == ["set server www/web1 state drain"]
 
 
 def test_an_order_that_fails_is_named_with_the_answer(ask):
     with pytest.raises(SocketError, match=r'"set server www/web9 state drain" on .*: No such server\.'):
-        ask.tell("set server www/web9 state drain")
+        ask.send("set server www/web9 state drain")
 
 
 @pytest.mark.parametrize("prefix", ["", "[3]:"])
 def test_a_socket_without_level_admin_is_named_with_what_to_do(ask, haproxy, prefix):
     haproxy.faults["set"] = f"{prefix}Permission denied\n\n".encode()
     with pytest.raises(SocketError, match=r'Permission denied\. Give the socket "level admin" in haproxy\.cfg'):
-        ask.tell("set server www/web1 state drain")
+        ask.send("set server www/web1 state drain")
 
 
 @pytest.mark.parametrize(

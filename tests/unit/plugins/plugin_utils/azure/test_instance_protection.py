@@ -58,7 +58,7 @@ def test_the_protection_from_scale_set_actions_stays_as_it_is(instance):
 
 
 @pytest.mark.parametrize(("policy", "wanted"), [({}, False), ({"protectFromScaleIn": True}, True)])
-def test_an_instance_that_is_as_wished_is_not_written(instance, policy, wanted):
+def test_an_instance_that_is_as_desired_is_not_written(instance, policy, wanted):
     instance.has(**policy)
     assert instance.protect(wanted) == (wanted, False)
     assert instance.arm.count("PUT") == 0

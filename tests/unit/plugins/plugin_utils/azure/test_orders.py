@@ -39,7 +39,7 @@ def carried_out():
 
 @pytest.fixture
 def carry_out(carried_out):
-    return lambda wishes: carried_out.append(wishes) or True
+    return lambda desired: carried_out.append(desired) or True
 
 
 def test_a_host_alone_waits_no_longer_than_the_quiet_time(orders, carry_out, carried_out, clock):
@@ -83,7 +83,7 @@ def test_a_host_whose_order_was_carried_out_finds_the_answer(orders, carry_out, 
 
 
 def test_a_failure_is_the_answer_to_all(orders):
-    def fail(_wishes):
+    def fail(_desired):
         raise ValueError("no permission")
 
     for host in ("web1", "web2"):

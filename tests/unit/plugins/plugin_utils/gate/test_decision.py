@@ -332,15 +332,15 @@ class TestLostHosts:
         assert lost_hosts(FLEET, active, batch, progress) == lost
 
 
-@pytest.mark.parametrize(("wish", "hosts", "budget"), [(2, 4, 2), ("2", 4, 2), ("50%", 5, 2), ("100%", 3, 3)])
-def test_the_budget_is_a_number_or_a_percentage_rounded_down(wish, hosts, budget):
-    assert budget_of(wish, hosts) == budget
+@pytest.mark.parametrize(("value", "hosts", "budget"), [(2, 4, 2), ("2", 4, 2), ("50%", 5, 2), ("100%", 3, 3)])
+def test_the_budget_is_a_number_or_a_percentage_rounded_down(value, hosts, budget):
+    assert budget_of(value, hosts) == budget
 
 
-@pytest.mark.parametrize("wish", ["0", "-1", "half", "", "20%", "1.5", "%"])
-def test_a_budget_that_allows_nothing_or_is_invalid_is_refused_by_name(wish):
-    with pytest.raises(GateError, match=f"rolling_maintenance_max_unavailable is {wish}, "):
-        budget_of(wish, 4)
+@pytest.mark.parametrize("value", ["0", "-1", "half", "", "20%", "1.5", "%"])
+def test_a_budget_that_allows_nothing_or_is_invalid_is_refused_by_name(value):
+    with pytest.raises(GateError, match=f"rolling_maintenance_max_unavailable is {value}, "):
+        budget_of(value, 4)
 
 
 def test_looks_become_rarer_the_longer_it_waits():
