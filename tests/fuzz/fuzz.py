@@ -174,7 +174,8 @@ class Life:
     def _persist(self):
         text = state.dump(self._state)
         size = len(text.encode("utf-8"))
-        most = STATE_FACTOR * self._bytes_read + STATE_PER_EVENT * len(self._state.events) + STATE_BASE
+        events = len(self._state.events) + len(self._state.ignored)
+        most = STATE_FACTOR * self._bytes_read + STATE_PER_EVENT * events + STATE_BASE
         expect(size <= most, f"a state of {size} bytes from documents of {self._bytes_read}")
         read = state.parse(text)
         expect(state.dump(read) == text, "the state is not what its file says")

@@ -122,6 +122,7 @@ class _StepBuilder:
         self._unnamed = state.unnamed
         self._unannounced = state.unannounced
         self._recoveries_before = state.recoveries
+        self._ignored = state.ignored
         self._named: Dict[str, ScheduledEvent] = {}  # the events of this VM in the document of this step
         self._now = now
         self._config = config
@@ -149,6 +150,7 @@ class _StepBuilder:
             runs.events,
             runs.recoveries,
             self._unannounced,
+            self._ignored,
         )
 
     def approvals(self) -> List[Action]:
@@ -258,6 +260,7 @@ class _StepBuilder:
             if key not in self._named and entry.present:
                 self._runs.set(key, present=False)
         self._reconsider_recoveries()
+        self._ignored = {}
         for key, event in self._named.items():
             self._see(key, event)
         if all(key in self._runs.events for key in self._named):
@@ -286,6 +289,7 @@ class _StepBuilder:
             self._runs.report(Report(key, SEEN, outcome=event.event_status or ""))
         if entry is None:
             if self._runs.action(event) == decisions.IGNORE:
+                self._ignored = {**self._ignored, key: event}
                 return
             entry = EventState(event=event, first_seen=self._now.wall, unannounced=self._unannounced)
             self._runs.events[key] = entry
@@ -374,6 +378,8 @@ class _StepBuilder:
         # Hooks that ran are undone by recovery, unless the owner never configured one.
         if entry.ran and (entry.present or entry.owed or "recover" in self._config.hooks):
             return
+        if entry.present:  # a new rule ignores it
+            self._ignored = {**self._ignored, key: entry.event}
         del self._runs.events[key]
         self._runs.report(Report(key, OVER))
 

@@ -126,19 +126,23 @@ class State(NamedTuple):
     events: Dict[str, EventState] = {}  # by EventId in lower case; never changed in place
     recoveries: int = 0
     unannounced: int = 0
+    ignored: Dict[str, ScheduledEvent] = {}  # by EventId in lower case; never changed in place
 
 
 def dump(state: State) -> str:
     """The state as JSON."""
-    events = {key: _dump_event(entry) for key, entry in state.events.items()}
-    return json.dumps({"version": VERSION, **state._asdict(), "events": events}, indent=1) + "\n"
+    events = {key: _dump_entry(entry) for key, entry in state.events.items()}
+    ignored = {key: _dump_event(event) for key, event in state.ignored.items()}
+    return json.dumps({"version": VERSION, **state._asdict(), "events": events, "ignored": ignored}, indent=1) + "\n"
 
 
-def _dump_event(entry: EventState) -> Dict[str, Any]:
-    event = entry.event._asdict()
-    event["not_before"] = entry.event.not_before.isoformat() if entry.event.not_before else None
+def _dump_event(event: ScheduledEvent) -> Dict[str, Any]:
+    return dict(event._asdict(), not_before=event.not_before.isoformat() if event.not_before else None)
+
+
+def _dump_entry(entry: EventState) -> Dict[str, Any]:
     plain = entry._asdict()
-    plain["event"] = event
+    plain["event"] = _dump_event(entry.event)
     plain["runs"] = {phase: run._asdict() for phase, run in entry.runs.items()}
     plain["failures"] = [failure._asdict() for failure in entry.failures]
     plain["approval"] = entry.approval._asdict()
@@ -160,6 +164,7 @@ def parse(text: str) -> State:
     if root.get("version") != VERSION:
         raise StateError(f"version {_show(root.get('version'))} is not {VERSION}, which this release reads")
     events = _object(root.get("events"), "events")
+    ignored = _object(root.get("ignored", {}), "ignored")  # a state of an earlier release lacks it
     return State(
         serial=_typed(root, "serial", int, "the state"),
         recovered=_typed(root, "recovered", int, "the state"),
@@ -168,6 +173,7 @@ def parse(text: str) -> State:
         events={clean(key, _MAX_TEXT): _parse_entry(value, _place("events", key)) for key, value in events.items()},
         recoveries=_typed({"recoveries": 0, **root}, "recoveries", int, "the state"),
         unannounced=_parse_unannounced(root, "the state"),
+        ignored={clean(key, _MAX_TEXT): _parse_event(value, _place("ignored", key)) for key, value in ignored.items()},
     )
 
 

@@ -4,13 +4,17 @@
 
 """The facts of a step of the engine: what differs between the states before and after it. No clock, no I/O."""
 
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import condition as conditions
 from . import history, policies, terms
 from . import rules as decisions
+from .document import ScheduledEvent
 from .runs import FAILED, OK, TIMEOUT
-from .state import RUNNING, EventState, State
+from .state import INTERRUPTED, RUNNING, EventState, State
+
+# The reason of a second fact "seen": what was done for the event before still counts.
+AGAIN = "announced again before its recovery"
 
 # Conditions in which an event waits for an operator, a controller or another VM, or a VM for its recovery.
 HELD = frozenset(
@@ -68,13 +72,17 @@ def facts_of(step: Step, writer: Writer) -> List[history.Fact]:
 
 def rule_of(entry: EventState, config: terms.Config) -> str:
     """The rule that decided about an event, in words."""
-    numbers = (number for number, rule in enumerate(config.rules, 1) if rule.matches(entry.event))
-    number = next(numbers, 0)
-    decision = decisions.decide(entry.event, config.rules)
-    text = f"rule {number}: {decision}" if number else f"no rule: {decision}"
+    text, decision = _decision(entry.event, config)
     run = entry.runs.get("prepare")
     failed = run is not None and run.outcome in (FAILED, TIMEOUT)
     return f"{text}, on_failure: {config.on_failure}" if failed and decision == decisions.PREPARE else text
+
+
+def _decision(event: ScheduledEvent, config: terms.Config) -> Tuple[str, str]:
+    """The rule in words, and its action."""
+    number = next((number for number, rule in enumerate(config.rules, 1) if rule.matches(event)), 0)
+    decision = decisions.decide(event, config.rules)
+    return f"rule {number}: {decision}" if number else f"no rule: {decision}", decision
 
 
 class _Facts:
@@ -90,6 +98,18 @@ class _Facts:
                 yield self._fact(history.HELD, None, reason="the event has no EventId")
         for key in {**self._step.before.events, **self._step.after.events}:
             yield from self._of_event(key)
+        yield from self._of_ignored()
+
+    def _of_ignored(self) -> Iterator[history.Fact]:
+        before, after = self._step.before, self._step.after
+        seen = {report.key for report in self._reports if report.kind == terms.SEEN}
+        for key, event in after.ignored.items():
+            if key not in before.ignored and key not in seen:
+                rule, _decided = _decision(event, self._step.config)
+                yield self._fact(history.SEEN, event, rule=rule, **_announcement(event))
+        for key, event in before.ignored.items():
+            if key not in after.ignored and key not in after.events:
+                yield self._fact(history.OVER, event)
 
     def _of_event(self, key: str) -> Iterator[history.Fact]:
         before, after = self._step.before.events.get(key), self._step.after.events.get(key)
@@ -97,19 +117,33 @@ class _Facts:
         if entry is None:
             return
         reports = [report for report in self._reports if report.key == key]
-        if any(report.kind == terms.SEEN for report in reports):
-            rule = rule_of(entry, self._step.config)
-            yield self._fact(history.SEEN, entry, rule=rule, **_announcement(entry))
+        seen = [number for number, report in enumerate(reports) if report.kind == terms.SEEN]
+        for report in reports[: seen[0]] if seen else ():  # of the event that had the same id
+            yield from self._of_report(report, before or entry, entry)
+        yield from self._seen(before, entry, is_new=bool(seen))
         if after is not None and after.impact and not (before is not None and before.impact):
-            yield self._fact(history.STARTED, entry)
-        if before is not None and before.present and not (after is not None and after.present):
-            yield self._fact(history.OVER, entry)
-        for report in reports:
+            yield self._fact(history.STARTED, entry.event)
+        is_there = (after is not None and after.present) or key in self._step.after.ignored
+        if before is not None and before.present and not is_there:
+            yield self._fact(history.OVER, entry.event)
+        for report in reports[seen[0] :] if seen else reports:
             yield from self._of_report(report, before or entry, entry)
         yield from self._refused(before, after)
         if after is not None:
             yield from self._begun(before, after)
             yield from self._held(key, before, after)
+
+    def _seen(self, before: Optional[EventState], entry: EventState, *, is_new: bool) -> Iterator[history.Fact]:
+        is_again = before is not None and entry.present and not before.present and not is_new
+        run = before.runs.get("recover") if before is not None and is_again else None
+        if run is not None and run.outcome == RUNNING and "recover" not in entry.runs:
+            run_id = self._writer.run or run.request_id
+            yield self._fact(
+                history.PHASE_ENDED, entry.event, phase="recover", run=run_id, outcome=INTERRUPTED, reason=AGAIN
+            )
+        if is_new or is_again:
+            rule, reason = rule_of(entry, self._step.config), AGAIN if is_again else ""
+            yield self._fact(history.SEEN, entry.event, rule=rule, reason=reason, **_announcement(entry.event))
 
     def _of_report(self, report: terms.Report, before: EventState, after: EventState) -> Iterator[history.Fact]:
         if report.kind == terms.ENDED:
@@ -118,31 +152,31 @@ class _Facts:
                 run = after.runs.get(report.phase) or run
             yield self._fact(
                 history.PHASE_ENDED,
-                after,
+                after.event,
                 phase=report.phase,
                 run=self._writer.run or (run.request_id if run else ""),
                 outcome=report.outcome,
                 reason=report.text,
             )
             if report.phase == "recover" and report.outcome == OK:
-                yield self._fact(history.RETURNED, after, reason="its recovery ended well")
+                yield self._fact(history.RETURNED, after.event, reason="its recovery ended well")
         elif report.kind == terms.ACKNOWLEDGED:
             rule = rule_of(after, self._step.config)
-            yield self._fact(history.ACKNOWLEDGED, after, by=self._writer.by, via="metadata service", rule=rule)
+            yield self._fact(history.ACKNOWLEDGED, after.event, by=self._writer.by, via="metadata service", rule=rule)
         elif report.kind == terms.CLEARED:
-            yield self._fact(history.RETURNED, before, by="operator", reason="cleared by the operator")
+            yield self._fact(history.RETURNED, before.event, by="operator", reason="cleared by the operator")
 
     def _refused(self, before: Optional[EventState], after: Optional[EventState]) -> Iterator[history.Fact]:
         error = after.approval.error if after is not None else ""
         if after is not None and error and not (before is not None and before.approval.error == error):
-            yield self._fact(history.REFUSED, after, reason=error)
+            yield self._fact(history.REFUSED, after.event, reason=error)
 
     def _begun(self, before: Optional[EventState], after: EventState) -> Iterator[history.Fact]:
         for phase, run in after.runs.items():
             earlier = before.runs.get(phase) if before is not None else None
             if earlier is None or earlier.serial != run.serial:
                 run_id = self._writer.run or run.request_id
-                yield self._fact(history.PHASE_BEGAN, after, phase=phase, run=run_id)
+                yield self._fact(history.PHASE_BEGAN, after.event, phase=phase, run=run_id)
 
     def _held(self, key: str, before: Optional[EventState], after: EventState) -> Iterator[history.Fact]:
         found = conditions.condition(self._step.after, key, self._step.config)
@@ -152,12 +186,11 @@ class _Facts:
         if before is not None and conditions.condition(self._step.before, key, config_before) == found:
             return
         reason = f"{found.kind}: {found.detail}" if found.detail else found.kind
-        yield self._fact(history.HELD, after, reason=reason, rule=rule_of(after, self._step.config))
+        yield self._fact(history.HELD, after.event, reason=reason, rule=rule_of(after, self._step.config))
 
-    def _fact(self, kind: str, entry: Optional[EventState], **more: Any) -> history.Fact:
+    def _fact(self, kind: str, event: Optional[ScheduledEvent], **more: Any) -> history.Fact:
         known: Dict[str, Any] = {"run": self._writer.run}
-        if entry is not None:
-            event = entry.event
+        if event is not None:
             known.update(event_id=event.event_id or "", event_type=event.event_type or "")
             known["not_before"] = policies.epoch(event)
         known.update(more)
@@ -171,8 +204,7 @@ class _Facts:
         )
 
 
-def _announcement(entry: EventState) -> Dict[str, Any]:
-    event = entry.event
+def _announcement(event: ScheduledEvent) -> Dict[str, Any]:
     return {
         "event_status": event.event_status or "",
         "event_source": event.event_source or "",

@@ -19,7 +19,7 @@ VERSION = 1  # of the JSON report; a new key does not change it
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LANE_TIMES = ("seen", "prepared", "acknowledged", "started", "over", "returned", "not_before")
 LANE_FIELDS = (
-    *("host", "vm_name", "by", "via", "rule", "held", "refused", "impact", "announced", "measured"),
+    *("host", "vm_name", "by", "via", "rule", "ignored", "held", "refused", "impact", "announced", "measured"),
     *("margin", "problem", "unfinished"),
 )
 

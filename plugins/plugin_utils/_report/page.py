@@ -202,7 +202,8 @@ def _said(lane: Lane) -> str:
 
 def _summary(lane: Lane) -> tuple[str, ...]:
     cancelled = "over before NotBefore, not started" if lane.was_cancelled else ""
-    return _margin(lane), _impact(lane), cancelled, lane.unfinished
+    ignored = f"ignored by {lane.ignored.partition(':')[0]}" if lane.ignored else ""
+    return ignored, _margin(lane), _impact(lane), cancelled, lane.unfinished
 
 
 def _margin(lane: Lane) -> str:

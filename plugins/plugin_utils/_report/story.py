@@ -13,10 +13,13 @@ import typing as t
 
 from ...module_utils._scheduled_events import condition, document, history
 from ...module_utils._scheduled_events.history import Fact
-from ...module_utils._scheduled_events.rules import APPROVE
+from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
 from ...module_utils._scheduled_events.runs import OK
+from ...module_utils._scheduled_events.transitions import AGAIN
+from .lives import lives
 
 PREPARE, RECOVER = "prepare", "recover"
+LEAST_EXCESS = 10.0  # seconds by which a pause is longer than announced, if that is worth a look
 CHOSEN = (condition.HELD_BY_RULE, condition.HELD_BY_POLICY)  # the owner wants these events to start at NotBefore
 
 
@@ -44,7 +47,8 @@ class Lane(t.NamedTuple):
     :param held: why the event or the VM was held last, if nothing followed.
     :param unprepared: why nothing had prepared the VM when the event started; empty if that was right.
     :param refused: the last refusal of an acknowledgement, if none was accepted.
-    :param impact: ``rebooted``, ``paused``, ``none``, or empty if nothing was measured.
+    :param ignored: the rule under which nothing was done for it; empty if something was.
+    :param impact: the largest: ``rebooted``, ``paused``, ``none``, or empty if nothing was measured.
     :param announced: seconds of impact that Azure announced, -1 if it does not know; ``measured``: that were measured.
     """
 
@@ -66,6 +70,8 @@ class Lane(t.NamedTuple):
     impact: str = ""
     announced: float | None = None
     measured: float | None = None
+    event_type: str = ""
+    ignored: str = ""
 
     @property
     def prepared(self) -> float | None:
@@ -90,7 +96,12 @@ class Lane(t.NamedTuple):
     @property
     def problem(self) -> str:
         """Why it needs a look; empty if nothing went wrong."""
-        return self._problem_of_preparation or self._problem_of_phases or self._problem_of_waiting
+        return (
+            self._problem_of_preparation
+            or self._problem_of_phases
+            or self._problem_of_impact
+            or self._problem_of_waiting
+        )
 
     @property
     def _problem_of_preparation(self) -> str:
@@ -116,6 +127,17 @@ class Lane(t.NamedTuple):
         return next((f"the phase {each.phase} failed: {each.reason or each.outcome}" for each in others), "")
 
     @property
+    def _problem_of_impact(self) -> str:
+        """An impact that is larger than announced. The seconds of a reboot do not compare with those announced."""
+        if self.impact == history.REBOOTED and self.event_type == "Freeze":
+            return "announced as a Freeze, and the VM rebooted"
+        if self.impact != history.PAUSED or self.measured is None or self.announced is None or self.announced < 0:
+            return ""
+        if self.measured - self.announced <= max(self.announced, LEAST_EXCESS):
+            return ""
+        return f"it was paused for {self.measured:g} s, announced were {self.announced:g} s"
+
+    @property
     def _problem_of_waiting(self) -> str:
         if self.refused:
             return f"the acknowledgement was refused: {self.refused}"
@@ -134,6 +156,8 @@ class Lane(t.NamedTuple):
     @property
     def unfinished(self) -> str:
         """What the history does not have yet; empty if the event is over and the host returned."""
+        if self.ignored and not self.stretches:
+            return ""
         if self.over is None:
             return "the event is not over"
         recover = self.last.get(RECOVER)
@@ -187,6 +211,10 @@ class EventStory(t.NamedTuple):
         """By host, what its history does not have yet."""
         return {lane.host: lane.unfinished for lane in self.lanes if lane.unfinished}
 
+    @property
+    def is_ignored(self) -> bool:
+        return all(lane.ignored for lane in self.lanes)
+
 
 class Story(t.NamedTuple):
     """All events, the newest first.
@@ -220,6 +248,9 @@ class Story(t.NamedTuple):
             names = sorted({host for event in unfinished for host in event.unfinished})
             verb = "is" if len(unfinished) == 1 else "are"
             lines.append(f"{_count(len(unfinished), 'event')} {verb} not finished, on {_some(names)}.")
+        ignored = sum(event.is_ignored for event in self.events)
+        if ignored:
+            lines.append(f"{_count(ignored, 'event')} {'was' if ignored == 1 else 'were'} ignored by a rule.")
         margins = [(event.margin, event) for event in self.events if event.margin is not None]
         if margins:
             smallest, event = min(margins, key=lambda each: each[0])
@@ -237,29 +268,12 @@ def tell(histories: t.Mapping[str, t.Sequence[Fact]], unread: t.Mapping[str, t.S
     """
     by_event: dict[tuple[str, int], dict[str, list[Fact]]] = {}
     for host, facts in histories.items():
-        for key, of_event in _lives(facts).items():
+        for key, of_event in lives(facts).items():
             by_event.setdefault(key, {})[host] = of_event
     events = [_event(hosts) for hosts in by_event.values()]
     events.sort(key=lambda event: event.began, reverse=True)
     missing = {host: tuple(reasons) for host, reasons in unread.items() if reasons}
     return Story(tuple(events), tuple(sorted({*histories, *missing})), missing)
-
-
-def _lives(facts: t.Sequence[Fact]) -> dict[tuple[str, int], list[Fact]]:
-    """The facts of each event. An id that is announced again after its end stands for another event."""
-    found: dict[tuple[str, int], list[Fact]] = {}
-    lives: dict[str, int] = {}
-    over: set[str] = set()
-    for fact in sorted(facts, key=lambda each: each.time):
-        if not fact.event_id and fact.kind != history.HELD:  # an event without an id can only be held
-            continue
-        if fact.kind == history.SEEN and fact.key in over:
-            lives[fact.key] = lives.get(fact.key, 0) + 1
-            over.discard(fact.key)
-        elif fact.kind == history.OVER:
-            over.add(fact.key)
-        found.setdefault((fact.key, lives.get(fact.key, 0)), []).append(fact)
-    return found
 
 
 def _event(hosts: t.Mapping[str, t.Sequence[Fact]]) -> EventStory:
@@ -283,7 +297,7 @@ def _lane(host: str, facts: t.Sequence[Fact]) -> Lane:
         first.setdefault(fact.kind, fact)
         last[fact.kind] = fact
     acknowledged = first.get(history.ACKNOWLEDGED)
-    impact = last.get(history.IMPACT)
+    impact = max((fact for fact in facts if fact.kind == history.IMPACT), key=_size, default=None)
     return Lane(
         host=host,
         vm_name=_last(facts, "vm_name"),
@@ -294,7 +308,7 @@ def _lane(host: str, facts: t.Sequence[Fact]) -> Lane:
         via=acknowledged.via if acknowledged else "",
         rule=acknowledged.rule if acknowledged else "",
         started=_time(first.get(history.STARTED)),
-        over=_time(last.get(history.OVER)),
+        over=_over(facts),
         returned=_time(last.get(history.RETURNED)),
         not_before=_last(facts, "not_before", None),  # a started event has none
         held=_held(facts),
@@ -303,7 +317,34 @@ def _lane(host: str, facts: t.Sequence[Fact]) -> Lane:
         impact=impact.outcome if impact else "",
         announced=_last(facts, "announced", None),
         measured=impact.measured if impact else None,
+        event_type=_last(facts, "event_type"),
+        ignored=_ignored(facts),
     )
+
+
+def _size(impact: Fact) -> tuple[bool, float]:
+    return impact.outcome == history.REBOOTED, impact.measured or 0.0
+
+
+def _over(facts: t.Sequence[Fact]) -> float | None:
+    """When it was over, unless it was announced again since then."""
+    over = None
+    for fact in facts:
+        if fact.kind == history.OVER:
+            over = fact.time
+        elif fact.kind == history.SEEN and fact.reason == AGAIN:
+            over = None
+    return over
+
+
+def _ignored(facts: t.Sequence[Fact]) -> str:
+    """The rule under which nothing is done for it, if all who saw it ignore it."""
+    rules = {fact.source: fact.rule for fact in facts if fact.kind == history.SEEN}
+    return next(iter(rules.values())) if rules and all(map(_ignores, rules.values())) else ""
+
+
+def _ignores(rule: str) -> bool:
+    return rule.endswith(f": {IGNORE}")
 
 
 def _stretches(facts: t.Sequence[Fact]) -> tuple[Stretch, ...]:
@@ -342,14 +383,17 @@ def _held(facts: t.Sequence[Fact]) -> str:
 
 
 def _ends_wait(fact: Fact) -> bool:
+    if fact.kind == history.SEEN and _ignores(fact.rule):  # a new rule
+        return True
     return fact.kind == history.ACKNOWLEDGED or (fact.kind == history.PHASE_BEGAN and fact.phase in (PREPARE, RECOVER))
 
 
 def _unprepared(facts: t.Sequence[Fact]) -> str:
     """Why it was held when it started, or passed NotBefore unseen, unless the owner wants that."""
     held = ""
-    if facts[0].kind == history.SEEN and facts[0].event_status == document.STARTED:
-        held = "" if facts[0].rule.endswith(f": {APPROVE}") else "it had started when it was seen first"
+    seen = [fact for fact in facts if fact.kind == history.SEEN and not _ignores(fact.rule)]
+    if facts[0].kind == history.SEEN and seen and seen[0].event_status == document.STARTED:
+        held = "" if seen[0].rule.endswith(f": {APPROVE}") else "it had started when it was seen first"
     not_before = _last(facts, "not_before", None)
     for fact in facts:
         if fact.kind == history.HELD:

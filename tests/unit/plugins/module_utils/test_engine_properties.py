@@ -19,7 +19,7 @@ import pytest
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis runs on newer Pythons only")
 
-from _scheduled_events import condition, engine, hook_runs, policies, terms  # noqa: E402
+from _scheduled_events import condition, engine, history, hook_runs, policies, terms, transitions  # noqa: E402
 from _scheduled_events import rules as decisions  # noqa: E402
 from _scheduled_events.document import format_time, parse, parse_not_before  # noqa: E402
 from _scheduled_events.state import State, dump  # noqa: E402
@@ -129,6 +129,7 @@ class World(RuleBasedStateMachine):
         self.perhaps_started = set()  # keys for which one said so while a recovery was asked for
         self.cleared, self.retried, self.forgotten, self.announced = {}, {}, {}, {}  # key: when
         self.renewed = {}  # key: when its recovery was asked for last, after which it may be a new event
+        self.in_history = set()  # keys of the events that are announced and not over, by the facts
         self.polls_in_a_row = 0
         self.whole = True  # no check has failed yet
 
@@ -339,6 +340,9 @@ class World(RuleBasedStateMachine):
         before = self.state
         self.state, actions = engine.step(before, document, results, self._now(), config)
         self._persist()
+        self._check_the_history_holds_what_is_announced(
+            transitions.Step(before, self.state, actions, self._now(), config)
+        )
         self._note_results(results, before)
         for action in actions:
             if isinstance(action, terms.Report) and action.kind == terms.CLEARED:
@@ -1001,6 +1005,16 @@ class World(RuleBasedStateMachine):
 
     def _retry_all(self):
         self.results += [terms.Retry(key) for key in self.state.events]
+
+    def _check_the_history_holds_what_is_announced(self, step):
+        for fact in transitions.facts_of(step, transitions.Writer(history.POLLER, "the polling unit")):
+            if fact.kind == history.SEEN:
+                self.in_history.add(fact.key)
+            elif fact.kind == history.OVER:
+                assert fact.key in self.in_history, "over, and not seen before"
+                self.in_history.discard(fact.key)
+        announced = {key for key, entry in self.state.events.items() if entry.present}
+        assert self.in_history == announced | set(self.state.ignored), "the history is not what was decided"
 
     def _check_every_failure_was_reported(self):
         if not self.failed_always_configured:

@@ -9,8 +9,9 @@ import json
 import pytest
 from _scheduled_events import engine, rules, terms
 from _scheduled_events.document import parse
-from _scheduled_events.state import State
-from _scheduled_events.transitions import Step, Writer, facts_of
+from _scheduled_events.state import State, dump
+from _scheduled_events.state import parse as parse_state
+from _scheduled_events.transitions import AGAIN, Step, Writer, facts_of
 
 pytestmark = pytest.mark.edge
 
@@ -190,9 +191,67 @@ def test_an_event_that_begins_as_started_leaves_no_acknowledgement():
     assert words(vm.step()) == ["over"]
 
 
-def test_an_event_that_a_rule_ignores_leaves_no_fact():
+def test_an_event_that_a_rule_ignores_is_seen_once_under_this_rule_and_over_once():
     vm = Vm(CONFIG._replace(rules=(rules.Rule("ignore"),)))
-    assert vm.step(an_event()) == vm.step() == []
+    [seen] = vm.step(an_event(Resources=["vm1", "vm2"]))
+    assert (seen.kind, seen.rule, seen.event_type, seen.resource_count) == ("seen", "rule 1: ignore", "Reboot", 2)
+    assert vm.step(an_event()) == vm.take(None) == vm.step(an_event(EventStatus="Started", NotBefore="")) == []
+    [over] = vm.step()
+    assert (over.kind, over.event_id, over.event_type) == ("over", A, "Reboot")
+    assert vm.step() == []
+
+
+def test_an_ignored_event_is_not_seen_again_after_a_restart():
+    vm = Vm(CONFIG._replace(rules=(rules.Rule("ignore"),)))
+    vm.step(an_event())
+    vm.state = parse_state(dump(vm.state))
+    assert vm.step(an_event()) == []
+
+
+def test_an_event_is_not_over_when_a_new_rule_ignores_it():
+    vm = Vm(CONFIG._replace(hooks=frozenset()))
+    vm.step(an_event())
+    vm.config = vm.config._replace(rules=(rules.Rule("ignore"),))
+    [ignored] = vm.step(an_event()) + vm.step(an_event())
+    assert (ignored.kind, ignored.rule) == ("seen", "rule 1: ignore")
+    assert words(vm.step()) == ["over"]
+
+
+def test_an_ignored_event_is_not_over_when_no_rule_ignores_it_any_more():
+    vm = Vm(CONFIG._replace(rules=(rules.Rule("ignore"),)))
+    vm.step(an_event())
+    vm.config = CONFIG
+    assert words(vm.step(an_event())) == ["seen", "phase_began prepare"]
+    assert words(vm.step()) == ["over"]
+
+
+def test_an_event_that_comes_back_during_its_recovery_is_seen_after_the_end_of_the_recovery():
+    vm = Vm()
+    vm.step(an_event())
+    vm.take(None, results=[vm.ends("prepare")])
+    vm.step()
+    assert vm.step(an_event()) == []
+    new = vm.step(an_event(), results=[vm.ends("recover")])
+    assert words(new) == ["phase_ended recover ok", "returned", "seen", "phase_began prepare"]
+
+
+def test_an_event_that_comes_back_before_its_recovery_is_seen_again_before_it_is_over_again():
+    vm = Vm()
+    vm.step(an_event(), an_event(B))
+    vm.take(None, results=[vm.ends("prepare"), vm.ends("prepare", key=B)])
+    vm.step(an_event(B))  # which holds the VM, so that the recovery waits
+    [again] = vm.step(an_event(B), an_event())
+    assert (again.kind, again.event_id, again.reason) == ("seen", A, AGAIN)
+    assert words(vm.step(an_event(B))) == ["over", "held"]
+
+
+def test_a_recovery_that_was_never_asked_for_ends_where_its_event_comes_back():
+    vm = Vm()
+    vm.step(an_event())
+    vm.take(None, results=[vm.ends("prepare")])
+    vm.step()
+    vm.take(None, results=[terms.NotAsked(vm.state.events[A].runs["recover"].request_id, "no space")])
+    assert words(vm.step(an_event())) == ["phase_ended recover interrupted", "seen"]
 
 
 def test_an_event_of_another_vm_leaves_no_fact():

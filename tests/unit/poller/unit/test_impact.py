@@ -115,6 +115,20 @@ def test_a_reboot_is_measured_from_the_boot_until_the_first_document():
     assert [vm.step("Started"), vm.step()] == [[], []]
 
 
+def test_a_reboot_before_the_event_has_started_is_no_impact_of_it():
+    before = Vm()
+    before.step("Scheduled")
+    vm = Vm(before.state, rebooted=True)
+    assert [vm.step("Scheduled"), vm.step("Started"), vm.step()] == [[], [], [("none", 0.0)]]
+
+
+@pytest.mark.parametrize("found", ["Started", None])
+def test_a_reboot_after_which_the_event_has_started_or_is_over_is_its_impact(found):
+    before = Vm()
+    before.step("Scheduled")
+    assert Vm(before.state, rebooted=True).step(found) == [("rebooted", 48.0)]
+
+
 def test_a_restart_of_the_unit_is_no_reboot():
     before = Vm()
     before.step("Started")

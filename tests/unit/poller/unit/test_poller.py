@@ -503,7 +503,8 @@ def test_while_the_state_cannot_be_saved_each_view_shows_it(quiet, now, tmp_path
 
 
 @pytest.mark.parametrize(("event_status", "pending"), [("Scheduled", True), ("Started", True), ("Advisory", False)])
-def test_an_event_that_a_rule_ignores_is_maintenance_too(quiet, event_status, pending):
+def test_an_event_that_a_rule_ignores_is_maintenance_too(quiet, event_status, pending, tmp_path):
+    quiet._state_file = state.StateFile(str(tmp_path / "state.json"))
     quiet._settings = quiet._settings._replace(rules=parse_rules([{"action": "ignore"}]))
     polled = document(EventStatus=event_status)
     quiet._poll_succeeded(polled)

@@ -87,7 +87,9 @@ class ImpactMeter:
         reason = "rebooted" if seconds is None else f"rebooted, {seconds:.0f} s until the first poll"
         known: Dict[str, EventState] = step.before.events
         return [
-            self._fact(step, key, entry, REBOOTED, seconds, reason) for key, entry in known.items() if entry.present
+            self._fact(step, key, entry, REBOOTED, seconds, reason)
+            for key, entry in known.items()
+            if entry.present and not _is_yet_to_start(step.after.events.get(key))
         ]
 
     def _fact(
@@ -108,3 +110,7 @@ class ImpactMeter:
             announced=None if event.duration_in_seconds is None else float(event.duration_in_seconds),
             measured=measured,
         )
+
+
+def _is_yet_to_start(entry: Optional[EventState]) -> bool:
+    return entry is not None and entry.present and not entry.impact

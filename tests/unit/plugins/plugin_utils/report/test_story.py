@@ -7,6 +7,7 @@
 import pytest
 from histories import AT, NOTICE, a_fact, a_maintenance, a_phase, announcement
 
+from plugins.module_utils._scheduled_events.transitions import AGAIN
 from plugins.plugin_utils._report.story import Stretch, tell
 
 HELD = [a_fact("held", 2, reason="prepare hooks missing: 10-drain"), *a_phase("failed", 3, 4)]
@@ -44,6 +45,79 @@ def test_an_id_that_is_announced_again_after_its_end_is_another_event():
     again = [fact._replace(time=fact.time + 5000) for fact in a_maintenance()]
     events = tell({"web1": [*a_maintenance(), *again]}, {}).events
     assert [event.began for event in events] == [AT + 5000, AT]
+
+
+def test_an_event_that_the_play_sees_after_the_unit_saw_its_end_is_no_other_event():
+    late = announcement(after=421)._replace(source="respond")  # the play had read its document before the unit did
+    ended = a_fact("over", 423)._replace(source="respond")
+    [event] = tell({"web1": [*a_maintenance(), late, ended]}, {}).events
+    assert (event.lanes[0].over, event.lanes[0].returned) == (AT + 423, AT + 450)
+
+
+def test_an_id_that_only_the_play_sees_long_after_its_end_is_another_event():
+    late = announcement(after=5000)._replace(source="respond")
+    assert len(tell({"web1": [*a_maintenance(), late]}, {}).events) == 2
+
+
+def test_a_play_that_sees_an_id_for_the_second_time_joins_the_second_event():
+    again = [fact._replace(time=fact.time + 460) for fact in a_maintenance()]
+    of_play = [
+        fact._replace(time=fact.time + 2, source="respond")
+        for fact in (*a_maintenance(), *again)
+        if fact.kind in ("seen", "over")
+    ]
+    events = tell({"web1": [*a_maintenance(), *again, *of_play]}, {}).events
+    assert [(event.began, event.lanes[0].over) for event in events] == [(AT + 460, AT + 882), (AT, AT + 422)]
+
+
+def test_an_id_that_comes_back_before_its_recovery_is_the_same_event():
+    back = announcement(after=600, reason=AGAIN)
+    before = [announcement(), *a_phase("prepare", 1, 121), a_fact("over", 420)]
+    lane = lane_of(*before, back)
+    assert (lane.prepared, lane.over, lane.unfinished) == (AT + 121, None, "the event is not over")
+    assert lane_of(*before, back, a_fact("over", 700)).over == AT + 700
+
+
+def test_an_ignored_event_is_neither_a_problem_nor_unfinished():
+    ignored = announcement(event_status="Started", rule="rule 2: ignore")
+    lane = lane_of(ignored)
+    assert (lane.ignored, lane.problem, lane.unfinished) == ("rule 2: ignore", "", "")
+    assert tell({"web1": [ignored]}, {}).verdict == "1 event, no problem. 1 event was ignored by a rule."
+
+
+def test_an_event_that_only_one_of_unit_and_play_ignores_is_not_ignored():
+    seen = announcement(rule="no rule: prepare")._replace(source="respond")
+    assert lane_of(announcement(rule="rule 1: ignore"), seen).ignored == ""
+
+
+@pytest.mark.parametrize(
+    ("event_type", "announced", "impact", "problem"),
+    [
+        ("Freeze", 5.0, {"outcome": "rebooted", "measured": 48.0}, "announced as a Freeze, and the VM rebooted"),
+        ("Freeze", 5.0, {"outcome": "paused", "measured": 15.5}, "it was paused for 15.5 s, announced were 5 s"),
+        ("Freeze", 30.0, {"outcome": "paused", "measured": 60.5}, "it was paused for 60.5 s, announced were 30 s"),
+        ("Freeze", 0.0, {"outcome": "paused", "measured": 10.5}, "it was paused for 10.5 s, announced were 0 s"),
+        ("Freeze", 5.0, {"outcome": "paused", "measured": 15.0}, ""),
+        ("Freeze", 30.0, {"outcome": "paused", "measured": 60.0}, ""),
+        ("Freeze", -1.0, {"outcome": "paused", "measured": 600.0}, ""),
+        ("Freeze", None, {"outcome": "paused", "measured": 600.0}, ""),
+        ("Freeze", 5.0, {"outcome": "none", "measured": 0.0}, ""),
+        ("Reboot", 30.0, {"outcome": "rebooted", "measured": 200.0}, ""),  # not the same seconds
+        ("Reboot", 30.0, {"outcome": "paused", "measured": 9.0}, ""),
+        ("Redeploy", -1.0, {"outcome": "rebooted", "measured": None}, ""),
+    ],
+)
+def test_an_impact_that_is_larger_than_announced_is_a_problem(event_type, announced, impact, problem):
+    facts = [*a_phase("prepare", 1, 20), a_fact("started", 30), a_fact("impact", 40, **impact), a_fact("over", 300)]
+    facts = [announcement(announced=announced), *facts, *a_phase("recover", 301, 310), a_fact("returned", 310)]
+    assert lane_of(*(fact._replace(event_type=event_type) for fact in facts)).problem == problem
+
+
+def test_of_several_impacts_the_largest_counts():
+    pauses = [a_fact("impact", 40 + n, outcome="paused", measured=n) for n in (4.0, 9.0, 3.0)]
+    assert lane_of(announcement(), *pauses).measured == 9.0
+    reboot = a_fact("impact", 41, outcome="rebooted", measured=2.0)
+    assert lane_of(announcement(), reboot, *pauses).impact == "rebooted"
 
 
 @pytest.mark.parametrize(

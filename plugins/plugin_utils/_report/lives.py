@@ -1,0 +1,76 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Which facts of a host are about the same event. Private to the collection.
+
+The polling unit and the plays write facts of the same event, each with what it saw. An id that is announced again
+after its recovery stands for another event.
+"""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._scheduled_events import history
+from ...module_utils._scheduled_events.history import Fact
+from ...module_utils._scheduled_events.transitions import AGAIN
+
+# Seconds by which one writer can learn later than another that an event is over: an answer can take that long.
+LATE = 125.0
+
+
+def lives(facts: t.Sequence[Fact]) -> dict[tuple[str, int], list[Fact]]:
+    """The facts of each event, by its id, and the number of the event with this id."""
+    by_id: dict[str, list[Fact]] = {}
+    for fact in sorted(facts, key=lambda each: each.time):
+        if fact.event_id or fact.kind == history.HELD:  # an event without an id can only be held
+            by_id.setdefault(fact.key, []).append(fact)
+    return {(key, number): life for key, of_id in by_id.items() for number, life in enumerate(_lives_of(of_id))}
+
+
+def _lives_of(facts: t.Sequence[Fact]) -> list[list[Fact]]:
+    """Put the parts of the writers together that overlap."""
+    found: list[tuple[set[str], list[Fact]]] = []
+    for writer, part in sorted(_parts(facts), key=lambda each: each[1][0].time):
+        if found and writer not in found[-1][0] and part[0].time <= _end(found[-1][1]) + LATE:
+            found[-1][0].add(writer)
+            found[-1][1].extend(part)
+        else:
+            found.append(({writer}, list(part)))
+    return [sorted(life, key=lambda each: each.time) for _writers, life in found]
+
+
+def _parts(facts: t.Sequence[Fact]) -> list[tuple[str, list[Fact]]]:
+    """What each writer knows of each event."""
+    found: list[tuple[str, list[Fact]]] = []
+    last: dict[str, list[Fact]] = {}
+    ends: dict[str, float] = {}
+    for fact in facts:
+        writer = _writer(fact)
+        if writer not in last or (fact.kind == history.SEEN and _is_another(fact, last[writer][0], writer, ends)):
+            last[writer] = []
+            found.append((writer, last[writer]))
+        last[writer].append(fact)
+        if fact.kind == history.OVER:
+            ends[writer] = fact.time
+    return found
+
+
+def _is_another(seen: Fact, first: Fact, writer: str, ends: t.Mapping[str, float]) -> bool:
+    """Whether it is announced again: after its end by this writer, or long after its end by another one."""
+    if seen.reason == AGAIN:
+        return False
+    return any(
+        first.time <= end and (who == writer or end + LATE < seen.time)  # the writer may have been away
+        for who, end in ends.items()
+    )
+
+
+def _writer(fact: Fact) -> str:
+    """The plays of all roles share what they remember on the host."""
+    return fact.source if fact.source in (history.POLLER, history.DRILL) else history.RESPOND
+
+
+def _end(facts: t.Sequence[Fact]) -> float:
+    return max((fact.time for fact in facts if fact.kind == history.OVER), default=float("inf"))
