@@ -114,7 +114,7 @@ def _candidates(
 ) -> Tuple[List[FoundEndpoint], List[str]]:
     """The addresses to ask, in this order, and the content of the leases."""
     candidates = [FoundEndpoint(default, DEFAULT_SOURCE)]
-    lines = list(searched.lines)
+    lines = searched.all_lines()
     seen: Set[str] = set()
     for lease in searched.leases:
         if lease.address in seen:

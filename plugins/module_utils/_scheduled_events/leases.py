@@ -46,10 +46,18 @@ class DhcpLease(NamedTuple):
 
 
 class Searched(NamedTuple):
-    """The leases in force that have the option, the newest first, and a line for each place on what was found there."""
+    """The leases in force that have the option, the newest first, and a line for each place on what was found there.
+
+    :ivar missing: the directories that do not exist.
+    """
 
     leases: Tuple[DhcpLease, ...]
     lines: Tuple[str, ...]
+    missing: Tuple[str, ...] = ()
+
+    def all_lines(self) -> List[str]:
+        """The lines, and one for all directories that do not exist."""
+        return [*self.lines, *(["no such directory: " + ", ".join(self.missing)] if self.missing else [])]
 
 
 class _Found(NamedTuple):
@@ -77,12 +85,12 @@ def search(*, now: float, root: str = "/") -> Searched:
     """
     leases: List[DhcpLease] = []
     lines: List[str] = []
-    missing = []
+    missing = set()
     for place in _PLACES:
         try:
             names, left_out = _newest(os.path.join(root, place.directory[1:]), place.names)
         except FileNotFoundError:
-            missing.append(place.directory)
+            missing.add(place.directory)
             continue
         except OSError as error:
             lines.append(f"{place.directory} ({place.client}): cannot be read: {error.strerror}")
@@ -95,9 +103,7 @@ def search(*, now: float, root: str = "/") -> Searched:
             found, line = _look_into(place, name, now=now, root=root)
             leases += found
             lines.append(line)
-    if missing:
-        lines.append("no such directory: " + ", ".join(sorted(set(missing))))
-    return Searched(tuple(newest_first(leases)), tuple(dict.fromkeys(lines)))
+    return Searched(tuple(newest_first(leases)), tuple(dict.fromkeys(lines)), tuple(sorted(missing)))
 
 
 def newest_first(leases: List[DhcpLease]) -> List[DhcpLease]:

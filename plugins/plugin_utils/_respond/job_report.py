@@ -17,6 +17,8 @@ import tempfile
 import typing as t
 from pathlib import Path
 
+from ...module_utils._scheduled_events.history import ACKNOWLEDGED
+
 ARTIFACT = "scheduled_events_report"
 DIRECTORY = "job-reports"  # in Ansible's temporary directory of the run
 WHOLE, BEGUN = ".json", ".begun"  # what the file of a host ends with; the second while more of it follows
@@ -41,22 +43,20 @@ def of_respond(host: str, result: t.Mapping[str, t.Any]) -> Part:
             texts.append(f"held: {held[event_id]}")
         events[event_id] = {
             "event_type": lines[0]["event_type"] if lines else "",
-            **_acknowledged(host, event_id, lines, result),
+            **_acknowledged(host, event_id, result),
             "hosts": {host: ", ".join(texts) or "nothing to do"},
         }
     return _part(host, events, result["failures"])
 
 
-def _acknowledged(
-    host: str, event_id: str, lines: t.Sequence[t.Mapping[str, t.Any]], result: t.Mapping[str, t.Any]
-) -> dict[str, str]:
-    if event_id not in result["acknowledged"]:
-        return {}
-    if any(line["text"].startswith("would be acknowledged") for line in lines):  # check mode
-        return {}
-    at = [line["at"] for line in lines if line["text"].startswith("acknowledged")]
-
-    return {"acknowledged_by": host, "acknowledged_at": at[-1] if at else ""}
+def _acknowledged(host: str, event_id: str, result: t.Mapping[str, t.Any]) -> dict[str, str]:
+    """Who acknowledged the event, and when: a fact of the run, which has none in check mode."""
+    times = [
+        fact["time"].partition(".")[0] + "Z"  # without its milliseconds
+        for fact in result["history"]
+        if fact["kind"] == ACKNOWLEDGED and fact["event_id"].lower() == event_id.lower()
+    ]
+    return {"acknowledged_by": host, "acknowledged_at": times[-1]} if times else {}
 
 
 def of_events(host: str, result: t.Mapping[str, t.Any]) -> Part:

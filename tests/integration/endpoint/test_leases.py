@@ -19,7 +19,7 @@ WIRE_SERVER = "a8:3f:81:10"
 SEARCH = """
 from _scheduled_events.leases import search
 searched = search(now=time.time())
-print(json.dumps([[lease._asdict() for lease in searched.leases], searched.lines]))
+print(json.dumps([[lease._asdict() for lease in searched.leases], searched.all_lines()]))
 """
 FIND = """
 from _scheduled_events.client import ImdsError

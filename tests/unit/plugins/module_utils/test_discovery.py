@@ -18,7 +18,7 @@ from _scheduled_events.leases import DhcpLease, Searched
 from .conftest import Service, document_text
 
 LOOPBACK = check_networks(["127.0.0.0/8"])
-NO_LEASES = Searched((), ("no such directory: /var/lib/dhcp",))
+NO_LEASES = Searched((), (), ("/var/lib/dhcp",))
 DOCUMENT = document_text()
 
 

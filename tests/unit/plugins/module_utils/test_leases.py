@@ -148,7 +148,7 @@ def test_other_files_of_a_directory_are_not_read(host):
 
 
 def test_a_host_without_any_dhcp_client_says_where_it_was_looked(host):
-    (line,) = host.search().lines
+    (line,) = host.search().all_lines()
     assert line == (
         "no such directory: /run/NetworkManager/devices, /run/systemd/netif/leases, /run/wicked, /var/db/dhcpcd, "
         "/var/lib/NetworkManager, /var/lib/dhclient, /var/lib/dhcp, /var/lib/dhcpcd, /var/lib/wicked"

@@ -226,7 +226,7 @@ def own_leases(monkeypatch):
 
 def test_leases_that_only_root_can_read_are_those_that_root_left(tmp_path, own_leases):
     line = "/var/lib/dhcpcd/eth0.lease (dhcpcd): 168.63.129.16"
-    own_leases(Searched((LEASE,), (line, "no such directory: /var/lib/wicked")))
+    own_leases(Searched((LEASE,), (line,), ("/var/lib/wicked",)))
     assert cli.main([f"--runtime-directory={tmp_path}", "leases", "--keep"]) == 0
     denied = "/var/lib/dhcpcd/eth0.lease (dhcpcd): cannot be read: Permission denied"
     own_leases(Searched((), (denied,)))
@@ -250,7 +250,7 @@ def test_the_newest_lease_comes_first_in_either_source(tmp_path, own_leases):
 
 
 def test_leases_without_keep_are_only_shown(tmp_path, own_leases, capfdbinary):
-    own_leases(Searched((), ("no such directory: /var/lib/dhcp",)))
+    own_leases(Searched((), (), ("/var/lib/dhcp",)))
     assert cli.main([f"--runtime-directory={tmp_path}", "leases"]) == 0
     assert capfdbinary.readouterr().out == b"no such directory: /var/lib/dhcp\n"
     assert os.listdir(str(tmp_path)) == []

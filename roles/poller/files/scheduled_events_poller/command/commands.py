@@ -155,7 +155,7 @@ def show_leases(chosen: argparse.Namespace) -> int:
     searched = search(now=time.time())
     if chosen.keep:
         endpoint_resolver.keep(searched, chosen.runtime_directory)
-    for line in searched.lines:
+    for line in searched.all_lines():
         say(line)
     return 0
 

@@ -108,7 +108,7 @@ def search_all(runtime_directory: str, *, now: float) -> Searched:
     kept = _load(_path(runtime_directory))
     leases = [*own.leases, *(lease for lease in kept.leases if lease.expires is None or lease.expires > now)]
     lines = [*own.lines, *(f"{line}, as root saw it when the unit was started" for line in kept.lines)]
-    return Searched(tuple(newest_first(leases)), tuple(lines))
+    return Searched(tuple(newest_first(leases)), tuple(lines), own.missing)
 
 
 def keep(searched: Searched, runtime_directory: str) -> None:
@@ -129,7 +129,7 @@ def _load(path: str) -> Searched:
     try:
         decoded = json.loads(read_plain(path, most=status.MOST_BYTES).decode("utf-8"))
         leases = [_lease(raw) for raw in decoded["leases"][:MOST_KEPT]]
-        lines = [shown(line) for line in decoded["lines"][:MOST_KEPT] if not line.startswith("no such")]
+        lines = [shown(line) for line in decoded["lines"][:MOST_KEPT]]
     except FileNotFoundError:
         return Searched((), ())
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:

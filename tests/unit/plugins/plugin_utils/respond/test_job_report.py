@@ -13,7 +13,10 @@ from plugins.plugin_utils._respond.job_report import (
     summary,
 )
 
-IDLE = {"vm_name": "vm9", "prepared": [], "acknowledged": [], "held": [], "recovered": [], "failures": [], "story": []}
+IDLE = {
+    "vm_name": "vm9",
+    **{name: [] for name in ("prepared", "acknowledged", "held", "recovered", "failures", "story", "history")},
+}
 EVENT = {
     "event_id": "A1",
     "event_type": "Reboot",
@@ -29,13 +32,19 @@ def told(text, at="2026-11-22T09:00:00Z"):
     return {"event_id": "A1", "event_type": "Reboot", "text": text, "at": at}
 
 
+def fact(kind, time="2026-11-22T09:00:00.000Z"):
+    return {"version": 1, "kind": kind, "time": time, "source": "respond", "event_id": "A1"}
+
+
 def responded(**more):
     return {**IDLE, **more}
 
 
 def test_who_acknowledged_an_event_and_when_is_in_the_artifacts_of_that_host_alone():
-    story = [told("prepared"), told("acknowledged 60 s before NotBefore", at="2026-11-22T09:59:00Z"), told("recovered")]
-    first = of_respond("web1", responded(prepared=["A1"], acknowledged=["A1"], recovered=["A1"], story=story))
+    story = [told("prepared"), told("acknowledged 60 s before NotBefore"), told("recovered")]
+    history = [fact("seen"), fact("acknowledged", time="2026-11-22T09:59:00.250Z")]
+    run = {"prepared": ["A1"], "acknowledged": ["A1"], "recovered": ["A1"], "story": story, "history": history}
+    first = of_respond("web1", responded(**run))
     second = of_respond("web2", responded(prepared=["A1"], recovered=["A1"], story=[told("prepared")]))
     assert merge([first, second])["events"]["A1"] == {
         "event_type": "Reboot",
@@ -55,6 +64,13 @@ def test_a_run_in_check_mode_does_not_claim_an_acknowledgement():
     part = of_respond("web1", responded(prepared=["A1"], acknowledged=["A1"], story=story))
     assert "acknowledged_by" not in part["events"]["A1"]
     assert summary({"web1": part}, hosts=1)[1] == "  Reboot A1: not acknowledged by this job"
+
+
+@pytest.mark.parametrize(("history", "claimed"), [([], False), ([fact("acknowledged")], True)])
+def test_the_facts_decide_who_acknowledged_and_not_the_words_of_the_steps(history, claimed):
+    for text in ("acknowledged", "would be acknowledged", "prepared"):
+        part = of_respond("web1", responded(acknowledged=["A1"], story=[told(text)], history=history))
+        assert ("acknowledged_by" in part["events"]["A1"]) == claimed
 
 
 def test_a_held_event_names_the_reason():
