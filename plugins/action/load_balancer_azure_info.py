@@ -61,7 +61,7 @@ class ActionModule(ArmAction):
         finally:
             if control_node is not None:
                 control_node.close()
-        return {**result, "changed": False, "out": traffic.out, "unknown": traffic.unknown}
+        return {**result, "changed": False, "hosts_without_traffic": traffic.out, "unknown": traffic.unknown}
 
     def _places(self, host: str, task_vars: dict[str, t.Any]) -> Places:
         variables = HostVariables(self, host, task_vars)

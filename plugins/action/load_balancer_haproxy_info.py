@@ -15,4 +15,4 @@ class ActionModule(HAProxyAction):
 
     def _work(self) -> dict[str, t.Any]:
         balancers = Balancers(self._arguments["balancers"], ask=self._ask, errors=OtherHostError)
-        return {"changed": False, "out": balancers.out()}
+        return {"changed": False, "servers_without_traffic": balancers.out()}

@@ -63,7 +63,7 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "settle": {"type": "float", "default": 60},
     "name": {"type": "str"},
     "resume_within": {"type": "float", "default": 86400},
-    "out": {"type": "list", "elements": "str"},
+    "hosts_without_traffic": {"type": "list", "elements": "str"},
 }
 # What may differ from host to host. Outside the role, the common variables count.
 DIRECTORY = ("rolling_maintenance_state_directory", "scheduled_events_state_directory")
@@ -126,7 +126,7 @@ class Gate:
     def _wait(self) -> Result:
         arrived, responded = self._arrive()
         began, said = time.monotonic(), ""
-        reads_balancer = self._arguments["out"] is not None
+        reads_balancer = self._arguments["hosts_without_traffic"] is not None
         while True:
             answers = self._look()
             decision = self._decide(answers)
@@ -290,7 +290,7 @@ class Gate:
         }
         if host.name in self._own and not self._simulate:
             owner = f"{self._run.name}/{host.name}"
-            options.update(owner=owner, by=self._run.owner, lease=self._lease(), dead=self._dead)
+            options.update(owner=owner, by=self._run.owner, lease=self._lease(), ended_owners=self._dead)
         return host.run("maintenance_survey", options, within=LOOK_TIMEOUT * self._patience)
 
     def _withdraw(self, hosts: list[str]) -> None:
@@ -367,7 +367,7 @@ class Gate:
             problem=answer["problem"],
             unmarked=answer["unmarked_because"] if asked else "",
             mark=answer["mark"],
-            drained=answer["drained"] or host in (self._arguments["out"] or []),
+            drained=answer["drained"] or host in (self._arguments["hosts_without_traffic"] or []),
             returning_for=(answer["returning"] or {"holder": ""})["holder"],
             document=document,
             records=answer["records"],

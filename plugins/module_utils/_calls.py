@@ -98,5 +98,5 @@ def acknowledge(run: ImdsModule) -> Dict[str, Any]:
             dry_run=run.module.check_mode,
         )
     except ApprovalFailed as error:
-        run.module.fail_json(msg=str(error), status=error.status, left=error.left, **_lists(run, error.outcome))
+        run.module.fail_json(msg=str(error), status=error.status, not_approved=error.left, **_lists(run, error.outcome))
     return dict(_lists(run, outcome), changed=bool(outcome.approved))

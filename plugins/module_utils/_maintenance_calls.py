@@ -23,7 +23,7 @@ SURVEY_OPTIONS: Dict[str, Dict[str, Any]] = {
     "owner": {"type": "str"},
     "by": {"type": "dict", "default": {}},
     "lease": {"type": "float", "default": 180},
-    "dead": {"type": "list", "elements": "str", "default": []},
+    "ended_owners": {"type": "list", "elements": "str", "default": []},
 }
 MARK_OPTIONS: Dict[str, Dict[str, Any]] = {
     "state": {"type": "str", "choices": ["held", "done", "absent", "failed"], "required": True},
@@ -68,7 +68,7 @@ def _claim(module: Any, host: Host) -> Dict[str, Any]:
             mark, marked = host.mark(), False
         else:
             mark = host.take(
-                options["owner"], by=options["by"], stage=ASKING, lease=options["lease"], dead=options["dead"]
+                options["owner"], by=options["by"], stage=ASKING, lease=options["lease"], dead=options["ended_owners"]
             )
             marked = mark is None
     except (MaintenanceError, OSError) as error:

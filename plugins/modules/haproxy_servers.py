@@ -38,7 +38,7 @@ options:
   timeout:
     description:
       - Seconds to wait until the sessions have ended, or until the servers are up.
-      - The module does not fail when this time has passed; see RV(left).
+      - The module does not fail when this time has passed; see RV(unfinished).
     type: float
     default: 300
   force:
@@ -67,8 +67,8 @@ EXAMPLES = r"""
     state: drained
     timeout: 120
   delegate_to: lb1
-  register: out
-  failed_when: out.left | length > 0
+  register: result
+  failed_when: result.unfinished | length > 0
 """
 
 RETURN = r"""
@@ -93,8 +93,8 @@ sent:
   type: list
   elements: str
   sample: ['www/web1: drain', 'www/web1: maint']
-left:
-  description: Servers that still have sessions, or are not up, after O(timeout).
+unfinished:
+  description: Servers that still have sessions (O(state=drained)), or are not up (O(state=active)), after O(timeout).
   returned: success
   type: list
   elements: dict
@@ -136,7 +136,7 @@ def work(module: AnsibleModule) -> Dict[str, Any]:
         "servers": [describe(server) for server in outcome.servers],
         "found": found_in(before),
         "sent": outcome.sent,
-        "left": [describe(server) for server in outcome.left],
+        "unfinished": [describe(server) for server in outcome.left],
     }
 
 

@@ -20,7 +20,7 @@ options:
     description:
       - Seconds to wait until the servers of O(server) get traffic. The module does not wait for a server that HAProxy
         was ordered to give no traffic, or that has weight 0.
-      - The module does not fail when this time has passed; see RV(left).
+      - The module does not fail when this time has passed; see RV(down).
     type: float
     default: 0
 extends_documentation_fragment:
@@ -47,19 +47,19 @@ EXAMPLES = r"""
   maintops.scheduled_events.haproxy_servers_info:
     server: "{{ inventory_hostname }}"
   delegate_to: lb1
-  register: out
+  register: result
 
 - name: Show the backends in which it gets no traffic
   ansible.builtin.debug:
-    msg: "{{ out.servers | selectattr('gets_nothing') | map(attribute='backend') }}"
+    msg: "{{ result.servers | selectattr('gets_no_new_sessions') | map(attribute='backend') }}"
 
 - name: Wait until it gets traffic again
   maintops.scheduled_events.haproxy_servers_info:
     server: "{{ inventory_hostname }}"
     wait: 60
   delegate_to: lb1
-  register: out
-  failed_when: out.left | length > 0
+  register: result
+  failed_when: result.down | length > 0
 """
 
 RETURN = r"""
@@ -89,7 +89,7 @@ servers:
       returned: success
       type: int
       sample: 3
-    gets_nothing:
+    gets_no_new_sessions:
       description: Whether the server gets no new sessions, for any reason.
       returned: success
       type: bool
@@ -107,7 +107,7 @@ found:
   returned: when O(server) is set
   type: dict
   sample: {www: ready, api: MAINT}
-left:
+down:
   description:
     - Servers that get no traffic after O(wait) because of their health checks, in the format of RV(servers).
   returned: when O(server) is set
@@ -144,7 +144,7 @@ def work(params: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
     return {
         "servers": [describe(server) for server in outcome.servers],
         "found": found_in(outcome.servers),
-        "left": [describe(server) for server in outcome.left],
+        "down": [describe(server) for server in outcome.left],
     }
 
 

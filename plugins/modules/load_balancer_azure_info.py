@@ -55,11 +55,11 @@ EXAMPLES = r"""
 
 - name: Show them
   ansible.builtin.debug:
-    msg: "{{ found.out }}"
+    msg: "{{ found.hosts_without_traffic }}"
 """
 
 RETURN = r"""
-out:
+hosts_without_traffic:
   description: Names of the hosts that get no traffic through at least one of their pools.
   returned: success
   type: list

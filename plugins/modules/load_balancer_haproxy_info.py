@@ -31,11 +31,11 @@ EXAMPLES = r"""
 
 - name: Show them
   ansible.builtin.debug:
-    msg: "{{ found.out }}"
+    msg: "{{ found.servers_without_traffic }}"
 """
 
 RETURN = r"""
-out:
+servers_without_traffic:
   description: Names of the servers, as in C(haproxy.cfg), that get no traffic from at least one balancer.
   returned: success
   type: list

@@ -151,7 +151,7 @@ resume:
   returned: success
   type: dict
   sample: {}
-left:
+connected_peers:
   description: The peers whose connections have not ended.
   returned: O(state=drained)
   type: list

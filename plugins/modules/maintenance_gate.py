@@ -49,7 +49,7 @@ options:
         is the number of seconds for which it does so.
     type: float
     default: 86400
-  out:
+  hosts_without_traffic:
     description:
       - Hosts that receive no traffic from a load balancer.
       - When this option is set, the gate returns at intervals with RV(open=false), so that the caller can read the list

@@ -35,15 +35,15 @@ options:
     default: 1800
   round:
     description:
-      - The maintenance that has finished, for O(state=done). The action plugin sets this option. Do not set it.
+      - The maintenance that has finished, for O(state=done). The module sets this option itself.
     type: dict
     default: {}
   owner:
-    description: Owner of the mark. The action plugin sets this option. Do not set it.
+    description: Owner of the mark, which is this run. The module sets this option itself.
     type: str
   by:
     description:
-      - Information about the owner that other runs can read. The action plugin sets this option. Do not set it.
+      - Information about the owner that other runs can read. The module sets this option itself.
     type: dict
     default: {}
 extends_documentation_fragment:

@@ -36,7 +36,7 @@ options:
     description: Seconds after which the mark expires unless it is renewed.
     type: float
     default: 180
-  dead:
+  ended_owners:
     description: Owners whose runs have ended without removing their marks. These marks are ignored.
     type: list
     elements: str

@@ -115,8 +115,8 @@ skipped_ids:
   type: list
   elements: str
   sample: []
-left:
-  description: Ids of the events that were not acknowledged.
+not_approved:
+  description: Ids of the events that would have been acknowledged if the service had not refused.
   returned: on a refused request
   type: list
   elements: str

@@ -189,7 +189,7 @@ options:
     type: bool
     default: false
   control_node:
-    description: Values of the action plugin. The action plugin sets this option. Do not set it.
+    description: Values of the control node. The module sets this option itself.
     type: dict
 attributes:
   action:

@@ -53,7 +53,7 @@ class Server(NamedTuple):
         return self.status if self.admin & ANY_MAINT else READY
 
     @property
-    def gets_nothing(self) -> bool:
+    def gets_no_new_sessions(self) -> bool:
         return self.weight == 0 or self.status.startswith(("MAINT", "DRAIN", "DOWN", "NOLB"))
 
     @property
@@ -208,7 +208,7 @@ class Member:
             is_over = self._clock() >= give_up_at
             try:
                 servers = self.look()
-                left = [server for server in servers if server.gets_nothing and not server.is_kept_out]
+                left = [server for server in servers if server.gets_no_new_sessions and not server.is_kept_out]
                 if not left or is_over:
                     return Outcome([], servers, left)
             except Fleeting:

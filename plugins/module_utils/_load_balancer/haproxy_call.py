@@ -22,7 +22,7 @@ def describe(server: Server) -> Dict[str, Any]:
         "server": server.name,
         "status": server.status,
         "sessions": server.sessions + server.queued,
-        "gets_nothing": server.gets_nothing,
+        "gets_no_new_sessions": server.gets_no_new_sessions,
         "check": f"{server.check_status} {server.last_check}".strip(),
     }
 

@@ -404,7 +404,7 @@ def _drain(module: Any, host: Host) -> Dict[str, Any]:
     rest = min(max(min(float(stage["until"]), finish_at) - time.time(), 0), params["drain_timeout"])
     stretch = min(rest, params["wait_at_most"] or rest)
     left = host.wait_for_the_end(drain.peers, timeout=stretch)
-    result = {"changed": drain.raised, "msg": "", "resume": {}, "left": left}
+    result = {"changed": drain.raised, "msg": "", "resume": {}, "connected_peers": left}
     if left and stretch < rest:
         return dict(result, resume=dict(stage, peers=left))
     problems = [stage["problem"]] if stage["problem"] else []

@@ -66,7 +66,7 @@ class Balancers:
         answers = self._ask_all(self._names, INFO, {})
         self._raise_problems()
         servers = [server for answer in answers.values() for server in answer["servers"]]
-        return sorted({each["server"] for each in servers if each["gets_nothing"]})
+        return sorted({each["server"] for each in servers if each["gets_no_new_sessions"]})
 
     def wait_until_served(self, server: str, backends: t.Sequence[str], *, timeout: float) -> str:
         """Wait until all balancers send traffic to a server that was not taken out there; what is to be said about it.
@@ -84,20 +84,20 @@ class Balancers:
                 break
             self._sleep(LOOK_AGAIN_AFTER)
         self._refuse_unknown(answers, server, backends)
-        self._note_down(answers, timeout)
+        self._note_down({name: answer["down"] for name, answer in answers.items()}, timeout)
         self._raise_problems()
         kept_out = [
             f"{name} {each['backend']}/{each['server']} ({each['status']})"
             for name, answer in answers.items()
             for each in answer["servers"]
-            if each["gets_nothing"]
+            if each["gets_no_new_sessions"]
         ]
         return f"{', '.join(kept_out)} stays out, as it was ordered there" if kept_out else ""
 
-    def _note_down(self, answers: t.Mapping[str, dict[str, t.Any]], timeout: float) -> None:
-        for name, answer in answers.items():
-            if answer["left"]:
-                self._problems[name] = "; ".join(_down(name, each, timeout) for each in answer["left"])
+    def _note_down(self, down: t.Mapping[str, list[dict[str, t.Any]]], timeout: float) -> None:
+        for name, servers in down.items():
+            if servers:
+                self._problems[name] = "; ".join(_down(name, each, timeout) for each in servers)
 
     @staticmethod
     def _refuse_unknown(answers: t.Mapping[str, dict[str, t.Any]], server: str, backends: t.Sequence[str]) -> None:
@@ -168,7 +168,7 @@ class Membership(Balancers, Provider):
         now, until = self._clock(), min(until, finish_at)
         limit = min(until, now + settings.wait_at_most) if settings.wait_at_most else until
         answers = self._drain_until(limit)
-        left = {name: answer["left"] for name, answer in answers.items() if answer["left"]}
+        left = _unfinished(answers)
         self._raise_problems()
         result = {"changed": changed or _changed(answers), "msg": "", "resume": {}}
         if left and self._clock() < until:
@@ -205,7 +205,7 @@ class Membership(Balancers, Provider):
             self._raise_problems()
             msg = f"would put it back on {', '.join(names)}" if names else ""
             return {"changed": True, "msg": msg, "resume": {}}
-        self._note_down(answers, settings.return_timeout)
+        self._note_down(_unfinished(answers), settings.return_timeout)
         return {"changed": True, "msg": self._holding.end_return(self._problem()), "resume": {}}
 
     def _look(self) -> dict[str, dict[str, t.Any]]:
@@ -261,6 +261,11 @@ class Membership(Balancers, Provider):
 
 def _changed(answers: t.Mapping[str, dict[str, t.Any]]) -> bool:
     return any(answer["changed"] for answer in answers.values())
+
+
+def _unfinished(answers: t.Mapping[str, dict[str, t.Any]]) -> dict[str, list[dict[str, t.Any]]]:
+    """The servers that keep the caller waiting, by balancer."""
+    return {name: answer["unfinished"] for name, answer in answers.items() if answer["unfinished"]}
 
 
 def _found(seen: t.Mapping[str, dict[str, t.Any]]) -> dict[str, str]:

@@ -308,7 +308,7 @@ def test_servers_are_read_by_host_and_backend_without_level_admin(ansible, hapro
         "none": set(),
     }
     assert results["host"]["found"] == {"www": "ready", "api": "MAINT"}
-    assert results["out"]["out"] == ["web1"]
+    assert results["out"]["servers_without_traffic"] == ["web1"]
     assert not any(result["changed"] for result in results.values())
 
 

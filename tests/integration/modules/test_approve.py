@@ -181,7 +181,7 @@ def test_an_acknowledgement_starts_the_event(ansible, fleet):
 
 
 def refused_lists(result):
-    return {name: result[name] for name in (*LISTS, "left", "status")}
+    return {name: result[name] for name in (*LISTS, "not_approved", "status")}
 
 
 def test_refused_with_400_it_fails_with_the_ids_left_and_does_not_insist(ansible, fleet):
@@ -199,7 +199,7 @@ def test_refused_with_400_it_fails_with_the_ids_left_and_does_not_insist(ansible
         "already_started": [],
         "absent": [GONE],
         "skipped_ids": [],
-        "left": events,
+        "not_approved": events,
         "status": 400,
     }
     assert emulator.posts() == [("web1", events, 400)]
@@ -218,7 +218,7 @@ def test_refused_with_500_it_insists_for_retry_for_and_fails_with_the_ids_left(a
         "already_started": [],
         "absent": [],
         "skipped_ids": [],
-        "left": [event_id],
+        "not_approved": [event_id],
         "status": 500,
     }
     posts = emulator.posts()

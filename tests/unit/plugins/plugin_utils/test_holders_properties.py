@@ -244,11 +244,12 @@ class HAProxyWorld(World):
             "server": "web1",
             "status": "?",
             "check": "",
-            "gets_nothing": not self.is_served(name),
+            "gets_no_new_sessions": not self.is_served(name),
         }
         left = [server] if options.get("state") == "active" and not self.is_served(name) else []
-        server["gets_nothing"] = not self.is_served(name)
-        return {"changed": bool(sent), "servers": [server], "found": found, "sent": sent, "left": left}
+        server["gets_no_new_sessions"] = not self.is_served(name)
+        answer = {"changed": bool(sent), "servers": [server], "found": found}
+        return {**answer, "sent": sent, "unfinished": left} if module == haproxy.CHANGE else {**answer, "down": left}
 
     def is_served(self, name):
         return self.servers[name] == "ready" and self.service_answers

@@ -39,8 +39,8 @@ def names(servers):
 def test_servers_are_read_with_what_was_ordered_for_them(haproxy, member):
     haproxy.servers["api/web1"].update(admin=0x01, status="MAINT", scur=3, qcur=2)
     www, api = member().look()
-    assert (www.full_name, www.found, www.gets_nothing) == ("www/web1", "ready", False)
-    assert (api.full_name, api.found, api.gets_nothing) == ("api/web1", "MAINT", True)
+    assert (www.full_name, www.found, www.gets_no_new_sessions) == ("www/web1", "ready", False)
+    assert (api.full_name, api.found, api.gets_no_new_sessions) == ("api/web1", "MAINT", True)
     assert (api.sessions, api.queued, api.last_check) == (3, 2, "200, OK")
 
 

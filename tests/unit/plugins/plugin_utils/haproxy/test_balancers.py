@@ -58,13 +58,15 @@ class Fleet:
             self.now += options.get("timeout", 0) + options.get("wait", 0)
             left = [{"backend": "www", "server": "web1", "status": "DOWN", "check": "L7STS 503"}]
         servers = [
-            {"backend": backend, "server": "web1", "status": "UP", "gets_nothing": found != "ready"}
+            {"backend": backend, "server": "web1", "status": "UP", "gets_no_new_sessions": found != "ready"}
             for backend, found in self.servers[balancer].items()
             if not options.get("backends") or backend in options["backends"]
         ]
         sent = [f"{each['backend']}/web1: {state}" for each in servers] if state != "read" else []
         found = {each["backend"]: self.servers[balancer][each["backend"]] for each in servers}
-        return {"changed": bool(sent), "servers": servers, "found": found, "sent": sent, "left": left}
+        if state == "read":
+            return {"changed": False, "servers": servers, "found": found, "down": left}
+        return {"changed": bool(sent), "servers": servers, "found": found, "sent": sent, "unfinished": left}
 
     def record(self, options):
         self.calls.append(("web1", options["state"]))
