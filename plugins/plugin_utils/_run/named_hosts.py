@@ -15,7 +15,8 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-MARK = "__unnamed_hosts"  # of the playbooks: the variable that would name the hosts, empty if they are named
+MARK = "__named_by"  # of a playbook: the name of the variable that names its hosts
+CONTROL_NODE = "127.0.0.1"  # the hosts of a playbook whose hosts are not named
 
 
 def refuse_unnamed_hosts(action: ActionBase, variables: t.Mapping[str, t.Any]) -> None:
@@ -23,8 +24,10 @@ def refuse_unnamed_hosts(action: ActionBase, variables: t.Mapping[str, t.Any]) -
 
     :raises AnsibleActionFail: neither the variable of the playbook nor ``--limit`` names hosts.
     """
-    variable = action._templar.template(variables.get(MARK, ""))
-    if variable:
+    variable = variables.get(MARK)
+    if variable is None or "ansible_limit" in variables or variables["ansible_play_hosts_all"] != [CONTROL_NODE]:
+        return
+    if action._templar.template(variables.get(variable)) != CONTROL_NODE:
         raise AnsibleActionFail(
             f"No hosts are named, expected {variable} in --extra-vars or in the vars of import_playbook, or --limit. "
             f"For all hosts of the inventory, set {variable} to all"
