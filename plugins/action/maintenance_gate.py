@@ -191,7 +191,9 @@ class Gate:
             self._names = here["names"]
             return here["arrived"], here["responded"]
         self._refuse(progress)
-        self._names = self._check_tasks_files()
+        self._names = _names_of_maintenances(
+            self._action, self._task_vars, hosts=self._all, batch=self._batch, name=self._arguments["name"]
+        )
         now = time.monotonic()
         with self._store.open() as store:
             store.setdefault("gates", {})[self._key()] = {"arrived": now, "responded": [], "names": self._names}
@@ -233,38 +235,6 @@ class Gate:
 
     def _key(self) -> str:
         return f"{self._play} {' '.join(self._own)}"
-
-    def _check_tasks_files(self) -> dict[str, str]:
-        """The name of the maintenance of each host.
-
-        :raises GateError: a tasks file of some host is missing or broken.
-        """
-        files, names, problems = TasksFiles(self._action), {}, dict[str, list[str]]()
-        for host in self._all:
-            try:
-                variables = HostVariables(self._action, host, self._task_vars)
-                paths = {variable: str(variables.get(variable) or "") for variable in TASKS_FILES}
-                reboot = str(variables.get(REBOOT, "if_needed"))
-            except AnsibleError:
-                if host in self._batch:
-                    raise
-                continue  # made from what a later batch finds out; that batch looks
-            try:
-                digests = {variable: files.digest(variable, path) for variable, path in paths.items()}
-            except TasksFileError as error:
-                problems.setdefault(str(error), []).append(host)
-                continue
-            if REBOOT in variables and not paths[TASKS_FILES[0]] and reboot != "always":  # in the role
-                problem = (
-                    f"rolling_maintenance_tasks is not set, and {REBOOT} is {reboot}, so there is nothing to do. Set "
-                    f"rolling_maintenance_tasks to a tasks file, or {REBOOT} to always"
-                )
-                problems.setdefault(problem, []).append(host)
-            # The health check is left out: it may be corrected, and the run taken up where it stopped.
-            names[host] = self._arguments["name"] or name_of([digests[each] for each in TASKS_FILES[:2]], reboot)
-        if problems:
-            raise GateError("; ".join(f"{', '.join(hosts)}: {problem}" for problem, hosts in problems.items()))
-        return names
 
     def _look(self) -> dict[str, Result]:
         answers = self._survey()
@@ -386,6 +356,41 @@ class Gate:
         if decision.skipped:
             text += f" ({', '.join(decision.skipped)} is left out, for its event)"
         return text
+
+
+def _names_of_maintenances(
+    action: ActionBase, task_vars: dict[str, t.Any], *, hosts: list[str], batch: list[str], name: str | None
+) -> dict[str, str]:
+    """The name of the maintenance of each host, whose tasks files are checked for it.
+
+    :raises GateError: a tasks file of some host is missing or broken.
+    """
+    files, names, problems = TasksFiles(action), {}, dict[str, list[str]]()
+    for host in hosts:
+        try:
+            variables = HostVariables(action, host, task_vars)
+            paths = {variable: str(variables.get(variable) or "") for variable in TASKS_FILES}
+            reboot = str(variables.get(REBOOT, "if_needed"))
+        except AnsibleError:
+            if host in batch:
+                raise
+            continue  # made from what a later batch finds out; that batch looks
+        try:
+            digests = {variable: files.digest(variable, path) for variable, path in paths.items()}
+        except TasksFileError as error:
+            problems.setdefault(str(error), []).append(host)
+            continue
+        if REBOOT in variables and not paths[TASKS_FILES[0]] and reboot != "always":  # in the role
+            problem = (
+                f"rolling_maintenance_tasks is not set, and {REBOOT} is {reboot}, so there is nothing to do. Set "
+                f"rolling_maintenance_tasks to a tasks file, or {REBOOT} to always"
+            )
+            problems.setdefault(problem, []).append(host)
+        # The health check is left out: it may be corrected, and the run taken up where it stopped.
+        names[host] = name or name_of([digests[each] for each in TASKS_FILES[:2]], reboot)
+    if problems:
+        raise GateError("; ".join(f"{', '.join(affected)}: {problem}" for problem, affected in problems.items()))
+    return names
 
 
 class ActionModule(ActionBase):

@@ -9,6 +9,11 @@ of the directory are kept together in one file, a generation, whose name is its 
 is written under a separate name, and then renamed to the next number, which fails if that number is taken. So it
 appears as a whole, only one of two writers wins, and no writer continues from an outdated generation.
 
+Native modules (.ps1) with a named mutex and an atomic replace would start PowerShell once for a look, and not about
+fifteen times. They are not used because no test can run them: PowerShell is not available to the tests, which stand in
+for the modules of ansible.windows at the border of Ansible. The protocol in this file is tested with two writers, lost
+connections and lost power. A mistake in a mutex or a replace would show only on the hosts of users.
+
 A rename is not on the disk at once. While a run lives, it keeps on the control node what it wrote last, and writes it
 again if the host lost it with its power.
 """
