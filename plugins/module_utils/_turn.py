@@ -279,18 +279,18 @@ class Turn:
 
     def _note(self, report: terms.Report, before: State, after: State) -> None:
         entry = after.events.get(report.key) or before.events.get(report.key)
-        if report.kind == terms.UNNAMED:
+        if report.kind is terms.ReportKind.UNNAMED:
             self._problems.append("an event of this VM has no EventId, so it can be neither prepared nor acknowledged")
-        elif report.kind == terms.PROBLEM:
+        elif report.kind is terms.ReportKind.PROBLEM:
             self._problems.append(report.text)
         elif entry is None:
             return
-        elif report.kind == terms.ACKNOWLEDGED:
+        elif report.kind is terms.ReportKind.ACKNOWLEDGED:
             would = "would be " if self._check_mode else ""
             self._add_to_story(entry.event, f"{would}acknowledged{self._ahead(entry.event)}")
-        elif report.kind == terms.SEEN:
+        elif report.kind is terms.ReportKind.SEEN:
             self._add_to_story(entry.event, f"seen as {entry.event.event_status}")
-        elif report.kind == terms.ENDED:
+        elif report.kind is terms.ReportKind.ENDED:
             self._add_to_story(entry.event, _ended(report, entry))
 
     def _ahead(self, event: ScheduledEvent) -> str:

@@ -6,6 +6,7 @@
 
 import ipaddress
 import time
+from enum import Enum
 from typing import Callable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from .backoff import pause_after
@@ -82,31 +83,34 @@ def _ask(
             asked.append(f"{candidate.endpoint}: not asked, since the time limit was reached")
             continue
         verdict, what = _probe(candidate.endpoint, api_version, min(PROBE_TIMEOUT, left))
-        if verdict == _DOCUMENT:
+        if verdict is _Verdict.SERVICE:
             return candidate, asked
-        if verdict == _LIKELY:
+        if verdict is _Verdict.LIKELY:
             likely.append(candidate)
         asked.append(what)
     return (likely[0] if likely else None), asked
 
 
-_DOCUMENT, _LIKELY, _NOTHING = "document", "likely", "nothing"
+class _Verdict(Enum):
+    SERVICE = "service"
+    LIKELY = "likely"
+    NOTHING = "nothing"
 
 
-def _probe(endpoint: str, api_version: str, seconds: float) -> Tuple[str, str]:
+def _probe(endpoint: str, api_version: str, seconds: float) -> Tuple[_Verdict, str]:
     """The result for one address: whether it is the service, and the answer or error."""
     client = ImdsClient(endpoint=endpoint, api_version=api_version, request_timeout=seconds, retry_for=0)
     try:
         client.poll()
     except (NoDocumentYet, Unavailable) as error:
-        return _LIKELY, str(error)
+        return _Verdict.LIKELY, str(error)
     except NoAnswer as error:
-        return (_LIKELY if client.reached else _NOTHING), str(error)
+        return (_Verdict.LIKELY if client.reached else _Verdict.NOTHING), str(error)
     except ImdsError as error:
-        return _NOTHING, str(error)
+        return _Verdict.NOTHING, str(error)
     finally:
         client.close()
-    return _DOCUMENT, ""
+    return _Verdict.SERVICE, ""
 
 
 def _candidates(

@@ -41,13 +41,6 @@ from .policies import (
 from .runs import PHASES
 from .state import INTERRUPTED, RUNNING, Approval, EventState, State
 from .terms import (
-    ACKNOWLEDGED,
-    CLEARED,
-    OVER,
-    PROBLEM,
-    RETRIED,
-    SEEN,
-    UNNAMED,
     Action,
     ApprovalResult,
     Approve,
@@ -57,6 +50,7 @@ from .terms import (
     Moment,
     NotAsked,
     Report,
+    ReportKind,
     Result,
     Retry,
 )
@@ -213,7 +207,7 @@ class _StepBuilder:
             return
         if result.accepted:
             waited = max(0.0, self._now.wall - entry.first_seen)
-            self._runs.report(Report(result.key, ACKNOWLEDGED, seconds=waited))
+            self._runs.report(Report(result.key, ReportKind.ACKNOWLEDGED, seconds=waited))
             self._runs.set(result.key, approval=entry.approval._replace(accepted=True, error=""))
             return
         longest = LONGEST_PAUSE_REFUSED if result.refused else LONGEST_PAUSE
@@ -238,14 +232,14 @@ class _StepBuilder:
             runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
         if runs != entry.runs:
             self._runs.set(command.key, runs=runs)
-            self._runs.report(Report(command.key, RETRIED))
+            self._runs.report(Report(command.key, ReportKind.RETRIED))
 
     def _clear(self, command: Clear) -> None:
         if objection(self.state(), command):
             return
         del self._runs.events[command.key]
         self._runs.note_recovery()  # what the operator did may have undone any preparation
-        self._runs.report(Report(command.key, CLEARED))
+        self._runs.report(Report(command.key, ReportKind.CLEARED))
 
     # What the service says
 
@@ -277,7 +271,7 @@ class _StepBuilder:
 
     def _note_unnamed(self, count: int) -> None:
         if count and not self._unnamed:
-            self._runs.report(Report("", UNNAMED))
+            self._runs.report(Report("", ReportKind.UNNAMED))
         self._unnamed = count
 
     def _see(self, key: str, event: ScheduledEvent) -> None:
@@ -286,14 +280,14 @@ class _StepBuilder:
             return  # it is announced again under the same id: a new event once its recovery has ended
         if entry is not None and "recover" in entry.runs:
             entry = self._runs.new_life(entry)
-            self._runs.report(Report(key, SEEN, outcome=event.event_status or ""))
+            self._runs.report(Report(key, ReportKind.SEEN, outcome=event.event_status or ""))
         if entry is None:
             if self._runs.action(event) == decisions.IGNORE:
                 self._ignored = {**self._ignored, key: event}
                 return
             entry = EventState(event=event, first_seen=self._now.wall, unannounced=self._unannounced)
             self._runs.events[key] = entry
-            self._runs.report(Report(key, SEEN, outcome=event.event_status or ""))
+            self._runs.report(Report(key, ReportKind.SEEN, outcome=event.event_status or ""))
             self._report_problems(key, event)
         elif entry.event.unreadable != event.unreadable:
             self._report_problems(key, event)
@@ -304,7 +298,7 @@ class _StepBuilder:
 
     def _report_problems(self, key: str, event: ScheduledEvent) -> None:
         for problem in event.problems():
-            self._runs.report(Report(key, PROBLEM, text=problem))
+            self._runs.report(Report(key, ReportKind.PROBLEM, text=problem))
 
     def advance(self, key: str, *, fresh: bool) -> None:
         if self._runs.events[key].present:
@@ -381,7 +375,7 @@ class _StepBuilder:
         if entry.present:  # a new rule ignores it
             self._ignored = {**self._ignored, key: entry.event}
         del self._runs.events[key]
-        self._runs.report(Report(key, OVER))
+        self._runs.report(Report(key, ReportKind.OVER))
 
     def _held_by_others(self, key: str) -> bool:
         """Whether another event that a document announces holds this VM."""

@@ -13,7 +13,7 @@ from .document import ADVISORY, SCHEDULED, ScheduledEvent, describe
 from .policies import epoch, is_running, never_asked
 from .runs import BESIDE, FAILED, OK, PHASES, TIMEOUT, run_id_of
 from .state import INTERRUPTED, RUNNING, EventState, Failure, Run, State
-from .terms import ENDED, NOT_ASKED, Action, Config, Moment, Report, RunHooks
+from .terms import Action, Config, Moment, Report, ReportKind, RunHooks
 
 # Seconds after the last moment of a run until its silence counts as a failure: killing the hooks, writing the result.
 SILENCE = 30.0
@@ -126,7 +126,7 @@ class HookRuns:
         run = self.events[key].runs[phase]
         pause = pause_after(run.asked, first=FIRST_PAUSE, longest=LONGEST_PAUSE_ASKING)
         if reason != run.reason:
-            self.report(Report(key, NOT_ASKED, phase, text=reason))
+            self.report(Report(key, ReportKind.NOT_ASKED, phase, text=reason))
         run = run._replace(issued=False, asked=run.asked + 1, ask_at=self._now.monotonic + pause, reason=reason)
         self._set_run(key, phase, run)
 
@@ -146,7 +146,7 @@ class HookRuns:
             self.note_recovery()
             if outcome == OK:
                 self.set(key, ran=False, owed=False)
-        self.report(Report(key, ENDED, phase, outcome, reason))
+        self.report(Report(key, ReportKind.ENDED, phase, outcome, reason))
 
     def lose_recovery(self, key: str) -> None:
         """A recovery that may have begun has no outcome: it may have undone a part of any preparation, and is due."""

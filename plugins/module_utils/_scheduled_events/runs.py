@@ -13,7 +13,7 @@ BESIDE = ("advised", "failed")  # run beside the other phases of their event, an
 OK, FAILED, TIMEOUT = "ok", "failed", "timeout"
 OUTCOMES = (OK, FAILED, TIMEOUT)
 
-_RUN_ID = re.compile(r"([0-9a-z-]{1,64})\.(prepare|started|recover|advised|failed)\.([0-9]{1,18})\Z")
+_RUN_ID = re.compile(rf"([0-9a-z-]{{1,64}})\.({'|'.join(PHASES)})\.([0-9]{{1,18}})\Z")
 _PLAIN_KEY = re.compile(r"[0-9a-f][0-9a-f-]{0,62}\Z")
 
 

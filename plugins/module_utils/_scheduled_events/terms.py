@@ -4,6 +4,7 @@
 
 """What a step of the engine takes and gives: settings, results, and actions."""
 
+from enum import Enum
 from typing import Dict, FrozenSet, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import rules as decisions
@@ -12,18 +13,20 @@ from . import rules as decisions
 ON_FAILURE = (decisions.HOLD, decisions.APPROVE)
 ALONE, LEADER, ANY, NEVER, CONTROLLER = "alone", "leader", "any", "never", "controller"
 ACKNOWLEDGE_POLICIES = (ALONE, LEADER, ANY, NEVER, CONTROLLER)
-# The kinds of a Report.
-SEEN, UNNAMED, PROBLEM, ENDED, NOT_ASKED, ACKNOWLEDGED, RETRIED, CLEARED, OVER = (
-    "seen",
-    "unnamed",
-    "problem",
-    "ended",
-    "not asked",
-    "acknowledged",
-    "retried",
-    "cleared",
-    "over",
-)
+
+
+class ReportKind(Enum):
+    """What a report is about."""
+
+    SEEN = "seen"
+    UNNAMED = "unnamed"
+    PROBLEM = "problem"
+    ENDED = "ended"
+    NOT_ASKED = "not asked"
+    ACKNOWLEDGED = "acknowledged"
+    RETRIED = "retried"
+    CLEARED = "cleared"
+    OVER = "over"
 
 
 class Moment(NamedTuple):
@@ -152,13 +155,13 @@ class Approve(NamedTuple):
 
 
 class Report(NamedTuple):
-    """Something that the owner wants to read in the journal: ``kind`` is one of the words above.
+    """Something that the owner wants to read in the journal.
 
     ``text`` is a reason, or the problem itself. ``seconds``: how long an event waited for its acknowledgement.
     """
 
     key: str
-    kind: str
+    kind: ReportKind
     phase: str = ""
     outcome: str = ""
     text: str = ""

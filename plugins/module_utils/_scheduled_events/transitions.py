@@ -94,7 +94,7 @@ class _Facts:
 
     def all(self) -> Iterator[history.Fact]:
         for report in self._reports:
-            if report.kind == terms.UNNAMED:
+            if report.kind is terms.ReportKind.UNNAMED:
                 yield self._fact(history.HELD, None, reason="the event has no EventId")
         for key in {**self._step.before.events, **self._step.after.events}:
             yield from self._of_event(key)
@@ -102,7 +102,7 @@ class _Facts:
 
     def _of_ignored(self) -> Iterator[history.Fact]:
         before, after = self._step.before, self._step.after
-        seen = {report.key for report in self._reports if report.kind == terms.SEEN}
+        seen = {report.key for report in self._reports if report.kind is terms.ReportKind.SEEN}
         for key, event in after.ignored.items():
             if key not in before.ignored and key not in seen:
                 rule, _decided = _decision(event, self._step.config)
@@ -117,7 +117,7 @@ class _Facts:
         if entry is None:
             return
         reports = [report for report in self._reports if report.key == key]
-        seen = [number for number, report in enumerate(reports) if report.kind == terms.SEEN]
+        seen = [number for number, report in enumerate(reports) if report.kind is terms.ReportKind.SEEN]
         for report in reports[: seen[0]] if seen else ():  # of the event that had the same id
             yield from self._of_report(report, before or entry, entry)
         yield from self._seen(before, entry, is_new=bool(seen))
@@ -146,7 +146,7 @@ class _Facts:
             yield self._fact(history.SEEN, entry.event, rule=rule, reason=reason, **_announcement(entry.event))
 
     def _of_report(self, report: terms.Report, before: EventState, after: EventState) -> Iterator[history.Fact]:
-        if report.kind == terms.ENDED:
+        if report.kind is terms.ReportKind.ENDED:
             run = before.runs.get(report.phase)
             if run is None or run.outcome != RUNNING:  # it began in this step; otherwise another may have followed it
                 run = after.runs.get(report.phase) or run
@@ -160,10 +160,10 @@ class _Facts:
             )
             if report.phase == "recover" and report.outcome == OK:
                 yield self._fact(history.RETURNED, after.event, reason="its recovery ended well")
-        elif report.kind == terms.ACKNOWLEDGED:
+        elif report.kind is terms.ReportKind.ACKNOWLEDGED:
             rule = rule_of(after, self._step.config)
             yield self._fact(history.ACKNOWLEDGED, after.event, by=self._writer.by, via="metadata service", rule=rule)
-        elif report.kind == terms.CLEARED:
+        elif report.kind is terms.ReportKind.CLEARED:
             yield self._fact(history.RETURNED, before.event, by="operator", reason="cleared by the operator")
 
     def _refused(self, before: Optional[EventState], after: Optional[EventState]) -> Iterator[history.Fact]:

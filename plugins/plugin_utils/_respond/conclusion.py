@@ -10,7 +10,7 @@ import typing as t
 
 from ...module_utils._scheduled_events.condition import NOT_ACCEPTED, TO_BE_ACKNOWLEDGED
 from .notes import Notes
-from .play_coordinator import ACCEPTED, PlayCoordinator
+from .play_coordinator import ClaimStatus, PlayCoordinator
 
 
 class Conclusion:
@@ -131,7 +131,7 @@ class Conclusion:
             if seen is None:
                 continue
             late = [host for host in self._coordinator.not_started(seen) if host in self._active_hosts]
-            if late and self._coordinator.status(event_id) != ACCEPTED:
+            if late and self._coordinator.status(event_id) is not ClaimStatus.ACCEPTED:
                 yield (
                     f"{event_id} was over before {', '.join(late)} had started, and it may name "
                     f"{'this host' if len(late) == 1 else 'one of these hosts'}: {', '.join(seen.names)}. "
@@ -142,7 +142,7 @@ class Conclusion:
         return [
             {"event_id": event_id, "reason": self._obstacle(event_id) or self._why_not(event_id)}
             for event_id in self._notes["announced"]
-            if self._coordinator.status(event_id) != ACCEPTED
+            if self._coordinator.status(event_id) is not ClaimStatus.ACCEPTED
         ]
 
     def _obstacle(self, event_id: str) -> str | None:

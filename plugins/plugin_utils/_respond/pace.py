@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ...module_utils._scheduled_events.clock import Clock
 from .notes import Notes
-from .play_coordinator import CLAIMED, FREE, PlayCoordinator
+from .play_coordinator import ClaimStatus, PlayCoordinator
 
 LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
 
@@ -33,7 +33,7 @@ class Pace:
             # A lease of a run that is dead here is found out at once.
             return min(longest, TAKEOVER_SLICE) if locked_out else 0.0
         statuses = self._open_statuses()
-        if CLAIMED in statuses:
+        if ClaimStatus.CLAIMED in statuses:
             return min(longest, SHORTEST_SLICE)
         if statuses:
             longest = min(longest, TAKEOVER_SLICE)
@@ -55,10 +55,10 @@ class Pace:
 
     def is_claimed(self) -> bool:
         """Whether another host is about to acknowledge an event of this host."""
-        return CLAIMED in self._open_statuses()
+        return ClaimStatus.CLAIMED in self._open_statuses()
 
-    def _open_statuses(self) -> set[str]:
+    def _open_statuses(self) -> set[ClaimStatus]:
         """The statuses of the announced events that this host may acknowledge, or that another host is about to."""
         present = {each["event_id"] for each in self._notes["waiting"] if each["present"]}
         announced = (event_id for event_id in self._notes["announced"] if event_id in present)
-        return {self._coordinator.status(event_id) for event_id in announced} & {FREE, CLAIMED}
+        return {self._coordinator.status(event_id) for event_id in announced} - {ClaimStatus.ACCEPTED}

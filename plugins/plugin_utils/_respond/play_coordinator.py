@@ -11,6 +11,7 @@ written whole, and one ``mkdir`` per event that only one of them can win. No hos
 from __future__ import annotations
 
 import contextlib
+import enum
 import hashlib
 import json
 import os
@@ -20,9 +21,15 @@ from pathlib import Path
 
 PREPARED, FAILED, UNCONFIGURED, HELD = "prepared", "failed", "unconfigured", "held"
 
-FREE, CLAIMED, ACCEPTED = "free", "claimed", "accepted"
-
 WAY_OUT = "add it to the play, or name it in respond_speak_for if it needs no preparation"
+
+
+class ClaimStatus(enum.Enum):
+    """The state of the acknowledgement of an event."""
+
+    FREE = "free"
+    CLAIMED = "claimed"
+    ACCEPTED = "accepted"
 
 
 class Seen(t.NamedTuple):
@@ -199,14 +206,14 @@ class PlayCoordinator:
 
     def accept(self, event_id: str) -> None:
         """Note that the service has accepted the acknowledgement."""
-        (self._claim_of(event_id) / ACCEPTED).touch()
+        (self._claim_of(event_id) / ClaimStatus.ACCEPTED.value).touch()
 
-    def status(self, event_id: str) -> str:
-        """The state of the acknowledgement: ``free``, ``claimed`` or ``accepted``."""
+    def status(self, event_id: str) -> ClaimStatus:
+        """The state of the acknowledgement."""
         claim = self._claim_of(event_id)
-        if (claim / ACCEPTED).exists():
-            return ACCEPTED
-        return CLAIMED if claim.exists() else FREE
+        if (claim / ClaimStatus.ACCEPTED.value).exists():
+            return ClaimStatus.ACCEPTED
+        return ClaimStatus.CLAIMED if claim.exists() else ClaimStatus.FREE
 
     def _claim_of(self, event_id: str) -> Path:
         return self._directory / "claims" / _digest(event_id.lower())

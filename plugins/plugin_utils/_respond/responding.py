@@ -19,7 +19,17 @@ from .conclusion import Conclusion
 from .notes import Notes
 from .pace import Pace
 from .phases import PHASES, Phases
-from .play_coordinator import ACCEPTED, FAILED, HELD, PREPARED, UNCONFIGURED, HostReport, Outcome, PlayCoordinator, Seen
+from .play_coordinator import (
+    FAILED,
+    HELD,
+    PREPARED,
+    UNCONFIGURED,
+    ClaimStatus,
+    HostReport,
+    Outcome,
+    PlayCoordinator,
+    Seen,
+)
 from .turns import Execute, HostTurns, Send
 
 DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts, whatever became of the preparation
@@ -293,7 +303,7 @@ class Responding:
         if event["event_type"] not in DELETING:
             return False
         came = event["not_before"] is not None and event["not_before"] <= self._clock.wall()
-        accepted = event["accepted"] or self._coordinator.status(event["event_id"]) == ACCEPTED
+        accepted = event["accepted"] or self._coordinator.status(event["event_id"]) is ClaimStatus.ACCEPTED
         return bool(came or event["impact"] or accepted)
 
     def end_of_lost_host(self, error: HostLost) -> dict[str, t.Any]:

@@ -68,7 +68,7 @@ def test_a_foreign_exception_is_reported_with_the_command_that_repeats_it(live, 
 def test_a_text_that_cannot_be_shown_is_reported(live, monkeypatch):
     """Whatever the document is."""
     monkeypatch.setattr(fuzz, "parse", lambda *_body, **_version: None)
-    forged = fuzz.terms.Report("", fuzz.terms.ENDED, "prepare", "failed", "a\nb")
+    forged = fuzz.terms.Report("", fuzz.terms.ReportKind.ENDED, "prepare", "failed", "a\nb")
     monkeypatch.setattr(fuzz.engine, "step", lambda state, *_rest: (state, [forged]))
     assert list(live(3).times) == ["a report"]
 

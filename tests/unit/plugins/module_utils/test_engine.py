@@ -153,7 +153,7 @@ def test_an_event_of_another_vm_is_left_alone():
 def test_started_without_scheduled_runs_started_hooks_and_recovers_and_is_never_acknowledged():
     vm = Engine(rules=parse_rules([{"action": "approve"}]))
     assert vm.step(document(event(status="Started"))) == [run("started", 1)]
-    assert [report.outcome for report in vm.reports(terms.SEEN)] == ["Started"]
+    assert [report.outcome for report in vm.reports(terms.ReportKind.SEEN)] == ["Started"]
     assert vm.step(document(event(status="Started")), ok(run("started", 1))) == []
     assert vm.step(document()) == [run("recover", 2)]
 
@@ -220,7 +220,7 @@ def test_whatever_the_clock_says_hooks_end_within_their_timeout_by_monotonic_tim
 def test_an_unreadable_not_before_is_reported_with_its_value():
     vm = Engine()
     vm.step(document(event(NotBefore="soon")))
-    (report,) = vm.reports(terms.PROBLEM)
+    (report,) = vm.reports(terms.ReportKind.PROBLEM)
     assert 'NotBefore "soon"' in report.text
 
 
@@ -489,7 +489,7 @@ def test_an_event_without_an_id_holds_the_vm_and_is_reported():
     vm = Engine()
     nameless = {"EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
     vm.step(document(event(), nameless))
-    assert len(vm.reports(terms.UNNAMED)) == 1
+    assert len(vm.reports(terms.ReportKind.UNNAMED)) == 1
     assert vm.step(document(nameless), ok(run("prepare", 1))) == []
     assert vm.step(document()) == [run("recover", 2)]
 
@@ -589,7 +589,7 @@ def test_the_time_until_the_acknowledgement_is_reported():
     vm.step(document(event()))
     vm.pass_time(2.5)
     vm.step(None, ApprovalResult(ID.lower(), accepted=True))
-    assert [report.seconds for report in vm.reports(terms.ACKNOWLEDGED)] == [2.5]
+    assert [report.seconds for report in vm.reports(terms.ReportKind.ACKNOWLEDGED)] == [2.5]
 
 
 def test_an_unexpected_result_of_an_acknowledgement_has_no_effect():
@@ -846,11 +846,13 @@ def test_why_hooks_could_not_be_asked_for_is_reported_once():
     vm = Engine()
     vm.step(document(event()))
     vm.step(None, NotAsked(run("prepare", 1), "the spool is full"))
-    assert [(each.phase, each.text) for each in vm.reports(terms.NOT_ASKED)] == [("prepare", "the spool is full")]
+    assert [(each.phase, each.text) for each in vm.reports(terms.ReportKind.NOT_ASKED)] == [
+        ("prepare", "the spool is full")
+    ]
     vm.pass_time(1)
     vm.step(None)
     vm.step(None, NotAsked(run("prepare", 1), "the spool is full"))
-    assert vm.reports(terms.NOT_ASKED) == []
+    assert vm.reports(terms.ReportKind.NOT_ASKED) == []
 
 
 def test_a_recovery_that_could_not_be_asked_for_is_not_forgotten():
@@ -905,7 +907,7 @@ def test_a_failed_recovery_is_forgotten_when_the_operator_clears_it():
     vm = failed_recovery()
     vm.step(None, Clear(ID.lower()))
     assert vm.state.events == {}
-    assert len(vm.reports(terms.CLEARED)) == 1
+    assert len(vm.reports(terms.ReportKind.CLEARED)) == 1
 
 
 def test_a_failed_preparation_runs_again_when_the_operator_wants():

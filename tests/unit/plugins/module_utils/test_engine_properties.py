@@ -345,7 +345,7 @@ class World(RuleBasedStateMachine):
         )
         self._note_results(results, before)
         for action in actions:
-            if isinstance(action, terms.Report) and action.kind == terms.CLEARED:
+            if isinstance(action, terms.Report) and action.kind == terms.ReportKind.CLEARED:
                 self._note_clearing(action.key)
         self._note_document(document)
         self._note_silence(began)

@@ -15,7 +15,7 @@ pytest.importorskip("requests")
 
 import receiver as receivers
 from scheduled_events_poller.webhooks.config import Receiver
-from scheduled_events_poller.webhooks.delivery import Courier, Sender, judge
+from scheduled_events_poller.webhooks.delivery import Courier, Sender, Verdict, judge
 from scheduled_events_poller.webhooks.spool import Spool
 
 pytestmark = pytest.mark.edge
@@ -154,7 +154,7 @@ def test_a_message_waits_as_long_as_the_answer_says(delivery, service, answer, p
 
 
 @pytest.mark.parametrize(
-    ("kind", "statuses"),
+    ("verdict", "statuses"),
     [
         ("delivered", [200, 201, 202, 204]),
         ("retry", [408, 423, 425, 429, 500, 501, 502, 503, 504, 599]),
@@ -162,8 +162,8 @@ def test_a_message_waits_as_long_as_the_answer_says(delivery, service, answer, p
         ("correct", [301, 302, 304, 307, 308, 401, 402, 403, 404, 405, 407, 409, 410, 451]),
     ],
 )
-def test_what_a_status_means(kind, statuses):
-    assert {status: judge(status, {}, 0.0).kind for status in statuses} == dict.fromkeys(statuses, kind)
+def test_what_a_status_means(verdict, statuses):
+    assert {status: judge(status, {}, 0.0).verdict for status in statuses} == dict.fromkeys(statuses, Verdict(verdict))
 
 
 def test_a_redirect_is_not_followed(delivery, service):

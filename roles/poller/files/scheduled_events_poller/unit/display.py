@@ -80,7 +80,7 @@ class Display:
 
         :param entry: the event; ``None`` if the state does not have it.
         """
-        if report.kind == terms.ACKNOWLEDGED:
+        if report.kind is terms.ReportKind.ACKNOWLEDGED:
             self.metrics.acknowledged(report.seconds)
         self.hurry()
         level, text = wording.of_report(report, entry.event if entry else None)

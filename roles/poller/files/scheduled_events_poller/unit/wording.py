@@ -20,26 +20,26 @@ def of_report(report: terms.Report, event: Optional[ScheduledEvent]) -> Tuple[in
 
     :param event: as the state has it; ``None`` if the state does not have it, or not any more.
     """
-    if report.kind == terms.SEEN and event is not None:
+    if report.kind is terms.ReportKind.SEEN and event is not None:
         text = f"{event.event_type} seen as {event.event_status}, of {', '.join(event.resources)}"
         if report.outcome == "Started":
             return systemd.WARNING, f"{text}; it has started without a time to prepare"
         return systemd.INFO, text
-    if report.kind == terms.ENDED:
+    if report.kind is terms.ReportKind.ENDED:
         because = f": {report.text}" if report.text else ""
         level = systemd.INFO if report.outcome == OK else systemd.WARNING
         return level, f"{report.phase} hooks ended: {report.outcome}{because}"
-    if report.kind == terms.ACKNOWLEDGED:
+    if report.kind is terms.ReportKind.ACKNOWLEDGED:
         return systemd.INFO, f"acknowledged {report.seconds:.1f} s after it was seen"
-    if report.kind == terms.NOT_ASKED:
+    if report.kind is terms.ReportKind.NOT_ASKED:
         return systemd.WARNING, f"{report.phase} hooks cannot be started: {report.text}; the poller tries again"
     words = {
-        terms.UNNAMED: "an event of this VM has no EventId, so it can be neither prepared nor acknowledged",
-        terms.RETRIED: "tried again on request of the operator",
-        terms.CLEARED: "removed from the state on request of the operator",
-        terms.OVER: "over",
+        terms.ReportKind.UNNAMED: "an event of this VM has no EventId, so it can be neither prepared nor acknowledged",
+        terms.ReportKind.RETRIED: "tried again on request of the operator",
+        terms.ReportKind.CLEARED: "removed from the state on request of the operator",
+        terms.ReportKind.OVER: "over",
     }
-    level = systemd.WARNING if report.kind in (terms.UNNAMED, terms.PROBLEM) else systemd.INFO
+    level = systemd.WARNING if report.kind in (terms.ReportKind.UNNAMED, terms.ReportKind.PROBLEM) else systemd.INFO
     return level, words.get(report.kind, report.text)
 
 

@@ -9,6 +9,7 @@ import http
 import random
 import re
 import time
+from enum import Enum
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Set
 
 from _scheduled_events.backoff import pause_after
@@ -26,7 +27,15 @@ LONGEST_RETRY_AFTER = 3600.0
 MOST_REFUSALS = 3  # of one message, after which it is given up
 IDLE = 0.5  # seconds after which a receiver without messages looks again
 
-DELIVERED, RETRY, CORRECT, REFUSE = "delivered", "retry", "correct", "refuse"
+
+class Verdict(Enum):
+    """What follows from an attempt: nothing, another one, one after a correction, or none for this message."""
+
+    DELIVERED = "delivered"
+    RETRY = "retry"
+    CORRECT = "correct"
+    REFUSE = "refuse"
+
 
 # What the same message gets again, and what another message may not get.
 _OF_THE_MESSAGE = (400, 406, 411, 413, 414, 415, 416, 417, 422, 431)
@@ -36,7 +45,7 @@ _OF_THE_MOMENT = (408, 423, 425, 429)
 class Outcome(NamedTuple):
     """The end of an attempt. ``text``: why it failed, for people. ``retry_after``: seconds that the receiver asks."""
 
-    kind: str
+    verdict: Verdict
     text: str = ""
     retry_after: float = 0.0
 
@@ -65,11 +74,11 @@ class Sender:
                 seconds=self._receiver.timeout,
             )
         except BadUrl:
-            return Outcome(CORRECT, "its url cannot be used")
+            return Outcome(Verdict.CORRECT, "its url cannot be used")
         except Malformed:  # whose text quotes the answer
-            return Outcome(RETRY, "its answer is not HTTP")
+            return Outcome(Verdict.RETRY, "its answer is not HTTP")
         except ExchangeFailed as error:
-            return Outcome(RETRY, self._receiver.redact(str(error)))
+            return Outcome(Verdict.RETRY, self._receiver.redact(str(error)))
         return judge(answer.status, answer.headers, self._clock())
 
 
@@ -79,16 +88,16 @@ def judge(status: int, headers: Mapping[str, str], now: float) -> Outcome:
     :param now: seconds since the epoch.
     """
     if 200 <= status < 300:
-        return Outcome(DELIVERED)
+        return Outcome(Verdict.DELIVERED)
     retry_after = _retry_after(headers.get("Retry-After") or "", now)
     text = f"it answered {status} {_phrase(status)}".rstrip()
     if status in _OF_THE_MOMENT or status >= 500:
-        return Outcome(RETRY, text, retry_after)
+        return Outcome(Verdict.RETRY, text, retry_after)
     if status in _OF_THE_MESSAGE:
-        return Outcome(REFUSE, text, retry_after)
+        return Outcome(Verdict.REFUSE, text, retry_after)
     if 300 <= status < 400:
-        return Outcome(CORRECT, f"{text}, a redirect, which is not followed")
-    return Outcome(CORRECT, text, retry_after)
+        return Outcome(Verdict.CORRECT, f"{text}, a redirect, which is not followed")
+    return Outcome(Verdict.CORRECT, text, retry_after)
 
 
 def _phrase(status: int) -> str:
@@ -188,17 +197,17 @@ class Courier:
         try:
             return self._send(message)
         except Exception as error:  # a defect, whose text may hold a secret; the next receiver must not notice
-            return Outcome(REFUSE, f"it cannot be sent: {type(error).__name__}")
+            return Outcome(Verdict.REFUSE, f"it cannot be sent: {type(error).__name__}")
 
     def _take(self, entry: Entry, message: Mapping[str, Any], outcome: Outcome) -> float:
         name = f"{message.get('phase')} of {message['event'].get('event_id')}"
-        if outcome.kind == DELIVERED:
+        if outcome.verdict is Verdict.DELIVERED:
             # A crash before this line delivers it again, with the same id.
             self._remove(lambda: self._spool.remove(entry), entry)
             self._log(systemd.INFO, f"delivered {name}, id {entry.id}")
             self._better()
             return 0.0
-        if outcome.kind == REFUSE:
+        if outcome.verdict is Verdict.REFUSE:
             self._refused = (entry.id, self._refused[1] + 1 if self._refused[0] == entry.id else 1)
             if self._refused[1] >= MOST_REFUSALS:
                 self._give_up(entry, REFUSED, f"{name}, id {entry.id}, was refused {MOST_REFUSALS} times")
@@ -218,14 +227,14 @@ class Courier:
     def _worse(self, outcome: Outcome) -> float:
         self._failures += 1
         first, longest = FIRST_PAUSE, LONGEST_PAUSE
-        if outcome.kind == CORRECT:
+        if outcome.verdict is Verdict.CORRECT:
             first, longest = FIRST_REFUSED_PAUSE, LONGEST_REFUSED_PAUSE
         pause = pause_after(self._failures - 1, first=first, longest=longest)
         pause = max(pause * self._spread(), outcome.retry_after)
         self._next = self._monotonic() + pause
         now = self._clock()
         if self.trouble is None or self.trouble.text != outcome.text:
-            todo = ": correct poller_webhooks and run the role again" if outcome.kind == CORRECT else ""
+            todo = ": correct poller_webhooks and run the role again" if outcome.verdict is Verdict.CORRECT else ""
             self._log(systemd.WARNING, f"{outcome.text}{todo}; its messages wait")
         since = now if self.trouble is None else self.trouble.since
         self.trouble = Trouble(outcome.text, since, now + pause)

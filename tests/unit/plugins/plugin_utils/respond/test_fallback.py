@@ -16,7 +16,7 @@ from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure.acknowledgement import acknowledge, is_of
 from plugins.plugin_utils._azure.arm import Arm
 from plugins.plugin_utils._respond.notes import Notes
-from plugins.plugin_utils._respond.play_coordinator import HostReport, Outcome, PlayCoordinator, Seen
+from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, Seen
 from plugins.plugin_utils._respond.responding import HostLost, Responding
 
 pytestmark = pytest.mark.core
@@ -162,7 +162,7 @@ class Host:
 
     def reason(self):
         """Why it was not acknowledged; asserts that nothing was sent."""
-        assert (self.arm.calls, self.coordinator.status("A1")) == ([], "free")
+        assert (self.arm.calls, self.coordinator.status("A1")) == ([], ClaimStatus.FREE)
         return "; ".join(text for text in self.warned if "not acknowledged through" in text)
 
 
@@ -174,7 +174,7 @@ def host(tmp_path):
 def test_a_host_that_is_lost_after_its_tasks_succeeded_is_acknowledged_once_for(host):
     assert host.is_lost_after_preparing() is LOST  # in the end it is unreachable all the same
     assert host.arm.acknowledged == ["A1"]
-    assert host.coordinator.status("A1") == "accepted"
+    assert host.coordinator.status("A1") is ClaimStatus.ACCEPTED
     assert host.said == ["web1: Redeploy A1 acknowledged through Azure Resource Manager 508 s before NotBefore"]
 
 
@@ -324,7 +324,7 @@ def test_an_event_that_another_host_acknowledges_is_left_to_it(host):
     host.responds(shown(names=["vm1", "vm2"]), shown("done", names=["vm1", "vm2"]))
     assert host.coordinator.claim("A1", BOTH)
     host.responds(LOST, fresh=False)
-    assert (host.arm.calls, host.coordinator.status("A1")) == ([], "claimed")
+    assert (host.arm.calls, host.coordinator.status("A1")) == ([], ClaimStatus.CLAIMED)
 
 
 @pytest.mark.parametrize("limit", [{"fallback_max_age": 100.0}, {"phase_timeout": 100.0}])
@@ -416,14 +416,14 @@ def test_a_resource_is_that_of_the_vm_by_its_name(resource, vm_name, expected):
 def test_an_event_that_azure_does_not_acknowledge_any_more_is_asked_for_once(host, refusal):
     host.arm.answers.append(raises(refusal))
     host.is_lost_after_preparing()
-    assert (len(host.arm.calls), host.coordinator.status("A1")) == (1, "free")
+    assert (len(host.arm.calls), host.coordinator.status("A1")) == (1, ClaimStatus.FREE)
     assert [text for text in host.warned if "does not acknowledge it any more" in text]
 
 
 def test_missing_permissions_are_reported_once(host):
     host.arm.answers.append(raises(Refused(403, "AuthorizationFailed", "The client may not.")))
     host.is_lost_after_preparing()
-    assert (len(host.arm.calls), host.coordinator.status("A1")) == (1, "free")
+    assert (len(host.arm.calls), host.coordinator.status("A1")) == (1, ClaimStatus.FREE)
     assert len([text for text in host.warned if "The client may not" in text]) == 1
 
 

@@ -4,7 +4,14 @@
 
 import pytest
 
-from plugins.plugin_utils._respond.play_coordinator import WAY_OUT, HostReport, Outcome, PlayCoordinator, Seen
+from plugins.plugin_utils._respond.play_coordinator import (
+    WAY_OUT,
+    ClaimStatus,
+    HostReport,
+    Outcome,
+    PlayCoordinator,
+    Seen,
+)
 
 SIGHT = {"A1": ["vm1", "vm2"]}
 
@@ -189,13 +196,13 @@ def test_ids_and_names_compare_without_regard_to_case(meeting):
 def test_what_is_given_back_can_be_taken_over_again(meeting):
     seen = Seen("Reboot", ["vm1"])
     tell(meeting, 1, sight={"A1": ["vm1"]}, A1="prepared")
-    assert meeting.status("A1") == "free"
+    assert meeting.status("A1") is ClaimStatus.FREE
     assert meeting.claim("A1", seen)
-    assert meeting.status("a1") == "claimed"
+    assert meeting.status("a1") is ClaimStatus.CLAIMED
     meeting.release("a1")
     assert meeting.claim("A1", seen)
     meeting.accept("A1")
-    assert meeting.status("A1") == "accepted"
+    assert meeting.status("A1") is ClaimStatus.ACCEPTED
     assert not meeting.claim("A1", seen)
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._respond.notes import Notes
-from plugins.plugin_utils._respond.play_coordinator import HostReport, Outcome, PlayCoordinator, Seen
+from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, Seen
 from plugins.plugin_utils._respond.responding import HostLost, Responding, looks_cut_off
 from plugins.plugin_utils._run.identity import owner_of
 
@@ -221,7 +221,7 @@ def test_the_host_that_completes_an_event_acknowledges_it(host):
     end = host.responds(ready, shown(acknowledged=["A1"], prepared=["A1"]), shown("done"))
     assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[], [CLAIM], []]
     assert end["respond_result"]["acknowledged"] == ["A1"]
-    assert host.coordinator.status("A1") == "accepted"
+    assert host.coordinator.status("A1") is ClaimStatus.ACCEPTED
 
 
 def test_an_event_that_another_host_is_not_prepared_for_is_not_acknowledged(host):
@@ -243,7 +243,7 @@ def test_the_last_host_to_prepare_acknowledges_in_the_turn_that_takes_its_outcom
     assert [(asked["acknowledge"], bool(outcome)) for asked, outcome in host.asked] == [([CLAIM], True), ([], False)]
     assert host.asked[0][0]["slice"] == 0
     assert end["respond_result"]["acknowledged"] == ["A1"]
-    assert host.coordinator.status("A1") == "accepted"
+    assert host.coordinator.status("A1") is ClaimStatus.ACCEPTED
 
 
 @pytest.mark.parametrize(
@@ -261,7 +261,7 @@ def test_an_outcome_that_completes_no_event_claims_none(host, neighbour, outcome
     host.tell(**neighbour)
     host.responds(shown("done"), fresh=False, outcome=outcome, acknowledge=acknowledge)
     assert host.acknowledges() == [[]]
-    assert host.coordinator.status("A1") == "free"
+    assert host.coordinator.status("A1") is ClaimStatus.FREE
 
 
 @pytest.mark.parametrize(
@@ -281,7 +281,7 @@ def test_what_is_claimed_is_what_the_hosts_have_prepared_for(host, now):
     changed = shown(sight=[now], prepared=["A1"], ready=[])
     host.responds(changed, shown("done"), fresh=False, outcome=prepared())
     assert [asked["acknowledge"] for asked, _outcome in host.asked] == [[CLAIM], []]
-    assert host.coordinator.status("A1") == "free"
+    assert host.coordinator.status("A1") is ClaimStatus.FREE
 
 
 @pytest.mark.parametrize(
@@ -318,7 +318,7 @@ def test_a_separate_caller_may_report_an_outcome_without_phase_and_events(host):
 def test_a_claim_that_was_not_accepted_is_given_back(host, answer):
     host.tell(A1="prepared")
     host.responds(shown(ready=["A1"], prepared=["A1"]), answer, shown("done"))
-    assert host.coordinator.status("A1") == "free"
+    assert host.coordinator.status("A1") is ClaimStatus.FREE
 
 
 def test_with_respond_acknowledge_never_nothing_is_claimed_and_the_reason_says_so(host):
@@ -382,7 +382,7 @@ def test_a_host_that_has_reported_polls_at_once_if_no_other_prepares(host):
 def test_a_host_polls_again_as_soon_as_the_event_is_acknowledged(host):
     def sleep(seconds):
         host.now += seconds
-        if host.coordinator.status("A1") == "free":
+        if host.coordinator.status("A1") is ClaimStatus.FREE:
             host.tell(host="web1", vm_name="vm1", A1="prepared")
             host.tell(A1="prepared")
             assert host.coordinator.claim("A1", SEEN)
