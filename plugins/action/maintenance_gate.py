@@ -32,6 +32,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.de
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet import Result, ask_all
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet_host import FleetHost, HostVariables
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.phases import MOST_WAITS
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
     OtherHostError,
     OtherHostUnreachable,
@@ -156,6 +157,10 @@ class Gate:
         essence = "; ".join(waits_for)
         if essence != said:
             _say(self._text(decision))
+            with self._store.open() as store:
+                waits = store["gates"][self._key()].setdefault("waits", [])
+                waits.append({"at": time.monotonic(), "why": essence})
+                del waits[:-MOST_WAITS]
         return essence
 
     def _pause(self, decision: Decision, arrived: float, marked: list[str]) -> None:
@@ -220,11 +225,11 @@ class Gate:
     def _leave(self, decision: Decision, marked: list[str]) -> Result:
         self._withdraw([host for host in marked if host not in decision.batch])
         with self._store.open() as store:
-            store["gates"].pop(self._key(), None)
+            waits = store["gates"].pop(self._key(), {}).get("waits", [])
             current = decision.memory.round
             rounds = store.setdefault("rounds", {}).setdefault(self._play, {})
             for host in decision.batch:
-                rounds[host] = {**(current._asdict() if current else {}), "name": self._names[host]}
+                rounds[host] = {**(current._asdict() if current else {}), "name": self._names[host], "waits": waits}
         text = self._text(decision)
         _say(text)
         return {**_shut(decision), "open": decision.open, "msg": text}

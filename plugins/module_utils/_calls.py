@@ -6,11 +6,15 @@
 any release."""
 
 import math
-from typing import Any, Dict, Optional
+import time
+from typing import Any, Dict, Optional, Sequence
 
 from ._module import FILTER_OPTIONS, ImdsModule
 from ._scheduled_events.approval import ApprovalFailed, Outcome, approve
+from ._scheduled_events.document import ScheduledEvent
 from ._scheduled_events.endpoint import SettingError
+from ._scheduled_events.history_file import append_beside
+from ._scheduled_events.transitions import acknowledgement
 from ._scheduled_events.waiting import Waited, WaitTimeout, wait
 
 INFO_OPTIONS = FILTER_OPTIONS
@@ -25,6 +29,11 @@ WAIT_OPTIONS: Dict[str, Dict[str, Any]] = {
 APPROVE_OPTIONS: Dict[str, Dict[str, Any]] = {
     "event_id": {"type": "list", "elements": "str", "required": True, "aliases": ["event_ids"]},
     "leader_only": {"type": "bool", "default": False},
+    "history_directories": {
+        "type": "list",
+        "elements": "path",
+        "default": ["/var/lib/scheduled-events-history", "/var/lib/maintops"],
+    },
 }
 
 
@@ -90,13 +99,28 @@ def acknowledge(run: ImdsModule) -> Dict[str, Any]:
     if not all(event_id.strip() for event_id in run.params["event_id"]):
         raise SettingError("event_id contains an empty text: expected the id of an event in each place")
     leader_only = run.params["leader_only"]
+    seen: Dict[str, ScheduledEvent] = {}
+
+    def may_approve(event: ScheduledEvent) -> bool:
+        seen[event.key] = event
+        return not leader_only or event.is_led_by(run.vm_name())
+
     try:
         outcome = approve(
             run.client,
             run.params["event_id"],
-            may_approve=lambda event: not leader_only or event.is_led_by(run.vm_name()),
+            may_approve=may_approve,
             dry_run=run.module.check_mode,
         )
     except ApprovalFailed as error:
         run.module.fail_json(msg=str(error), status=error.status, not_approved=error.left, **_lists(run, error.outcome))
+    if run.is_on_the_vm and not run.module.check_mode:
+        _record([seen[event_id.lower()] for event_id in outcome.approved], run)
     return dict(_lists(run, outcome), changed=bool(outcome.approved))
+
+
+def _record(events: Sequence[ScheduledEvent], run: ImdsModule) -> None:
+    """Write who acknowledged into the history of the VM, if it has one that this user may write."""
+    by, vm_name = "the module scheduled_event_approve", run.params["vm_name"] or ""
+    facts = [acknowledgement(event, by=by, vm_name=vm_name, now=time.time()) for event in events]
+    append_beside(run.params["history_directories"], facts)

@@ -120,6 +120,13 @@ class Host:
         self._clock = clock
         self._sleep = sleep
 
+    @property
+    def folder(self) -> Folder:
+        return self._folder
+
+    def now(self) -> HostTime:
+        return self._now()
+
     def mark(self) -> Optional[Mark]:
         return read_mark(self._folder, self._now())
 

@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, Optional
 
 from ._load_balancer.record import Record, RecordError
 from ._maintenance import ASKING, HELD, Host, MaintenanceError
+from ._maintenance_history import write
 from ._module import ImdsModule
 from ._scheduled_events.client import ImdsError
 from ._scheduled_events.endpoint import SettingError
@@ -26,12 +27,15 @@ SURVEY_OPTIONS: Dict[str, Dict[str, Any]] = {
     "ended_owners": {"type": "list", "elements": "str", "default": []},
 }
 MARK_OPTIONS: Dict[str, Dict[str, Any]] = {
-    "state": {"type": "str", "choices": ["held", "done", "absent", "failed"], "required": True},
+    "state": {"type": "str", "choices": ["held", "noted", "done", "absent", "failed"], "required": True},
     "directory": {"type": "path", "default": "/var/lib/maintops"},
     "lease": {"type": "float", "default": 1800},
     "round": {"type": "dict", "default": {}},
     "owner": {"type": "str"},
     "by": {"type": "dict", "default": {}},
+    "phase": {"type": "str", "choices": ["drain", "tasks", "reboot", "health", "return"]},
+    "reason": {"type": "str", "default": ""},
+    "history": {"type": "dict", "default": {}},
 }
 
 
@@ -100,11 +104,27 @@ def mark(module: Any, host: Host) -> Dict[str, Any]:
         module.fail_json(msg="owner is empty, expected the name that the action plugin gives it")
     if module.check_mode:
         return {"changed": True}
-    if options["state"] == "held":
-        return {"changed": _hold(module, host)}
-    if options["state"] == "done":
-        return {"changed": _done(module, host)}
-    return {"changed": host.drop(options["owner"])}
+    changed = _marked(module, host)
+    history = options["history"]
+    if not history:
+        return {"changed": changed}
+    try:
+        facts, maintenance, run = history["facts"], history["maintenance"], history["run"]
+        written = write(host.folder, facts, maintenance=maintenance, run=run, now=host.now())
+    except (KeyError, ValueError, TypeError):
+        raise MaintenanceError(f"history is {history}, expected facts, maintenance and run. Leave it out") from None
+    if written.problem:
+        module.warn(written.problem)
+    return {"changed": changed, "facts": written.facts}
+
+
+def _marked(module: Any, host: Host) -> bool:
+    state = module.params["state"]
+    if state == "held":
+        return _hold(module, host)
+    if state == "done":
+        return _done(module, host)
+    return host.drop(module.params["owner"])
 
 
 def _hold(module: Any, host: Host) -> bool:

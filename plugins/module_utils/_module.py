@@ -76,6 +76,7 @@ class ImdsModule:
         self, module: Any, exchanger: Optional[Exchanger] = None, sleep: Callable[[float], None] = time.sleep
     ) -> None:
         self.module = module
+        self.is_on_the_vm = exchanger is None
         self.sleep = sleep
         self.params: Dict[str, Any] = module.params
         self.require_positive("request_timeout", "retry_for")

@@ -18,12 +18,14 @@ options:
   state:
     description:
       - V(held) sets or renews the mark. The module fails if another run has marked the host.
+      - V(noted) records on the control node that O(phase) begins. The next mark writes this into the history of
+        the host.
       - V(done) records that the maintenance of the host has finished, and removes the mark.
       - V(absent) removes the mark.
       - V(failed) removes the mark and records on the control node that the maintenance failed. The gate then opens for
         no further host.
     type: str
-    choices: [held, done, absent, failed]
+    choices: [held, noted, done, absent, failed]
     required: true
   directory:
     description: State directory of the roles.
@@ -33,6 +35,16 @@ options:
     description: Seconds after which the mark expires unless it is renewed.
     type: float
     default: 1800
+  phase:
+    description:
+      - The phase of the maintenance that begins, for the history of the host. The phase before it ends well, or fails
+        with O(state=failed).
+    type: str
+    choices: [drain, tasks, reboot, health, return]
+  reason:
+    description: Why the maintenance failed, for the history of the host.
+    type: str
+    default: ''
   round:
     description:
       - The maintenance that has finished, for O(state=done). The module sets this option itself.
@@ -44,6 +56,10 @@ options:
   by:
     description:
       - Information about the owner that other runs can read. The module sets this option itself.
+    type: dict
+    default: {}
+  history:
+    description: Facts for the history of the host. The action plugin sets this option. Do not set it.
     type: dict
     default: {}
 extends_documentation_fragment:
@@ -76,6 +92,14 @@ windows:
   returned: success
   type: bool
   sample: false
+history:
+  description:
+    - The facts that this run has written into the history of the host so far. For a Windows host, only this list has
+      them.
+  returned: success
+  type: list
+  elements: dict
+  sample: []
 """
 
 from ansible.module_utils.basic import AnsibleModule

@@ -38,6 +38,16 @@ options:
         acknowledges it.
     type: bool
     default: false
+  history_directories:
+    description:
+      - Directories of histories on the VM. The acknowledgement is added to the first history that exists and that the
+        user of the task may write. The module does not fail if there is none. For a Windows host it adds nothing.
+    type: list
+    elements: path
+    version_added: 1.0.0
+    default:
+      - /var/lib/scheduled-events-history
+      - /var/lib/maintops
 attributes:
   check_mode:
     support: full

@@ -20,7 +20,8 @@ VERSION = 1
 
 # Who writes facts.
 POLLER, RESPOND, ROLLING_MAINTENANCE, DRILL = "poller", "respond", "rolling_maintenance", "drill"
-SOURCES = (POLLER, RESPOND, ROLLING_MAINTENANCE, DRILL)
+OPERATOR = "operator"  # a command or a module that acknowledges by itself
+SOURCES = (POLLER, RESPOND, ROLLING_MAINTENANCE, DRILL, OPERATOR)
 
 # What a fact can say.
 SEEN, PHASE_BEGAN, PHASE_ENDED, ACKNOWLEDGED, REFUSED, HELD, STARTED, OVER, RETURNED, IMPACT = (
@@ -57,6 +58,7 @@ _LIMITS = {
     "by": 128,
     "via": 64,
     "rule": 128,
+    "maintenance": 256,
 }
 _RESOURCE_LIMIT = 80
 _TIMES = ("time", "not_before")
@@ -82,6 +84,7 @@ class Fact(NamedTuple):
     :param outcome: of the phase, or of the impact; ``reason``: why it ended so, or why an event is held.
     :param by: who acknowledged; ``via``: the service that took it; ``rule``: the rule that allowed it.
     :param resources: the first VMs of the event; ``resource_count``: how many the event names.
+    :param maintenance: of the owner, in a fact of no event; the same on all its hosts.
     :param announced: seconds of impact that Azure announced; -1: unknown. ``measured``: seconds that were measured.
     """
 
@@ -106,6 +109,7 @@ class Fact(NamedTuple):
     resource_count: Optional[int] = None
     announced: Optional[float] = None
     measured: Optional[float] = None
+    maintenance: str = ""
 
     @property
     def key(self) -> str:

@@ -70,6 +70,21 @@ def facts_of(step: Step, writer: Writer) -> List[history.Fact]:
     return list(_Facts(step, writer).all())
 
 
+def acknowledgement(event: ScheduledEvent, *, by: str, vm_name: str, now: float) -> history.Fact:
+    """The fact of an acknowledgement that an operator sent."""
+    return history.Fact(
+        kind=history.ACKNOWLEDGED,
+        time=now,
+        source=history.OPERATOR,
+        vm_name=vm_name,
+        event_id=event.event_id or "",
+        event_type=event.event_type or "",
+        not_before=policies.epoch(event),
+        by=by,
+        via="metadata service",
+    )
+
+
 def rule_of(entry: EventState, config: terms.Config) -> str:
     """The rule that decided about an event, in words."""
     text, decision = _decision(entry.event, config)

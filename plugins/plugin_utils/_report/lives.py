@@ -2,14 +2,15 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Which facts of a host are about the same event. Private to the collection.
+"""Which facts of a host are about the same event, or the same maintenance of the owner. Private to the collection.
 
 The polling unit and the plays write facts of the same event, each with what it saw. An id that is announced again
-after its recovery stands for another event.
+after its recovery stands for another event. A maintenance of the owner has no EventId: all its facts name it.
 """
 
 from __future__ import annotations
 
+import bisect
 import typing as t
 
 from ...module_utils._scheduled_events import history
@@ -20,24 +21,36 @@ from ...module_utils._scheduled_events.transitions import AGAIN
 LATE = 125.0
 
 
+MAINTENANCE = "maintenance "  # the beginning of the key of a maintenance; no EventId has a space
+
+
 def lives(facts: t.Sequence[Fact]) -> dict[tuple[str, int], list[Fact]]:
     """The facts of each event, by its id, and the number of the event with this id."""
     by_id: dict[str, list[Fact]] = {}
     for fact in sorted(facts, key=lambda each: each.time):
-        if fact.event_id or fact.kind == history.HELD:  # an event without an id can only be held
+        if fact.maintenance:
+            by_id.setdefault(MAINTENANCE + fact.maintenance, []).append(fact)
+        elif fact.event_id or fact.kind == history.HELD:  # an event without an id can only be held
             by_id.setdefault(fact.key, []).append(fact)
     return {(key, number): life for key, of_id in by_id.items() for number, life in enumerate(_lives_of(of_id))}
 
 
 def _lives_of(facts: t.Sequence[Fact]) -> list[list[Fact]]:
-    """Put the parts of the writers together that overlap."""
+    """Put the parts of the writers together that overlap. An operator acknowledges what others have seen."""
     found: list[tuple[set[str], list[Fact]]] = []
-    for writer, part in sorted(_parts(facts), key=lambda each: each[1][0].time):
+    of_operator = [fact for fact in facts if fact.source == history.OPERATOR]
+    of_others = [fact for fact in facts if fact.source != history.OPERATOR]
+    for writer, part in sorted(_parts(of_others), key=lambda each: each[1][0].time):
         if found and writer not in found[-1][0] and part[0].time <= _end(found[-1][1]) + LATE:
             found[-1][0].add(writer)
             found[-1][1].extend(part)
         else:
             found.append(({writer}, list(part)))
+    if of_operator and not found:
+        return [of_operator]
+    begins = [life[0].time for _writers, life in found]
+    for fact in of_operator:
+        found[max(0, bisect.bisect_right(begins, fact.time) - 1)][1].append(fact)
     return [sorted(life, key=lambda each: each.time) for _writers, life in found]
 
 

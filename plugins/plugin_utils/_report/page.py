@@ -17,6 +17,7 @@ LARGEST = 256 * 1024  # bytes
 RESERVE = 700  # bytes for an event that is only named, and for the end of the page
 LEAST_LANE = 100  # bytes that a lane takes at least
 LANE_HEIGHT = 22
+PHASES = ("drain", "tasks", "reboot", "health", "return")  # of a maintenance of the owner
 
 STYLE = """
 :root{--ink:#1f2933;--soft:#52606d;--paper:#fff;--line:#cbd2d9;--good:#1b7f4b;--bad:#b3261e;
@@ -49,7 +50,7 @@ code{font-size:.8rem;overflow-wrap:anywhere}
 @media (max-width:36rem){.lane{grid-template-columns:1fr auto}.lane svg{grid-column:1/-1;grid-row:2}}
 """
 LEGEND = (
-    ("busy", "prepares or recovers"),
+    ("busy", "prepares, recovers, or is maintained"),
     ("ready", "prepared"),
     ("away", "started"),
     ("failed", "failed"),
@@ -145,10 +146,10 @@ def _title(event: EventStory) -> str:
 def _figures(event: EventStory) -> list[tuple[str, str]]:
     sender = event.acknowledgement
     figures = [
-        ("First seen", _moment(event.began)),
+        ("Began" if event.is_maintenance else "First seen", _moment(event.began)),
         ("Source", event.event_source),
         ("NotBefore", _moment(event.not_before)),
-        ("Acknowledged", _moment(sender.acknowledged) if sender else "no"),
+        ("Acknowledged", _moment(sender.acknowledged) if sender else "" if event.is_maintenance else "no"),
         ("By", f"{sender.by} ({sender.via})" if sender else ""),
         ("Rule", sender.rule if sender else ""),
         ("Smallest margin", _seconds(event.margin)),
@@ -220,29 +221,33 @@ def _impact(lane: Lane) -> str:
 
 
 def _times(event: EventStory) -> str:
-    began = format_moment(event.began)[:10]
-    columns = ("host", "seen", "prepared", "acknowledged", "Started", "over", "returned")
+    day = format_moment(event.began)[:10]
+    lines = [_moments_of(event, lane) for lane in event.lanes]
+    heads = "".join(f"<th>{name}</th>" for name in ("host", *lines[0]))
     rows = "".join(
-        "<tr>"
-        + "".join(
-            f"<td>{cell}</td>"
-            for cell in (
-                _text(lane.host),
-                *(
-                    _clock(each, began)
-                    for each in (lane.seen, lane.prepared, lane.acknowledged, lane.started, lane.over, lane.returned)
-                ),
-            )
-        )
-        + "</tr>"
-        for lane in event.lanes
+        f"<tr><td>{_text(lane.host)}</td>{''.join(f'<td>{_clock(time, day)}</td>' for time in line.values())}</tr>"
+        for lane, line in zip(event.lanes, lines, strict=True)
     )
-    heads = "".join(f"<th>{name}</th>" for name in columns)
     is_open = " open" if len(event.lanes) <= 10 else ""
     return (
         f"<details{is_open}><summary>Times</summary>"
         f'<div class="wide"><table><tr>{heads}</tr>{rows}</table></div></details>\n'
     )
+
+
+def _moments_of(event: EventStory, lane: Lane) -> dict[str, float | None]:
+    """The times of a lane by the heading of their column, which are the same for all lanes of the event."""
+    if event.is_maintenance:
+        last = lane.last
+        return {**{name: last[name].begin if name in last else None for name in PHASES}, "returned": lane.returned}
+    return {
+        "seen": lane.seen,
+        "prepared": lane.prepared,
+        "acknowledged": lane.acknowledged,
+        "Started": lane.started,
+        "over": lane.over,
+        "returned": lane.returned,
+    }
 
 
 def _moment(time: float | None) -> str:

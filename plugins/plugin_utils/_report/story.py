@@ -19,6 +19,7 @@ from ...module_utils._scheduled_events.transitions import AGAIN
 from .lives import lives
 
 PREPARE, RECOVER = "prepare", "recover"
+MAINTENANCE = "Maintenance"  # in place of the type of an event
 LEAST_EXCESS = 10.0  # seconds by which a pause is longer than announced, if that is worth a look
 CHOSEN = (condition.HELD_BY_RULE, condition.HELD_BY_POLICY)  # the owner wants these events to start at NotBefore
 
@@ -48,6 +49,7 @@ class Lane(t.NamedTuple):
     :param unprepared: why nothing had prepared the VM when the event started; empty if that was right.
     :param refused: the last refusal of an acknowledgement, if none was accepted.
     :param ignored: the rule under which nothing was done for it; empty if something was.
+    :param is_watched: false if the host only acknowledged it, such as an operator for another VM.
     :param impact: the largest: ``rebooted``, ``paused``, ``none``, or empty if nothing was measured.
     :param announced: seconds of impact that Azure announced, -1 if it does not know; ``measured``: that were measured.
     """
@@ -72,6 +74,8 @@ class Lane(t.NamedTuple):
     measured: float | None = None
     event_type: str = ""
     ignored: str = ""
+    is_maintenance: bool = False
+    is_watched: bool = True
 
     @property
     def prepared(self) -> float | None:
@@ -156,7 +160,9 @@ class Lane(t.NamedTuple):
     @property
     def unfinished(self) -> str:
         """What the history does not have yet; empty if the event is over and the host returned."""
-        if self.ignored and not self.stretches:
+        if self.is_maintenance:
+            return "" if self.returned is not None else "the maintenance has not ended"
+        if not self.is_watched or (self.ignored and not self.stretches):
             return ""
         if self.over is None:
             return "the event is not over"
@@ -167,8 +173,9 @@ class Lane(t.NamedTuple):
 
 
 class EventStory(t.NamedTuple):
-    """One event, on all hosts whose histories have it.
+    """One event, or one maintenance of the owner, on all hosts whose histories have it.
 
+    :param event_id: of a maintenance: its name and its id.
     :param resources: the first VMs that it names; ``resource_count``: how many it names, ``None`` if it is not known.
     """
 
@@ -212,6 +219,10 @@ class EventStory(t.NamedTuple):
         return {lane.host: lane.unfinished for lane in self.lanes if lane.unfinished}
 
     @property
+    def is_maintenance(self) -> bool:
+        return any(lane.is_maintenance for lane in self.lanes)
+
+    @property
     def is_ignored(self) -> bool:
         return all(lane.ignored for lane in self.lanes)
 
@@ -239,15 +250,15 @@ class Story(t.NamedTuple):
         if bad:
             names = sorted({host for event in bad for host in event.problems})
             verb = "needs" if len(bad) == 1 else "need"
-            lines.append(f"{len(bad)} of {_count(len(self.events), 'event')} {verb} a look, on {_some(names)}.")
+            lines.append(f"{len(bad)} of {_counted(self.events)} {verb} a look, on {_some(names)}.")
         elif self.events:
-            lines.append(f"{_count(len(self.events), 'event')}, no problem{' so far' if unfinished else ''}.")
+            lines.append(f"{_counted(self.events)}, no problem{' so far' if unfinished else ''}.")
         else:
             lines.append(f"No event in the {'history' if len(self.hosts) == 1 else 'histories'}.")
         if unfinished:
             names = sorted({host for event in unfinished for host in event.unfinished})
             verb = "is" if len(unfinished) == 1 else "are"
-            lines.append(f"{_count(len(unfinished), 'event')} {verb} not finished, on {_some(names)}.")
+            lines.append(f"{_counted(unfinished)} {verb} not finished, on {_some(names)}.")
         ignored = sum(event.is_ignored for event in self.events)
         if ignored:
             lines.append(f"{_count(ignored, 'event')} {'was' if ignored == 1 else 'were'} ignored by a rule.")
@@ -281,8 +292,8 @@ def _event(hosts: t.Mapping[str, t.Sequence[Fact]]) -> EventStory:
     named = max(facts, key=lambda fact: len(fact.resources))
     counts = [fact.resource_count for fact in facts if fact.resource_count is not None]
     return EventStory(
-        event_id=facts[0].event_id,
-        event_type=_last(facts, "event_type"),
+        event_id=facts[0].maintenance or facts[0].event_id,
+        event_type=MAINTENANCE if facts[0].maintenance else _last(facts, "event_type"),
         event_source=_last(facts, "event_source"),
         resources=named.resources,
         resource_count=max(counts) if counts else None,
@@ -319,6 +330,8 @@ def _lane(host: str, facts: t.Sequence[Fact]) -> Lane:
         measured=impact.measured if impact else None,
         event_type=_last(facts, "event_type"),
         ignored=_ignored(facts),
+        is_maintenance=bool(facts[0].maintenance),
+        is_watched=any(fact.source != history.OPERATOR for fact in facts),
     )
 
 
@@ -385,7 +398,9 @@ def _held(facts: t.Sequence[Fact]) -> str:
 def _ends_wait(fact: Fact) -> bool:
     if fact.kind == history.SEEN and _ignores(fact.rule):  # a new rule
         return True
-    return fact.kind == history.ACKNOWLEDGED or (fact.kind == history.PHASE_BEGAN and fact.phase in (PREPARE, RECOVER))
+    if fact.kind == history.PHASE_BEGAN:
+        return fact.phase in (PREPARE, RECOVER) or bool(fact.maintenance)
+    return fact.kind == history.ACKNOWLEDGED
 
 
 def _unprepared(facts: t.Sequence[Fact]) -> str:
@@ -418,6 +433,13 @@ def _last(facts: t.Sequence[Fact], name: str, unknown: t.Any = "") -> t.Any:
 
 def _time(fact: Fact | None) -> float | None:
     return fact.time if fact else None
+
+
+def _counted(events: t.Sequence[EventStory]) -> str:
+    maintenances = sum(event.is_maintenance for event in events)
+    of_azure = len(events) - maintenances
+    counts = [_count(of_azure, "event")] if of_azure or not maintenances else []
+    return " and ".join([*counts, *([_count(maintenances, "maintenance")] if maintenances else [])])
 
 
 def _count(number: int, what: str) -> str:

@@ -4,6 +4,7 @@
 
 """The playbook rolling_maintenance, with hosts that are all on this machine and share an availability set."""
 
+import json
 import pathlib
 import tempfile
 
@@ -23,6 +24,26 @@ def test_the_fleet_is_maintained_one_after_the_other(hosts_of):
     assert hosts.maintained() == ["web1", "web2"]
     assert hosts.marked() == []
     assert says(run, "web1: goes ahead")
+
+
+def test_the_phases_of_a_maintenance_and_its_wait_are_in_the_history_of_the_host_and_in_the_result(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    event_id = hosts.emulator.schedule("Reboot", "web2", notice=900)
+    started = hosts.start(hosts=["web1"], rolling_maintenance_fleet=["web1", "web2"])
+    until(lambda: hosts.emulator.polls("web2")["polls"] >= 2, what="a second look")
+    hosts.emulator.cancel(event_id)
+    run = started.result()
+    assert run.rc == 0, run.output
+    lines = (hosts.directory / "web1" / "state" / "history.jsonl").read_text().splitlines()
+    written = [json.loads(line) for line in lines]
+    told = [f"{fact['kind']} {fact.get('phase', '')}".strip() for fact in written]
+    assert told == [
+        "held",
+        *["phase_began tasks", "phase_ended tasks", "phase_began health", "phase_ended health", "returned"],
+    ]
+    assert written[0]["reason"].startswith("web2 (Reboot Scheduled")
+    results = [task.result.get("ansible_facts", {}).get("rolling_maintenance_result") for task in run.tasks]
+    assert [result["history"] for result in results if result] == [written]
 
 
 def test_a_failed_host_stops_the_run_and_the_next_run_takes_up_where_it_stopped(hosts_of):

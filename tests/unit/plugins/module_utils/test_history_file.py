@@ -12,7 +12,7 @@ import pytest
 from _scheduled_events import history_file
 from _scheduled_events.files import NotPlain
 from _scheduled_events.history import Fact, line_of
-from _scheduled_events.history_file import BEFORE, MAX_AGE, MAX_FILE, PRESENT, History, read
+from _scheduled_events.history_file import BEFORE, MAX_AGE, MAX_FILE, PRESENT, History, append_beside, read
 
 pytestmark = pytest.mark.edge
 
@@ -179,3 +179,30 @@ def test_facts_that_may_not_be_on_the_disk_are_not_there_twice_after_another_try
         monkeypatch.undo()
         history.append([a_fact(number)], now=NOW)
     assert facts_of(history.directory) == [a_fact(0), a_fact(1)]
+
+
+def test_another_process_adds_to_the_first_history_that_it_may_write(history, tmp_path):
+    assert append_beside([str(tmp_path / "missing"), history.directory], [a_fact(1)])
+    history.append([a_fact(2)], now=NOW)
+    assert append_beside([history.directory], [a_fact(3)])
+    assert facts_of(history.directory) == [a_fact(1), a_fact(2), a_fact(3)]
+
+
+def test_another_process_makes_no_file_in_the_directory_of_another_user(history, monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    assert not append_beside([history.directory], [a_fact(1)])
+    assert os.listdir(history.directory) == []
+
+
+@pytest.mark.parametrize("cut", [b"", b'{"version":1'], ids=["whole", "cut"])
+def test_another_process_leaves_a_full_history_to_its_owner(history, cut):
+    with open(os.path.join(history.directory, PRESENT), "wb") as file:
+        file.write(b"\n" * (MAX_FILE - 20) + cut)
+    assert not append_beside([history.directory], [a_fact(1)])
+
+
+def test_another_process_adds_after_a_line_that_a_crash_has_cut(history):
+    with open(os.path.join(history.directory, PRESENT), "wb") as file:
+        file.write(b'{"version":1')
+    assert append_beside([history.directory], [a_fact(1)])
+    assert facts_of(history.directory) == [a_fact(1)]

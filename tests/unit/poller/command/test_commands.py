@@ -82,6 +82,10 @@ def test_an_operator_acknowledges_by_hand_what_nothing_is_configured_to_prepare_
     assert imds.posts == []
     assert unit.command("approve", ID)[:2] == (0, f"{ID}: acknowledged\n")
     assert imds.acknowledged() == [[ID]]
+    facts = json.loads(unit.command("history", "--json")[1])["facts"]
+    [fact] = [fact for fact in facts if fact["kind"] == "acknowledged"]
+    assert (fact["source"], fact["event_id"], fact["vm_name"]) == ("operator", ID, "vm1")
+    assert fact["by"].endswith(", with scheduled-events approve")
 
 
 def test_approve_refuses_what_is_not_prepared(unit, imds):

@@ -20,10 +20,12 @@ from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsErro
 from _scheduled_events.document import DocumentError, ScheduledEvent, describe, format_time, parse
 from _scheduled_events.endpoint import GIVEN
 from _scheduled_events.files import read_plain
+from _scheduled_events.history_file import append_beside
 from _scheduled_events.leases import search
 from _scheduled_events.runs import OK, OUTCOMES
 from _scheduled_events.state import RUNNING, State, StateFile
 from _scheduled_events.text import shown as one_line
+from _scheduled_events.transitions import acknowledgement
 
 from .. import spool
 from ..unit import boot, config, control, endpoint_resolver, poller, status, wording
@@ -177,14 +179,17 @@ def approve_events(chosen: argparse.Namespace) -> int:
     decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
     state = State(serial=0) if chosen.force else _load_state(chosen)
     reasons: Dict[str, str] = {}
+    seen: Dict[str, ScheduledEvent] = {}
 
     def allowed(event: ScheduledEvent) -> bool:
+        seen[event.key] = event
         reason = _objection(event, state, decided, force=chosen.force)
         if reason:
             reasons[event.key] = reason
         return not reason
 
     outcome = approve(client, chosen.event_id, may_approve=allowed)
+    _record_approval(chosen, [seen[event_id.lower()] for event_id in outcome.approved], vm_name)
     for event_id in outcome.approved:
         say(f"{event_id}: acknowledged")
     for event_id in outcome.already_started:
@@ -194,6 +199,13 @@ def approve_events(chosen: argparse.Namespace) -> int:
     for event_id in outcome.skipped:
         say(f"{event_id}: not acknowledged: {reasons.get(event_id.lower(), 'it is not Scheduled')}")
     return 1 if outcome.absent or outcome.skipped else 0
+
+
+def _record_approval(chosen: argparse.Namespace, events: List[ScheduledEvent], vm_name: str) -> None:
+    """Write who acknowledged into the history, if this user may write it."""
+    by = f"{os.environ.get('SUDO_USER') or 'user ' + str(os.getuid())}, with scheduled-events approve"
+    facts = [acknowledgement(event, by=by, vm_name=vm_name, now=time.time()) for event in events]
+    append_beside((places(chosen).history_directory, chosen.roles_directory), facts)
 
 
 def _load_state(chosen: argparse.Namespace) -> State:

@@ -78,7 +78,7 @@ def _row(fact: Fact) -> Tuple[str, ...]:
 
 
 def _details(fact: Fact) -> List[str]:
-    details = [fact.event_status, fact.reason]
+    details = [fact.event_status, fact.maintenance and f"maintenance {fact.maintenance}", fact.reason]
     if fact.by:
         details.append(f"by {fact.by}")
     if fact.via:

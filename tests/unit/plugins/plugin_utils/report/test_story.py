@@ -78,6 +78,18 @@ def test_an_id_that_comes_back_before_its_recovery_is_the_same_event():
     assert lane_of(*before, back, a_fact("over", 700)).over == AT + 700
 
 
+def test_an_operator_who_acknowledges_is_shown_in_the_event_that_the_unit_saw():
+    [_, *rest] = [fact for fact in a_maintenance() if fact.kind != "acknowledged"]
+    by_hand = a_fact("acknowledged", 160, by="alice, with scheduled-events approve")._replace(source="operator")
+    [event] = tell({"web1": [announcement(), by_hand, *rest]}, {}).events
+    assert (event.acknowledgement.by, event.lanes[0].acknowledged) == (by_hand.by, AT + 160)
+
+
+def test_an_acknowledgement_for_another_vm_waits_for_nothing_here():
+    by_hand = a_fact("acknowledged", 160, by="alice")._replace(source="operator")
+    assert lane_of(by_hand).unfinished == ""
+
+
 def test_an_ignored_event_is_neither_a_problem_nor_unfinished():
     ignored = announcement(event_status="Started", rule="rule 2: ignore")
     lane = lane_of(ignored)

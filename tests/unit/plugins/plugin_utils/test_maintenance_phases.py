@@ -1,0 +1,143 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The phases of a rolling maintenance: what the control node notes, what the host writes, what the report says."""
+
+import types
+
+import pytest
+
+from plugins.module_utils._maintenance import Host, HostTime
+from plugins.module_utils._maintenance_calls import MARK_OPTIONS, mark
+from plugins.module_utils._scheduled_events import history_file
+from plugins.module_utils._scheduled_events.files import Folder
+from plugins.plugin_utils._gate.phases import note_end, note_phase, note_waits, note_written, to_write
+from plugins.plugin_utils._report.page import page
+from plugins.plugin_utils._report.story import tell
+
+NOW = 1769860200.0
+
+
+class Maintenance:
+    """The maintenance of a host: the notes of the control node, and the history of the host."""
+
+    def __init__(self, directory):
+        self.directory, self.notes, self.at, self.warnings = str(directory), {}, 100.0, []
+
+    def mark(self, state, maintenance="id1 kernel", after=10.0):
+        self.at += after
+        history = {"facts": to_write(self.notes, self.at), "maintenance": maintenance, "run": "run1"}
+        options = {name: option.get("default") for name, option in MARK_OPTIONS.items()}
+        round_ = {"name": "kernel", "id": "id1", "hosts": ["web1"], "since_begin": 1.0}
+        params = {**options, "state": state, "owner": "run1/web1", "round": round_, "history": history}
+        module = types.SimpleNamespace(params=params, check_mode=False, warn=self.warnings.append)
+        now = HostTime(NOW + self.at, self.at, "boot-1")
+        host = Host(Folder(self.directory), now=lambda: now)
+        note_written(self.notes, mark(module, host)["facts"])
+
+    def phase(self, name, after=10.0):
+        self.at += after
+        note_phase(self.notes, name, self.at)
+
+    def ends(self, **how):
+        self.at += 10.0
+        note_end(self.notes, self.at, **{"failed": False, **how})
+
+    def facts(self):
+        return history_file.read(self.directory, now=NOW + 1000).facts
+
+
+@pytest.fixture
+def maintenance(tmp_path):
+    return Maintenance(tmp_path / "state")
+
+
+def words(facts):
+    return [" ".join(filter(None, (fact.kind, fact.phase, fact.outcome))) for fact in facts]
+
+
+def whole(maintenance):
+    note_waits(maintenance.notes, [{"at": 40.0, "why": "web2 (drained)"}])
+    maintenance.phase("drain")
+    maintenance.mark("held")
+    maintenance.phase("tasks")
+    maintenance.phase("reboot")
+    maintenance.mark("held")
+    maintenance.phase("health")
+    maintenance.phase("return")
+    maintenance.ends()
+    maintenance.mark("done")
+
+
+def test_the_history_of_the_host_has_each_phase_when_it_began_and_ended(maintenance):
+    whole(maintenance)
+    facts = maintenance.facts()
+    assert words(facts) == [
+        "held",
+        *[f"phase_{what}" for what in ("began drain", "ended drain ok", "began tasks", "ended tasks ok")],
+        *[f"phase_{what}" for what in ("began reboot", "ended reboot ok", "began health", "ended health ok")],
+        *[f"phase_{what}" for what in ("began return", "ended return ok")],
+        "returned",
+    ]
+    assert [fact.time - NOW for fact in facts][:4] == [40.0, 110.0, 130.0, 130.0]
+    assert {(fact.source, fact.maintenance, fact.run, fact.event_id) for fact in facts} == {
+        ("rolling_maintenance", "id1 kernel", "run1", "")
+    }
+
+
+def test_the_result_of_the_run_has_the_same_facts(maintenance):
+    whole(maintenance)
+    assert [fact["kind"] for fact in maintenance.notes["history"]] == [fact.kind for fact in maintenance.facts()]
+
+
+def test_a_failed_phase_has_its_reason_and_a_drained_host_is_held(maintenance):
+    maintenance.phase("drain")
+    maintenance.phase("tasks")
+    maintenance.ends(failed=True, reason="Update: exit status 1")
+    maintenance.mark("failed")
+    ended, held = maintenance.facts()[-2:]
+    assert (ended.phase, ended.outcome, ended.reason) == ("tasks", "failed", "Update: exit status 1")
+    assert held.reason == "it stays out of its load balancer until it is maintained again"
+
+
+def test_a_history_that_cannot_be_written_fails_nothing(maintenance, tmp_path):
+    (tmp_path / "state" / "history.jsonl").mkdir(parents=True)
+    maintenance.phase("tasks")
+    maintenance.mark("held")
+    assert "cannot be written" in maintenance.warnings[0]
+    assert len(maintenance.notes["history"]) == 1
+
+
+def test_a_report_shows_the_maintenance_of_all_hosts_as_one(tmp_path):
+    hosts = [Maintenance(tmp_path / name) for name in ("web1", "web2")]
+    for each in hosts:
+        whole(each)
+    story = tell({"web1": hosts[0].facts(), "web2": hosts[1].facts()}, {})
+    [event] = story.events
+    assert (event.event_type, event.event_id, event.is_maintenance) == ("Maintenance", "id1 kernel", True)
+    assert [[each.phase for each in lane.stretches] for lane in event.lanes] == [
+        ["drain", "tasks", "reboot", "health", "return"]
+    ] * 2
+    assert (event.problems, event.unfinished, story.verdict) == ({}, {}, "1 maintenance, no problem.")
+    text = page(story, made=NOW + 1000, version="1.0.0")
+    assert "<h2>Maintenance of web1, web2</h2>" in text
+    assert "<th>reboot</th>" in text
+    assert "Acknowledged" not in text
+
+
+def test_a_failed_maintenance_is_a_problem_until_the_host_is_maintained_again(maintenance):
+    maintenance.phase("drain")
+    maintenance.ends(failed=True, reason="x")
+    maintenance.mark("failed")
+    story = tell({"web1": maintenance.facts()}, {})
+    assert story.verdict.startswith("1 of 1 maintenance needs a look, on web1.")
+    assert story.events[0].problems == {"web1": "the phase drain failed: x"}
+    whole(maintenance)
+    assert tell({"web1": maintenance.facts()}, {}).is_good
+
+
+def test_a_maintenance_whose_control_node_ended_is_not_finished(maintenance):
+    maintenance.phase("tasks")
+    maintenance.mark("held")
+    assert tell({"web1": maintenance.facts()}, {}).events[0].unfinished == {"web1": "the maintenance has not ended"}
