@@ -29,6 +29,12 @@ FORMER_VARIABLES = {"poller_approve": "poller_acknowledge"}  # which the role no
 
 CONTROLLER_PROGRAM = "/usr/local/lib/scheduled-events/scheduled-events-controller"
 CONTROLLER_HOOK = "00-awx-job-template"
+# Keys that poller_controller does not have, or no longer has, and what to do instead
+NOT_OF_CONTROLLER = {
+    "grace": "unknown key: set poller_controller_grace",
+    "hook_name": f"it has no effect any more: take it out. The hook is called {CONTROLLER_HOOK}. Give hooks that must "
+    "run before it names that sort before that, such as 00-a",
+}
 CONTROLLER_NUMBERS = ("request_timeout", "interval")
 CONTROLLER_FLAGS = ("cancel_on_cancelled",)
 
@@ -214,9 +220,9 @@ def read_controller(given: Any, grace: Any, python: str) -> Tuple[Dict[str, Any]
                 f"whether a job runs, so set poller_controller, or take it out"
             )
         return {}, []
-    settings = {key: value for key, value in given.items() if value is not None and key != "hook_name"}
-    if "grace" in settings:
-        raise WrongOption("poller_controller.grace: unknown key: set poller_controller_grace")
+    settings = {key: value for key, value in given.items() if value is not None}
+    for key in sorted(settings.keys() & NOT_OF_CONTROLLER.keys()):
+        raise WrongOption(f"poller_controller.{key}: {NOT_OF_CONTROLLER[key]}")
     for key in CONTROLLER_NUMBERS:
         if key in settings:
             settings[key] = convert(settings[key], float)
@@ -228,9 +234,8 @@ def read_controller(given: Any, grace: Any, python: str) -> Tuple[Dict[str, Any]
         controller_settings.parse(settings)
     except ConfigError as error:
         raise WrongOption(f"poller_{error}") from error
-    name = given.get("hook_name") or CONTROLLER_HOOK
     command = [python, "-I", CONTROLLER_PROGRAM]
-    return settings, [{"name": name, "phase": "prepare", "command": command}]
+    return settings, [{"name": CONTROLLER_HOOK, "phase": "prepare", "command": command}]
 
 
 def read_webhooks(webhooks: Any) -> List[Dict[str, Any]]:
@@ -322,9 +327,7 @@ def check(given: Dict[str, Any]) -> Dict[str, Any]:
 def _add_own(hooks: Hooks, own_hooks: List[Dict[str, Any]]) -> None:
     """Add the hooks that the role brings itself."""
     for hook in own_hooks:
-        phase, name, content = _read_hook("poller_controller.hook_name", hook, {})
+        phase, name, content = _read_hook("poller_controller", hook, {})
         if name in hooks.setdefault(phase, {}):
-            raise WrongOption(
-                f'poller_controller.hook_name: poller_hooks has "{name}" of {phase} too: rename one of them'
-            )
+            raise WrongOption(f'poller_hooks: "{name}" of {phase} is the hook of poller_controller: rename yours')
         hooks[phase][name] = base64.b64encode(content).decode()

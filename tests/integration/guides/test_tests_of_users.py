@@ -37,7 +37,6 @@ def here(tmp_path):
         "emulator_port": free_port(),
         "emulator_control_port": free_port(),
         "emulator_install_dir": str(tmp_path / "emulator"),
-        "emulator_config_dir": str(tmp_path / "fleet"),
         "respond_state_directory": str(tmp_path) + "/{{ inventory_hostname }}",
         "test_image": "this machine",
         "web_directory": str(tmp_path) + "/{{ inventory_hostname }}",

@@ -217,9 +217,15 @@ def test_without_a_controller_there_are_no_controller_settings():
     assert check([DRAIN])["controller"] == {}
 
 
-def test_the_hook_of_a_controller_can_have_another_place_in_the_order():
-    checked = check([DRAIN], controller={**CONTROLLER, "hook_name": "90-job"})
-    assert checked["config"]["hooks"]["prepare"] == ["10-drain", "90-job"]
+def test_a_hook_may_run_before_that_of_a_controller_by_its_name():
+    checked = check([{**DRAIN, "name": "00-a"}], controller=CONTROLLER)
+    assert checked["config"]["hooks"]["prepare"] == ["00-a", "00-awx-job-template"]
+
+
+def test_a_hook_with_the_name_of_that_of_a_controller_is_refused():
+    message = '^poller_hooks: "00-awx-job-template" of prepare is the hook of poller_controller: rename yours$'
+    with pytest.raises(check_options.WrongOption, match=message):
+        check([{**DRAIN, "name": "00-awx-job-template"}], controller=CONTROLLER)
 
 
 def test_a_takeover_comes_with_the_settings_of_the_controller_and_of_the_unit():
@@ -253,10 +259,9 @@ def test_a_takeover_comes_with_the_settings_of_the_controller_and_of_the_unit():
         ({**CONTROLLER, "grace": 5}, "poller_controller.grace: unknown key: set poller_controller_grace"),
         ({**CONTROLLER, "passwd": SECRET}, "poller_controller.passwd: unknown key"),
         (
-            {**CONTROLLER, "hook_name": "10-drain"},
-            'poller_controller.hook_name: poller_hooks has "10-drain" of prepare',
+            {**CONTROLLER, "hook_name": "90-job"},
+            "poller_controller.hook_name: it has no effect any more: take it out. The hook is called 00-awx-job",
         ),
-        ({**CONTROLLER, "hook_name": "../x"}, "poller_controller.hook_name: name is"),
     ],
 )
 def test_wrong_settings_of_a_controller_are_refused_without_its_token(controller, message):
