@@ -4,6 +4,8 @@
 
 """scheduled_event_approve: what it returns, and what the emulator says was posted."""
 
+import json
+
 import pytest
 from emulation import until
 
@@ -25,7 +27,7 @@ def task(emulator, vm, *event_ids, **more):
 
 
 @pytest.fixture(scope="module")
-def one_by_one(ansible, fleet):
+def one_by_one(ansible, fleet, tmp_path_factory):
     """Ways of acknowledging that do not fail: way → (result, what was posted, what was expected of both)."""
     emulators, calls, expected = {}, [], []
 
@@ -38,7 +40,15 @@ def one_by_one(ansible, fleet):
     def scheduled(emulator, count=1, vms=("web1", "web2"), **fields):
         return [emulator.schedule("Reboot", *vms, **{**WAITS, **fields}) for _ in range(count)]
 
-    way("once", "web1", scheduled, lambda e: ({"approved": e}, True), lambda e: [("web1", e, 200)])
+    history = tmp_path_factory.mktemp("history")
+    way(
+        "once",
+        "web1",
+        scheduled,
+        lambda e: ({"approved": e}, True),
+        lambda e: [("web1", e, 200)],
+        history_directories=["/nowhere", str(history)],
+    )
     way(
         "three at once",
         "web2",
@@ -116,6 +126,9 @@ def one_by_one(ansible, fleet):
     )
     tasks = [module_task(*call, check_mode=check) for _name, call, check in calls]
     results = ansible.run_playbook([play(tasks)]).tasks
+    (written,) = (json.loads(line) for line in (history / "history.jsonl").read_text().splitlines())
+    assert (written["kind"], written["source"]) == ("acknowledged", "operator")
+    assert written["by"] == "the module scheduled_event_approve"
     return {
         name: (result, emulators[name].posts(), *wanted)
         for (name, _call, _check), result, wanted in zip(calls, results, expected, strict=True)
