@@ -6,10 +6,15 @@
 
 import pathlib
 import re
+import sys
 from typing import Any
 
 import yaml
 from docutils import nodes
+
+sys.path.insert(0, str(pathlib.Path(__file__).parent))
+
+from internal_modules import set_apart
 
 project = "maintops.scheduled_events"
 author = "The maintops.scheduled_events authors"
@@ -79,6 +84,7 @@ def adjust(_app: Any, page: str, source: list[str]) -> None:
         text = re.sub(
             r"^Maintops\.Scheduled_Events\n=+\n", headed("Modules, filters and roles"), text, flags=re.MULTILINE
         )
+        text = set_apart(text)
         text = re.sub(r"^Changelog\n-+\n.*?(?=^\.\. _)", "", text, flags=re.MULTILINE | re.DOTALL)
         text = re.sub(r"^    (\w+)_(module|filter|role)$", r"    \1 (\2) <\1_\2>", text, flags=re.MULTILINE)
     elif page == "changelog":

@@ -7,6 +7,7 @@
 import ast
 import pathlib
 import re
+import runpy
 
 import yaml
 
@@ -37,3 +38,41 @@ def test_no_page_for_users_names_an_internal_module():
     pages = [ROOT / "README.md", ROOT / "meta" / "runtime.yml", *ROOT.glob("docs/docsite/rst/*.rst")]
     found = {page.name: name for page in pages for name in internal if f".{name}" in page.read_text()}
     assert found == {}
+
+
+WRITTEN = """\
+Modules
+~~~~~~~
+
+* :ansplugin:`a module <x.y.a#module>` -- Internal: do it
+* :ansplugin:`b module <x.y.b#module>` -- Read it
+
+.. toctree::
+
+    a_module
+    b_module
+
+Filter Plugins
+"""
+SHOWN = """\
+Modules
+~~~~~~~
+
+* :ansplugin:`b module <x.y.b#module>` -- Read it
+
+These modules are internal. They belong to a role, and may change with it in any release:
+
+* :ansplugin:`a module <x.y.a#module>` -- do it
+
+.. toctree::
+
+    b_module
+    a_module
+
+Filter Plugins
+"""
+
+
+def test_the_site_lists_internal_modules_after_the_others():
+    site = runpy.run_path(str(ROOT / "docs" / "site" / "internal_modules.py"))
+    assert site["set_apart"](WRITTEN) == SHOWN
