@@ -11,8 +11,8 @@ class ModuleDocFragment:
 options:
   holder:
     description:
-      - Holder for whom the host is drained. V(active) removes this holder, and puts the host back when no other holder
-        remains.
+      - Name of the program or person that needs the host drained. V(active) removes this holder, and puts the host back
+        when no other holder remains.
     type: str
   finish_within:
     description:

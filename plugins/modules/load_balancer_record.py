@@ -29,7 +29,7 @@ options:
     choices: [held, returning, interrupted, released]
     required: true
   holder:
-    description: Holder for whom the host is drained.
+    description: Name of the program or person that needs the host drained.
     type: str
     required: true
   found:

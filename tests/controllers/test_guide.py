@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lines to paste of the guide From AWX and AAP, against the role that it describes."""
+"""The lines to paste of the guides about jobs of AWX, against the role that they describe."""
 
 import pathlib
 import re
@@ -27,8 +27,9 @@ def load(path):
 
 @pytest.fixture(scope="module")
 def blocks():
-    guide = (COLLECTION / "docs" / "from-awx-and-aap.md").read_text()
-    return [yaml.load(text, Loader) for text in re.findall(r"```yaml\n(.*?)```", guide, re.DOTALL)]  # noqa: S506
+    pages = [COLLECTION / "docs" / f"{name}.md" for name in ("from-awx-and-aap", "jobs-of-a-controller")]
+    texts = [text for page in pages for text in re.findall(r"```yaml\n(.*?)```", page.read_text(), re.DOTALL)]
+    return [yaml.load(text, Loader) for text in texts]  # noqa: S506
 
 
 def test_the_variables_of_the_guide_are_those_of_the_role(blocks):

@@ -39,7 +39,7 @@ TESTED = {
         f"{IMAGE}::test_ansible_builder_makes_a_context_with_the_collections_to_install"
     ),
     "docs/from-awx-and-aap.md: ansible-galaxy ": INSTALL,
-    "docs/from-awx-and-aap.md: aap_organizations:": (
+    "docs/jobs-of-a-controller.md: aap_organizations:": (
         "tests/controllers/test_guide.py::test_the_variables_of_infra_aap_configuration_say_the_same_as_the_role"
     ),
     "roles/controller_setup/README.md: ansible-galaxy ": INSTALL,
