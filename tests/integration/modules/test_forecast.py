@@ -44,7 +44,7 @@ def inventory(tmp_path_factory):
         if seconds is not None:
             (directory / "roles").mkdir()
             (directory / "roles" / "history.jsonl").write_text("".join(history_of(seconds)))
-        hosts[name] = {**LOCAL, "forecast_command": str(directory / "command")}
+        hosts[name] = {**LOCAL, "__forecast_command": str(directory / "command")}
     return {"all": {"hosts": hosts}}
 
 
