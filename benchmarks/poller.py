@@ -15,7 +15,8 @@ write down when they begin and end. Hooks are started without systemd.
 Many events: a unit and a plain loop each get twenty at once, from an emulator that throttles like the service.
 The plain loop acknowledges them one after the other, and reads the document again before each.
 
-Prints lines for people and a line of JSON. A missed target is said, and does not change the exit status.
+Prints lines for people and a line of JSON. A missed target is said, and does not change the exit status. With the
+defaults it takes two minutes, and with `--polls 500 --events 4` half a minute.
 """
 
 import argparse

@@ -75,6 +75,12 @@ def test_every_option_of_the_configuration_is_one_of_the_role():
     assert set(check()["config"]) == set(config.Settings._fields)
 
 
+def test_numbers_and_flags_may_be_texts():
+    kinds = {name: type(value) for name, value in config.Settings()._asdict().items()}
+    assert {name for name, kind in kinds.items() if kind is float} == set(check_options.NUMBERS)
+    assert {name for name, kind in kinds.items() if kind is bool} == set(check_options.FLAGS)
+
+
 def test_texts_as_surveys_send_them_are_converted():
     rules = [{"action": "approve", "event_types": "Freeze, Reboot", "max_duration": "8", "min_duration": 0}]
     converted = check(interval="2", hook_timeout=" 60 ", margin="0.5", dry_run="Yes", rules=rules)["config"]

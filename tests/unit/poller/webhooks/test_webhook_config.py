@@ -8,8 +8,10 @@ import json
 import re
 
 import pytest
+from _scheduled_events.runs import PHASES
 from scheduled_events_poller.webhooks import config as webhook_config
 from scheduled_events_poller.webhooks.config import WebhookError
+from scheduled_events_poller.webhooks.formats import FORMATS
 
 SECRET = "S3cretValue"
 OPS = {"name": "ops", "url": "https://example.org/" + SECRET}
@@ -22,7 +24,7 @@ def parse(*receivers):
 def test_a_name_and_a_url_are_enough():
     (receiver,) = parse(OPS)
     assert (receiver.phases, receiver.format, receiver.timeout) == (
-        ("prepare", "started", "recover", "advised", "failed"),
+        PHASES,
         "json",
         10.0,
     )
@@ -49,7 +51,7 @@ def test_keys_that_are_null_have_their_defaults():
         ({"url": "https://x/a\r\nHost: " + SECRET}, "(ops): url is not usable"),
         ({"phases": ["prepair"]}, '(ops): phases is ["prepair"], expected a list of some of prepare, started'),
         ({"phases": []}, "(ops): phases is [], expected"),
-        ({"format": "xml"}, '(ops): format is "xml", expected one of json, eda, teams, slack, pagerduty'),
+        ({"format": "xml"}, f'(ops): format is "xml", expected one of {", ".join(FORMATS)}: correct it'),
         ({"format": "pagerduty"}, "(ops): expected routing_key with the format pagerduty, and only there"),
         ({"routing_key": SECRET}, "(ops): expected routing_key with the format pagerduty, and only there"),
         ({"headers": SECRET}, "(ops): headers is a text, expected a dictionary"),

@@ -11,6 +11,7 @@ import pathlib
 import re
 
 import pytest
+from _scheduled_events.runs import PHASES
 from receiver import message
 from scheduled_events_poller.webhooks import request as webhook_request
 from scheduled_events_poller.webhooks.config import Receiver
@@ -19,7 +20,6 @@ from scheduled_events_poller.webhooks.formats import FORMATS
 HERE = pathlib.Path(__file__).parent
 GUIDE = HERE.parents[3] / "docs" / "webhooks.md"
 NOW = 1769860200.9
-PHASES = ("prepare", "started", "recover", "advised", "failed")
 HOSTILE = '"}], <!channel> & [x](http://127.0.0.1) ${secret} {{ x }} \u202e'
 
 
