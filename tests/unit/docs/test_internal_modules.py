@@ -62,7 +62,7 @@ Modules
 
 These modules are internal. They belong to a role, and may change with it in any release:
 
-* :ansplugin:`a module <x.y.a#module>` -- do it
+* :ansplugin:`a module <x.y.a#module>` -- Do it
 
 .. toctree::
 
