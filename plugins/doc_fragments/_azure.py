@@ -39,6 +39,8 @@ attributes:
   action:
     support: full
     description: The task runs on the control node.
+  check_mode:
+    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
   diff_mode:
     support: none
     description: Will return details on what has changed, when in diff mode.
@@ -103,7 +105,6 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
   idempotent:
     support: full
 seealso:

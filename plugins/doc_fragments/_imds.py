@@ -84,6 +84,22 @@ attributes:
       - This assumes that the system controlled by the module has not changed in a relevant way.
 """
 
+    # A module that changes nothing
+    READS = r"""
+options: {}
+attributes:
+  check_mode:
+    support: full
+    details:
+      - The module only reads.
+  diff_mode:
+    support: N/A
+    details:
+      - The module only reads.
+  idempotent:
+    support: full
+"""
+
     # A module of the action group
     GROUP = r"""
 options: {}

@@ -13,7 +13,7 @@ from ._module import FILTER_OPTIONS, ImdsModule
 from ._scheduled_events.approval import ApprovalFailed, Outcome, approve
 from ._scheduled_events.document import ScheduledEvent
 from ._scheduled_events.endpoint import SettingError
-from ._scheduled_events.history_file import append_beside
+from ._scheduled_events.history_file import DIRECTORIES, append_beside
 from ._scheduled_events.transitions import acknowledgement
 from ._scheduled_events.waiting import Waited, WaitTimeout, wait
 
@@ -29,11 +29,7 @@ WAIT_OPTIONS: Dict[str, Dict[str, Any]] = {
 APPROVE_OPTIONS: Dict[str, Dict[str, Any]] = {
     "event_id": {"type": "list", "elements": "str", "required": True, "aliases": ["event_ids"]},
     "leader_only": {"type": "bool", "default": False},
-    "history_directories": {
-        "type": "list",
-        "elements": "path",
-        "default": ["/var/lib/scheduled-events-history", "/var/lib/maintops"],
-    },
+    "history_directories": {"type": "list", "elements": "path", "default": list(DIRECTORIES)},
 }
 
 

@@ -29,7 +29,6 @@ options:
 attributes:
   check_mode:
     support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
   idempotent:
     support: full
 seealso:

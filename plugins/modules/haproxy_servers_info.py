@@ -26,17 +26,7 @@ options:
 extends_documentation_fragment:
   - maintops.scheduled_events._haproxy
   - maintops.scheduled_events._imds.attributes
-attributes:
-  check_mode:
-    support: full
-    details:
-      - The module only reads.
-  diff_mode:
-    support: N/A
-    details:
-      - The module only reads.
-  idempotent:
-    support: full
+  - maintops.scheduled_events._imds.reads
 seealso:
   - module: maintops.scheduled_events.haproxy_servers
   - module: maintops.scheduled_events.load_balancer_haproxy_info

@@ -29,15 +29,8 @@ options:
     elements: str
     required: true
 extends_documentation_fragment:
+  - maintops.scheduled_events._imds.reads
   - maintops.scheduled_events._azure
-attributes:
-  check_mode:
-    support: full
-    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
-    details:
-      - The module only reads.
-  idempotent:
-    support: full
 seealso:
   - module: maintops.scheduled_events.load_balancer_azure_load_balancer
   - module: maintops.scheduled_events.load_balancer_azure_application_gateway

@@ -12,11 +12,8 @@ description:
   - Runs M(maintops.scheduled_events.haproxy_servers_info) on each balancer. The runtime sockets need no C(level admin).
   - The role P(maintops.scheduled_events.load_balancer#role) uses this module.
 extends_documentation_fragment:
+  - maintops.scheduled_events._imds.reads
   - maintops.scheduled_events._haproxy.balancers
-attributes:
-  check_mode:
-    details:
-      - The module only reads.
 seealso:
   - module: maintops.scheduled_events.haproxy_servers_info
   - module: maintops.scheduled_events.load_balancer_haproxy

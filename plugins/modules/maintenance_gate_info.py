@@ -16,6 +16,7 @@ description:
   - The role P(maintops.scheduled_events.rolling_maintenance#role) uses this module.
 extends_documentation_fragment:
   - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.reads
 attributes:
   action:
     description: The task runs on the control node.
@@ -24,16 +25,6 @@ attributes:
     description: Operating systems of the hosts that the module can run for.
     support: full
     platforms: posix, windows
-  check_mode:
-    support: full
-    details:
-      - The module only reads.
-  diff_mode:
-    support: N/A
-    details:
-      - The module only reads.
-  idempotent:
-    support: full
 seealso:
   - module: maintops.scheduled_events.maintenance_gate
 """

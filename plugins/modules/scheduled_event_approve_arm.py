@@ -38,7 +38,6 @@ options:
 attributes:
   check_mode:
     support: partial
-    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
     details:
       - Nothing is sent, and every id is reported as if it were acknowledged.
   idempotent:

@@ -33,17 +33,8 @@ notes:
   - Only root, and the group that the owner of the host names, can read a history. Use C(become).
 extends_documentation_fragment:
   - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.reads
 attributes:
-  check_mode:
-    support: full
-    details:
-      - The module only reads.
-  diff_mode:
-    support: N/A
-    details:
-      - The module changes nothing.
-  idempotent:
-    support: full
   platform:
     description: Operating systems of the hosts on which the module can run.
     support: full
@@ -99,11 +90,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
 def main() -> None:
     module = AnsibleModule(
         argument_spec={
-            "directories": {
-                "type": "list",
-                "elements": "path",
-                "default": ["/var/lib/scheduled-events-history", "/var/lib/maintops"],
-            },
+            "directories": {"type": "list", "elements": "path", "default": list(history_file.DIRECTORIES)},
             "days": {"type": "float", "default": 90},
         },
         supports_check_mode=True,

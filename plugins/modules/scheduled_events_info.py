@@ -17,21 +17,9 @@ extends_documentation_fragment:
   - maintops.scheduled_events._imds
   - maintops.scheduled_events._filters
   - maintops.scheduled_events._imds.attributes
+  - maintops.scheduled_events._imds.reads
   - maintops.scheduled_events._imds.group
   - maintops.scheduled_events._imds.anywhere
-attributes:
-  check_mode:
-    support: full
-    details:
-      - The module only reads.
-  diff_mode:
-    support: N/A
-    details:
-      - The module changes nothing.
-  idempotent:
-    support: full
-    details:
-      - The module changes nothing.
 seealso:
   - module: maintops.scheduled_events.scheduled_events_wait
   - module: maintops.scheduled_events.scheduled_event_approve

@@ -18,6 +18,8 @@ from typing import List, NamedTuple, Optional, Sequence, Tuple
 from .files import NotPlain, plain, read_plain, remove_half_written, write_atomically
 from .history import MAX_LINE, Fact, FactError, line_of, parse_line
 
+UNIT_DIRECTORY, ROLES_DIRECTORY = "/var/lib/scheduled-events-history", "/var/lib/maintops"
+DIRECTORIES = (UNIT_DIRECTORY, ROLES_DIRECTORY)  # where histories are, unless the owner chose other places
 PRESENT, BEFORE = "history.jsonl", "history.1.jsonl"  # names of the files, in the directory of the history
 
 MAX_FILE = 512 * 1024  # bytes

@@ -9,6 +9,7 @@ import os
 import sys
 from typing import Any, Callable, List, Optional
 
+from _scheduled_events import history_file
 from _scheduled_events.approval import ApprovalFailed
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError
 from _scheduled_events.forecast import LEAST_NOTICE
@@ -153,7 +154,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
         ("hooks-directory", spool.HOOKS_DIRECTORY),
         ("hooks-runtime-directory", spool.HOOKS_RUNTIME_DIRECTORY),
         ("webhooks-runtime-directory", spool.WEBHOOKS_RUNTIME_DIRECTORY),
-        ("roles-directory", history.ROLES_DIRECTORY),
+        ("roles-directory", history_file.ROLES_DIRECTORY),
     ):
         parser.add_argument(f"--{option}", default=default, metavar="PATH", help="default: %(default)s")
 

@@ -16,8 +16,6 @@ from _scheduled_events.history import Fact
 from . import commands
 from .output import complain, say, say_json, say_table
 
-ROLES_DIRECTORY = "/var/lib/maintops"  # where the roles respond and rolling_maintenance keep what they remember
-
 _DURATION = re.compile(r"(\d{1,9})([smhdw])\Z", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)Z?)?\Z", re.ASCII)

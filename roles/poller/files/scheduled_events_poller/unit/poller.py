@@ -13,6 +13,7 @@ from typing import Any, Callable, ContextManager, Iterator, List, Mapping, Named
 from _scheduled_events import engine, terms
 from _scheduled_events.backoff import pause_after
 from _scheduled_events.clock import CLOCK, Clock
+from _scheduled_events.history_file import UNIT_DIRECTORY
 from _scheduled_events.state import EventState, State
 from _scheduled_events.terms import HookResult, Moment, NotAsked
 from _scheduled_events.transitions import Step
@@ -28,7 +29,7 @@ from .service import SHORT_TIMEOUT, Acknowledged, Polled, PollEnded, Polling
 
 STATE_FILE = "/var/lib/scheduled-events/state.json"
 # The role makes it, for a group that may read it. So it is not in the directory of the state, which is private.
-HISTORY_DIRECTORY = "/var/lib/scheduled-events-history"
+HISTORY_DIRECTORY = UNIT_DIRECTORY
 
 LONGEST_GAP = 5.0  # seconds between the beginnings of two polls, at most, whatever fails
 DISK_PAUSE = 2.0  # seconds until the state is written again after that failed
