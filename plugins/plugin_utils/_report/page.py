@@ -25,7 +25,9 @@ STYLE = """
 @media (prefers-color-scheme:dark){:root{--ink:#e4e7eb;--soft:#9aa5b1;--paper:#16191d;--line:#3e4c59;--good:#4cc38a;
 --bad:#ff8a80;--busy:#c99700;--ready:#3f6fd1;--away:#b9534a;--empty:#23282e;--late:#ff8a80}}
 @media print{:root{--ink:#000;--soft:#333;--paper:#fff;--line:#999;--good:#1b7f4b;--bad:#b3261e;--busy:#e0a800;
---ready:#5b8def;--away:#d9695f;--empty:#eef1f4;--late:#9b2c2c}section{break-inside:avoid-page}}
+--ready:#5b8def;--away:#d9695f;--empty:#eef1f4;--late:#9b2c2c}
+.lane,tr,dl{break-inside:avoid}
+h2,dl{break-after:avoid}}
 *{box-sizing:border-box}
 body{margin:0 auto;padding:1rem;max-width:70rem;background:var(--paper);color:var(--ink);
 font:16px/1.45 system-ui,-apple-system,"Segoe UI",Helvetica,Arial,sans-serif;
@@ -36,14 +38,15 @@ p{margin:.25rem 0}.soft,.legend,dt,figcaption{color:var(--soft);font-size:.875re
 .verdict.bad{border-color:var(--bad)}
 section{border-top:1px solid var(--line);padding:1rem 0}
 dl{display:flex;flex-wrap:wrap;gap:.25rem 1.5rem;margin:.5rem 0}dl div{min-width:0}dd{margin:0;overflow-wrap:anywhere}
-.lane{display:grid;grid-template-columns:minmax(5rem,11rem) 1fr minmax(5rem,9rem);gap:0 .75rem;align-items:center;
+.lane{display:grid;grid-template-columns:minmax(5rem,11rem) 1fr minmax(5rem,15rem);gap:0 .75rem;align-items:center;
 padding:.15rem 0}
 .lane b{font-weight:600;overflow-wrap:anywhere}.lane i{font-style:normal;color:var(--soft);font-size:.875rem}
 .lane em{grid-column:1/-1;font-style:normal;color:var(--bad);font-size:.9rem;overflow-wrap:anywhere}
 .lane svg{display:block;width:100%;height:22px;overflow:visible}
 .empty{fill:var(--empty)}.busy{fill:var(--busy)}.ready{fill:var(--ready)}.away{fill:var(--away)}.failed{fill:var(--bad)}
 .ack{stroke:var(--ink);stroke-width:2}.due{stroke:var(--late);stroke-width:2;stroke-dasharray:4 3}
-.key{display:inline-block;width:.9rem;height:.9rem;border-radius:.2rem;vertical-align:-.1rem;margin:0 .25rem 0 .75rem}
+.legend{display:flex;flex-wrap:wrap;gap:0 .75rem}.legend span{white-space:nowrap}
+.key{display:inline-block;width:.9rem;height:.9rem;border-radius:.2rem;vertical-align:-.1rem;margin:0 .25rem 0 0}
 table{border-collapse:collapse;width:100%;font-size:.8rem}th,td{text-align:left;padding:.15rem .5rem .15rem 0;
 border-bottom:1px solid var(--line);font-variant-numeric:tabular-nums}.wide{overflow-x:auto}
 code{font-size:.8rem;overflow-wrap:anywhere}
@@ -82,7 +85,8 @@ def page(story: Story, *, made: float, version: str) -> str:
 def _head(story: Story, *, made: float, version: str) -> str:
     kind = "verdict" if story.is_good else "verdict bad"
     keys = "".join(
-        f'<svg class="key"><rect width="100%" height="100%" class="{style}"/></svg>{text}' for style, text in LEGEND
+        f'<span><svg class="key"><rect width="100%" height="100%" class="{style}"/></svg>{text}</span>'
+        for style, text in LEGEND
     )
     hosts = "1 host" if len(story.hosts) == 1 else f"{len(story.hosts)} hosts"
     unread = "".join(
@@ -105,7 +109,7 @@ def _head(story: Story, *, made: float, version: str) -> str:
 <p class="soft">{_moment(made)} UTC · {hosts} · maintops.scheduled_events {_text(version)} · all times are UTC</p>
 <p class="{kind}">{_text(story.verdict)}</p>
 {unread}
-<p class="legend">{keys} · solid line: acknowledged · dashed line: NotBefore</p>
+<p class="legend">{keys}<span>solid line: acknowledged</span><span>dashed line: NotBefore</span></p>
 """
 
 
@@ -263,7 +267,8 @@ def _clock(time: float | None, day: str) -> str:
 
 
 def _seconds(number: float | None) -> str:
-    return "" if number is None else f"{number:.3f}".rstrip("0").rstrip(".") + " s"
+    """Rounded to what the intervals of the polls allow; the JSON report has all digits."""
+    return "" if number is None else f"{number:.1f}".removesuffix(".0") + " s"
 
 
 def _text(value: str) -> str:

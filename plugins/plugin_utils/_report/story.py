@@ -161,7 +161,8 @@ class Lane(t.NamedTuple):
     def unfinished(self) -> str:
         """What the history does not have yet; empty if the event is over and the host returned."""
         if self.is_maintenance:
-            return "" if self.returned is not None else "the maintenance has not ended"
+            ended = self.returned is not None or self._problem_of_phases
+            return "" if ended else "the maintenance has not ended"
         if not self.is_watched or (self.ignored and not self.stretches):
             return ""
         if self.over is None:
@@ -250,7 +251,7 @@ class Story(t.NamedTuple):
         if bad:
             names = sorted({host for event in bad for host in event.problems})
             verb = "needs" if len(bad) == 1 else "need"
-            lines.append(f"{len(bad)} of {_counted(self.events)} {verb} a look, on {_some(names)}.")
+            lines.append(f"{_counted(bad, self.events)} {verb} a look, on {_some(names)}.")
         elif self.events:
             lines.append(f"{_counted(self.events)}, no problem{' so far' if unfinished else ''}.")
         else:
@@ -265,7 +266,7 @@ class Story(t.NamedTuple):
         margins = [(event.margin, event) for event in self.events if event.margin is not None]
         if margins:
             smallest, event = min(margins, key=lambda each: each[0])
-            lines.append(f"Smallest margin before NotBefore: {smallest:g} s ({event.event_type}).")
+            lines.append(f"Smallest margin before NotBefore: {round(smallest, 1):g} s ({event.event_type}).")
         if self.unread:
             lines.append(f"The history is incomplete on {_some(sorted(self.unread))}.")
         return " ".join(lines)
@@ -435,11 +436,14 @@ def _time(fact: Fact | None) -> float | None:
     return fact.time if fact else None
 
 
-def _counted(events: t.Sequence[EventStory]) -> str:
-    maintenances = sum(event.is_maintenance for event in events)
-    of_azure = len(events) - maintenances
-    counts = [_count(of_azure, "event")] if of_azure or not maintenances else []
-    return " and ".join([*counts, *([_count(maintenances, "maintenance")] if maintenances else [])])
+def _counted(events: t.Sequence[EventStory], of: t.Sequence[EventStory] = ()) -> str:
+    """The number of events and of maintenances, each of how many of all."""
+    counts = []
+    for what, is_maintenance in (("event", False), ("maintenance", True)):
+        number, every = (sum(event.is_maintenance == is_maintenance for event in some) for some in (events, of))
+        if number:
+            counts.append(f"{number} of {_count(every, what)}" if of else _count(number, what))
+    return " and ".join(counts)
 
 
 def _count(number: int, what: str) -> str:

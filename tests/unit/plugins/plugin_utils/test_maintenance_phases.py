@@ -12,6 +12,7 @@ from plugins.module_utils._maintenance import Host, HostTime
 from plugins.module_utils._maintenance_calls import MARK_OPTIONS, mark
 from plugins.module_utils._scheduled_events import history_file
 from plugins.module_utils._scheduled_events.files import Folder
+from plugins.module_utils._scheduled_events.history import Fact
 from plugins.plugin_utils._gate.phases import note_end, note_phase, note_waits, note_written, to_write
 from plugins.plugin_utils._report.page import page
 from plugins.plugin_utils._report.story import tell
@@ -133,6 +134,10 @@ def test_a_failed_maintenance_is_a_problem_until_the_host_is_maintained_again(ma
     story = tell({"web1": maintenance.facts()}, {})
     assert story.verdict.startswith("1 of 1 maintenance needs a look, on web1.")
     assert story.events[0].problems == {"web1": "the phase drain failed: x"}
+    assert story.events[0].unfinished == {}
+    event = Fact("held", NOW, "poller", event_id="E1", reason="nothing prepares")
+    both = tell({"web1": [*maintenance.facts(), event]}, {}).verdict
+    assert both.startswith("1 of 1 event and 1 of 1 maintenance need a look, on web1.")
     whole(maintenance)
     assert tell({"web1": maintenance.facts()}, {}).is_good
 
