@@ -17,8 +17,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Collection
+from typing import Any
 
 ENTER = pathlib.Path(__file__).parents[2] / "shared" / "enter"
+ROUNDED = 0.02  # seconds: a measured time has milliseconds, and the time of a boot has ticks
+FROZEN = 4.0  # seconds; the unit notices a pause of more than 2.5
 LIMIT = 300  # seconds for one thing to happen, also on a busy machine
 DIRECTORY = "/var/lib/drill"
 LOG = f"{DIRECTORY}/log"
@@ -68,6 +71,26 @@ class Host:
             expect(time.monotonic() < give_up_at, f"{LIMIT} s were not enough for: {what}")
             time.sleep(0.5)
 
+    def shown(self) -> dict[str, Any]:
+        """The status as the unit wrote it last."""
+        return json.loads(self.attempt("scheduled-events", "status", "--json").stdout)
+
+    def freeze(self) -> tuple[float, float]:
+        """Stop all processes for a known time. The unit stood still for at least, and at most, these seconds.
+
+        Its last turn before the freeze was not earlier than the last poll that its status shows. Its first turn after
+        it was not later than the status that shows a later poll.
+        """
+        before = self.shown()["last_successful_poll"]
+        subprocess.run(["podman", "pause", self.container], stdout=subprocess.DEVNULL, timeout=LIMIT, check=True)
+        began = time.monotonic()
+        time.sleep(FROZEN)
+        least = time.monotonic() - began
+        subprocess.run(["podman", "unpause", self.container], stdout=subprocess.DEVNULL, timeout=LIMIT, check=True)
+        thawed = time.time()
+        self.wait("a poll after the freeze", lambda: self.shown()["last_successful_poll"] > thawed)
+        return least, self.shown()["time"] - before
+
     def reboot(self) -> None:
         """Restart the container, and wait for systemd."""
         restart = ["podman", "restart", "--time=120", self.container]  # 10 s are too few beside other work
@@ -97,6 +120,7 @@ class Life:
 
     def __init__(self, host: Host, azure: Host, event_id: str = "") -> None:
         self.host, self._azure, self.event_id = host, azure, event_id
+        self._impacts: list[tuple[str, float, float]] = []  # outcome, and seconds at least and at most
 
     def emulator(self, *arguments: str) -> str:
         return self._azure.run("scheduled-events-emulator", *arguments)
@@ -149,7 +173,28 @@ class Life:
 
     def disturbance(self, kind: str) -> Callable[[], object]:
         """Something that happens to the poller or to the host."""
-        return {"kill": self._kill, "restart": self._restart, "reboot": self.host.reboot}[kind]
+        kinds = {"kill": self._kill, "restart": self._restart, "reboot": self.host.reboot}
+        return {**kinds, "impact_of_freeze": self._freeze, "impact_of_reboot": self._reboot}[kind]
+
+    def _freeze(self) -> None:
+        self._impacts.append(("paused", *self.host.freeze()))
+
+    def _reboot(self) -> None:
+        began = time.monotonic()
+        self.host.reboot()
+        self.host.wait("a poll after the boot", self.host.polls)
+        self._impacts.append(("rebooted", 0.0, time.monotonic() - began))
+
+    def judge_impacts(self) -> None:
+        """Verify what the unit measured."""
+        facts = json.loads(self.host.run("scheduled-events", "history", "--json"))["facts"]
+        found = [fact for fact in facts if fact["kind"] == "impact" and fact["event_id"] == self.event_id]
+        for outcome, least, most in self._impacts:
+            seconds = [fact["measured"] for fact in found if fact["outcome"] == outcome]
+            fitting = [each for each in seconds if least - ROUNDED <= each <= most + ROUNDED]
+            expect(fitting, f"{outcome} for {least} to {most} s, and the unit measured: {found}")
+        reboots = sum(outcome == "rebooted" for outcome, *_seconds in self._impacts)
+        expect(len([fact for fact in found if fact["outcome"] == "rebooted"]) == reboots, f"other reboots: {found}")
 
     def _kill(self) -> None:
         before = self.host.main_pid()
@@ -168,7 +213,8 @@ def live(host: Host, azure: Host, options: argparse.Namespace) -> str:
     life.begin(list(disturbances))
     for phase in ("prepare", "started", "recover"):
         life.run(phase, life.disturbance(disturbances[phase]) if phase in disturbances else None)
-    life.judge([phase for phase, kind in disturbances.items() if kind == "reboot"])
+    life.judge([phase for phase, kind in disturbances.items() if "reboot" in kind])
+    life.judge_impacts()
     return life.event_id
 
 
