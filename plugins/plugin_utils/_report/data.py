@@ -20,7 +20,7 @@ _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LANE_TIMES = ("seen", "prepared", "acknowledged", "started", "over", "returned", "not_before")
 LANE_FIELDS = (
     *("host", "vm_name", "by", "via", "rule", "ignored", "held", "refused", "impact", "announced", "measured"),
-    *("margin", "problem", "unfinished"),
+    *("margin", "problem", "unfinished", "drill"),
 )
 
 

@@ -144,7 +144,7 @@ def _title(event: EventStory) -> str:
     count = event.resource_count if event.resource_count is not None else len(event.lanes)
     names = ", ".join(event.resources[:4] or [lane.vm_name or lane.host for lane in event.lanes[:4]])
     more = f" and {count - 4} more" if count > 4 else ""
-    return f"{event.event_type or 'Event'} of {names}{more}"
+    return f"{'Drill: ' if event.is_drill else ''}{event.event_type or 'Event'} of {names}{more}"
 
 
 def _figures(event: EventStory) -> list[tuple[str, str]]:

@@ -48,6 +48,8 @@ class Lane(t.NamedTuple):
     :param held: why the event or the VM was held last, if nothing followed.
     :param unprepared: why nothing had prepared the VM when the event started; empty if that was right.
     :param refused: the last refusal of an acknowledgement, if none was accepted.
+    :param drill: how a drill ended that announced the event, ``began`` if its end is not known, empty without a drill.
+        ``drill_reason``: why it did not pass.
     :param ignored: the rule under which nothing was done for it; empty if something was.
     :param is_watched: false if the host only acknowledged it, such as an operator for another VM.
     :param impact: the largest: ``rebooted``, ``paused``, ``none``, or empty if nothing was measured.
@@ -76,6 +78,8 @@ class Lane(t.NamedTuple):
     ignored: str = ""
     is_maintenance: bool = False
     is_watched: bool = True
+    drill: str = ""
+    drill_reason: str = ""
 
     @property
     def prepared(self) -> float | None:
@@ -105,6 +109,7 @@ class Lane(t.NamedTuple):
             or self._problem_of_phases
             or self._problem_of_impact
             or self._problem_of_waiting
+            or (f"the drill failed: {self.drill_reason}" if self.drill == "failed" else "")
         )
 
     @property
@@ -227,6 +232,10 @@ class EventStory(t.NamedTuple):
     def is_ignored(self) -> bool:
         return all(lane.ignored for lane in self.lanes)
 
+    @property
+    def is_drill(self) -> bool:
+        return any(lane.drill for lane in self.lanes)
+
 
 class Story(t.NamedTuple):
     """All events, the newest first.
@@ -302,7 +311,9 @@ def _event(hosts: t.Mapping[str, t.Sequence[Fact]]) -> EventStory:
     )
 
 
-def _lane(host: str, facts: t.Sequence[Fact]) -> Lane:
+def _lane(host: str, all_facts: t.Sequence[Fact]) -> Lane:
+    drills = [fact for fact in all_facts if fact.kind == history.DRILLED]
+    facts = [fact for fact in all_facts if fact.kind != history.DRILLED] or drills
     first: dict[str, Fact] = {}
     last: dict[str, Fact] = {}
     for fact in facts:
@@ -333,6 +344,8 @@ def _lane(host: str, facts: t.Sequence[Fact]) -> Lane:
         ignored=_ignored(facts),
         is_maintenance=bool(facts[0].maintenance),
         is_watched=any(fact.source != history.OPERATOR for fact in facts),
+        drill=(drills[-1].outcome or "began") if drills else "",
+        drill_reason=drills[-1].reason if drills else "",
     )
 
 

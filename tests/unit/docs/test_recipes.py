@@ -22,8 +22,11 @@ PLACES_OF_TYPES = [
     "docs/contract.md",
     "docs/docsite/rst/guide_how_azure_does_it.rst",
     "plugins/doc_fragments/_filters.py",
+    "plugins/modules/scheduled_events_drill.py",
     "plugins/modules/scheduled_events_info.py",
     "plugins/modules/scheduled_events_turn.py",
+    "roles/controller_setup/vars/main.yml",
+    "roles/drill/meta/argument_specs.yml",
     "roles/poller/meta/argument_specs.yml",
     "roles/respond/meta/argument_specs.yml",
 ]

@@ -15,7 +15,7 @@ from polling_unit import COMMAND, until
 
 PACKAGE = os.path.dirname(scheduled_events_poller.__file__)
 COMMAND_OF_ROOT = os.path.join(os.path.dirname(PACKAGE), "scheduled-events-hooks")
-WINGS = ("unit", "root", "webhooks", "controller", "command")
+WINGS = ("unit", "root", "webhooks", "controller", "drill", "command")
 
 # What a package may import of another one, besides the modules at the top, which import none of them. Between unit and
 # root is the border of privileges.
@@ -25,6 +25,7 @@ DOORS = {
     "root": set(),
     "webhooks": set(),
     "controller": {"unit.config", "unit.status"},
+    "drill": {"unit.config", "unit.endpoint_resolver", "unit.hooks", "unit.poller", "unit.status"},
     "command": {
         "unit.boot",
         "unit.config",

@@ -14,7 +14,7 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[3]
-COMMANDS = ["scheduled-events", "scheduled-events-controller", "scheduled-events-hooks", "scheduled-events-webhooks"]
+COMMANDS = [f"scheduled-events{name}" for name in ("", "-controller", "-drill", "-hooks", "-webhooks")]
 SECRET = "s3cr3t"
 DRAIN = {"name": "10-drain", "phase": "prepare", "content": f"#!/bin/sh\nexit 0 # {SECRET}\n"}
 ROLE = "maintops.scheduled_events.poller"

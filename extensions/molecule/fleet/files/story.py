@@ -27,6 +27,7 @@ BALANCERS = ["lb1", "lb2"]
 BUDGET = 2
 LIMIT = 900  # seconds after which any one command is ended
 ENTER = str(pathlib.Path(__file__).parents[2] / "shared" / "enter")
+LEAVE = "/etc/scheduled-events/hooks/prepare.d/leave"
 SHOW_STAT = "echo show stat | socat stdio /run/haproxy/admin.sock"
 
 
@@ -121,7 +122,7 @@ class Story:
 
     def __init__(self, form: Form, hosts: Hosts) -> None:
         self._form, self._hosts = form, hosts
-        self._urls = [f"http://{hosts.address(name)}:{port}" for name in BALANCERS for port in (80, 8080)]
+        self._urls = [f"http://{hosts.address(name)}:{port}/" for name in BALANCERS for port in (80, 8080)]
         self._inventories = os.environ["FLEET_INVENTORIES"].split(":")
         self._happened: list[tuple[float, str]] = []
         self.timelines: list[str] = []
@@ -159,7 +160,8 @@ class Story:
         result: dict[str, Any] = {}
         self._happened.clear()
         began = time.monotonic()
-        command = ["python3", "/root/load.py", "/root/load.json", str(self._form.rate), "7200", *self._urls]
+        urls = 3 * self._urls + [f"{url}slow" for url in self._urls]
+        command = ["python3", "/root/load.py", "/root/load.json", str(self._form.rate), "7200", *urls]
         self._hosts.start("azure", "fleet-load", *command)
         for balancer in BALANCERS:
             self._hosts.start(balancer, "fleet-sample", "python3", "/root/sample.py", "/root/sample.json", "7200")
@@ -177,7 +179,7 @@ class Story:
         worst = max(samples, key=lambda sample: sample["most_out"])
         result.update(most_out=worst["most_out"], out=worst["worst"])
         result["seconds"] = round(time.monotonic() - began)
-        self._happened += [(at, f"a request failed: {failure}") for at, failure in result["first_failures"]]
+        self._happened += [(at, f"{url} failed: {reason}") for at, url, reason in result["first_failures"]]
         self.timelines.append("\n".join(f"{_clock(at)} {what}" for at, what in sorted(self._happened)))
 
     def schedule(self, number: int, vm: str, notice: int) -> None:
@@ -245,6 +247,26 @@ class Story:
         platform.end()
         return result
 
+    def drill(self) -> dict[str, Any]:
+        """A drill that passes, and one with a sabotaged hook, whose verdict names it."""
+        vm = self._form.vms[0]
+        self.polling_units("enable")
+        options = ("-e", json.dumps({"drill_hosts": [vm], "drill_probe_urls": self._urls}))
+        passing = self.playbook("drill", *options)
+        expect_success(passing)
+        self._hosts.run(vm, "sh", "-c", f"cp -p {LEAVE} /root/leave; printf '#!/bin/sh\\nexit 7\\n' > {LEAVE}")
+        failing = self.playbook("drill", *options)
+        expect(failing.wait(LIMIT) != 0, "the drill with a sabotaged hook passed")
+        self._hosts.run(vm, "cp", "-p", "/root/leave", LEAVE)
+        said = max(self._logs.glob("*-drill.txt"), key=lambda path: int(path.name.split("-")[0])).read_text()
+        expect(f"{vm}: failed: the preparation failed: leave: " in said, f"the verdict does not name the hook:\n{said}")
+        expect("exit status 7" in said, f"the verdict does not name the exit status:\n{said}")
+        status = json.loads(self._hosts.run(vm, "scheduled-events", "status", "--json"))
+        expect(status["endpoint"].endswith(":8169"), f"{vm} still asks {status['endpoint']}")
+        self.polling_units("disable")
+        self.until_quiet()
+        return {"lost": 0, "most_out": 1, "out": [vm]}
+
     def rolling(self) -> dict[str, Any]:
         """A rolling maintenance, an event at a random moment, and a controller that responds."""
         platform = self.platform()
@@ -295,6 +317,7 @@ def main() -> None:
         "platform, with polling unit": story.platform_with_polling_unit,
         "platform, alone": story.platform_alone,
         **{f"rolling maintenance {number + 1}": story.rolling for number in range(form.rolling_runs)},
+        "drill": story.drill,
     }
     results, timelines = {}, {}
     for name, part in parts.items():
@@ -303,9 +326,9 @@ def main() -> None:
         print(f"{name}: {json.dumps(results[name])}", flush=True)
     for name, result in results.items():
         if name == "platform, alone":
-            expect(result["failed"] > 0, "no request was lost without the collection, so this shows nothing")
+            expect(result["lost"] > 0, "no request was lost without the collection, so this shows nothing")
         else:
-            expect(result["failed"] == 0, f"{name}: requests were lost\n{timelines[name]}")
+            expect(result["lost"] == 0, f"{name}: requests were lost\n{timelines[name]}")
             out = f"{name}: more than {BUDGET} servers were out: {result['out']}\n{timelines[name]}"
             expect(result["most_out"] <= BUDGET, out)
 

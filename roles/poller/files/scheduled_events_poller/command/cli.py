@@ -155,6 +155,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
         ("hooks-runtime-directory", spool.HOOKS_RUNTIME_DIRECTORY),
         ("webhooks-runtime-directory", spool.WEBHOOKS_RUNTIME_DIRECTORY),
         ("roles-directory", history_file.ROLES_DIRECTORY),
+        ("drill-directory", spool.DRILL_DIRECTORY),
     ):
         parser.add_argument(f"--{option}", default=default, metavar="PATH", help="default: %(default)s")
 

@@ -109,8 +109,11 @@ def show_status(chosen: argparse.Namespace) -> int:
     if problems:
         summary = "; ".join(([] if code == status.OK else [summary]) + problems)
         code = code or status.WARNING
+    drill = os.path.exists(spool.pointed(chosen.drill_directory))
+    if drill:
+        lines.insert(0, f"  a drill runs: the polling unit asks {known.get('endpoint')}, and not the service of Azure")
     if chosen.json:
-        say_json({**known, "webhooks": webhooks, "exit_code": code, "summary": summary})
+        say_json({**known, "webhooks": webhooks, "drill": drill, "exit_code": code, "summary": summary})
         return code
     say(f"{('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[code]}: {summary}")
     for line in lines + more:

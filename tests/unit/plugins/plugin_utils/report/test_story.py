@@ -226,3 +226,22 @@ def test_a_history_that_could_not_be_read_is_never_passed_over():
 
 def test_no_history_has_no_event():
     assert tell({"web1": []}, {}).verdict == "No event in the history."
+
+
+def test_a_drill_is_told_apart_and_its_verdict_is_a_problem_if_it_failed():
+    began = a_fact("drilled", -1)._replace(source="drill")
+    [event] = tell({"web1": [began, *a_maintenance()]}, {}).events
+    assert (event.is_drill, event.lanes[0].drill, event.lanes[0].seen - AT, event.problems) == (True, "began", 0, {})
+    ended = a_fact("drilled", 500, outcome="failed", reason="lost is 3, limit 0 (lost requests)")._replace(
+        source="drill"
+    )
+    [event] = tell({"web1": [began, *a_maintenance(), ended]}, {}).events
+    assert event.problems == {"web1": "the drill failed: lost is 3, limit 0 (lost requests)"}
+    passed = ended._replace(outcome="passed", reason="")
+    assert tell({"web1": [began, *a_maintenance(), passed]}, {}).is_good
+
+
+def test_a_drill_that_the_host_did_not_see_is_an_event_of_its_own():
+    ended = a_fact("drilled", 500, outcome="failed", reason="the host did not see the event")._replace(source="drill")
+    [event] = tell({"web1": [ended]}, {}).events
+    assert event.problems == {"web1": "the drill failed: the host did not see the event"}

@@ -1,0 +1,215 @@
+#!/usr/bin/python
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+DOCUMENTATION = r"""
+module: scheduled_events_drill
+short_description: "Internal: drill the response of a host to a Scheduled Event"
+version_added: 1.0.0
+author: The maintops.scheduled_events authors (@maintops)
+description:
+  - The role P(maintops.scheduled_events.drill#role) uses this module, and describes the options. Use the role.
+  - The module runs on the control node. It has the host carry out commands of its polling unit.
+extends_documentation_fragment:
+  - maintops.scheduled_events._azure
+options:
+  step:
+    description:
+      - V(preview) shows what a drill would run, V(drill) carries it out. V(verdict) puts the results of all hosts of
+        the play together, and fails if a drill did not pass.
+    type: str
+    choices: [preview, drill, verdict]
+    required: true
+  after:
+    description: Result of an earlier task with this module on the host. After a refusal, the module does nothing.
+    type: dict
+    default: {}
+  source:
+    description: Where the event comes from.
+    type: str
+    choices: [emulator, azure]
+    default: emulator
+  event_type:
+    description: Type of the event.
+    type: str
+    choices: [Freeze, Reboot, Redeploy, Preempt, Terminate]
+    default: Reboot
+  notice:
+    description: Seconds from the announcement to NotBefore.
+    type: float
+  started_for:
+    description: Seconds for which the event has the status Started.
+    type: float
+    default: 15
+  emulator_host:
+    description: Host of the inventory on which the emulator runs. The default is the host of the task.
+    type: str
+  emulator_address:
+    description: IP address at which the drilled host reaches the emulator.
+    type: str
+    default: 127.0.0.1
+  emulator_port:
+    description: Port of the emulator.
+    type: int
+    default: 8179
+  emulator_python:
+    description: Python interpreter of the emulator.
+    type: str
+    default: /usr/bin/python3
+  emulator_directory:
+    description: Directory with the program and the fleet file of the emulator.
+    type: str
+    default: /opt/scheduled-events-emulator-drill
+  command:
+    description: Command of drills on the host, which the role P(maintops.scheduled_events.poller#role) installs.
+    type: str
+    default: /usr/local/lib/scheduled-events/scheduled-events-drill
+  state_directory:
+    description: Directory of the history of the roles on the host.
+    type: str
+    default: /var/lib/maintops
+  azure_operation:
+    description: What Azure does with O(source=azure).
+    type: str
+    choices: [restart, redeploy, simulate_eviction, reimage, delete]
+    default: restart
+  azure_resource_id:
+    description: Id of the VM, with O(source=azure).
+    type: str
+  confirm:
+    description: Names of the VMs that Azure may really maintain.
+    type: list
+    elements: str
+    default: []
+  probe_urls:
+    description: URLs of the service that are requested during the drill.
+    type: list
+    elements: str
+    default: []
+  probe_rate:
+    description: Requests per second.
+    type: float
+    default: 10
+  probe_timeout:
+    description: Seconds after which a request is lost.
+    type: float
+    default: 10
+  probe_validate_certs:
+    description: Whether to verify the certificates of the URLs.
+    type: bool
+    default: true
+  slow_after:
+    description: Seconds after which an answer is slow.
+    type: float
+    default: 1
+  steady:
+    description: Seconds for which the service must be healthy before the event.
+    type: float
+    default: 5
+  stop_after:
+    description: Seconds for which a URL may fail without a break.
+    type: float
+    default: 5
+  limits:
+    description: Limits of the figures. A drill with a figure beyond its limit fails.
+    type: dict
+    default: {}
+    suboptions:
+      hear:
+        description: Seconds until the host sees the event.
+        type: float
+      prepare:
+        description: Seconds of the preparation.
+        type: float
+      acknowledge:
+        description: Seconds from the preparation to the acknowledgement.
+        type: float
+      margin:
+        description: Least seconds between the end of the preparation and NotBefore.
+        type: float
+      back:
+        description: Seconds from the end of the event until the host has returned.
+        type: float
+      lost:
+        description: Lost requests.
+        type: float
+      slow:
+        description: Slow requests.
+        type: float
+attributes:
+  check_mode:
+    support: none
+    description: Can run in C(check_mode) and return changed status prediction without modifying the target.
+    details:
+      - The role uses O(step=preview) in check mode.
+  idempotent:
+    support: none
+    details:
+      - Each run is another drill.
+seealso:
+  - module: maintops.scheduled_events.scheduled_events_report
+"""
+
+EXAMPLES = r"""
+- name: Show what a drill runs
+  maintops.scheduled_events.scheduled_events_drill:
+    step: preview
+
+- name: Drill the host
+  maintops.scheduled_events.scheduled_events_drill:
+    step: drill
+    probe_urls: [https://www.example.com/]
+  register: drill_result
+"""
+
+RETURN = r"""
+outcome:
+  description:
+    - V(passed), V(failed), or V(aborted) if an event of Azure or a lost control node ended the drill. V(refused) and
+      V(skipped) mean that there was no drill, V(previewed) that there was only a preview.
+  returned: O(step=preview) and O(step=drill)
+  type: str
+  sample: passed
+passed:
+  description: Whether the drill passed, with O(step=verdict) whether all drills passed.
+  returned: success
+  type: bool
+  sample: true
+problems:
+  description: Why the drill did not pass.
+  returned: O(step=preview) and O(step=drill)
+  type: list
+  elements: str
+  sample: []
+verdict:
+  description: The outcome, the problems and the figures in one line.
+  returned: O(step=preview) and O(step=drill)
+  type: str
+  sample: 'passed (hear 0.8, prepare 12.4, acknowledge 0.1, margin 887.2, back 3.1, lost 0, slow 2; requests 410)'
+figures:
+  description: Values of the keys of O(limits). A value is null if it was not measured.
+  returned: O(step=preview) and O(step=drill)
+  type: dict
+  sample: {hear: 0.8, prepare: 12.4, acknowledge: 0.1, margin: 887.2, back: 3.1, lost: 0, slow: 2}
+requests:
+  description: Number of requests to the service.
+  returned: O(step=preview) and O(step=drill)
+  type: int
+  sample: 410
+event_type:
+  description: Type of the event.
+  returned: O(step=preview) and O(step=drill)
+  type: str
+  sample: Reboot
+preview:
+  description: What the drill runs on the host, its hooks by phase, and the decision of its rules.
+  returned: O(step=preview) and O(step=drill), unless the drill was refused
+  type: dict
+  sample: {vm_name: web1, action: prepare, hooks: {prepare: [drain], recover: [return]}}
+hosts:
+  description: The results of the hosts.
+  returned: O(step=verdict)
+  type: dict
+  sample: {web1: {outcome: passed, problems: []}}
+"""

@@ -1,0 +1,184 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A load probe: requests at a steady rate, of which it counts the lost and the slow ones. Private to the collection.
+
+It is also a program, "load.py RESULT RATE SECONDS URL...", which writes its counts to a file after this time, or at
+SIGTERM.
+
+Half of the workers keep their connections open, the others open one for each request: a balancer treats them
+differently.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import time
+import typing as t
+from pathlib import Path
+
+try:
+    import requests
+except ImportError as error:
+    REQUESTS_IMPORT_ERROR: ImportError | None = error
+else:
+    REQUESTS_IMPORT_ERROR = None
+
+WORKERS = 32
+TIMEOUT = 10.0  # seconds for one answer
+SLOW_AFTER = 1.0  # seconds
+MOST_FAILURES = 20  # that are named
+MOST_BYTES = 10 * 1024 * 1024  # of an answer
+
+
+class Failure(t.NamedTuple):
+    """A lost request. ``at``: seconds since the epoch."""
+
+    at: float
+    url: str
+    reason: str
+
+
+class Counts(t.NamedTuple):
+    """What became of the requests so far."""
+
+    requests: int
+    lost: int
+    slow: int
+    slowest: float
+    first_failures: tuple[Failure, ...]
+
+
+class Options(t.NamedTuple):
+    """How to ask.
+
+    :param rate: requests per second, to all URLs together.
+    :param timeout: seconds after which a request without a whole answer is lost. ``slow_after``: seconds.
+    """
+
+    urls: t.Sequence[str]
+    rate: float
+    timeout: float = TIMEOUT
+    slow_after: float = SLOW_AFTER
+    workers: int = WORKERS
+    validate_certs: bool = True
+
+
+class Load:
+    """The requests, from :meth:`start` until :meth:`stop`.
+
+    An answer with a status of 400 or above, a reset, a refused connection, and no whole answer in time are lost
+    requests. A redirection is an answer, and is not followed. Proxies are not used.
+    """
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._stop = threading.Event()
+        self._lock = threading.Lock()
+        self._requests = self._lost = self._slow = 0
+        self._slowest = 0.0
+        self._failures: list[Failure] = []
+        self._failing_since: dict[str, float] = {}
+        self._threads: list[threading.Thread] = []
+
+    def start(self) -> None:
+        """Begin."""
+        workers = min(self._options.workers, max(2 * len(self._options.urls), round(self._options.rate)))
+        self._threads = [
+            threading.Thread(target=self._work, args=(number, workers), daemon=True) for number in range(workers)
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> Counts:
+        """End, and wait for the answers that are under way."""
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(2 * self._options.timeout)
+        return self.counts()
+
+    def counts(self) -> Counts:
+        """The counts of now."""
+        with self._lock:
+            return Counts(self._requests, self._lost, self._slow, round(self._slowest, 3), tuple(self._failures))
+
+    def failing(self) -> tuple[str, float]:
+        """The URL that has failed for the longest time without a success, and the seconds; 0 seconds without one."""
+        with self._lock:
+            if not self._failing_since:
+                return "", 0.0
+            url = min(self._failing_since, key=lambda each: self._failing_since[each])
+            return url, time.monotonic() - self._failing_since[url]
+
+    def _work(self, number: int, workers: int) -> None:
+        keeps, urls = number % 2 == 0, self._options.urls
+        url = urls[(number // 2) % len(urls)]
+        interval = workers / self._options.rate
+        session = _session(self._options.validate_certs)
+        due = time.monotonic() + interval * number / workers
+        while not self._stop.wait(max(0.0, due - time.monotonic())):
+            due = max(due + interval, time.monotonic())
+            self._ask(session, url)
+            if not keeps:
+                session.close()
+        session.close()
+
+    def _ask(self, session: requests.Session, url: str) -> None:
+        began = time.monotonic()
+        reason = _failure(session, url, self._options.timeout)
+        taken = time.monotonic() - began
+        with self._lock:
+            self._requests += 1
+            self._slowest = max(self._slowest, taken)
+            if not reason:
+                self._failing_since.pop(url, None)
+                self._slow += taken > self._options.slow_after
+                return
+            self._lost += 1
+            self._failing_since.setdefault(url, began)
+            if len(self._failures) < MOST_FAILURES:
+                self._failures.append(Failure(round(time.time(), 3), url, reason))
+
+
+def _session(validate_certs: bool) -> requests.Session:
+    session = requests.Session()
+    session.trust_env = False
+    session.verify = validate_certs
+    return session
+
+
+def _failure(session: requests.Session, url: str, timeout: float) -> str:
+    """Why the request was lost; empty if it was not."""
+    give_up_at, size = time.monotonic() + timeout, 0
+    try:
+        with session.get(url, timeout=timeout, allow_redirects=False, stream=True) as response:
+            if response.status_code >= 400:
+                return str(response.status_code)
+            for chunk in response.iter_content(64 * 1024):
+                size += len(chunk)
+                if size > MOST_BYTES:
+                    return f"more than {MOST_BYTES} bytes"
+                if time.monotonic() > give_up_at:
+                    return "timeout"
+    except (requests.RequestException, OSError) as error:
+        return "timeout" if isinstance(error, requests.Timeout) else type(error).__name__
+    return ""
+
+
+def main(arguments: t.Sequence[str]) -> None:
+    """Ask until SIGTERM, or until the time is over, and write the counts."""
+    result, rate, seconds, *urls = arguments
+    ended = threading.Event()
+    signal.signal(signal.SIGTERM, lambda *_: ended.set())
+    load = Load(Options(urls, float(rate), timeout=60.0))
+    load.start()
+    ended.wait(float(seconds))
+    Path(result).write_text(json.dumps(load.stop()._asdict()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

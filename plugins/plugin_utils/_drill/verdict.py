@@ -1,0 +1,112 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The verdict of a drill: what the host did, against what its owner expects. Private to the collection. No I/O."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._scheduled_events.history import Fact
+from .._report.story import PREPARE, Lane, tell
+from .load import Counts
+
+PASSED, FAILED, ABORTED = "passed", "failed", "aborted"
+
+# What is measured, in words and with its unit. ``margin`` has a least value, the others have a highest one.
+FIGURES = {
+    "hear": "seconds from the announcement until the host saw the event",
+    "prepare": "seconds that the preparation took",
+    "acknowledge": "seconds from the end of the preparation to the acknowledgement",
+    "margin": "seconds between the end of the preparation and NotBefore",
+    "back": "seconds from the end of the event until the host had returned",
+    "lost": "lost requests",
+    "slow": "slow requests",
+}
+AT_LEAST = ("margin",)
+OF_REQUESTS = ("lost", "slow")
+
+Figures = dict[str, t.Optional[float]]
+
+
+class Verdict(t.NamedTuple):
+    """How the drill of one host ended.
+
+    :param outcome: passed, failed, or aborted: it was ended before it could show anything.
+    :param problems: why it did not pass, each with its phase and its figure.
+    """
+
+    outcome: str
+    problems: tuple[str, ...]
+    figures: Figures
+    requests: int
+
+    @property
+    def text(self) -> str:
+        """The verdict in one line."""
+        known = [f"{name} {value:g}" for name, value in self.figures.items() if value is not None]
+        shown = f" ({', '.join(known)}; requests {self.requests})" if known else ""
+        return f"{self.outcome}{': ' if self.problems else ''}{'; '.join(self.problems)}{shown}"
+
+
+def lane_of(facts: t.Sequence[Fact], host: str, event_id: str) -> Lane | None:
+    """What the history says about the event; ``None`` as long as the host has not seen it."""
+    mine = [fact for fact in facts if fact.key == event_id.lower()]
+    events = tell({host: mine}, {}).events
+    return events[0].lanes[0] if events else None
+
+
+def figures_of(lane: Lane | None, announced: float | None, counts: Counts | None) -> Figures:
+    """The figures of a drill; ``None`` for what did not happen.
+
+    :param announced: when the event was announced, in seconds since the epoch; ``None`` if only Azure knows it.
+    """
+    figures: Figures = dict.fromkeys(FIGURES)
+    if counts is not None:
+        figures.update(lost=float(counts.lost), slow=float(counts.slow))
+    if lane is None:
+        return figures
+    prepare = [each for each in lane.stretches if each.phase == PREPARE]
+    figures["hear"] = _between(announced, lane.seen)
+    if prepare:
+        figures["prepare"] = _between(prepare[0].begin, prepare[-1].end)
+    figures["acknowledge"] = _between(lane.prepared or lane.seen, lane.acknowledged)
+    figures["margin"] = lane.margin
+    figures["back"] = _between(lane.over, lane.returned)
+    return figures
+
+
+def _between(begin: float | None, end: float | None) -> float | None:
+    return None if begin is None or end is None else round(max(0.0, end - begin), 3)
+
+
+def problems_of(lane: Lane | None) -> tuple[str, ...]:
+    """What went wrong so far."""
+    if lane is None:
+        return ("the host did not see the event",)
+    if lane.problem:
+        return (lane.problem,)
+    return () if lane.acknowledged is not None else ("the event was not acknowledged",)
+
+
+def unfinished(lane: Lane | None) -> tuple[str, ...]:
+    """What has not ended."""
+    if lane is None or not lane.unfinished or lane.problem.startswith("the recovery"):
+        return ()
+    return (lane.unfinished,)
+
+
+def exceeded_limits(figures: Figures, limits: t.Mapping[str, float | None]) -> tuple[str, ...]:
+    """The figures that are beyond their limits. What did not happen has no figure, and is another problem.
+
+    :param limits: by figure; ``None`` for a figure without a limit.
+    """
+    problems = []
+    for name, limit in limits.items():
+        value = figures[name]
+        if limit is None or value is None:
+            continue
+        if (value < limit) if name in AT_LEAST else (value > limit):
+            problems.append(f"{name} is {value:g}, limit {limit:g} ({FIGURES[name]})")
+    return tuple(problems)

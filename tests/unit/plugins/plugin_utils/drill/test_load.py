@@ -1,0 +1,153 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The load probe of a drill, against a service of this test."""
+
+import http.server
+import json
+import os
+import signal
+import socketserver
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+
+from plugins.plugin_utils._drill import load
+from plugins.plugin_utils._drill.load import Load, Options
+
+GIVE_UP = 30.0  # seconds
+
+
+class Service:
+    """Answers as the path says; ``connections`` are those of its clients."""
+
+    def __init__(self):
+        self.connections, self.down = set(), False
+        service = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.1"
+
+            def log_message(self, *_arguments):
+                pass
+
+            def do_GET(self):
+                service.connections.add(self.client_address)
+                kind = self.path.strip("/")
+                if service.down or kind == "reset":
+                    self.close_connection = True
+                    return
+                self.send_response({"503": 503, "redirect": 302}.get(kind, 200))
+                self.send_header("Location", "/503")
+                size = load.MOST_BYTES + 1 if kind == "large" else 2
+                self.send_header("Content-Length", str(size + (kind == "cut")))
+                self.end_headers()
+                self.wfile.write(b"x" * size)
+                self.close_connection = kind == "cut"
+
+        class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
+            daemon_threads = True
+            request_queue_size = 64
+
+            def handle_error(self, *_arguments):
+                pass
+
+        self.server = Server(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
+        threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
+
+    def stop(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+
+@pytest.fixture
+def service():
+    made = Service()
+    yield made
+    made.stop()
+
+
+def until(condition):
+    give_up_at = time.monotonic() + GIVE_UP
+    while not condition():
+        assert time.monotonic() < give_up_at
+        time.sleep(0.01)
+
+
+def counted(urls, least=20, **options):
+    made = Load(Options(urls, 400.0, **options))
+    made.start()
+    until(lambda: made.counts().requests >= least)
+    return made.stop()
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"),
+    [
+        ("", None),
+        ("redirect", None),
+        ("503", "503"),
+        ("reset", "ConnectionError"),
+        ("cut", "ChunkedEncodingError"),
+        ("large", f"more than {load.MOST_BYTES} bytes"),
+    ],
+)
+def test_an_answer_counts_as_lost_unless_it_is_whole_and_below_400(service, path, reason):
+    counts = counted([service.url + path], least=4)
+    if reason is None:
+        assert (counts.lost, counts.first_failures) == (0, ())
+    else:
+        assert counts.lost == counts.requests
+        assert {failure.reason for failure in counts.first_failures} == {reason}
+        assert {failure.url for failure in counts.first_failures} == {service.url + path}
+
+
+def test_half_of_the_workers_keep_their_connections(service):
+    counts = counted([service.url], least=60, workers=4)
+    assert 20 < len(service.connections) < counts.requests
+
+
+def test_an_answer_that_takes_too_long_is_lost_and_one_that_takes_long_is_slow(service):
+    assert counted([service.url], slow_after=0.0).slow > 0
+    with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler, bind_and_activate=True) as silent:
+        url = f"http://127.0.0.1:{silent.server_address[1]}/"
+        counts = counted([url], least=2, timeout=0.05, workers=2)
+    assert {failure.reason for failure in counts.first_failures} == {"timeout"}
+
+
+def test_a_url_that_fails_is_named_until_it_answers_again(service):
+    made = Load(Options([service.url], 400.0))
+    made.start()
+    assert made.failing() == ("", 0.0)
+    service.down = True
+    until(lambda: made.failing()[0] == service.url)
+    service.down = False
+    until(lambda: made.failing() == ("", 0.0))
+    counts = made.stop()
+    assert 0 < counts.lost < counts.requests
+
+
+def test_one_of_several_urls_that_fails_is_named_while_the_others_answer(service):
+    made = Load(Options([service.url, service.url + "503"], 400.0))
+    made.start()
+    until(lambda: made.failing()[0] == service.url + "503")
+    made.stop()
+
+
+def test_no_proxy_is_used(service, monkeypatch):
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert counted([service.url]).lost == 0
+
+
+def test_the_program_writes_its_counts_at_sigterm(service, tmp_path):
+    result = tmp_path / "counts.json"
+    process = subprocess.Popen([sys.executable, load.__file__, result, "200", "60", service.url], env=os.environ)
+    until(lambda: len(service.connections) > 2)
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(GIVE_UP) == 0
+    assert json.loads(result.read_text())["lost"] == 0
