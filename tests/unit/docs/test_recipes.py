@@ -19,7 +19,7 @@ PLACES_OF_TYPES = [
     SOURCE,
     f"{EMULATOR}/events.py",
     f"{EMULATOR}/rendering.py",
-    "docs/contract.md",
+    "docs/contract.md",  # docs/contract.md, section 3
     "docs/docsite/rst/guide_how_azure_does_it.rst",
     "plugins/doc_fragments/_filters.py",
     "plugins/modules/scheduled_events_drill.py",
