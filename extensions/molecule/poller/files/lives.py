@@ -78,8 +78,8 @@ class Host:
     def freeze(self) -> tuple[float, float]:
         """Stop all processes for a known time. The unit stood still for at least, and at most, these seconds.
 
-        Its last turn before the freeze was not earlier than the last poll that its status shows. Its first turn after
-        it was not later than the status that shows a later poll.
+        Its last iteration before the freeze was not earlier than the last poll that its status shows. Its first
+        iteration after it was not later than the status that shows a later poll.
         """
         before = self.shown()["last_successful_poll"]
         subprocess.run(["podman", "pause", self.container], stdout=subprocess.DEVNULL, timeout=LIMIT, check=True)
