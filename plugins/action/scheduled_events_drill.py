@@ -265,7 +265,7 @@ def _check(options: t.Mapping[str, t.Any]) -> None:
 
 
 def _verdict_of(results: t.Mapping[str, t.Mapping[str, t.Any]], *, check: bool) -> dict[str, t.Any]:
-    """The verdicts of all hosts, for people and for the artifacts of a job."""
+    """The verdicts of all hosts, for people and for the artifacts of a job, which a task that fails cannot have."""
     verdicts = {name: str(each.get("verdict", "")) for name, each in results.items()}
     for name, text in verdicts.items():
         display.display(f"{name}: {text}")
@@ -281,9 +281,7 @@ def _verdict_of(results: t.Mapping[str, t.Mapping[str, t.Any]], *, check: bool) 
         "hosts": shown,
         "ansible_stats": {"data": {ARTIFACT: shown}, "per_host": False, "aggregate": True},
     }
-    if not results:
-        return {**answer, "failed": True, "msg": "no host was drilled"}
-    return {**answer, "failed": True, "msg": "; ".join(wrong)} if wrong else answer
+    return {**answer, "msg": "; ".join(wrong) if results else "no host was drilled"}
 
 
 def _shown(verdict: Verdict, event_type: str) -> dict[str, t.Any]:

@@ -17,7 +17,7 @@ options:
   step:
     description:
       - V(preview) shows what a drill would run, V(drill) carries it out. V(verdict) puts the results of all hosts of
-        the play together, and fails if a drill did not pass.
+        the play together.
     type: str
     choices: [preview, drill, verdict]
     required: true
@@ -176,6 +176,11 @@ passed:
   returned: success
   type: bool
   sample: true
+msg:
+  description: The verdicts of the hosts that did not pass, with O(step=verdict).
+  returned: O(step=verdict)
+  type: str
+  sample: 'web1: failed: the preparation failed: leave: exit status 7'
 problems:
   description: Why the drill did not pass.
   returned: O(step=preview) and O(step=drill)

@@ -138,6 +138,20 @@ def test_the_report_shows_the_events_of_all_hosts_and_changes_nothing(runner, vm
     assert emulator.posts() == []
 
 
+def test_a_drill_leaves_its_verdict_in_the_artifacts_also_if_it_is_refused(runner, vms):
+    emulator, inventory = vms("web1")
+    survey = {"drill_event_type": "Redeploy", "drill_serial": "1", "drill_become": "false"}
+    run = runner.run("drill", inventory=inventory, extra_vars={**JOB, **survey, "drill_hosts": "web1"})
+    assert run.rc == 2, run.output
+    assert "scheduled_events_drill" in run.artifacts, run.output
+    drilled = run.artifacts["scheduled_events_drill"]["web1"]
+    assert (drilled["outcome"], drilled["event_type"]) == ("refused", "Redeploy")
+    [problem] = drilled["problems"]  # this host has no polling unit
+    assert problem.endswith("Install the polling unit of this release with the role poller")
+    assert "web1: refused: the drill did not begin: " in run.output
+    assert emulator.polls("web1")["polls"] == 0
+
+
 @pytest.mark.long
 def test_the_report_names_a_host_whose_events_cannot_be_read(runner, vms, closed_port):
     _emulator, inventory = vms("web1")

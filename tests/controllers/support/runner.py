@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from playbooks import environment
 
 LIMIT = 400.0  # seconds; only so that a run that hangs is named
-PLAYBOOKS = ("controller_setup", "install_poller", "report", "respond", "rolling_maintenance")
+PLAYBOOKS = ("controller_setup", "drill", "install_poller", "report", "respond", "rolling_maintenance")
 # root may write where the mode of a directory forbids it
 READ_ONLY = (
     'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && ! touch "$1/written" 2>/dev/null && shift && "$@"'
