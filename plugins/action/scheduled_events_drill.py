@@ -14,7 +14,11 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.forecast import LEAST_NOTICE
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ARM_ARGUMENTS, ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import Arm
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.azure import OPERATIONS, AzureSource
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.azure import (
+    OPERATIONS,
+    AzureSource,
+    read_policy,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.course import (
     HANDLED_WITHIN,
     Drill,
@@ -150,11 +154,13 @@ class ActionModule(ArmAction):
         event_type = OPERATIONS[options["azure_operation"]].event_type if azure else options["event_type"]
         preview = host.preview(event_type)
         shown = {"event_type": event_type, **{name: preview[name] for name in SHOWN}}
-        lines, source = _lines(shown), None
+        lines, source = [*_lines(shown), self._service()], None
         if azure:
             vm_name, operation = str(preview["vm_name"] or ""), options["azure_operation"]
             source = AzureSource(host, arm, options["azure_resource_id"], operation, vm_name)
             lines += source.preview()
+        elif options["azure_resource_id"] and options["step"] == "preview":
+            lines += read_policy(arm, options["azure_resource_id"]).lines()
         if options["step"] == "preview":
             for line in lines:
                 self._say(line)
@@ -168,6 +174,10 @@ class ActionModule(ArmAction):
         verdict = Drill(used, self._load(), self._settings(preview, event_type, azure), CLOCK, self._say).run()
         self._say(verdict.text)
         return {"changed": True, **_shown(verdict, event_type), "preview": shown}
+
+    def _service(self) -> str:
+        urls = ", ".join(self._options["probe_urls"])
+        return f"service: {urls or 'none, so no request is counted. Set drill_probe_urls'}"
 
     def _unconfirmed(self, preview: dict[str, t.Any], azure: bool) -> list[str]:
         vm_name, named = str(preview["vm_name"] or ""), [each.lower() for each in self._options["confirm"]]

@@ -75,7 +75,7 @@ options:
     choices: [restart, redeploy, simulate_eviction, reimage, delete]
     default: restart
   azure_resource_id:
-    description: Id of the VM, with O(source=azure).
+    description: Id of the VM, for O(source=azure) and for the preview of its policy.
     type: str
   confirm:
     description: Names of the VMs that Azure may really maintain.

@@ -38,6 +38,58 @@ OPERATIONS = {
 PROFILES = {"delete": "terminateNotificationProfile", "reimage": "osImageNotificationProfile"}
 
 
+class Policy:
+    """What Azure does with the events of a VM.
+
+    :param parts: the properties of the VM, and of the set that it is in, whose policy counts for all its VMs.
+    """
+
+    def __init__(self, parts: t.Sequence[dict[str, t.Any]]) -> None:
+        self._parts = parts
+
+    @property
+    def priority(self) -> str:
+        return str(self._parts[0].get("priority") or "Regular")
+
+    def begins_as_started(self, name: str) -> bool:
+        """Whether an event that the owner asks for begins without notice."""
+        return self._any("scheduledEventsPolicy", name, "automaticallyApprove")
+
+    def is_announced(self, name: str) -> bool:
+        """Whether a deletion or a new OS image is announced."""
+        return self._any("scheduledEventsProfile", name, "enable")
+
+    def _any(self, group: str, name: str, key: str) -> bool:
+        return any(bool(((part.get(group) or {}).get(name) or {}).get(key)) for part in self._parts)
+
+    def lines(self) -> list[str]:
+        """For people."""
+        names = [each.policy for each in OPERATIONS.values() if each.policy]
+        hasty = [name for name in names if self.begins_as_started(name)]
+        lines = [f"Azure's policy: {name} begins as Started, and no preparation can run" for name in hasty]
+        silent = [name for name in PROFILES.values() if not self.is_announced(name)]
+        lines += [f"Azure's policy: {name} is not enabled, so Azure does not announce it" for name in silent]
+        return lines or ["Azure's policy: every maintenance is announced before it begins"]
+
+
+def read_policy(arm: Arm, resource_id: str) -> Policy:
+    """The policy of a VM.
+
+    :raises DrillRefused: it cannot be read.
+    """
+    try:
+        vm = arm.read(resource_id, API_VERSION).get("properties") or {}
+        scale_set = resource_id.lower().partition("/virtualmachines/")[0]
+        named = [(vm.get(name) or {}).get("id") for name in ("virtualMachineScaleSet", "availabilitySet")]
+        if "/virtualmachinescalesets/" in scale_set:
+            named.append(resource_id[: len(scale_set)])
+        sets = [arm.read(each, API_VERSION).get("properties") or {} for each in named if each]
+    except ArmError as error:
+        raise DrillRefused(str(error)) from error
+    # The model of a scale set has the profile of its VMs one level below.
+    return Policy([vm, *sets, *(each["virtualMachineProfile"] for each in sets if each.get("virtualMachineProfile"))])
+
+
 class AzureSource:
     """A maintenance that Azure carries out. It cannot be cancelled."""
 
@@ -53,40 +105,23 @@ class AzureSource:
 
         :raises DrillRefused: Azure would give no notice, or the VM cannot be drilled so.
         """
-        try:
-            parts = self._parts()
-        except ArmError as error:
-            raise DrillRefused(str(error)) from error
-        policy = _found(parts, "scheduledEventsPolicy", self._operation.policy) if self._operation.policy else {}
-        if policy.get("automaticallyApprove"):
+        policy = read_policy(self._arm, self._resource_id)
+        if self._operation.policy and policy.begins_as_started(self._operation.policy):
             raise DrillRefused(
                 f"{self._operation.policy}.automaticallyApprove is true for {self._vm_name}, so the event begins as "
                 "Started, and no preparation can run. Set it to false, or choose another drill_azure_operation"
             )
         profile = PROFILES.get(self._name)
-        if profile and not _found(parts, "scheduledEventsProfile", profile).get("enable"):
+        if profile and not policy.is_announced(profile):
             raise DrillRefused(
                 f"{profile}.enable is not true for {self._vm_name}, so Azure announces no event. Enable it, or choose "
                 "another drill_azure_operation"
             )
-        if self._name == "simulate_eviction" and parts[0].get("priority") != "Spot":
+        if self._name == "simulate_eviction" and policy.priority != "Spot":
             raise DrillRefused(
-                f"the priority of {self._vm_name} is {parts[0].get('priority') or 'Regular'}, expected Spot. Only a "
-                "Spot VM can be evicted"
+                f"the priority of {self._vm_name} is {policy.priority}, expected Spot. Only a Spot VM can be evicted"
             )
-        lines = [f"{self._operation.policy}.automaticallyApprove: false"] if self._operation.policy else []
-        return [*lines, f"Azure carries out: {self._name} of {self._resource_id}"]
-
-    def _parts(self) -> list[dict[str, t.Any]]:
-        """The properties of the VM, and of the set that it is in, whose policy counts for all its VMs."""
-        vm = self._arm.read(self._resource_id, API_VERSION).get("properties") or {}
-        scale_set = self._resource_id.lower().partition("/virtualmachines/")[0]
-        named = [vm.get(name, {}).get("id") for name in ("virtualMachineScaleSet", "availabilitySet")]
-        if "/virtualmachinescalesets/" in scale_set:
-            named.append(self._resource_id[: len(scale_set)])
-        sets = [self._arm.read(each, API_VERSION).get("properties") or {} for each in named if each]
-        # The model of a scale set has the profile of its VMs one level below.
-        return [vm, *sets, *(each["virtualMachineProfile"] for each in sets if each.get("virtualMachineProfile"))]
+        return [*policy.lines(), f"Azure carries out: {self._name} of {self._resource_id}"]
 
     def begin(self) -> None:
         """Nothing: the polling unit asks its own service."""
@@ -123,9 +158,3 @@ class AzureSource:
         :raises HostLost: it cannot be written.
         """
         self._host.note(event_id, self._operation.event_type, self._vm_name, verdict)
-
-
-def _found(parts: t.Sequence[dict[str, t.Any]], group: str, name: str) -> dict[str, t.Any]:
-    """The part of a policy or profile, of the VM or of its set."""
-    found = (part.get(group, {}).get(name) for part in parts)
-    return next((dict(each) for each in found if isinstance(each, dict)), {})

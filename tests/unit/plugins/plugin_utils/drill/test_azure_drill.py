@@ -7,7 +7,7 @@
 import pytest
 
 from plugins.plugin_utils._azure.arm import ArmError
-from plugins.plugin_utils._drill.azure import OPERATIONS, AzureSource
+from plugins.plugin_utils._drill.azure import OPERATIONS, AzureSource, read_policy
 from plugins.plugin_utils._drill.course import DrillRefused
 
 GROUP = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Compute"
@@ -70,9 +70,7 @@ def test_a_policy_that_gives_no_notice_is_refused_and_the_other_policy_does_not_
     with pytest.raises(DrillRefused, match=f"{name}.automaticallyApprove is true for web1"):
         made.preview()
     other = {"userInitiatedReboot": "userInitiatedRedeploy", "userInitiatedRedeploy": "userInitiatedReboot"}[name]
-    assert (
-        source(operation, resources={VM: policy(True, other)})[0].preview()[0] == f"{name}.automaticallyApprove: false"
-    )
+    assert f"{other} begins as Started" in source(operation, resources={VM: policy(True, other)})[0].preview()[0]
     assert arm.written == []
 
 
@@ -82,8 +80,9 @@ def test_a_policy_that_gives_no_notice_is_refused_and_the_other_policy_does_not_
         (INSTANCE, {INSTANCE: {}, SET: policy(True)}),
         (VM, {VM: {"virtualMachineScaleSet": {"id": SET}}, SET: policy(True)}),
         (VM, {VM: {"availabilitySet": {"id": SET}}, SET: policy(True)}),
+        (VM, {VM: {"availabilitySet": {"id": SET}, **policy(False)}, SET: policy(True)}),
     ],
-    ids=["instance of a uniform scale set", "flexible scale set", "availability set"],
+    ids=["instance of a uniform scale set", "flexible scale set", "availability set", "the VM says otherwise"],
 )
 def test_the_policy_of_the_set_counts_for_its_vms(resource_id, resources):
     with pytest.raises(DrillRefused, match="automaticallyApprove is true"):
@@ -115,3 +114,20 @@ def test_a_vm_that_cannot_be_read_is_refused():
 
 def test_an_operation_of_azure_cannot_be_cancelled():
     assert not source("restart")[0].cancel()
+
+
+def test_a_preview_shows_what_azure_does_not_announce():
+    assert read_policy(FakeArm({VM: policy(True)}), VM).lines() == [
+        "Azure's policy: userInitiatedReboot begins as Started, and no preparation can run",
+        "Azure's policy: terminateNotificationProfile is not enabled, so Azure does not announce it",
+        "Azure's policy: osImageNotificationProfile is not enabled, so Azure does not announce it",
+    ]
+    everything = {
+        "scheduledEventsProfile": {
+            **notifies("terminateNotificationProfile")["scheduledEventsProfile"],
+            **notifies("osImageNotificationProfile")["scheduledEventsProfile"],
+        }
+    }
+    assert read_policy(FakeArm({VM: everything}), VM).lines() == [
+        "Azure's policy: every maintenance is announced before it begins"
+    ]
