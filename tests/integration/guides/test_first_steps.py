@@ -15,6 +15,7 @@ from pages import Reader, blocks
 
 GUIDE = "docs/start-in-five-minutes.md"
 HAPROXY = "docs/behind-haproxy.md"
+GATE = "docs/gate-a-rolling-patch.md"
 
 
 @pytest.fixture
@@ -61,6 +62,15 @@ def test_the_page_about_haproxy_drains_and_returns_a_web_server(reader):
         r"web1: seen as Scheduled, prepared, acknowledged \d+ s before NotBefore, gone, recovered", responded
     )
     assert "no event: 1 host" in responded
+
+
+def test_the_page_about_a_gate_skips_a_host_with_an_event_and_patches_it_later(reader):
+    (playbook,), (lab,) = blocks(GATE, "yaml"), blocks(GATE, "sh")
+    (reader.home / "patch-web.yml").write_text(playbook)
+    checked, skipped, finished = re.split(r"PLAY RECAP.*", reader.paste(lab))[:3]
+    assert "patching" not in checked
+    patched = [[name for name in ("web1", "web2") if f"patching {name}" in shown] for shown in (skipped, finished)]
+    assert patched == [["web1"], ["web2"]], skipped + finished
 
 
 def test_the_playbook_of_modules_alone_drains_acknowledges_waits_and_returns(ansible, fleet, tmp_path):

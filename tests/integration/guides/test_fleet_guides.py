@@ -29,7 +29,6 @@ def web(fleet, tmp_path):
         (tmp_path / name).mkdir()
         backends[name] = Backend(tmp_path / name / "drained")
     (tmp_path / "patch.yml").write_text(TASK % "patched")
-    (tmp_path / "health.yml").write_text(TASK % "checked")
     yield Web(emulator, tmp_path, backends)
     for backend in backends.values():
         backend.stop()
@@ -64,15 +63,6 @@ class Web:
 
     def traces(self, name):
         return sorted(path.name for path in (self.directory / name).iterdir() if path.is_file())
-
-
-def test_gate_a_rolling_patch(ansible, web):
-    web.emulator.schedule("Reboot", "web2", notice=900)
-    variables = {"rolling_maintenance_load_balancer": False, "rolling_maintenance_max_unavailable": 2}
-    run = ansible.run_playbook(web.playbook("gate-a-rolling-patch.md"), inventory=web.inventory(), extra_vars=variables)
-    assert run.rc == 0, run.output
-    assert web.traces("web1") == ["checked", "patched"]
-    assert web.traces("web2") == []  # left out, for its event
 
 
 def test_behind_an_azure_load_balancer(ansible, web):

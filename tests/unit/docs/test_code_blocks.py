@@ -35,6 +35,9 @@ TESTED = {
     "docs/behind-haproxy.md: sudo apt-get": (
         f"{FIRST_STEPS}::test_the_page_about_haproxy_drains_and_returns_a_web_server"
     ),
+    "docs/gate-a-rolling-patch.md: echo": (
+        f"{FIRST_STEPS}::test_the_page_about_a_gate_skips_a_host_with_an_event_and_patches_it_later"
+    ),
     "docs/from-awx-and-aap.md: cd execution-environment": (
         f"{IMAGE}::test_ansible_builder_makes_a_context_with_the_collections_to_install"
     ),
