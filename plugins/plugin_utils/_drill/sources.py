@@ -106,15 +106,15 @@ class DrilledHost:
     def look(self) -> Look:
         """What happened.
 
-        :raises HostLost: the host cannot be reached.
+        :raises HostLost: the host cannot be reached, or its answer cannot be read.
         """
         try:
             read = json.loads(self._remote.run(self._command, "look", f"--since={self.since}", within=LEASE / 2))
-        except (OtherHostError, ValueError) as error:
+            polled = read["polled"] is not None and read["polled"] >= self.since
+            restored = polled and not read["pointed"] and read["endpoint"] != self._emulator
+            return Look(_facts(read["facts"]), str(read["why"]), restored)
+        except (OtherHostError, ValueError, KeyError, TypeError) as error:
             raise HostLost(str(error)) from error
-        polled = read["polled"] is not None and read["polled"] >= self.since
-        restored = polled and not read["pointed"] and read["endpoint"] != self._emulator
-        return Look(_facts(read["facts"]), read["why"], restored)
 
     def end(self) -> None:
         """Point the polling unit back. What cannot be done now, the host does by itself."""
