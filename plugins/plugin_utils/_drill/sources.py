@@ -87,7 +87,7 @@ class DrilledHost:
         try:
             read = json.loads(self._remote.run(self._command, "preview", "--type", event_type))
         except (OtherHostError, ValueError) as error:
-            raise DrillRefused(f"{error}. Install the polling unit of this release with the role poller") from error
+            raise DrillRefused(f"{error}. If this command is missing, run the role poller of this release") from error
         self.since = float(read["time"])
         return dict(read)
 

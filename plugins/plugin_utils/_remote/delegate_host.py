@@ -237,5 +237,5 @@ def failure_in(result: t.Mapping[str, t.Any]) -> str:
     # Since ansible-core 2.19 a module that ended with an exception has no msg.
     exception = getattr(getattr(result.get("exception"), "event", None), "msg", "")
     message = str(result.get("msg") or exception or "the module failed and gave no reason").strip()
-    details = str(result.get("module_stderr") or "").strip()
+    details = str(result.get("module_stderr") or result.get("stderr") or "").strip()
     return f"{message} ({details})" if details and details not in message else message

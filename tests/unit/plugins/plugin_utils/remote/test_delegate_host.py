@@ -72,6 +72,10 @@ def test_a_bound_within_another_one_neither_outlasts_nor_ends_it():
     ("result", "shown"),
     [
         ({"msg": "no such socket"}, "no such socket"),
+        (
+            {"msg": "non-zero return code", "stderr": "no such unit\n"},
+            "non-zero return code (no such unit)",
+        ),  # a command
         ({"msg": "MODULE FAILURE", "module_stderr": "ValueError: 7"}, "MODULE FAILURE (ValueError: 7)"),  # before 2.19
         ({"exception": types.SimpleNamespace(event=types.SimpleNamespace(msg="7"))}, "7"),  # since 2.19
         ({"exception": "Traceback …"}, "the module failed and gave no reason"),
