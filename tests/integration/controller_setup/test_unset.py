@@ -81,14 +81,14 @@ def asked(ansible, tmp_path_factory):
 def test_the_defaults_create_neither_an_execution_environment_nor_an_inventory_source_nor_a_notification(asked):
     assert collections.Counter(kind for kind, _arguments in asked["default-present"]) == {
         **dict.fromkeys(("organization", "label", "project", "inventory", "credential_type"), 1),
-        **{"user": 1, "token": 1, "credential": 1, "job_template": 4, "role": 2},
+        **{"user": 1, "token": 1, "credential": 1, "job_template": 5, "role": 2},
     }
 
 
 def test_no_user_creates_nothing_for_the_hook(asked):
     assert collections.Counter(kind for kind, _arguments in asked["null-present"]) == {
         **dict.fromkeys(("organization", "label", "project", "inventory"), 1),
-        "job_template": 4,
+        "job_template": 5,
     }
 
 
