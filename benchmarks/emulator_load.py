@@ -283,7 +283,7 @@ def main():
         with emulator_running(options, folder, core) as emulator, static_running(options, folder, core) as static:
             for server in (emulator, static):
                 server.warm_up(options)
-            for _ in range(options.rounds):
+            for _number in range(options.rounds):
                 for server in (static, emulator):
                     server.measure(options)
             return report(options, emulator.figures(), static.figures())

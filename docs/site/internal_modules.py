@@ -19,6 +19,6 @@ def set_apart(text: str) -> str:
     last = {re.search(r"`(\w+) module", line)[1] for line in internal}  # type: ignore[index]
     pages = sorted(names, key=lambda name: name.strip().removesuffix("_module") in last)
     shown = [line.partition(INTERNAL) for line in internal]
-    apart = "".join(f"{link} -- {text[:1].upper()}{text[1:]}" for link, _, text in shown)
+    apart = "".join(f"{link} -- {text[:1].upper()}{text[1:]}" for link, _kind, text in shown)
     text = text.replace("".join(lines), f"{''.join(others)}\n{NOTE}\n\n{apart}")
     return text.replace("".join(names), "".join(pages))

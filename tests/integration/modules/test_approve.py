@@ -38,7 +38,7 @@ def one_by_one(ansible, fleet, tmp_path_factory):
         expected.append((returns(chosen), posts(chosen)))
 
     def scheduled(emulator, count=1, vms=("web1", "web2"), **fields):
-        return [emulator.schedule("Reboot", *vms, **{**WAITS, **fields}) for _ in range(count)]
+        return [emulator.schedule("Reboot", *vms, **{**WAITS, **fields}) for _number in range(count)]
 
     history = tmp_path_factory.mktemp("history")
     way(
@@ -199,7 +199,7 @@ def refused_lists(result):
 
 def test_refused_with_400_it_fails_with_the_ids_left_and_does_not_insist(ansible, fleet):
     emulator = fleet("web1")
-    events = [emulator.schedule("Reboot", "web1") for _ in range(2)]
+    events = [emulator.schedule("Reboot", "web1") for _number in range(2)]
     emulator.fault("status", status=400, methods=["POST"], body='{"error":"Bad request. No."}')
     result = ansible.run_module(*task(emulator, "web1", *events, GONE, retry_for=2))
     url = f"{emulator.endpoints['web1']}/metadata/scheduledevents?api-version=2020-07-01"
@@ -260,7 +260,7 @@ def test_an_unreadable_document_posts_nothing(ansible, fleet):
 
 def test_an_event_that_goes_between_reading_and_posting_does_not_keep_the_other_unacknowledged(ansible, fleet):
     emulator = fleet("web1")
-    going, staying = (emulator.schedule("Reboot", "web1", **WAITS) for _ in range(2))
+    going, staying = (emulator.schedule("Reboot", "web1", **WAITS) for _number in range(2))
     # The POST is held up long enough for the first event to go.
     emulator.fault("slow", methods=["POST"], delay=30, count=1)
     run = ansible.start_playbook([play([module_task(*task(emulator, "web1", going, staying))])])

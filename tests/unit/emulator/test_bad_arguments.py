@@ -118,7 +118,7 @@ def test_an_invalid_control_url_is_refused(outcome, control):
 )
 def test_what_the_emulator_refuses_is_shown_with_its_reason(emulate, outcome, words, message):
     served = emulate()
-    for _ in range(3 if words == ["advance", "1e10"] else 0):
+    for _number in range(3 if words == ["advance", "1e10"] else 0):
         served.control("POST", "advance", {"seconds": 9.5e9})
     status, errors = outcome("--control", served.control_url, *words)
     assert status == 1

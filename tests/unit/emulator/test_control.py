@@ -169,7 +169,7 @@ def test_a_bad_request_is_refused_with_its_reason(emulate, method, path, body, s
 
 def test_time_does_not_run_out_of_dates(emulate):
     served = emulate()
-    answers = [served.control("POST", "advance", {"seconds": 1e10}) for _ in range(4)]
+    answers = [served.control("POST", "advance", {"seconds": 1e10}) for _number in range(4)]
     assert [answer.status for answer in answers] == [200, 200, 200, 400]
     answer = answers[3]
     assert "leads beyond the emulator's time, expected a time from 1970 to 2999" in answer.json["error"]

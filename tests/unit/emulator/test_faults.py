@@ -23,7 +23,7 @@ def inject(served, **fault):
 def test_18_a_burst_of_410_ends_after_its_count(emulate):
     served = emulate()
     inject(served, kind="status", status=410, count=3)
-    assert [served.get("web1").status for _ in range(4)] == [410, 410, 410, 200]
+    assert [served.get("web1").status for _number in range(4)] == [410, 410, 410, 200]
 
 
 def test_18_a_count_is_each_vms_own(emulate):

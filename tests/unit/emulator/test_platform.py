@@ -11,7 +11,7 @@ from scheduled_events_emulator.platform import NoSuchEvent, WrongPhase
 
 def scale_set(**groups):
     """A uniform scale set: placement group → number of VMs, ids counting on, zones alternating."""
-    names = [group for group, count in groups.items() for _ in range(count)]
+    names = [group for group, count in groups.items() for _number in range(count)]
     return {
         "vms": [
             {

@@ -73,7 +73,7 @@ def test_02_a_host_that_lags_refuses_a_version_that_others_know(emulate, status)
 
 def test_06_the_enabling_call_waits_and_so_do_calls_meanwhile(emulate):
     served = emulate(first_answer_delay=30)
-    for _ in range(2):
+    for _number in range(2):
         with pytest.raises(socket.timeout):
             served.get("web1", timeout=0.2)
     served.wait_for_polls("web1", 2)  # else the later one might be the enabling one
@@ -112,7 +112,7 @@ def test_07_a_request_within_the_day_keeps_the_service_enabled(emulate):
     served = emulate()
     served.get("web1")
     served.schedule("Reboot", "web1", notice=7 * 86400)
-    for _ in range(2):
+    for _number in range(2):
         served.advance(24 * 3600 - 1)
         assert served.get("web1").json["DocumentIncarnation"] == 2
 
@@ -206,7 +206,7 @@ def test_12_an_event_out_of_scope_is_unknown(emulate):
 
 def test_18_over_five_requests_a_second_a_vm_is_throttled_in_plain_text(emulate):
     served = emulate(rate_limit=5)
-    answers = [served.get("web1") for _ in range(6)]
+    answers = [served.get("web1") for _number in range(6)]
     assert [answer.status for answer in answers] == [200] * 5 + [429]
     assert answers[5].body == b"Throttle Result: Too Many Requests"
     assert answers[5].headers["Content-Type"].startswith("text/plain")

@@ -75,7 +75,7 @@ def test_one_connection_serves_many_requests(service, client):
     accept = service.server.get_request
     service.server.get_request = lambda: connections.append(1) or accept()
     service.answers(document_text())
-    for _ in range(5):
+    for _number in range(5):
         client.poll()
     assert (len(service.asked), len(connections)) == (5, 1)
 

@@ -310,7 +310,7 @@ def test_an_odd_answer_that_is_clear_gives_its_document(serve, ask, oddity):
 def test_after_each_hostile_answer_the_same_client_reads_the_next_document(serve, ask):
     broken = [script for name, (script, _kind, _part) in FAULTS.items() if not name.startswith(("slow", "huge"))]
     client = ask(serve(*broken, [OK]), LONG)
-    for _ in broken:
+    for _number in broken:
         with pytest.raises(ImdsError):
             client.poll()
     assert client.poll() == Document(1, ())

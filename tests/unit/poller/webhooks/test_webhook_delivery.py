@@ -351,7 +351,7 @@ def test_a_message_whose_file_cannot_be_removed_is_delivered_once(delivery, serv
         raise OSError(30, "Read-only file system")
 
     monkeypatch.setattr(delivery.spool, "remove", read_only)
-    for _ in range(20):
+    for _number in range(20):
         delivery.clock.now += delivery.step()
     assert service.ids() == ids(1, 2, 3)
     assert capsys.readouterr().err.count("cannot be removed: Read-only file system") == 3

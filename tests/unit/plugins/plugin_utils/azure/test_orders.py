@@ -115,7 +115,7 @@ def test_what_was_read_is_shared_as_long_as_it_is_fresh(orders, clock):
         reads.append(1)
         return {"number": len(reads)}
 
-    assert {orders().recall(60, read)["number"] for _ in range(3)} == {1}
+    assert {orders().recall(60, read)["number"] for _number in range(3)} == {1}
     clock.now += 61
     assert orders().recall(60, read) == {"number": 2}
     assert orders().recall(0, read) == {"number": 2}

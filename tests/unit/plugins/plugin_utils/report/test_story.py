@@ -79,7 +79,7 @@ def test_an_id_that_comes_back_before_its_recovery_is_the_same_event():
 
 
 def test_an_operator_who_acknowledges_is_shown_in_the_event_that_the_unit_saw():
-    [_, *rest] = [fact for fact in a_maintenance() if fact.kind != "acknowledged"]
+    [_first, *rest] = [fact for fact in a_maintenance() if fact.kind != "acknowledged"]
     by_hand = a_fact("acknowledged", 160, by="alice, with scheduled-events approve")._replace(source="operator")
     [event] = tell({"web1": [announcement(), by_hand, *rest]}, {}).events
     assert (event.acknowledgement.by, event.lanes[0].acknowledged) == (by_hand.by, AT + 160)
