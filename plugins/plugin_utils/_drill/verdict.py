@@ -45,7 +45,7 @@ class Verdict(t.NamedTuple):
     @property
     def text(self) -> str:
         """The verdict in one line."""
-        known = [f"{name} {value:g}" for name, value in self.figures.items() if value is not None]
+        known = [f"{name} {round(value, 1):g}" for name, value in self.figures.items() if value is not None]
         shown = f" ({', '.join(known)}; requests {self.requests})" if known else ""
         return f"{self.outcome}{': ' if self.problems else ''}{'; '.join(self.problems)}{shown}"
 
