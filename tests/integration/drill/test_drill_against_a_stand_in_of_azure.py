@@ -95,7 +95,7 @@ def arm(vm):
 def drill(ansible, vm, arm):
     """Run the module, and then the verdict of the play."""
 
-    def run(**options):
+    def run(others=None, **options):
         arguments = {
             "step": "drill",
             "source": "azure",
@@ -105,13 +105,17 @@ def drill(ansible, vm, arm):
             "state_directory": str(vm.roles),
             **options,
         }
+        only = {
+            "when": "inventory_hostname == 'web1'"
+        }  # a task that is skipped would replace the result of another host
         tasks = [
-            {"name": "Drill", MODULE: arguments, "register": "drill_result"},
-            {"name": "Verdict", MODULE: {"step": "verdict"}},
+            {"name": "Drill", MODULE: arguments, "register": "own", **only},
+            {"name": "Keep", "ansible.builtin.set_fact": {"drill_result": "{{ own }}"}, **only},
+            {"name": "Verdict", MODULE: {"step": "verdict"}, "run_once": True},
         ]
         return ansible.run_playbook(
-            [{"hosts": "web1", "gather_facts": False, "tasks": tasks}],
-            inventory={"all": {"hosts": {"web1": {**LOCAL, "ansible_become": False}}}},
+            [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
+            inventory={"all": {"hosts": {"web1": {**LOCAL, "ansible_become": False}, **(others or {})}}},
             env={
                 "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(COLLECTIONS), os.environ["ANSIBLE_COLLECTIONS_PATH"]]),
                 "ARM_STAND_IN": arm.url,
@@ -148,4 +152,15 @@ def test_azure_is_asked_for_nothing_if_the_drill_is_refused(confirm, properties,
     done = run.one(task="Drill")
     assert (done["outcome"], run.one(task="Verdict")["passed"]) == ("refused", False)
     assert problem in done["problems"][0]
+    assert arm.count("POST") == 0
+
+
+def test_a_host_is_left_out_after_the_drill_of_another_one_failed(drill, arm):
+    before = {"outcome": "failed", "verdict": "failed: the event was not acknowledged"}
+    run = drill(confirm=["web1"], others={"web0": {**LOCAL, "drill_result": before}})
+    done, verdict = run.one(task="Drill", host="web1"), run.one(task="Verdict")
+    assert (done["outcome"], done["problems"]) == ("skipped", ["the drill of web0 did not pass"])
+    assert verdict["msg"] == (
+        "web1: skipped: the drill of web0 did not pass; web0: failed: the event was not acknowledged"
+    )
     assert arm.count("POST") == 0
