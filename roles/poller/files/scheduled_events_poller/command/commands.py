@@ -29,11 +29,11 @@ from _scheduled_events.transitions import acknowledgement
 
 from .. import spool
 from ..unit import boot, config, control, endpoint_resolver, poller, status, wording
+from ..unit.sample import sample_event
 from .output import say, say_json, say_table
 
 COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
-SAMPLE_NOTICE = 900.0  # seconds
 
 
 class CommandError(Exception):
@@ -315,19 +315,8 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
         return found
     vm_name = settings.vm_name or "this-vm"
     say("with a sample event, since no event of this VM is announced now. Use --event FILE for another event")
-    not_before = datetime.datetime.fromtimestamp(time.time() + SAMPLE_NOTICE, datetime.timezone.utc)
-    sample = {
-        "EventId": "00000000-0000-0000-0000-000000000000",
-        "EventType": "Reboot",
-        "EventStatus": "Scheduled",
-        "EventSource": "Platform",
-        "ResourceType": "VirtualMachine",
-        "Resources": [vm_name],
-        "NotBefore": format_time(not_before),
-        "Description": "A sample event for hooks",
-        "DurationInSeconds": -1,
-    }
-    return _parse_event(json.dumps({"Events": [sample]}), settings, vm_name), vm_name
+    sample = sample_event(vm_name, "Reboot", api_version=settings.api_version, now=time.time())
+    return describe(sample, vm_name=vm_name, now=_now()), vm_name
 
 
 def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> Optional[Tuple[Dict[str, Any], str]]:

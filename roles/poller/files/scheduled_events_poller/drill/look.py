@@ -4,23 +4,21 @@
 
 """What the control node sees of the host: before a drill, and while it goes on."""
 
-import datetime
 import json
 from typing import Any, Dict, List, NamedTuple, Optional
 
 from _scheduled_events import history, history_file, rules
 from _scheduled_events.client import ImdsClient, ImdsError
 from _scheduled_events.clock import Clock
-from _scheduled_events.document import ScheduledEvent, format_time, parse
 from _scheduled_events.files import read_plain
 
 from ..spool import hook_names
 from ..unit import config, hooks, poller, status
+from ..unit.sample import sample_event
 from .folder import Folder
 from .switch import TEXTS
 
 _MOST_FACTS = 500
-_SAMPLE_NOTICE = 900.0  # seconds
 
 
 class Places(NamedTuple):
@@ -42,7 +40,8 @@ def preview(places: Places, folder: Folder, client: ImdsClient, event_type: str,
     try:
         document = client.poll()
         vm_name = settings.vm_name or client.poll_name()
-        action = rules.decide(_sample(vm_name, event_type, settings, clock), settings.rules)
+        sample = sample_event(vm_name, event_type, api_version=settings.api_version, now=clock.wall())
+        action = rules.decide(sample, settings.rules)
         events = [event for event in document.events if event.affects(vm_name)]
     except ImdsError as error:
         refusals.append(f"the service cannot be read: {error}")
@@ -112,19 +111,3 @@ def _names(places: Places, settings: config.Settings, phase: str) -> List[str]:
         return hook_names(f"{places.poller.directories.hooks}/{phase}.d")
     except OSError:
         return list(settings.hooks.get(phase, ()))
-
-
-def _sample(vm_name: str, event_type: str, settings: config.Settings, clock: Clock) -> ScheduledEvent:
-    """The event that the drill announces."""
-    not_before = datetime.datetime.fromtimestamp(clock.wall() + _SAMPLE_NOTICE, datetime.timezone.utc)
-    raw = {
-        "EventId": "00000000-0000-0000-0000-000000000000",
-        "EventType": event_type,
-        "EventStatus": "Scheduled",
-        "EventSource": "Platform",
-        "ResourceType": "VirtualMachine",
-        "Resources": [vm_name],
-        "NotBefore": format_time(not_before),
-        "DurationInSeconds": -1,
-    }
-    return parse(json.dumps({"Events": [raw]}), api_version=settings.api_version).events[0]
