@@ -14,6 +14,7 @@ import math
 import re
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
+from .document import YEARS
 from .text import clean, parse_number, shown
 
 VERSION = 1
@@ -65,9 +66,9 @@ _RESOURCE_LIMIT = 80
 _TIMES = ("time", "not_before")
 _NUMBERS = ("announced", "measured")
 LARGEST = 10**9  # seconds of a measurement
-_LAST = 253402300799.0  # the end of the year 9999
-
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+# The latest time of a fact, as of a NotBefore: a few days can be added to each of them.
+_LAST = (datetime.datetime(YEARS.stop, 1, 1, tzinfo=datetime.timezone.utc) - _EPOCH).total_seconds() - 1.0
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z\Z", re.ASCII)
 
 
@@ -235,4 +236,6 @@ def parse_moment(text: str) -> float:
         raise ValueError(f"{shown(text)} is not a time like 2026-01-31T12:00:00.000Z")
     year, month, day, hour, minute, second, milliseconds = (int(each) for each in found.groups())
     moment = datetime.datetime(year, month, day, hour, minute, second, tzinfo=datetime.timezone.utc)
+    if year not in YEARS:
+        raise ValueError(f"{shown(text)} is not a time of the years {YEARS.start} to {YEARS.stop - 1}")
     return round((moment - _EPOCH).total_seconds() + milliseconds / 1000.0, 3)

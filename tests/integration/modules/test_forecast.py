@@ -65,13 +65,26 @@ def test_a_host_whose_preparation_does_not_fit_fails_and_the_others_do_not(ansib
     lines = shown(run)
     assert lines["quick"][1:] == ["  Reboot fits with 875 s to spare", "  Redeploy fits with 575 s to spare"]
     assert lines["slow"][1:] == ["  Reboot fits with 190 s to spare", "  Redeploy: 700 s needed, 590 given"]
-    assert sorted(task.host for task in run.all(task="Show the forecast")) == ["new", "quick"]
+    assert sorted(task.host for task in run.all(task="Show the forecast") if not task.failed) == ["new", "quick"]
 
 
-def test_a_host_without_a_history_is_named_and_fails_nothing(ansible, inventory):
+def test_a_host_without_a_history_is_unknown_and_named(ansible, inventory):
     run = forecast(ansible, inventory, forecast_types="Reboot")
     assert run.rc == 0, run.output
     assert shown(run)["new"] == ["UNKNOWN: the history has no preparation that ended well"]
+    assert "Unknown for new. Drill these hosts." in run.output
+
+
+def test_a_host_without_a_history_fails_where_the_forecast_is_strict(ansible, inventory):
+    run = forecast(ansible, inventory, forecast_types="Reboot", forecast_strict="true")
+    assert run.rc == 2, run.output
+    assert [task.host for task in run.all(task="Show the forecast") if task.failed] == ["new"]
+
+
+def test_a_host_without_the_polling_unit_says_so(ansible, inventory, tmp_path):
+    run = forecast(ansible, inventory, __forecast_command=str(tmp_path / "absent"))
+    assert run.rc == 2, run.output
+    assert run.output.count("The polling unit is not installed on this host") >= len(SECONDS)
 
 
 def test_an_unknown_type_fails_each_host_with_the_known_ones(ansible, inventory):

@@ -106,6 +106,61 @@ def test_the_history_of_another_vm_is_replayed_under_its_name(unit):
     assert f"  {ID}: would acknowledge it" in lines
 
 
+def a_history(path, *facts, first=b""):
+    with open(path, "wb") as file:
+        file.write(first)
+        file.writelines(map(line_of, facts))
+    return path
+
+
+def announced(event_id, time=1.6e9):
+    known = {"source": "poller", "vm_name": "vm7", "event_type": "Reboot", "event_status": "Scheduled"}
+    return Fact(kind="seen", time=time, event_id=event_id, resources=("vm7",), not_before=time + 900, **known)
+
+
+def test_the_vm_of_a_history_comes_before_that_of_the_configuration(unit):
+    unit.configure(vm_name="vm1")
+    unit.add_hook("prepare", "true")
+    assert "would acknowledge it" in unit.command("replay", a_history(unit.path("other.jsonl"), announced(ID)))[1]
+
+
+def test_an_event_that_does_not_change_is_shown_once(unit):
+    unit.configure(rules=[{"action": "hold"}])
+    path = a_history(unit.path("history.jsonl"), announced("A"), announced("B", 1.6e9 + 10))
+    output = unit.command("replay", path)[1]
+    assert output.count("  A: not acknowledged") == output.count("  B: not acknowledged") == 1
+
+
+def test_more_open_events_than_a_vm_can_have_are_refused_with_the_time(unit):
+    unit.configure()
+    path = a_history(unit.path("history.jsonl"), *(announced(f"E{number}") for number in range(3000)))
+    code, _output, errors = unit.command("replay", path)
+    expected = (
+        f"{path}: 51 events are open at 2020-09-13T12:26:40.000Z, expected at most 50. Replay a part of the history"
+    )
+    assert (code, errors) == (1, f"scheduled-events: {expected}\n")
+
+
+@pytest.mark.parametrize("first", [b'id":"A"}\n', b'{"version":1,"kind":"seen","time":"9999-12-31T23:59:59.999Z"}\n'])
+def test_a_line_that_is_not_a_fact_does_not_hide_the_others(unit, first):
+    unit.configure()
+    path = a_history(unit.path("history.jsonl"), announced(ID), first=first)
+    code, output, errors = unit.command("replay", path)
+    assert (code, errors, output.splitlines()[0]) == (0, "", "2020-09-13T12:26:40.000Z  1 events in the document")
+
+
+def test_a_document_with_a_time_of_the_year_9999_is_replayed(unit):
+    unit.configure()
+    unit.add_hook("prepare", "true")
+    path = unit.path("document.json")
+    event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
+    with open(path, "w") as file:
+        json.dump({"Events": [dict(event, NotBefore="Fri, 31 Dec 9999 23:59:59 GMT")]}, file)
+    code, output, errors = unit.command("replay", "--vm-name=vm1", path)
+    assert (code, errors) == (0, "")
+    assert "would acknowledge it" in output
+
+
 @pytest.mark.parametrize("content", ["", "nonsense", "[1]", '{"Events": 1}', "[" * 10000])
 def test_a_file_with_something_else_is_refused(unit, content):
     unit.configure()

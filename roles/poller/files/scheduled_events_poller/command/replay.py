@@ -26,6 +26,7 @@ from . import commands
 from .output import say
 
 MOST_BYTES = 4 * 1024 * 1024
+MOST_OPEN = 50  # events of a history at the same time: each fact takes a step of the engine over all of them
 _AHEAD = 600.0  # seconds before the first NotBefore of a recorded document at which it counts as read
 
 
@@ -41,10 +42,11 @@ def show_replay(chosen: argparse.Namespace) -> int:
     """Show the decisions for recorded documents, or for the history of a VM."""
     settings = config.load(chosen.config)
     state = State(serial=0)
+    shown: Dict[str, str] = {}  # by event, its last line
     monotonic = 0.0
     for path in chosen.file:
         for read in _read(path, settings.api_version):
-            vm_name = chosen.vm_name or settings.vm_name or read.vm_name
+            vm_name = chosen.vm_name or read.vm_name or settings.vm_name
             if not vm_name:
                 raise commands.CommandError(f"{path} does not name the VM: add --vm-name NAME")
             decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
@@ -52,6 +54,14 @@ def show_replay(chosen: argparse.Namespace) -> int:
             now = terms.Moment(read.at, monotonic, "replay")
             say(f"{history.format_moment(read.at)}  {len(read.document.events)} events in the document")
             state = _decide(state, read.document, now, decided)
+            lines = {
+                key: f"  {entry.event.event_id}: {wording.of_condition(condition(state, key, decided), entry.event)}"
+                for key, entry in state.events.items()
+            }
+            for key, line in lines.items():
+                if shown.get(key) != line:
+                    say(line)
+            shown = lines
     return 0
 
 
@@ -69,10 +79,7 @@ def _decide(state: State, document: Optional[Document], now: terms.Moment, decid
                 results.append(terms.ApprovalResult(action.key, accepted=True))
         document = None
         if not results:
-            break
-    for key, entry in state.events.items():
-        say(f"  {entry.event.event_id}: {wording.of_condition(condition(state, key, decided), entry.event)}")
-    return state
+            return state
 
 
 def _read(path: str, api_version: str) -> Iterator[Read]:
@@ -80,13 +87,20 @@ def _read(path: str, api_version: str) -> Iterator[Read]:
         content = read_plain(path, most=MOST_BYTES)
     except OSError as error:
         raise commands.CommandError(f"{path} cannot be read: {error}") from error
-    first = content.split(b"\n", 1)[0]
-    try:
-        history.parse_line(first)
-    except FactError:
-        yield from _documents(path, content, api_version)
+    facts = list(_facts(content))
+    if facts:
+        yield from _of_history(path, facts)
     else:
-        yield from _of_history(content)
+        yield from _documents(path, content, api_version)
+
+
+def _facts(content: bytes) -> Iterator[Fact]:
+    """The lines that are facts: the first and the last line of a history can be cut."""
+    for line in content.splitlines():
+        try:
+            yield history.parse_line(line)
+        except FactError:
+            continue
 
 
 def _documents(path: str, content: bytes, api_version: str) -> Iterator[Read]:
@@ -103,18 +117,19 @@ def _documents(path: str, content: bytes, api_version: str) -> Iterator[Read]:
         ) from error
 
 
-def _of_history(content: bytes) -> Iterator[Read]:
+def _of_history(path: str, facts: List[Fact]) -> Iterator[Read]:
     """The documents that a VM must have read, by its facts."""
     events: Dict[str, ScheduledEvent] = {}
-    for line in content.splitlines():
-        try:
-            fact = history.parse_line(line)
-        except FactError:
-            continue
+    for fact in facts:
         if fact.kind in (history.SEEN, history.STARTED) and fact.event_id:
             events[fact.key] = _event(fact, events.get(fact.key))
         elif fact.kind != history.OVER or events.pop(fact.key, None) is None:
             continue
+        if len(events) > MOST_OPEN:
+            raise commands.CommandError(
+                f"{path}: {len(events)} events are open at {history.format_moment(fact.time)}, expected at most "
+                f"{MOST_OPEN}. Replay a part of the history"
+            )
         yield Read(Document(incarnation=None, events=tuple(events.values())), fact.time, fact.vm_name)
 
 

@@ -15,8 +15,10 @@ from histories import AT, a_maintenance, a_phase, announcement
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.module_utils._scheduled_events.history import KINDS, Fact
+from plugins.module_utils._scheduled_events.history import KINDS, Fact, parse_moment
+from plugins.module_utils._scheduled_events.history import as_json as fact_as_json
 from plugins.plugin_utils._report.data import as_json, as_junit, as_otlp
+from plugins.plugin_utils._report.gather import histories_of
 from plugins.plugin_utils._report.page import LARGEST, page
 from plugins.plugin_utils._report.story import tell
 
@@ -86,7 +88,7 @@ def test_no_text_of_an_event_or_of_a_host_changes_the_elements_of_the_page():
 
 
 TEXT = st.sampled_from(["", "ok", "failed", "prepare", "recover", "none", "paused", HOSTILE])
-TIME = st.floats(0, 4e9)
+TIME = st.floats(0, 4e9) | st.just(parse_moment("2199-12-31T23:59:59.000Z"))
 FACT = st.builds(
     Fact,
     kind=st.sampled_from(KINDS),
@@ -119,6 +121,15 @@ def test_any_histories_make_a_page_and_data(histories):
         for span in resource["scopeSpans"][0]["spans"]
     ]
     assert all(int(span["startTimeUnixNano"]) <= int(span["endTimeUnixNano"]) for span in spans)
+
+
+def test_a_fact_of_the_year_9999_is_left_out_and_named():
+    facts = [announcement(), *a_phase("prepare", 60, 90)[:1]]
+    facts = [fact_as_json(fact) for fact in facts]
+    late = {**facts[0], "time": "9999-12-31T23:59:59.999Z"}
+    histories, unread = histories_of(["web1"], {"web1": {"read": {"facts": [*facts, late], "problems": []}}}, "read")
+    assert unread == {"web1": ["1 fact was left out. The first: time is not a time"]}
+    assert "The history of web1 is incomplete" in page(tell(histories, unread), made=AT, version="1.0.0")
 
 
 @pytest.mark.parametrize(("events", "hosts"), [(1, 200), (12, 80), (800, 1)])
