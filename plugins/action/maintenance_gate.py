@@ -41,7 +41,6 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.balancer_choice import (
     refuse_half_a_balancer,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.former_names import refuse_former_names
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
     is_dead,
     main_process_has_ended,
@@ -410,7 +409,6 @@ class ActionModule(ActionBase):
         variables = task_vars or {}
         refuse_slices(variables)
         refuse_unnamed_hosts(self, variables)
-        refuse_former_names("rolling_maintenance", variables)
         refuse_half_a_balancer("rolling_maintenance", variables)
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
         # A strategy that lets each host go its own way runs this for each, whatever run_once says.

@@ -61,7 +61,6 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.balancer_choice import (
     refuse_half_a_balancer,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.former_names import refuse_former_names
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
     main_process_has_ended,
     run_id_of,
@@ -100,7 +99,6 @@ class ActionModule(ArmAction):
         self._windows = self._windows_host() if is_windows(self._connection) else None
         refuse_slices(self._variables)
         refuse_unnamed_hosts(self, self._variables)
-        refuse_former_names("respond", self._variables)
         refuse_half_a_balancer("respond", self._variables)
         self._extras: dict[str, t.Any] = {}
         _validation, options = self.validate_argument_spec(argument_spec={**COMMON_OPTIONS, **OPTIONS})

@@ -47,11 +47,6 @@ options:
         description: Python interpreter of the polling unit.
         type: str
         required: true
-      former:
-        description: Variables of earlier releases that are set.
-        type: list
-        elements: str
-        default: []
   release:
     description: Install the program in a directory, and compile its modules.
     type: dict
@@ -151,7 +146,6 @@ CHECK: Dict[str, Any] = {
     "webhooks": ANYTHING,
     "controller": ANYTHING,
     "python": PYTHON,
-    "former": {"type": "list", "elements": "str", "default": []},
 }
 RELEASE: Dict[str, Any] = {"directory": DIRECTORY, "program": TEXTS, "python": PYTHON}
 HOOKS: Dict[str, Any] = {

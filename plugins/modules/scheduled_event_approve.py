@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: scheduled_event_approve
 short_description: Acknowledge Scheduled Events of an Azure VM
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Informs Azure that the VMs that an event names are prepared, so that Azure need not wait until NotBefore.

@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: scheduled_events_info
 short_description: Read the Scheduled Events of an Azure VM
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Reads the maintenance that Azure has announced to this VM (freeze, reboot, redeploy, Spot eviction, deletion)

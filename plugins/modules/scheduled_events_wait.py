@@ -6,7 +6,7 @@
 DOCUMENTATION = r"""
 module: scheduled_events_wait
 short_description: Wait until Scheduled Events are present or absent
-version_added: 0.1.0
+version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - Polls the Scheduled Events endpoint on the host itself, within one module run, until there is an event that the

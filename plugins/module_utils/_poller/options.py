@@ -25,16 +25,10 @@ WORDS = ("event_types", "event_sources", "event_statuses")
 PROGRAMS = ("content", "src", "command")
 KEYS = ("name", "phase", *PROGRAMS)
 
-FORMER_VARIABLES = {"poller_approve": "poller_acknowledge"}  # which the role no longer reads, and the new names
-
 CONTROLLER_PROGRAM = "/usr/local/lib/scheduled-events/scheduled-events-controller"
 CONTROLLER_HOOK = "00-awx-job-template"
-# Keys that poller_controller does not have, or no longer has, and what to do instead
-NOT_OF_CONTROLLER = {
-    "grace": "unknown key: set poller_controller_grace",
-    "hook_name": f"it has no effect any more: take it out. The hook is called {CONTROLLER_HOOK}. Give hooks that must "
-    "run before it names that sort before that, such as 00-a",
-}
+# Keys that poller_controller does not have, and what to do instead
+NOT_OF_CONTROLLER = {"grace": "unknown key: set poller_controller_grace"}
 CONTROLLER_NUMBERS = ("request_timeout", "interval")
 CONTROLLER_FLAGS = ("cancel_on_cancelled",)
 
@@ -297,16 +291,14 @@ def check(given: Dict[str, Any]) -> Dict[str, Any]:
     """Check the input of the role with the program that it installs, which must be importable.
 
     :param given: the ``options``, the ``hooks``, the ``controller`` and the ``webhooks`` as Ansible has them; the
-        ``sources`` that hooks name (their contents in base64 by name, empty if there is none); the ``python`` of the
-        program; and the ``former`` variables that are set.
+        ``sources`` that hooks name (their contents in base64 by name, empty if there is none); and the ``python`` of
+        the program.
     :returns: the ``config`` of the program, the ``hooks`` by phase and name with their contents in base64, the settings
         of the ``controller``, empty without one, and the ``webhooks``.
     :raises WrongOption: the first mistake.
     """
     from scheduled_events_poller.unit.config import ConfigError, parse
 
-    for former in given.get("former", ()):
-        raise WrongOption(f"{former} has no effect any more: rename it to {FORMER_VARIABLES[former]}")
     options = convert_options(given["options"])
     grace = options.get("controller_grace")
     controller, own_hooks = read_controller(given.get("controller") or {}, grace, given.get("python", ""))

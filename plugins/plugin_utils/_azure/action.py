@@ -16,7 +16,6 @@ from ansible.plugins.action import ActionBase
 
 from .._provider.holding import RecordFailed, record_on_host
 from .._remote.delegate_host import OtherHost, OtherHostError
-from .._run.former_names import refuse_former_names
 from . import pools
 from .arm import Arm, ArmError
 from .balancing import ApplicationGateway, Balancing, BalancingError, LoadBalancer, PoolSettings, Resources
@@ -79,10 +78,6 @@ class ArmAction(ActionBase):
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
-
-    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
-        refuse_former_names("load_balancer", task_vars or {})
-        return t.cast("dict[str, t.Any]", super().run(tmp, task_vars))
 
     def _arm(
         self,

@@ -103,7 +103,7 @@ def test_the_playbooks_of_the_readme_and_of_the_polling_unit_are_playbooks(reade
 
 
 @pytest.mark.parametrize(
-    ("page", "playbook"), [("README.md", "playbooks/install_poller.yml"), ("docs/upgrade.md", "poller.yml")]
+    ("page", "playbook"), [("README.md", "playbooks/install_poller.yml"), ("roles/poller/README.md", "poller.yml")]
 )
 def test_the_playbooks_that_a_page_runs_take_its_options(reader, page, playbook):
     (reader.home / "poller.yml").write_text("[{hosts: all, roles: [maintops.scheduled_events.poller]}]")

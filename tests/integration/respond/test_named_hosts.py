@@ -43,13 +43,3 @@ def test_a_limit_and_a_variable_name_hosts(ansible, playbook, variable):
         assert run.rc == 0, run.output
         assert "web1" in run.output
         assert "127.0.0.1" not in run.output
-
-
-def test_the_former_name_of_the_endpoint_of_the_report_is_refused_with_the_new_one(ansible):
-    run = ansible.run_playbook(
-        "maintops.scheduled_events.report",
-        inventory=INVENTORY,
-        extra_vars={"report_hosts": "web1", "report_endpoint": "http://127.0.0.1:9"},
-    )
-    assert run.rc == 2, run.output
-    assert "report_endpoint has no effect any more. Rename it to scheduled_events_endpoint" in run.output

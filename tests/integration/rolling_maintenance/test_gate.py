@@ -91,11 +91,6 @@ def test_a_run_with_nothing_to_do_is_refused_before_any_poll(hosts_of):
     assert hosts.emulator.polls("web1")["polls"] == 0
 
 
-def test_a_former_name_of_a_variable_is_refused_with_the_new_one(hosts_of):
-    run = hosts_of("web1").run(rc=2, host_vars={"web1": {"maintenance_serial": 2}})
-    assert says(run, "instead of maintenance_serial use rolling_maintenance_serial")
-
-
 def test_a_batch_larger_than_the_budget_is_refused_before_any_poll(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
     run = hosts.run(rc=2, serial=3, rolling_maintenance_max_unavailable="67%")

@@ -264,10 +264,6 @@ def test_a_takeover_comes_with_the_settings_of_the_controller_and_of_the_unit():
         ({**CONTROLLER, "interval": "soon"}, "poller_controller.interval: expected seconds from 1 to 60"),
         ({**CONTROLLER, "grace": 5}, "poller_controller.grace: unknown key: set poller_controller_grace"),
         ({**CONTROLLER, "passwd": SECRET}, "poller_controller.passwd: unknown key"),
-        (
-            {**CONTROLLER, "hook_name": "90-job"},
-            "poller_controller.hook_name: it has no effect any more: take it out. The hook is called 00-awx-job",
-        ),
     ],
 )
 def test_wrong_settings_of_a_controller_are_refused_without_its_token(controller, message):
@@ -358,11 +354,6 @@ def test_every_key_of_a_webhook_is_one_of_the_role():
     assert {key: option["default"] for key, option in options.items() if "default" in option} == {
         key: getattr(defaults, key) for key in ("format", "timeout", "max_messages", "max_bytes")
     }
-
-
-def test_a_variable_with_a_former_name_is_refused_with_the_new_one():
-    with pytest.raises(check_options.WrongOption, match="poller_approve has no effect any more: rename it to poller_a"):
-        check_options.check({"former": ["poller_approve"]})
 
 
 def test_the_role_offers_each_format_of_webhooks():

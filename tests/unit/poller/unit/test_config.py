@@ -167,7 +167,3 @@ def test_a_file_is_loaded(tmp_path):
     path = tmp_path / "poller.json"
     path.write_text(json.dumps({"margin": 5}))
     assert config.load(str(path)).margin == 5
-
-
-def test_a_file_of_the_release_before_can_be_read_while_an_upgrade_is_interrupted():
-    assert config.parse({"approve": "leader"}).acknowledge == "leader"

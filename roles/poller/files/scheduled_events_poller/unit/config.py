@@ -27,7 +27,6 @@ from ..spool import LONGEST_TIMEOUT
 CONFIG_FILE = "/etc/scheduled-events/poller.json"
 
 _HOOK_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,199}\Z")
-_FORMER_NAMES = {"approve": "acknowledge"}  # in a file of release 0.1.0, while an upgrade is interrupted
 _LONGEST_SHOWN = 200  # characters of a wrong value in a message
 
 
@@ -90,8 +89,7 @@ def parse(decoded: Any) -> Settings:
     if not isinstance(decoded, dict):
         raise ConfigError(f"{_show(decoded)} is not an object: write the keys and values between braces")
     checked: Dict[str, Any] = {}
-    for given, value in decoded.items():
-        key = _FORMER_NAMES[given] if given in _FORMER_NAMES else str(given)
+    for key, value in decoded.items():
         if key not in _CHECKS:
             raise ConfigError(f"{key[:_LONGEST_SHOWN]}: unknown key; allowed are {', '.join(_CHECKS)}")
         if value is not None:

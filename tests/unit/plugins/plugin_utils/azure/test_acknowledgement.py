@@ -5,7 +5,6 @@
 """Acknowledging through a stand-in of Azure Resource Manager; nothing here ran against Azure."""
 
 import pytest
-from ansible.errors import AnsibleActionFail
 from arm_stand_in import COMPUTE, SUBSCRIPTION, ArmStandIn, ModuleFailed, Refused, run_module
 
 from plugins.plugin_utils._azure.acknowledgement import (
@@ -15,7 +14,6 @@ from plugins.plugin_utils._azure.acknowledgement import (
     resource_id_of,
     scope_of,
 )
-from plugins.plugin_utils._azure.action import ArmAction
 from plugins.plugin_utils._azure.arm import Arm, ArmError
 
 VM, SET = f"{COMPUTE}/virtualMachines/web1", f"{COMPUTE}/virtualMachineScaleSets/pool"
@@ -152,9 +150,3 @@ def test_a_text_that_is_not_an_event_id_never_becomes_part_of_a_request(ids):
 
 def test_an_id_is_sent_once_whatever_its_case():
     assert len(check_ids([ONE, ONE.lower()])) == 1
-
-
-def test_the_former_name_of_the_variable_of_the_control_node_is_refused():
-    action = ArmAction.__new__(ArmAction)
-    with pytest.raises(AnsibleActionFail, match="use load_balancer_azure_control_node"):
-        action.run(None, {"load_balancer_azure_controller": "localhost"})
