@@ -176,7 +176,12 @@ def setup_variables(way):
                 "respond_prepare_tasks": "/runner/project/drain.yml",
                 "respond_recover_tasks": "/runner/project/return.yml",
             },
-            "install_poller": {"poller_become": False, "poller_controller_grace": GRACE},
+            "install_poller": {
+                "poller_become": False,
+                "poller_controller_grace": GRACE,
+                "poller_controller": {"allow_http": True},
+                "poller_hooks": [{"name": "50-own", "phase": "prepare", "command": ["/bin/true"]}],  # of a takeover
+            },
         },
     }
 

@@ -30,7 +30,7 @@ CONTROLLER_HOOK = "00-awx-job-template"
 # Keys that poller_controller does not have, and what to do instead
 NOT_OF_CONTROLLER = {"grace": "unknown key: set poller_controller_grace"}
 CONTROLLER_NUMBERS = ("request_timeout", "interval")
-CONTROLLER_FLAGS = ("cancel_on_cancelled",)
+CONTROLLER_FLAGS = ("cancel_on_cancelled", "allow_http")
 
 # First in its phase, before that of a controller, so that the message waits for no other hook. Whatever happens to it,
 # it succeeds soon: a message that cannot be stored must not prevent an acknowledgement.

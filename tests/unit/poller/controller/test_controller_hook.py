@@ -19,7 +19,7 @@ from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, LABEL, TOKEN, Vm, aga
 from scheduled_events_poller.controller import hook as controller_hook
 from scheduled_events_poller.controller import job as controller_job
 from scheduled_events_poller.controller import settings as controller_settings
-from scheduled_events_poller.controller.hook import DONE, FAILED, TRY_AGAIN
+from scheduled_events_poller.controller.hook import DONE, FAILED, NOTHING_PREPARED, TRY_AGAIN
 from scheduled_events_poller.unit import config
 
 # Answers
@@ -285,7 +285,7 @@ def test_a_controller_that_cannot_be_reached_is_given_up_that_long_before_not_be
     controller.stop()
     vm = make_vm(grace=120)
     status, reason = vm.run(not_before=IN_300, deadline=IN_900)
-    assert (status, vm.clock.passed // 15) == (DONE, 180 // 15)
+    assert (status, vm.clock.passed // 15) == (NOTHING_PREPARED, 180 // 15)
     assert reason.endswith("; this VM continues without the job")
 
 
@@ -297,11 +297,43 @@ def test_a_not_before_that_moves_moves_the_takeover(controller, make_vm):
     assert vm.clock.passed // 15 == 780 // 15
 
 
-def test_a_job_that_ended_badly_lets_the_vm_go_on_if_it_may_take_over(controller, make_vm):
+@pytest.mark.parametrize("job", ["failed", "error", "canceled"])
+def test_a_job_that_ended_badly_lets_the_vm_go_on_without_a_preparation(controller, make_vm, job):
+    controller.status = job
+    expected = (NOTHING_PREPARED, f"job 1 has ended: {job}; this VM continues without the job")
+    assert make_vm(grace=120).run() == expected
+
+
+def test_a_job_that_ended_badly_fails_the_hook_if_the_event_has_no_not_before(controller, make_vm):
     controller.status = "failed"
-    assert make_vm(grace=120).run() == (DONE, "job 1 has ended: failed; this VM continues without the job")
-    status, _reason = make_vm(grace=120).run(not_before=None)
-    assert status == FAILED
+    assert make_vm(grace=120).run(not_before=None)[0] == FAILED
+
+
+@pytest.mark.parametrize(
+    ("place", "answer"),
+    [
+        ("GET /api/", (401, {}, {"detail": "no"})),
+        ("GET /api/", (302, {"Location": "/"}, b"")),
+        ("GET /api/v2/job_templates/", (403, {}, {"detail": "no"})),
+        ("POST /api/v2/labels/", (403, {}, {"detail": "no"})),
+        ("POST /api/v2/job_templates/7/launch/", (400, {}, {"detail": "no"})),
+    ],
+)
+def test_a_controller_that_refuses_lets_the_vm_go_on_without_a_preparation(controller, make_vm, place, answer):
+    controller.faults[place] = [answer]
+    status, reason = make_vm(grace=120).run()
+    assert (status, reason.endswith("; this VM continues without the job")) == (NOTHING_PREPARED, True), reason
+
+
+def test_a_job_that_ignored_its_limit_lets_the_vm_go_on_without_a_preparation(controller, make_vm):
+    launch = controller.run
+    controller.run = lambda body: dict(launch(dict(body, limit="")), ignored_fields={"limit": "vm1"})
+    assert make_vm(grace=120).run()[0] == NOTHING_PREPARED
+
+
+def test_settings_that_cannot_be_used_let_the_vm_go_on_without_a_preparation(make_vm):
+    status, reason = make_vm(grace=120, ca_file="/nonexistent").run()
+    assert (status, reason.endswith("; this VM continues without the job")) == (NOTHING_PREPARED, True)
 
 
 def test_a_vm_never_continues_while_a_job_may_run(controller, make_vm):
@@ -383,8 +415,21 @@ def test_only_the_proxy_of_the_settings_is_used(controller, make_vm, monkeypatch
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     assert make_vm().run()[0] == DONE
     assert not any(each.startswith("proxy") for each in controller.asked)
-    assert make_vm(url="http://awx.invalid", proxy=controller.url).run()[0] == DONE
-    assert "proxy for awx.invalid" in controller.asked
+    assert make_vm(url="http://127.0.0.2:9", proxy=controller.url).run()[0] == DONE
+    assert "proxy for 127.0.0.2:9" in controller.asked
+
+
+@pytest.mark.parametrize("url", ["http://awx.example.com", "http://10.0.0.4:8052", "http://localhost.example.com"])
+def test_the_token_is_not_sent_in_clear_text_over_a_network(url):
+    given = {"url": url, "job_template": 7, "token": TOKEN}
+    with pytest.raises(config.ConfigError, match=r"controller\.url: expected https://, since http sends the token in"):
+        controller_settings.parse(given)
+    assert controller_settings.parse({**given, "allow_http": True}).url == url
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1:8052", "http://localhost", "http://[::1]:80", "https://awx"])
+def test_a_controller_on_the_same_host_needs_no_tls(url):
+    assert controller_settings.parse({"url": url, "job_template": 7, "token": TOKEN}).url == url
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@
 import pytest
 from controller_vm import IN_60, IN_300, IN_900, NOW, again
 from scheduled_events_poller.controller.api import Controller, Unavailable
-from scheduled_events_poller.controller.hook import DONE, FAILED, TRY_AGAIN, Timer
+from scheduled_events_poller.controller.hook import DONE, FAILED, NOTHING_PREPARED, TRY_AGAIN, Timer
 
 AT_290 = "2020-09-13T12:31:30Z"  # 290 seconds after NOW
 
@@ -19,14 +19,14 @@ def test_the_moment_to_continue_comes_however_long_the_controller_wants_to_be_le
     controller.faults["GET /api/"] = [(429, {"Retry-After": retry_after}, b"")] * 100
     vm = make_vm(grace=12)
     status, reason = vm.run(not_before=IN_300, deadline=AT_290)
-    assert (status, reason.endswith("; this VM continues without the job")) == (DONE, True)
+    assert (status, reason.endswith("; this VM continues without the job")) == (NOTHING_PREPARED, True)
     assert 288 <= vm.clock.passed < 289
 
 
 def test_the_moment_to_continue_comes_between_two_attempts(controller, make_vm):
     controller.faults["GET /api/"] = again(1000)  # the pauses become 15 seconds long
     vm = make_vm(grace=12)
-    assert vm.run(not_before=IN_300, deadline=AT_290)[0] == DONE
+    assert vm.run(not_before=IN_300, deadline=AT_290)[0] == NOTHING_PREPARED
     assert 288 <= vm.clock.passed < 289
 
 
@@ -102,7 +102,7 @@ def test_a_job_is_not_launched_when_its_answer_could_come_after_the_moment_to_co
     vm = make_vm(grace=50, request_timeout=15)
     status, reason = vm.run(not_before=IN_60, deadline=IN_60)
     assert (status, reason) == (
-        DONE,
+        NOTHING_PREPARED,
         "there is no time left to launch the job and to see the answer; this VM continues without the job",
     )
     assert (controller.launched(), vm.clock.passed) == ([], 10.0)

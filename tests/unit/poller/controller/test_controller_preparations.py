@@ -7,7 +7,7 @@
 import os
 
 import pytest
-from controller_vm import EVENT_ID, IN_60, LABEL, again
+from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, LABEL, again
 from scheduled_events_poller.controller import job as controller_job
 from scheduled_events_poller.controller.hook import DONE, FAILED, TRY_AGAIN
 
@@ -52,7 +52,8 @@ def test_a_change_of_the_type_has_one_new_job_for_all_vms(controller, pair):
     assert [vm.run(resources=BOTH, kind="Redeploy", run=2) for vm in pair] == [successful(2)] * 2
     assert [vm.run(resources=BOTH, kind="Freeze", run=3) for vm in pair] == [successful(3)] * 2
     assert [label["name"] for label in controller.labels] == [
-        LABEL.replace("reboot.", kind) for kind in ("freeze.1", "redeploy.1", "freeze.2")
+        LABEL.replace("reboot", kind) + attempt
+        for kind, attempt in (("freeze", "1"), ("redeploy", "1"), ("freeze", "2"))
     ]
 
 
@@ -123,6 +124,31 @@ def test_the_memory_outlasts_a_reboot_and_ends_after_months(make_vm):
     assert vm.run(run=2, recovered=1) == successful(2)
     assert os.listdir(vm.places.memory) == [EVENT_ID.lower()]
     assert os.stat(os.path.join(vm.places.memory, EVENT_ID.lower())).st_mode & 0o077 == 0
+
+
+def test_a_vm_that_lost_its_memory_does_not_count_the_job_of_an_earlier_announcement(controller, make_vm):
+    vm = make_vm()
+    assert vm.run(not_before=IN_300) == successful(1)
+    vm.lose_memory()
+    assert vm.run(not_before=IN_900) == successful(2)
+    assert len(controller.labels) == 2
+
+
+def test_a_vm_that_lost_its_memory_counts_the_job_of_this_announcement(controller, make_vm):
+    vm = make_vm()
+    vm.run()
+    vm.lose_memory()
+    assert vm.run() == successful(1)
+    assert len(controller.jobs) == 1
+
+
+def test_a_preparation_keeps_its_job_when_not_before_moves(controller, make_vm):
+    controller.status = "running"
+    vm = make_vm()
+    assert vm.run(not_before=IN_300, deadline=IN_60) == (TRY_AGAIN, "job 1 is running")
+    controller.jobs[1]["status"] = "successful"
+    assert vm.run(not_before=IN_900, run=2, first=1) == successful(1)
+    assert vm.run(not_before=IN_900, run=3, first=1) == successful(1)
 
 
 def test_a_repetition_whose_memory_is_lost_does_not_count_what_is_there(make_vm):

@@ -9,9 +9,11 @@ or when the VM went down. A job for the present type counts, if it was launched 
 VM last left that type. VMs share a job.
 
 The same holds with the engine in front: what a VM acknowledges was prepared by a job that was launched after its last
-recovery, also if it hears of the event late because its polls failed, or the recovery ended while it was reading.
+recovery, also if it hears of the event late because its polls failed, the recovery ended while it was reading, or the
+VM lost the memory of its hook or all that it knew.
 """
 
+import json
 import re
 import tempfile
 
@@ -19,6 +21,7 @@ import pytest
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis runs on newer Pythons only")
 
+from _scheduled_events.document import format_time  # noqa: E402
 from controller_standin import Controller  # noqa: E402
 from controller_vm import EVENT_ID, Vm, again  # noqa: E402
 from engine_vm import EngineVm, event  # noqa: E402
@@ -29,7 +32,9 @@ from scheduled_events_poller.controller.hook import DONE  # noqa: E402
 NAMES = ["vm1", "vm2"]
 OUTCOMES = st.sampled_from(["successful", "successful", "failed", "running"])
 CHANGES = st.sampled_from(["none", "undone", "type", "reboot"])
-FAULTS = st.sampled_from(["", "", "", "GET /jobs/", "POST /labels/", "POST /launch/"])
+FAULTS = st.sampled_from(
+    ["", "", "", "GET /api/v2/jobs/", "POST /api/v2/labels/", "POST /api/v2/job_templates/7/launch/"]
+)
 STEPS = st.lists(st.tuples(st.sampled_from([0, 1]), CHANGES, OUTCOMES, FAULTS, st.booleans()), min_size=2, max_size=8)
 
 
@@ -102,6 +107,7 @@ class Fleet:
         self.controller = controller
         self.vms = [EngineVm(f"{directory}/{name}", controller.url, name) for name in NAMES]
         self.announced = {}
+        self.announcements = 0
         self.kind = "Reboot"
         self.undone_at = [0, 0]  # the newest job when a recovery of the VM ended
 
@@ -114,7 +120,8 @@ class Fleet:
 
     def _announce_or_end(self, event_id, resources):
         if not self.announced.pop(event_id, None):
-            self.announced[event_id] = resources
+            self.announcements += 1
+            self.announced[event_id] = (resources, f"2020-09-14T00:{self.announcements:02}:00Z")
 
     def new_type(self, _number):
         self.kind = "Redeploy" if self.kind == "Reboot" else "Reboot"
@@ -147,7 +154,15 @@ class Fleet:
         self.poll(number)
 
     def document(self):
-        return [event(event_id, names, self.kind) for event_id, names in self.announced.items()]
+        return [event(event_id, names, self.kind, moment) for event_id, (names, moment) in self.announced.items()]
+
+    def memory_is_lost(self, number):
+        self.vms[number].vm.lose_memory()
+
+    def state_is_lost(self, number):
+        """Its recoveries are lost, too, and whatever it prepared may be undone by then."""
+        self.vms[number].lose_all()
+        self.undone_at[number] = len(self.controller.jobs)
 
     def check(self, number):
         vm = self.vms[number]
@@ -155,9 +170,11 @@ class Fleet:
             status, reason = vm.done
             assert status == DONE
             job = self.controller.jobs[int(re.match(r"job (\d+) has ended", reason).group(1))]
-            known = vm.state.events[EVENT_ID.lower()].event.event_type
-            assert f".{known.lower()}." in job["label"], "it ran for another type of the event"
+            known = vm.state.events[EVENT_ID.lower()].event
+            assert f".{known.event_type.lower()}." in job["label"], "it ran for another type of the event"
             assert job["id"] > self.undone_at[number], "a recovery has undone what it did"
+            launched_for = json.loads(job["extra_vars"])["scheduled_event"]["not_before"]
+            assert launched_for == format_time(known.not_before), "it ran for an earlier announcement"
 
 
 MOVES = [
@@ -170,11 +187,21 @@ MOVES = [
     Fleet.recovery_ends,
     Fleet.poll_too_early,
     Fleet.rest,
+    Fleet.memory_is_lost,
+    Fleet.state_is_lost,
 ]
 OF_OTHER, OF_THIS = (1, Fleet.poll), (0, Fleet.poll)
 RECOVERS = [(0, Fleet.own_event), (0, Fleet.rest)]
 HEARD_LATE = [*RECOVERS, (0, Fleet.shared_event), OF_OTHER, (0, Fleet.recovery_ends), (0, Fleet.failed_poll), OF_THIS]
 HEARD_WHILE_IT_RAN = [*RECOVERS, (0, Fleet.shared_event), OF_OTHER, OF_THIS, (0, Fleet.recovery_ends), OF_THIS]
+LOST_BETWEEN_ANNOUNCEMENTS = [
+    *[(0, Fleet.shared_event), OF_THIS] * 2,
+    (0, Fleet.recovery_ends),
+    *[OF_THIS] * 2,
+    (0, Fleet.memory_is_lost),
+    (0, Fleet.shared_event),
+    OF_THIS,
+]
 ENDED_WHILE_READING = [*RECOVERS, (0, Fleet.poll_too_early), OF_THIS]
 
 
@@ -183,6 +210,7 @@ ENDED_WHILE_READING = [*RECOVERS, (0, Fleet.poll_too_early), OF_THIS]
 @example(HEARD_LATE)
 @example(HEARD_WHILE_IT_RAN)
 @example(ENDED_WHILE_READING)
+@example(LOST_BETWEEN_ANNOUNCEMENTS)
 def test_what_a_vm_acknowledges_was_prepared_after_its_last_recovery(moves):
     controller = Controller()
     try:

@@ -6,6 +6,7 @@
 
 import json
 import os
+import shutil
 
 from scheduled_events_poller.controller import hook as controller_hook
 from scheduled_events_poller.controller.hook import Places
@@ -14,7 +15,7 @@ TOKEN = "t0k3n"
 NOW = 1600000000.0
 IN_60, IN_300, IN_900 = "2020-09-13T12:27:40Z", "2020-09-13T12:31:40Z", "2020-09-13T12:41:40Z"
 EVENT_ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
-LABEL = f"scheduled-event.{EVENT_ID.lower()}.reboot."
+LABEL = f"scheduled-event.{EVENT_ID.lower()}.reboot.20200913T124140Z."  # of the event with NotBefore IN_900
 RUN = f"{EVENT_ID.lower()}.prepare."
 
 
@@ -82,6 +83,9 @@ class Vm:
             "SCHEDULED_EVENTS_VM_NAME": self.name,
         }
         return self.carry_out(event, variables)
+
+    def lose_memory(self):
+        shutil.rmtree(self.places.memory, ignore_errors=True)
 
     def carry_out(self, event, variables):
         """A run of the hook with such an environment."""

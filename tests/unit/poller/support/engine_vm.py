@@ -9,7 +9,7 @@ import types
 
 from _scheduled_events import engine, terms
 from _scheduled_events.document import parse
-from _scheduled_events.state import State
+from _scheduled_events.state import UNKNOWN, State
 from controller_vm import EVENT_ID, Vm
 from scheduled_events_poller.controller.hook import DONE
 from scheduled_events_poller.root import runner
@@ -19,8 +19,9 @@ from scheduled_events_poller.unit.effects import job_of
 NO_HOOKS = types.SimpleNamespace(hooks={})
 
 
-def event(event_id, resources, kind="Reboot"):
-    return {"EventId": event_id, "EventType": kind, "EventStatus": "Scheduled", "Resources": resources}
+def event(event_id, resources, kind="Reboot", not_before=""):
+    fields = {"EventId": event_id, "EventType": kind, "EventStatus": "Scheduled", "Resources": resources}
+    return {**fields, "NotBefore": not_before}
 
 
 class EngineVm:
@@ -69,6 +70,12 @@ class EngineVm:
         job = parse_request(format_request(job), job.request_id)
         variables = {name.decode(): value.decode() for name, value in runner.environment(job, job.deadline).items()}
         return self.vm.carry_out(job.event, variables)
+
+    def lose_all(self):
+        """The state was damaged and put aside, and the memory of the hook is gone."""
+        self.vm.lose_memory()
+        self.state = State(serial=self.state.serial + 1000, unannounced=UNKNOWN)
+        self.recovers, self.results, self.approved = [], [], []
 
     def end_recovery(self):
         """The recoveries end; the engine learns of it in the next step."""

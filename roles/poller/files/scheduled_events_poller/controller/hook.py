@@ -30,7 +30,7 @@ from .job import SUCCESSFUL, Job, Jobs, Wanted
 from .memory import LAUNCHED, MEMORY_DIRECTORY, Memory, Preparation
 from .settings import ControllerSettings, UnmappedHost
 
-DONE, FAILED, TRY_AGAIN = 0, 1, 75
+DONE, FAILED, TRY_AGAIN, NOTHING_PREPARED = 0, 1, 75, 77
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between two requests, the first of which got no answer
 TICK, MOMENT = 1.0, 0.05  # seconds within which the end of an event is noticed; the shortest pause
 LOOKS = 3  # at a job that has ended, until the controller has counted its hosts
@@ -203,7 +203,7 @@ class Hook:
             f'{self._known()}: turn on "Prompt on launch" of the job template for limit, labels, variables and what '
             f"else poller_controller gives"
         )
-        return Ending(DONE, self._taken_over(reason)) if self._timer.takes_over else Ending(FAILED, reason)
+        return self._without_the_job(reason)
 
     def _over(self, notice: Notice) -> Optional[Ending]:
         """Return the end of the hook, because the event needs no preparation any more."""
@@ -222,7 +222,7 @@ class Hook:
             # Not a failure: the deadline may have been moved since, and then the hook is run again.
             return Ending(TRY_AGAIN, f"{self._known()}{self._problem and ': ' + self._problem}")
         if self._timer.is_due() and self._problem and not self._memory.may_run:
-            return Ending(DONE, self._taken_over(self._problem))
+            return self._without_the_job(self._problem)
         return None
 
     def _ended(self, job: Job) -> Ending:
@@ -230,9 +230,7 @@ class Hook:
             return Ending(DONE, f"job {job.id} has ended: {job.status}")
         why = self._why(job)
         reason = f"job {job.id} has ended: {job.status}{why and ': ' + why}"
-        if self._timer.takes_over:
-            return Ending(DONE, self._taken_over(reason))
-        return Ending(FAILED, f"{reason}. Relaunch it on the controller first")
+        return self._without_the_job(reason, "Relaunch it on the controller first")
 
     def _why(self, job: Job) -> str:
         for _look in range(LOOKS):
@@ -248,12 +246,13 @@ class Hook:
     def _refused(self, reason: str) -> Ending:
         if self._memory.may_run:  # the state of the job is not known: the VM must not continue without it
             return Ending(FAILED, f"{self._known()}, and cannot be followed: {reason}")
-        if self._timer.takes_over:
-            return Ending(DONE, self._taken_over(reason))
-        return Ending(FAILED, reason)
+        return self._without_the_job(reason)
 
-    def _taken_over(self, reason: str) -> str:
-        return f"{reason}; this VM continues without the job"
+    def _without_the_job(self, reason: str, todo: str = "") -> Ending:
+        """Leave the preparation to the other hooks of this VM, if it may continue without the job."""
+        if self._timer.takes_over:
+            return Ending(NOTHING_PREPARED, f"{reason}; this VM continues without the job")
+        return Ending(FAILED, f"{reason}. {todo}" if todo else reason)
 
     def _known(self) -> str:
         job = self._job
@@ -345,10 +344,12 @@ def check_settings(places: Places) -> Ending:
     hide: Callable[[str], str] = str
     try:
         settings = controller_settings.load(places.settings)
-        nobody = Wanted({"event_id": "check"}, (), ())
+        nobody = Wanted({"event_id": "check"}, (), (), "")
         controller = connect(settings)
         hide = controller.hide
-        memory = Memory(os.devnull, "check", Preparation("", "", "", "", undone=False))  # which keeps nothing
+        memory = Memory(
+            os.devnull, "check", Preparation("", "", "", "", undone=False, not_before="")
+        )  # which keeps nothing
         jobs = Jobs(controller, settings, nobody, memory, say=_ignore, clock=CLOCK)
         jobs.check_template()
         jobs.find()
@@ -388,7 +389,8 @@ def run(
     try:
         controller = connect(settings, timer)
         hide = controller.hide
-        wanted = _wanted(event, settings, environment.get("SCHEDULED_EVENTS_VM_NAME", ""))
+        vm_name = environment.get("SCHEDULED_EVENTS_VM_NAME", "")
+        wanted = _wanted(event, settings, vm_name, memory.preparation.not_before)
         jobs = Jobs(controller, settings, wanted, memory, say=say_without_secrets, clock=clock, left=timer.until_due)
     except (ConfigError, UnmappedHost) as error:
         jobs = Unusable(str(error))
@@ -397,11 +399,11 @@ def run(
     return ending._replace(reason=hide(ending.reason))
 
 
-def _wanted(event: Dict[str, Any], settings: ControllerSettings, vm_name: str) -> Wanted:
+def _wanted(event: Dict[str, Any], settings: ControllerSettings, vm_name: str, not_before: str) -> Wanted:
     resources = event["resources"]
     hosts = controller_settings.hosts_of(resources, settings)
     own = [host for name, host in zip(resources, hosts) if name.lower() == vm_name.lower()]
-    return Wanted(event, tuple(hosts), tuple(own or hosts))
+    return Wanted(event, tuple(hosts), tuple(own or hosts), not_before)
 
 
 class Unusable(Jobs):

@@ -5,11 +5,11 @@
 """The one job of a preparation on a controller, however many VMs see the event in the same second.
 
 Nothing but a label can be the lock: a launch is not idempotent, and the name of a label is unique in its organization.
-An event of a type has the labels ``PREFIX.EVENT.TYPE.1``, ``.2`` …, one for each attempt. The VM that made the label of
-an attempt may launch for LAUNCH_WITHIN seconds, with that label. The others look for the job by the labels. A VM that
-sees a label without a job for LEASE seconds assumes that its launcher has ended, and creates the next label. LEASE is
-longer than LAUNCH_WITHIN and the answer to a launch together. Each VM counts on its own clock, from when it saw the
-label first.
+An event of a type has the labels ``PREFIX.EVENT.TYPE.NOTBEFORE.1``, ``.2`` …, one for each attempt. NotBefore
+distinguishes the announcements of an id. The VM that made the label of an attempt may launch for LAUNCH_WITHIN seconds, with
+that label. The others look for the job by the labels. A VM that sees a label without a job for LEASE seconds assumes
+that its launcher has ended, and creates the next label. LEASE is longer than LAUNCH_WITHIN and the answer to a launch
+together. Each VM counts on its own clock, from when it saw the label first.
 
 A launch that was refused leaves the label of its attempt with REFUSED at its end, so that no VM waits for the lease.
 
@@ -40,6 +40,7 @@ ENDED = (SUCCESSFUL, "failed", "error", "canceled")
 RELAUNCH = "relaunch"  # how a job was launched that repeats another one, also for a part of its hosts
 _TEMPLATE = re.compile(r"\{(?=[{%#])")
 _PLAIN_TYPE = re.compile(r"[a-z0-9]{1,40}\Z")
+_NOT_PLAIN = re.compile(r"[^0-9A-Za-z]")
 MOST = 50  # jobs and labels of one event that are looked at, the newest of them
 
 
@@ -62,11 +63,12 @@ class Job(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """The launch parameters of a job. ``own_hosts``: those that are this VM."""
+    """The launch parameters of a job. ``own_hosts``: those that are this VM. ``not_before``: of the preparation."""
 
     event: Mapping[str, Any]
     hosts: Tuple[str, ...]
     own_hosts: Tuple[str, ...]
+    not_before: str
 
     @property
     def of_event(self) -> str:
@@ -75,11 +77,11 @@ class Wanted(NamedTuple):
 
     @property
     def prefix(self) -> str:
-        """The beginning of the labels of the event while it has its present type."""
+        """The beginning of the labels of this announcement of the event while it has its present type."""
         kind = str(self.event.get("event_type") or "none").lower()
         if not _PLAIN_TYPE.match(kind):
             kind = "x" + hashlib.sha256(kind.encode("utf-8", "replace")).hexdigest()[:40]
-        return f"{self.of_event}{kind}."
+        return f"{self.of_event}{kind}.{_NOT_PLAIN.sub('', self.not_before)[:40] or 'none'}."
 
 
 class _Attempt(NamedTuple):

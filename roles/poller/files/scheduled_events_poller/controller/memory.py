@@ -22,7 +22,8 @@ class Preparation(NamedTuple):
 
     ``first_run``: the run of the hooks that this one repeats, or its own id: a preparation whose effect was undone has
     another one. ``recovered``: a number that changes when a recovery of this VM ends. ``event_type``: in lower case.
-    ``undone``: a recovery ended after the event may have been announced.
+    ``undone``: a recovery ended after the event may have been announced. ``not_before``: that of the event when the
+    preparation began, which distinguishes the announcements of an id.
     """
 
     run: str
@@ -30,6 +31,7 @@ class Preparation(NamedTuple):
     recovered: str
     event_type: str
     undone: bool
+    not_before: str
 
     @classmethod
     def of(cls, event: Mapping[str, Any], environment: Mapping[str, str]) -> "Preparation":
@@ -38,7 +40,8 @@ class Preparation(NamedTuple):
             environment.get(f"SCHEDULED_EVENT_{name}", "") for name in ("RUN", "FIRST_RUN", "RECOVERED")
         )
         undone = environment.get("SCHEDULED_EVENT_UNDONE") != "false"
-        return cls(run, first, recovered, str(event.get("event_type") or "").lower(), undone)
+        event_type, not_before = (str(event.get(key) or "") for key in ("event_type", "not_before"))
+        return cls(run, first, recovered, event_type.lower(), undone, not_before)
 
     @property
     def is_trial(self) -> bool:
@@ -58,6 +61,8 @@ class Memory:
     def __init__(self, directory: str, event_id: str, preparation: Preparation) -> None:
         self._path = os.path.join(directory, token_of(event_id.lower()))
         known = self._read()
+        if self._repeats(preparation, known):
+            preparation = preparation._replace(not_before=str(known.get("not_before") or ""))
         self.preparation = preparation
         self.unsaved = ""
         self.running = _number(known.get("running")) or 0
@@ -69,13 +74,17 @@ class Memory:
         """Whether a job may run that this VM knows of."""
         return self.running != 0
 
+    @staticmethod
+    def _repeats(now: Preparation, known: Dict[str, Any]) -> bool:
+        return known.get("first_run") == now.first_run and not now.is_trial
+
     def _after(self, known: Dict[str, Any]) -> Optional[int]:
         now = self.preparation
         if not known:
             # Without a memory, a repetition cannot know which job is its own. A job of another VM counts unless it may
             # have been launched before the recovery that has ended.
             return 0 if now.is_trial or (now.run == now.first_run and not now.undone) else None
-        if known.get("first_run") == now.first_run and not now.is_trial:
+        if self._repeats(now, known):
             return _number(known.get("after"))
         if known.get("recovered") == now.recovered and known.get("event_type") != now.event_type:
             # Nothing was undone: another VM may have launched the job for the new type already.

@@ -20,6 +20,7 @@ _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDERS = ("name", "lower", "set", "instance")
 # Nothing that a pattern of Ansible gives a meaning to: the name of a VM comes from outside.
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}\Z")
+_LOOPBACK = re.compile(r"127(\.[0-9]{1,3}){3}\Z")
 _GROUPS = ("all", "ungrouped")  # that every inventory has
 _MOST_TOKEN = 4096  # bytes
 
@@ -45,6 +46,7 @@ class ControllerSettings(NamedTuple):
     request_timeout: float = 15.0
     interval: float = 3.0
     grace: float = 0.0
+    allow_http: bool = False
 
 
 class UnmappedHost(ValueError):
@@ -83,6 +85,11 @@ def parse(decoded: Any) -> ControllerSettings:
             raise ConfigError(f"controller.{key}: it is missing, and has no default: add it")
     if bool(checked.get("token")) == bool(checked.get("token_file")):
         raise ConfigError("controller: expected exactly one of token and token_file: add or remove one")
+    if not checked.get("allow_http") and not _hides_the_token(checked["url"]):
+        raise ConfigError(
+            f"controller.url: expected https://, since http sends the token in clear text, not {_show(checked['url'])}: "
+            f"correct it, or set allow_http"
+        )
     return ControllerSettings(**checked)
 
 
@@ -159,6 +166,13 @@ def _url(key: str, value: Any) -> str:
     if parts.username is not None or parts.password is not None:
         raise ConfigError(f"{key}: expected a URL without user and password: remove them")
     return str(value).rstrip("/")
+
+
+def _hides_the_token(url: str) -> bool:
+    """Whether no network sees the token in clear text."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    return parts.scheme == "https" or host in ("localhost", "::1") or bool(_LOOPBACK.match(host))
 
 
 def _optional_url(key: str, value: Any) -> str:
@@ -247,6 +261,7 @@ _CHECKS: Dict[str, Callable[[str, Any], Any]] = {
     "request_timeout": _seconds(1, 60),
     "interval": _seconds(1, 60),
     "grace": _seconds(0, 86400),
+    "allow_http": _flag,
 }
 
 KEYS: Tuple[str, ...] = tuple(_CHECKS)
