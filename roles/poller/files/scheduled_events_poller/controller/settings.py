@@ -87,8 +87,8 @@ def parse(decoded: Any) -> ControllerSettings:
         raise ConfigError("controller: expected exactly one of token and token_file: add or remove one")
     if not checked.get("allow_http") and not _hides_the_token(checked["url"]):
         raise ConfigError(
-            f"controller.url: expected https://, since http sends the token in clear text, not {_show(checked['url'])}: "
-            f"correct it, or set allow_http"
+            f"controller.url: expected https://, since http sends the token in clear text, "
+            f"not {_show(checked['url'])}: correct it, or set allow_http"
         )
     return ControllerSettings(**checked)
 
