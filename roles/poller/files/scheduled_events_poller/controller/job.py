@@ -7,9 +7,9 @@
 Nothing but a label can be the lock: a launch is not idempotent, and the name of a label is unique in its organization.
 An event of a type has the labels ``PREFIX.EVENT.TYPE.NOTBEFORE.1``, ``.2`` …, one for each attempt. NotBefore
 distinguishes the announcements of an id. The VM that made the label of an attempt may launch with that label for
-LAUNCH_WITHIN seconds. The others look for the job by the labels. A VM that sees a label without a job for LEASE seconds assumes
-that its launcher has ended, and creates the next label. LEASE is longer than LAUNCH_WITHIN and the answer to a launch
-together. Each VM counts on its own clock, from when it saw the label first.
+LAUNCH_WITHIN seconds. The others look for the job by the labels. A VM that sees a label without a job for LEASE seconds
+assumes that its launcher has ended, and creates the next label. LEASE is longer than LAUNCH_WITHIN and the answer to a
+launch together. Each VM counts on its own clock, from when it saw the label first.
 
 A launch that was refused leaves the label of its attempt with REFUSED at its end, so that no VM waits for the lease.
 
