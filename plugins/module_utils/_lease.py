@@ -4,20 +4,17 @@
 
 """The right of one run at a time to take steps on a host. Private to the collection: it may change in any release.
 
-A lease in a file says which run has the host, and until when. A lock of the kernel guards the file and the state while
-they change; it is never held during a wait.
+A lease in a file says which run has the host, and until when. The state and the lease change together under the lock of
+their directory, which is never held during a wait.
 """
 
 import contextlib
-import fcntl
-import json
-import os
-import time
-from typing import Any, Callable, Dict, Iterator, Optional
+from typing import Any, Dict, Iterator, Optional
 
+from ._scheduled_events.clock import CLOCK, Clock, lease, lease_left
 from ._scheduled_events.files import Folder
 
-LEASE_FILE, LOCK_FILE = "respond.lease", "respond.lock"
+LEASE_FILE = "respond.lease"
 
 
 class Locked(Exception):
@@ -35,12 +32,10 @@ class Lease:
     :param owner: where the run is, for another control node that meets the lease.
     """
 
-    def __init__(
-        self, folder: Folder, run: str, host: str, owner: Dict[str, Any], wall: Callable[[], float] = time.time
-    ) -> None:
+    def __init__(self, folder: Folder, run: str, host: str, owner: Dict[str, Any], clock: Clock = CLOCK) -> None:
         self._folder = folder
         self._run, self._host, self._owner = run, host, owner
-        self._wall = wall
+        self._clock = clock
 
     @contextlib.contextmanager
     def held(self, *, abandoned: str = "", make: bool = False) -> Iterator[None]:
@@ -51,43 +46,29 @@ class Lease:
         :raises Locked: another run has the lease, and it has not run out.
         :raises OSError: the directory cannot be used.
         """
-        if make:
-            self._folder.make()
-        elif not self._folder.is_there():
+        if not make and not self._folder.is_there():
             yield
             return
-        with self._folder.guarded(self._lock):
-            self._look(abandoned)
+        with self._folder.guarded():
+            found = self._read()
+            if found and found["left"] > 0 and not self._is_mine(found) and found["run"] != abandoned:
+                raise Locked(found)
             yield
 
-    @contextlib.contextmanager
-    def _lock(self) -> Iterator[None]:
-        path = self._folder.path_of(LOCK_FILE)
-        while True:
-            with open(path, "ab") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)
-                if not _is_at(path, file.fileno()):
-                    continue  # the run before took the file away while this one waited for it
-                try:
-                    yield
-                finally:
-                    if not self._folder.has(LEASE_FILE):
-                        with contextlib.suppress(OSError):
-                            os.unlink(path)
-                return
-
-    def _look(self, abandoned: str) -> None:
-        lease = self._read()
-        if lease is None or (lease["run"], lease["host"]) == (self._run, self._host) or lease["run"] == abandoned:
-            return
-        if 0 < lease["expires"] - self._wall() <= lease["seconds"]:  # else it ran out, or the clock went back
-            raise Locked(lease)
+    def _is_mine(self, found: Dict[str, Any]) -> bool:
+        return (found["run"], found["host"]) == (self._run, self._host)
 
     def _read(self) -> Optional[Dict[str, Any]]:
         try:
-            lease = json.loads(self._folder.read(LEASE_FILE).decode())
-            times = {name: float(lease[name]) for name in ("expires", "seconds")}
-            return dict(times, run=str(lease["run"]), host=str(lease["host"]), owner=dict(lease["owner"]))
+            raw = self._folder.read_json(LEASE_FILE)
+            left = lease_left(raw, self._folder.moment(self._clock))
+            return {
+                "run": str(raw["run"]),
+                "host": str(raw["host"]),
+                "owner": dict(raw["owner"]),
+                "seconds": float(raw["seconds"]),
+                "left": left,
+            }
         except (OSError, ValueError, KeyError, TypeError):
             return None
 
@@ -96,22 +77,13 @@ class Lease:
 
         :raises OSError: it cannot be written.
         """
-        lease = self._read()
-        now = self._wall()
-        mine = lease is not None and (lease["run"], lease["host"]) == (self._run, self._host)
-        if mine and lease and lease["seconds"] == seconds and seconds / 2 < lease["expires"] - now <= seconds:
+        found = self._read()
+        if found and self._is_mine(found) and found["seconds"] == seconds and found["left"] > seconds / 2:
             return
-        raw = {"run": self._run, "host": self._host, "owner": self._owner, "seconds": seconds, "expires": now + seconds}
-        self._folder.write(LEASE_FILE, json.dumps(raw).encode(), mode=0o600)
+        written = lease(seconds, self._folder.moment(self._clock))
+        self._folder.write_json(LEASE_FILE, {"run": self._run, "host": self._host, "owner": self._owner, **written})
 
     def end(self) -> None:
         """Give the host back."""
         with contextlib.suppress(OSError):
             self._folder.remove(LEASE_FILE)
-
-
-def _is_at(path: str, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(os.stat(path), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False

@@ -11,55 +11,23 @@ host itself: the clocks of hosts and control nodes need not agree.
 """
 
 import contextlib
-import errno
-import fcntl
 import json
-import os
-import time
-from typing import Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
+from ._scheduled_events.clock import CLOCK, Clock, Moment
 from ._scheduled_events.files import Folder
 
-MARK, RECORD, LOCK = "maintenance-under-way", "maintenance.json", "maintenance.lock"
+MARK, RECORD = "maintenance-under-way", "maintenance.json"
 ASKING, HELD = "asking", "held"  # at the gate; through it
 
 UNNAMED_LEASE = 3600.0  # seconds that a mark without an owner lasts, which version 0.1.0 left
 NAMES_KEPT = 20  # maintenances that a host remembers
 LOCK_TIMEOUT = 20.0  # seconds; the lock is held only while a file is written
-NEW_DIRECTORY_MODE = 0o755
 LARGEST = 4 * 1024 * 1024  # bytes of a file that is worth reading
 
 
 class MaintenanceError(Exception):
     """It could not be done. The message says what to do."""
-
-
-class HostTime(NamedTuple):
-    """A point in time of this host. ``monotonic`` counts only within one boot."""
-
-    wall: float
-    monotonic: float
-    boot_id: str
-
-
-def moment() -> HostTime:
-    """Now."""
-    boot_id = ""
-    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
-        boot_id = file.read().strip()
-    return HostTime(time.time(), time.monotonic(), boot_id)
-
-
-def age_of(stamp: Mapping[str, Any], now: HostTime) -> float:
-    """Seconds since the moment that was written as ``stamp``.
-
-    After a reboot only the wall clock spans them, and it may have been set. What is older than this boot is at least as
-    old as this boot.
-    """
-    if now.boot_id and stamp.get("boot_id") == now.boot_id:
-        return max(0.0, now.monotonic - float(stamp["monotonic"]))
-    at_least = now.monotonic if now.boot_id and stamp.get("boot_id") else 0.0
-    return max(at_least, now.wall - float(stamp["wall"]))
 
 
 class Mark(NamedTuple):
@@ -81,12 +49,12 @@ class Mark(NamedTuple):
         return dict(self._asdict(), live=self.live)
 
 
-def read_mark(folder: Folder, now: Optional[HostTime] = None) -> Optional[Mark]:
+def read_mark(folder: Folder, clock: Clock = CLOCK) -> Optional[Mark]:
     """The mark in the state directory of the roles; ``None`` if there is none.
 
     :raises MaintenanceError: it cannot be determined.
     """
-    now = now or moment()
+    now = folder.moment(clock)
     try:
         written_at = folder.written_at(MARK)
         text = _read(folder, MARK)
@@ -96,7 +64,8 @@ def read_mark(folder: Folder, now: Optional[HostTime] = None) -> Optional[Mark]:
         raise MaintenanceError(_unreadable(folder.path_of(MARK), error)) from None
     try:
         raw = json.loads(text)
-        return Mark(str(raw["owner"]), dict(raw["by"]), str(raw["stage"]), age_of(raw["at"], now), float(raw["lease"]))
+        age = max(0.0, now.since(raw["at"]))
+        return Mark(str(raw["owner"]), dict(raw["by"]), str(raw["stage"]), age, float(raw["lease"]))
     except (ValueError, KeyError, TypeError):
         return Mark("", {}, HELD, max(0.0, now.wall - written_at), UNNAMED_LEASE)
 
@@ -107,28 +76,19 @@ class Host:
     :param folder: the state directory of the roles, created if missing.
     """
 
-    def __init__(
-        self,
-        folder: Folder,
-        *,
-        now: Callable[[], HostTime] = moment,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, folder: Folder, *, clock: Clock = CLOCK) -> None:
         self._folder = folder
-        self._now = now
         self._clock = clock
-        self._sleep = sleep
 
     @property
     def folder(self) -> Folder:
         return self._folder
 
-    def now(self) -> HostTime:
-        return self._now()
+    def now(self) -> Moment:
+        return self._folder.moment(self._clock)
 
     def mark(self) -> Optional[Mark]:
-        return read_mark(self._folder, self._now())
+        return read_mark(self._folder, self._clock)
 
     def take(
         self, owner: str, *, by: Mapping[str, Any], stage: str, lease: float, dead: Sequence[str] = ()
@@ -139,11 +99,11 @@ class Host:
         :returns: the mark that was in the way; ``None`` if the host is marked for the owner now.
         :raises MaintenanceError: the host cannot be marked.
         """
-        with self._folder.guarded(self._locked):
+        with self._locked():
             before = self.mark()
             if before and before.owner != owner and before.live and not (before.owner and before.owner in dead):
                 return before
-            at = self._now()._asdict()
+            at = self.now()._asdict()
             raw = {"owner": owner, "by": dict(by), "stage": stage, "lease": lease, "at": dict(at)}
             self._write(MARK, raw, mode=0o644)  # for all to read: an unprivileged service may ask
         return None
@@ -155,7 +115,7 @@ class Host:
         """
         if not self._folder.is_there():
             return False
-        with self._folder.guarded(self._locked):
+        with self._locked():
             before = self.mark()
             if before is None or before.owner != owner:
                 return False
@@ -170,7 +130,7 @@ class Host:
 
         What cannot be read, or what version 0.1.0 wrote, counts as nothing: then the host is maintained again.
         """
-        now = self._now()
+        now = self.now()
         found = {}
         for name, raw in self._raw_records().items():
             with contextlib.suppress(ValueError, KeyError, TypeError):
@@ -178,7 +138,7 @@ class Host:
                     "round": str(raw["round"]),
                     "hosts": [str(host) for host in raw["hosts"]],
                     "since_begin": float(raw["since_begin"]),
-                    "age": age_of(raw["at"], now),
+                    "age": max(0.0, now.since(raw["at"])),
                 }
         return found
 
@@ -189,12 +149,12 @@ class Host:
         :param since_begin: seconds since the round began.
         :raises MaintenanceError: it cannot be remembered.
         """
-        with self._folder.guarded(self._locked):
+        with self._locked():
             ages = {each: record["age"] for each, record in self.records().items() if each != name}
             youngest: List[str] = sorted(ages, key=lambda each: ages[each])[: NAMES_KEPT - 1]
             before = self._raw_records()
             rounds = {each: before[each] for each in youngest}
-            at = dict(self._now()._asdict())
+            at = dict(self.now()._asdict())
             rounds[name] = {"round": round_id, "hosts": list(hosts), "since_begin": since_begin, "at": at}
             self._write(RECORD, {"version": 2, "rounds": rounds}, mode=0o600)
 
@@ -206,32 +166,14 @@ class Host:
 
     @contextlib.contextmanager
     def _locked(self) -> Iterator[None]:
-        path = self._folder.path_of(LOCK)
-        try:
-            if not self._folder.is_there():
-                self._folder.make()
-                os.chmod(self._folder.path, NEW_DIRECTORY_MODE)  # an existing directory keeps its mode
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except OSError as error:
-            raise MaintenanceError(f"{path} cannot be opened: {error}. Become root, or free the disk") from None
-        try:
-            self._lock(descriptor, path)
-            yield
-        finally:
-            os.close(descriptor)
-
-    def _lock(self, descriptor: int, path: str) -> None:
-        give_up_at = self._clock() + LOCK_TIMEOUT
-        while True:
+        with contextlib.ExitStack() as stack:
             try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                return
+                stack.enter_context(self._folder.guarded(LOCK_TIMEOUT, clock=self._clock))
             except OSError as error:
-                if error.errno not in (errno.EAGAIN, errno.EACCES) or self._clock() >= give_up_at:
-                    raise MaintenanceError(
-                        f"{path} cannot be locked within {LOCK_TIMEOUT:g} s: {error}. Find the process that has it open"
-                    ) from None
-            self._sleep(0.05)
+                raise MaintenanceError(
+                    f"{self._folder.path} cannot be locked: {error}. Become root, or free the disk"
+                ) from None
+            yield
 
     def _write(self, name: str, raw: Mapping[str, Any], *, mode: int) -> None:
         try:

@@ -9,7 +9,7 @@ Private to the collection: it may change in any release.
 
 from typing import Any, Dict, List, Mapping, NamedTuple, Sequence
 
-from ._maintenance import HostTime
+from ._scheduled_events.clock import Moment
 from ._scheduled_events.files import Folder
 from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import History
@@ -22,7 +22,7 @@ class Written(NamedTuple):
     problem: str
 
 
-def write(folder: Folder, noted: Sequence[Mapping[str, Any]], *, maintenance: str, run: str, now: HostTime) -> Written:
+def write(folder: Folder, noted: Sequence[Mapping[str, Any]], *, maintenance: str, run: str, now: Moment) -> Written:
     """Write what the control node noted. What cannot be written fails nothing.
 
     :param noted: each with ``kind``, ``ago`` in seconds, and what is known of ``phase``, ``outcome`` and ``reason``.
@@ -32,7 +32,7 @@ def write(folder: Folder, noted: Sequence[Mapping[str, Any]], *, maintenance: st
             kind=str(each["kind"]),
             time=now.wall - float(each["ago"]),
             source=ROLLING_MAINTENANCE,
-            boot_id=now.boot_id if folder.is_here else "",
+            boot_id=now.boot_id,
             run=run,
             maintenance=maintenance,
             phase=str(each.get("phase", "")),

@@ -18,7 +18,7 @@ from ._scheduled_events import engine, policies, terms
 from ._scheduled_events import rules as decisions
 from ._scheduled_events.approval import ApprovalFailed, approve
 from ._scheduled_events.client import ImdsClient, ImdsError, Refused
-from ._scheduled_events.clock import CLOCK, Clock
+from ._scheduled_events.clock import CLOCK, Clock, Moment
 from ._scheduled_events.condition import condition
 from ._scheduled_events.document import Document, ScheduledEvent, describe
 from ._scheduled_events.files import Changed, Folder
@@ -86,7 +86,7 @@ class Turn:
         self._intervals = intervals
         self._clock = clock
         self._folder = folder or Folder(options["state_directory"])
-        self._lease = Lease(self._folder, request.run, request.host, request.owner, self._clock.wall)
+        self._lease = Lease(self._folder, request.run, request.host, request.owner, self._clock)
         self._memory = Memory(self._folder, self._clock.wall)
         self._history = TurnHistory(self._folder, request, within_maintenance=options["within_maintenance"])
         self._planned = request.state
@@ -212,9 +212,9 @@ class Turn:
                 self._options["phase_timeout"] if following in HANDED_OUT else self._intervals.short_lease
             )
 
-    def _now(self) -> terms.Moment:
+    def _now(self) -> Moment:
         elapsed = self._clock.monotonic() - self._began
-        return terms.Moment(self._clock.wall(), self._request.monotonic + elapsed, self._request.run)
+        return Moment(self._clock.wall(), self._request.monotonic + elapsed, self._request.run)
 
     def _config(self) -> terms.Config:
         maintained = is_under_maintenance(self._folder, self._clock.wall)

@@ -6,7 +6,7 @@
 
 from typing import Any, Dict, List
 
-from ._maintenance import moment
+from ._scheduled_events.clock import CLOCK
 from ._scheduled_events.files import Folder
 from ._scheduled_events.history import RESPOND, ROLLING_MAINTENANCE, as_json
 from ._scheduled_events.history_file import History
@@ -23,7 +23,7 @@ class TurnHistory:
         self._writer = Writer(
             ROLLING_MAINTENANCE if within_maintenance else RESPOND,
             f"the play on {request.owner.get('node') or 'the control node'}",
-            boot_id=moment().boot_id if folder.is_here else "",
+            boot_id=folder.moment(CLOCK).boot_id,
             run=request.run,
         )
         self._facts: List[Dict[str, Any]] = []

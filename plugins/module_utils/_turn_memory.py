@@ -9,7 +9,8 @@ import json
 import time
 from typing import Any, Callable, Optional
 
-from ._maintenance import MaintenanceError, moment, read_mark
+from ._maintenance import MaintenanceError, read_mark
+from ._scheduled_events.clock import CLOCK
 from ._scheduled_events.document import parse
 from ._scheduled_events.files import Folder
 from ._scheduled_events.runs import OK
@@ -115,7 +116,7 @@ def _entry_of_version_0_1_0(event_id: str, state: str, event: Any, number: int) 
 def is_under_maintenance(folder: Folder, wall: Callable[[], float] = time.time) -> bool:
     """Whether the role rolling_maintenance has marked this host, and the owner of the mark counts as alive."""
     try:
-        mark = read_mark(folder, moment()._replace(wall=wall()))
+        mark = read_mark(folder, CLOCK._replace(wall=wall))
     except MaintenanceError:
         return True  # it is not known, and the event waits for NotBefore less a margin at most
     return mark is not None and mark.live

@@ -175,7 +175,7 @@ import typing as t
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import Flag
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import Host, moment
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import Host
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance_calls import (
     SURVEY_OPTIONS,
     read_events,
@@ -186,6 +186,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._module 
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.client import (
     REQUESTS_IMPORT_ERROR,
 )
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.clock import boot_id
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 
@@ -205,7 +206,7 @@ def main() -> None:
         flag_is_up=Flag(module.params["flag"]).is_up,
         read=lambda: read(module),
     )
-    module.exit_json(boot_id=moment().boot_id, **found)
+    module.exit_json(boot_id=boot_id(), **found)
 
 
 if __name__ == "__main__":

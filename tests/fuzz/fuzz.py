@@ -36,6 +36,7 @@ sys.path[:0] = [str(ROOT / place) for place in ("plugins/module_utils", "roles/p
 
 import documents  # noqa: E402 - found only through the path set above, as are the next
 from _scheduled_events import engine, history, rules, state, terms, transitions  # noqa: E402
+from _scheduled_events.clock import Moment  # noqa: E402
 from _scheduled_events.document import DocumentError, parse  # noqa: E402
 from scheduled_events_poller import spool  # noqa: E402
 from scheduled_events_poller.root import runner  # noqa: E402
@@ -137,7 +138,7 @@ class Life:
             document = None
         if document is not None:
             self._measure(document)
-        now = terms.Moment(self._wall, self._monotonic, f"boot {self._boot}")
+        now = Moment(self._wall, self._monotonic, f"boot {self._boot}")
         before = self._state
         self._state, actions = engine.step(before, document, self._results, now, self._config)
         self._results = []

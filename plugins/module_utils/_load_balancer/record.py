@@ -4,14 +4,11 @@
 """The file on a host that says for whom it is drained, and what was found before anything was changed."""
 
 import contextlib
-import fcntl
 import json
-import os
 import time
 from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, NamedTuple, Optional
 
 FILE = "load-balancer.json"
-DIRECTORY_MODE = 0o755  # others keep files there, too
 LONGEST_LEASE = 3600.0  # seconds
 LOOK_AGAIN_AFTER = 1.0  # seconds
 
@@ -67,31 +64,13 @@ class Record:
         self._clock = clock
         self._sleep = sleep
 
-    def locked(self) -> ContextManager[None]:
-        """Exclude other processes."""
-        guard: ContextManager[None] = self._folder.guarded(self._lock)
-        return guard
+    def locked(self) -> ContextManager[Any]:
+        """Exclude other processes; nothing is made for a simulation."""
+        return contextlib.ExitStack() if self._simulate else self._folder.guarded()
 
     def write_changes(self) -> None:
         """Let what is noted be there before something else is done."""
         self._folder.write_changes()
-
-    @contextlib.contextmanager
-    def _lock(self) -> Iterator[None]:
-        """The lock is on the directory, so that no lock file remains."""
-        if not self._folder.is_there():
-            if self._simulate:
-                yield
-                return
-            self._folder.make()
-            # An existing directory keeps its mode, which another program may have set.
-            os.chmod(self._folder.path, DIRECTORY_MODE)
-        descriptor = os.open(self._folder.path, os.O_RDONLY)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
 
     def read(self) -> Kept:
         """Return the content of the record; empty without a record.

@@ -10,7 +10,7 @@ import time
 from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
 
 from . import transport
-from .backoff import pause_after
+from .clock import pause_after
 from .document import Document, DocumentError, parse
 from .endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, check_api_version, check_endpoint
 from .exchange import Answer, BadUrl, BrokenOff, Exchanger, Malformed, NotConnected

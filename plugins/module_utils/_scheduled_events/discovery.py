@@ -9,8 +9,8 @@ import time
 from enum import Enum
 from typing import Callable, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from .backoff import pause_after
 from .client import FIRST_CONTACT, FIRST_PAUSE, ImdsClient, ImdsError, NoAnswer, NoDocumentYet, Unavailable, Unreachable
+from .clock import pause_after
 from .endpoint import DEFAULT_ENDPOINT
 from .leases import Searched, search
 

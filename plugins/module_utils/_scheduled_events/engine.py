@@ -21,7 +21,7 @@ as long as its last attempt left it so; the caller has one attempt in flight and
 from typing import Dict, List, Optional, Sequence, Tuple, Union
 
 from . import rules as decisions
-from .backoff import pause_after
+from .clock import Moment, pause_after
 from .document import ADVISORY, SCHEDULED, STARTED, Document, ScheduledEvent
 from .hook_runs import FIRST_PAUSE, HookRuns
 from .policies import (
@@ -47,7 +47,6 @@ from .terms import (
     Clear,
     Config,
     HookResult,
-    Moment,
     NotAsked,
     Report,
     ReportKind,

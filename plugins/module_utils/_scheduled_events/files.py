@@ -2,16 +2,26 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Files that are written as a whole, and files that are read although another user wrote them.
+"""Files that are written as a whole, files that are read although another user wrote them, and locks.
 
-Without the standard library's tempfile, which takes longer to import than a hook may wait.
+For hosts and control nodes. Without the standard library's tempfile, which takes longer to import than a hook may wait.
 """
 
 import contextlib
 import errno
+import fcntl
+import json
 import os
 import stat
-from typing import IO, Callable, ContextManager, Iterator, Optional, Tuple
+from typing import IO, Any, Iterator, Optional, Tuple, Union
+
+from .clock import CLOCK, Clock, Moment
+
+LOCK_FILE = ".lock"  # in a directory whose files change together
+LOCK_PAUSE = 0.05  # seconds
+DIRECTORY_MODE = 0o755  # other programs keep files there, too, and unprivileged ones read some
+
+Path = Union[str, "os.PathLike[str]"]
 
 
 class NotPlain(OSError):
@@ -63,12 +73,13 @@ def read_plain(path: str, *, most: int, dir_fd: Optional[int] = None) -> bytes:
     return content
 
 
-def write_atomically(path: str, content: bytes, *, mode: int, durable: bool = False) -> None:
+def write_atomically(path: Path, content: bytes, *, mode: int, durable: bool = False) -> None:
     """Replace a file as a whole, or leave it as it was.
 
     :param durable: whether it has to outlast a power cut as well.
     :raises OSError: it could not be replaced.
     """
+    path = os.path.abspath(path)
     with _written_beside(path, content, mode, durable=durable) as temporary:
         os.replace(temporary, path)
     if durable:
@@ -79,12 +90,12 @@ def write_atomically(path: str, content: bytes, *, mode: int, durable: bool = Fa
             os.close(descriptor)
 
 
-def write_once(path: str, content: bytes, *, mode: int) -> bool:
+def write_once(path: Path, content: bytes, *, mode: int) -> bool:
     """Make a file that appears as a whole; ``False`` if there is one already, which stays as it is.
 
     :raises OSError: it could not be made.
     """
-    with _written_beside(path, content, mode) as temporary:
+    with _written_beside(os.path.abspath(path), content, mode) as temporary:
         try:
             os.link(temporary, path)
         except FileExistsError:
@@ -108,6 +119,48 @@ def _prefix(name: str) -> str:
     return f".{name[:60]}."
 
 
+class Occupied(OSError):
+    """Another process holds the lock. The message says what to do."""
+
+
+@contextlib.contextmanager
+def locked(path: Path, *, patience: Optional[float] = None, make: bool = True, clock: Clock = CLOCK) -> Iterator[int]:
+    """Keep out other processes that lock the same path, and give its descriptor. The kernel ends the lock of a process
+    that ends in whatever way.
+
+    :param path: a file, or a directory. Every user who can read a directory can lock it.
+    :param patience: seconds to wait for the other process; as long as it takes by default.
+    :param make: whether to make the file if it is missing.
+    :raises Occupied: another process still holds the lock.
+    :raises OSError: the path cannot be opened.
+    """
+    if os.path.isdir(path):
+        flags = os.O_RDONLY | os.O_DIRECTORY
+    else:
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | (os.O_CREAT if make else 0)
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
+    try:
+        if patience is None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        elif not clock.until(lambda: _take(descriptor), within=patience, every=LOCK_PAUSE):
+            raise Occupied(
+                errno.EWOULDBLOCK,
+                f"another process holds the lock, and {patience:g} s of waiting did not help. Find it with fuser",
+                os.fspath(path),
+            )
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _take(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 class Changed(OSError):
     """Another process changed the files after they were read. Nothing was written: read them again."""
 
@@ -122,8 +175,8 @@ class Folder:
 
     is_here = True
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: Path) -> None:
+        self.path = os.fspath(path)
 
     def path_of(self, name: str) -> str:
         return os.path.join(self.path, name)
@@ -132,22 +185,33 @@ class Folder:
         return os.path.isdir(self.path)
 
     def make(self) -> None:
-        """Make it unless it is there."""
-        os.makedirs(self.path, mode=0o755, exist_ok=True)
+        """Make it unless it is there. An existing directory keeps its mode."""
+        if not self.is_there():
+            os.makedirs(self.path, exist_ok=True)
+            os.chmod(self.path, DIRECTORY_MODE)
 
-    def guarded(self, lock: Callable[[], ContextManager[None]]) -> ContextManager[None]:
-        """Keep others out while files are read and written together.
+    @contextlib.contextmanager
+    def guarded(self, patience: Optional[float] = None, *, clock: Clock = CLOCK) -> Iterator[None]:
+        """Keep others out while files are read and written together; the directory is made for that.
 
-        :param lock: does that on this machine.
-        :raises Changed: at its end, if the lock only notices other writers and does not exclude them.
+        :param patience: seconds; see :func:`locked`.
+        :raises Occupied: another process still keeps it.
+        :raises Changed: at its end, if others are only noticed and not kept out.
         """
-        return lock()
+        self.make()
+        with locked(self.path_of(LOCK_FILE), patience=patience, clock=clock):
+            yield
 
     def write_changes(self) -> None:
         """Wait until the changes are written, so that the next read returns the present content.
 
         :raises Changed: see :meth:`guarded`.
         """
+
+    def moment(self, clock: Clock) -> Moment:
+        """Now, as the files note it."""
+        now = clock.moment()
+        return now if self.is_here else now._replace(boot_id="")  # the next reader may be another machine
 
     def has(self, name: str) -> bool:
         return os.path.lexists(self.path_of(name))
@@ -161,6 +225,17 @@ class Folder:
         with open(self.path_of(name), "rb") as file:
             return file.read(largest)
 
+    def read_json(self, name: str) -> Any:
+        """Return the decoded content of a file.
+
+        :raises FileNotFoundError: there is no such file.
+        :raises ValueError: it is not JSON.
+        """
+        try:
+            return json.loads(self.read(name).decode())
+        except RecursionError as error:
+            raise ValueError("it is nested too deep") from error
+
     def written_at(self, name: str) -> float:
         """When a file was written last, in seconds since the epoch."""
         return os.stat(self.path_of(name)).st_mtime
@@ -168,6 +243,10 @@ class Folder:
     def write(self, name: str, content: bytes, *, mode: int, durable: bool = False) -> None:
         """Replace a file as a whole; see :func:`write_atomically`."""
         write_atomically(self.path_of(name), content, mode=mode, durable=durable)
+
+    def write_json(self, name: str, value: Any, *, mode: int = 0o600, durable: bool = False) -> None:
+        """Replace a file as a whole."""
+        self.write(name, json.dumps(value, sort_keys=True).encode() + b"\n", mode=mode, durable=durable)
 
     def remove(self, name: str) -> None:
         """Remove a file.

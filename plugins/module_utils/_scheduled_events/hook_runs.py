@@ -8,12 +8,12 @@ import datetime
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import rules as decisions
-from .backoff import pause_after
+from .clock import Moment, pause_after
 from .document import ADVISORY, SCHEDULED, ScheduledEvent, describe
 from .policies import epoch, is_running, never_asked
 from .runs import BESIDE, FAILED, OK, PHASES, TIMEOUT, run_id_of
 from .state import INTERRUPTED, RUNNING, EventState, Failure, Run, State
-from .terms import Action, Config, Moment, Report, ReportKind, RunHooks
+from .terms import Action, Config, Report, ReportKind, RunHooks
 
 # Seconds after the last moment of a run until its silence counts as a failure: killing the hooks, writing the result.
 SILENCE = 30.0

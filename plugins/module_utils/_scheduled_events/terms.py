@@ -29,14 +29,6 @@ class ReportKind(Enum):
     OVER = "over"
 
 
-class Moment(NamedTuple):
-    """Now: seconds since the epoch, which can jump; monotonic seconds, which count within one ``boot_id`` only."""
-
-    wall: float
-    monotonic: float
-    boot_id: str
-
-
 class Config(NamedTuple):
     """The settings behind the decisions. Times are in seconds.
 

@@ -9,6 +9,7 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 from . import condition as conditions
 from . import history, policies, terms
 from . import rules as decisions
+from .clock import Moment
 from .document import ScheduledEvent
 from .runs import FAILED, OK, TIMEOUT
 from .state import INTERRUPTED, RUNNING, EventState, State
@@ -57,7 +58,7 @@ class Step(NamedTuple):
     before: State
     after: State
     actions: Sequence[terms.Action]
-    now: terms.Moment
+    now: Moment
     config: terms.Config
     config_before: Optional[terms.Config] = None
 

@@ -7,7 +7,6 @@
 import time
 from typing import Callable, NamedTuple, Optional, Tuple
 
-from .backoff import pause_after
 from .client import (
     FIRST_CONTACT,
     LONGEST_PAUSE,
@@ -18,6 +17,7 @@ from .client import (
     Refused,
     without_service,
 )
+from .clock import pause_after
 from .document import Document, Filter, ScheduledEvent, format_time
 
 SHORTEST_REQUEST_TIMEOUT = 1.0  # so that the last poll before the timeout has a chance

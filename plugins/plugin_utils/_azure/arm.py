@@ -18,7 +18,7 @@ import re
 import time
 import typing as t
 
-from ...module_utils._scheduled_events.backoff import pause_after
+from ...module_utils._scheduled_events.clock import pause_after
 
 READ, WRITE = "azure.azcollection.azure_rm_resource_info", "azure.azcollection.azure_rm_resource"
 INSTALL = (

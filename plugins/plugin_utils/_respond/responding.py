@@ -262,7 +262,7 @@ class Responding:
             self._turns.abandoned = lease["run"]
             return None
         self._turns.locked_out = True
-        left = lease["expires"] - self._clock.wall()
+        left = lease["left"]
         whose = f"another run (process {lease['owner'].get('pid')} on {lease['owner'].get('node')})"
         if whose not in self._warned:
             self._warned.add(whose)

@@ -29,7 +29,8 @@ import typing as t
 import uuid
 from pathlib import Path
 
-from ...module_utils._scheduled_events.files import Changed, Folder
+from ...module_utils._scheduled_events.clock import CLOCK, Clock
+from ...module_utils._scheduled_events.files import Changed, Folder, write_atomically
 
 GENERATION = re.compile(r"state-(\d{9})\.json", re.IGNORECASE)
 TEMPORARY = re.compile(r"new-[0-9a-f]{12}\.tmp", re.IGNORECASE)
@@ -133,10 +134,9 @@ class WindowsFolder(Folder):
         self._change(name, None)
 
     @contextlib.contextmanager
-    def guarded(self, lock: t.Callable[[], t.ContextManager[None]]) -> t.Iterator[None]:  # noqa: ARG002
-        """Write what is changed within at the end, all of it or nothing.
+    def guarded(self, patience: float | None = None, *, clock: Clock = CLOCK) -> t.Iterator[None]:  # noqa: ARG002
+        """Write what is changed within at the end, all of it or nothing. Nothing is locked.
 
-        :param lock: not used: what others change meanwhile is noticed.
         :raises Changed: another writer changed a file that was read within.
         """
         self._changes, self._seen = {}, {}
@@ -281,9 +281,7 @@ class WindowsFolder(Folder):
 
     def _remember(self, content: bytes) -> None:
         self._kept.parent.mkdir(parents=True, exist_ok=True)
-        temporary = self._kept.with_suffix(f".{os.getpid()}")
-        temporary.write_bytes(content)
-        os.replace(temporary, self._kept)
+        write_atomically(self._kept, content, mode=0o600)
 
 
 def encode(generation: Generation) -> bytes:

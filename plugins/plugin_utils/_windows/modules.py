@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import ntpath
-import time
 import typing as t
 
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure
@@ -18,7 +17,7 @@ from ...module_utils import _calls as calls
 from ...module_utils import _maintenance_calls as maintenance
 from ...module_utils._load_balancer import health_probe
 from ...module_utils._load_balancer import record as balancer_record
-from ...module_utils._maintenance import Host, HostTime, MaintenanceError
+from ...module_utils._maintenance import Host, MaintenanceError
 from ...module_utils._module import COMMON_OPTIONS, ImdsModule
 from ...module_utils._scheduled_events.exchange import ExchangeFailed
 from ...module_utils._scheduled_events.files import Changed
@@ -121,8 +120,7 @@ def _mark(host: WindowsHost, module: Module) -> Result:
 
 
 def _maintained(folder: t.Any) -> Host:
-    # Nothing but the wall clock goes on from one control node to another.
-    return Host(folder, now=lambda: HostTime(time.time(), time.monotonic(), ""))
+    return Host(folder)
 
 
 def _record(host: WindowsHost, module: Module) -> Result:

@@ -8,6 +8,7 @@ import json
 
 import pytest
 from _scheduled_events import condition, engine, terms
+from _scheduled_events.clock import Moment
 from _scheduled_events.condition import Condition
 from _scheduled_events.document import parse
 from _scheduled_events.rules import parse_rules
@@ -37,7 +38,7 @@ class Vm:
         return self.step(None, *results)
 
     def step(self, document, *results):
-        now = terms.Moment(1600000000.0, 100.0, "boot")
+        now = Moment(1600000000.0, 100.0, "boot")
         self.state, _actions = engine.step(self.state, document, results, now, self.config)
         return self
 

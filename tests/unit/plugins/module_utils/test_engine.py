@@ -9,6 +9,7 @@ import os
 
 import pytest
 from _scheduled_events import engine, hook_runs, policies, terms
+from _scheduled_events.clock import Moment
 from _scheduled_events.document import parse
 from _scheduled_events.rules import parse_rules
 from _scheduled_events.state import State, dump
@@ -56,7 +57,7 @@ class Engine:
         self.actions = []
 
     def step(self, read=None, *results):
-        now = terms.Moment(self.wall, self.monotonic, self.boot_id)
+        now = Moment(self.wall, self.monotonic, self.boot_id)
         self.state, self.actions = engine.step(self.state, read, results, now, self.config)
         return [self._short(action) for action in self.actions if not isinstance(action, Report)]
 

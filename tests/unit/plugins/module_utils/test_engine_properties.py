@@ -21,6 +21,7 @@ hypothesis = pytest.importorskip("hypothesis", reason="hypothesis runs on newer 
 
 from _scheduled_events import condition, engine, history, hook_runs, policies, terms, transitions  # noqa: E402
 from _scheduled_events import rules as decisions  # noqa: E402
+from _scheduled_events.clock import Moment  # noqa: E402
 from _scheduled_events.document import format_time, parse, parse_not_before  # noqa: E402
 from _scheduled_events.state import State, dump  # noqa: E402
 from _scheduled_events.state import parse as parse_state  # noqa: E402
@@ -312,7 +313,7 @@ class World(RuleBasedStateMachine):
         engine.step(self.state, self.documents[-1], self._hook_results() + self.results, self._now(), self._config())
 
     def _now(self):
-        return terms.Moment(self.wall, self.monotonic, f"boot {self.boots}")
+        return Moment(self.wall, self.monotonic, f"boot {self.boots}")
 
     def _hook_results(self):
         running = {

@@ -4,12 +4,18 @@
 
 """Files are there as a whole or not at all, and no attempt leaves anything beside them."""
 
+import contextlib
 import os
 import stat
 
 import pytest
+from _scheduled_events.clock import Clock
 from _scheduled_events.files import (
+    LOCK_FILE,
+    Folder,
     NotPlain,
+    Occupied,
+    locked,
     read_plain,
     remove_half_written,
     write_atomically,
@@ -124,3 +130,86 @@ def test_what_a_crash_left_half_written_is_removed_and_nothing_else(tmp_path):
         (tmp_path / name).write_text("")
     remove_half_written(str(tmp_path / "state.json"))
     assert sorted(os.listdir(str(tmp_path))) == [".other.json.0123456789ab", ".state.json.x", "state.json"]
+
+
+# Locks
+
+
+def take(path, **how):
+    with locked(path, **how):
+        pass
+
+
+@pytest.mark.parametrize("kind", ["file", "directory"])
+def test_a_lock_keeps_others_out_until_it_is_left(tmp_path, clock, kind):
+    path = tmp_path if kind == "directory" else tmp_path / "lock"
+    with locked(path):
+        with pytest.raises(Occupied, match="another process holds the lock, and 5 s of waiting") as raised:
+            take(path, patience=5.0, clock=Clock(monotonic=clock, sleep=clock.sleep))
+        assert raised.value.filename == str(path)
+        assert clock.now == pytest.approx(105.0)
+    with locked(path, patience=0.0) as descriptor:
+        assert os.path.samestat(os.fstat(descriptor), os.stat(str(path)))
+
+
+def test_a_lock_that_becomes_free_is_taken(tmp_path, clock):
+    with contextlib.ExitStack() as other:
+        other.enter_context(locked(tmp_path / "lock"))
+
+        def sleep(seconds):
+            clock.sleep(seconds)
+            if clock.now >= 101.0:
+                other.close()
+
+        with locked(tmp_path / "lock", patience=5.0, clock=Clock(monotonic=clock, sleep=sleep)):
+            assert clock.now < 101.1
+
+
+def test_a_lock_file_is_of_its_maker_alone_and_is_made_only_where_wanted(tmp_path):
+    with locked(tmp_path / "lock"):
+        assert stat.S_IMODE(os.stat(str(tmp_path / "lock")).st_mode) == 0o600
+    with pytest.raises(FileNotFoundError), locked(tmp_path / "job", make=False):
+        pass
+
+
+def test_a_lock_file_that_leads_elsewhere_is_not_followed(tmp_path):
+    os.symlink(str(tmp_path / "elsewhere"), str(tmp_path / "lock"))
+    with pytest.raises(OSError, match="lock"), locked(tmp_path / "lock"):
+        pass
+    assert os.listdir(str(tmp_path)) == ["lock"]
+
+
+# Directories
+
+
+def test_a_directory_is_made_for_its_files_and_locked_while_they_change(tmp_path):
+    folder = Folder(tmp_path / "state")
+    with folder.guarded():
+        folder.write_json("a.json", {"b": 1})
+        with pytest.raises(Occupied), Folder(folder.path).guarded(0.0):
+            pass
+    assert folder.read_json("a.json") == {"b": 1}
+    assert sorted(os.listdir(folder.path)) == [LOCK_FILE, "a.json"]
+    assert stat.S_IMODE(os.stat(folder.path).st_mode) == 0o755
+
+
+def test_an_existing_directory_keeps_its_mode(tmp_path):
+    os.chmod(str(tmp_path), 0o700)
+    with Folder(tmp_path).guarded():
+        assert stat.S_IMODE(os.stat(str(tmp_path)).st_mode) == 0o700
+
+
+@pytest.mark.parametrize("content", [b"{", b"\xff", b"[" * 100000], ids=["cut", "bytes", "deep"])
+def test_what_is_not_json_is_a_value_error(tmp_path, content):
+    (tmp_path / "a.json").write_bytes(content)
+    with pytest.raises(ValueError):  # noqa: PT011 - what the reason is called differs
+        Folder(tmp_path).read_json("a.json")
+
+
+def test_files_of_another_machine_note_no_boot_of_this_one(tmp_path):
+    class Elsewhere(Folder):
+        is_here = False
+
+    clock = Clock(lambda: 1.0, lambda: 2.0, boot_id=lambda: "boot")
+    assert Folder(tmp_path).moment(clock) == (1.0, 2.0, "boot")
+    assert Elsewhere(tmp_path).moment(clock) == (1.0, 2.0, "")

@@ -10,6 +10,7 @@ import os
 
 import pytest
 from _scheduled_events import engine, terms
+from _scheduled_events.clock import Moment
 from _scheduled_events.document import parse as parse_document
 from _scheduled_events.state import UNKNOWN, Failure, State, StateError, StateFile, dump, parse
 from _scheduled_events.terms import ApprovalResult, HookResult, NotAsked
@@ -39,7 +40,7 @@ def event(event_id=A, **more):
 
 
 def now(monotonic=200.0, boot_id="4f2f0c8e"):
-    return terms.Moment(1600000000.0 + monotonic, monotonic, boot_id)
+    return Moment(1600000000.0 + monotonic, monotonic, boot_id)
 
 
 def begun(actions):

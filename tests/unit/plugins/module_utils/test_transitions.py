@@ -8,6 +8,7 @@ import json
 
 import pytest
 from _scheduled_events import engine, rules, terms
+from _scheduled_events.clock import Moment
 from _scheduled_events.document import parse
 from _scheduled_events.state import State, dump
 from _scheduled_events.state import parse as parse_state
@@ -50,7 +51,7 @@ class Vm:
 
     def take(self, document, results=()):
         self.monotonic += 1
-        now = terms.Moment(1600000000.0 + self.monotonic, self.monotonic, "boot-1")
+        now = Moment(1600000000.0 + self.monotonic, self.monotonic, "boot-1")
         before = self.state
         self.state, actions = engine.step(before, document, list(results), now, self.config)
         new = facts_of(Step(before, self.state, actions, now, self.config, self.config_before), WRITER)

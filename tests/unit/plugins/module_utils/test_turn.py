@@ -13,6 +13,7 @@ from plugins.module_utils import _turn, _turn_request
 from plugins.module_utils._scheduled_events.client import NoAnswer, Refused
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import parse
+from plugins.module_utils._scheduled_events.files import LOCK_FILE
 from plugins.module_utils._scheduled_events.history_file import PRESENT, read
 from plugins.module_utils._scheduled_events.state import StateError
 
@@ -102,7 +103,7 @@ class Host:
 
     def files(self):
         """The files that the roles remember something in."""
-        return sorted(set(os.listdir(str(self.directory))) - {PRESENT}) if self.directory.exists() else []
+        return sorted(set(os.listdir(str(self.directory))) - {PRESENT, LOCK_FILE}) if self.directory.exists() else []
 
     def facts(self):
         return read(str(self.directory), now=self.wall).facts

@@ -52,7 +52,7 @@ class Folder:
         self._world = world
 
     @contextlib.contextmanager
-    def guarded(self, _lock):
+    def guarded(self, **_how):
         assert not self.is_locked
         self.is_locked = True
         try:

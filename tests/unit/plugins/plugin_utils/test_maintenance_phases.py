@@ -8,9 +8,10 @@ import types
 
 import pytest
 
-from plugins.module_utils._maintenance import Host, HostTime
+from plugins.module_utils._maintenance import Host
 from plugins.module_utils._maintenance_calls import MARK_OPTIONS, mark
 from plugins.module_utils._scheduled_events import history_file
+from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Folder
 from plugins.module_utils._scheduled_events.history import Fact
 from plugins.plugin_utils._gate.phases import note_end, note_phase, note_waits, note_written, to_write
@@ -33,8 +34,8 @@ class Maintenance:
         round_ = {"name": "kernel", "id": "id1", "hosts": ["web1"], "since_begin": 1.0}
         params = {**options, "state": state, "owner": "run1/web1", "round": round_, "history": history}
         module = types.SimpleNamespace(params=params, check_mode=False, warn=self.warnings.append)
-        now = HostTime(NOW + self.at, self.at, "boot-1")
-        host = Host(Folder(self.directory), now=lambda: now)
+        clock = Clock(lambda: NOW + self.at, lambda: self.at, boot_id=lambda: "boot-1")
+        host = Host(Folder(self.directory), clock=clock)
         note_written(self.notes, mark(module, host)["facts"])
 
     def phase(self, name, after=10.0):

@@ -10,6 +10,7 @@ import os
 
 import pytest
 from _scheduled_events import engine, terms
+from _scheduled_events.clock import Moment
 from _scheduled_events.document import parse
 from _scheduled_events.history import Fact, line_of
 from _scheduled_events.state import State
@@ -26,7 +27,7 @@ def decided(path, vm_name):
     with open(path, "rb") as file:
         document = parse(file.read(), api_version="2020-07-01")
     config = terms.Config(vm_name, HOOKS)
-    _state, actions = engine.step(State(serial=0), document, [], terms.Moment(1e9, 1.0, "boot"), config)
+    _state, actions = engine.step(State(serial=0), document, [], Moment(1e9, 1.0, "boot"), config)
     return [
         f"would run the {action.phase} hooks" if isinstance(action, terms.RunHooks) else "would acknowledge it"
         for action in actions

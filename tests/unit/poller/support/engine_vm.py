@@ -8,6 +8,7 @@ import json
 import types
 
 from _scheduled_events import engine, terms
+from _scheduled_events.clock import Moment
 from _scheduled_events.document import parse
 from _scheduled_events.state import UNKNOWN, State
 from controller_vm import EVENT_ID, Vm
@@ -47,7 +48,7 @@ class EngineVm:
     def step(self, document=None):
         """A step, without a document if the poll failed."""
         results, self.results = self.results, []
-        now = terms.Moment(self.vm.clock.wall(), self.vm.clock.monotonic(), "boot")
+        now = Moment(self.vm.clock.wall(), self.vm.clock.monotonic(), "boot")
         self.state, actions = engine.step(self.state, document, results, now, self.config)
         self.approved = [action.event_id for action in actions if isinstance(action, terms.Approve)]
         for action in actions:

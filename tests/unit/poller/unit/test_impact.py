@@ -8,7 +8,7 @@ import json
 
 import pytest
 from _scheduled_events import engine, terms
-from _scheduled_events.clock import Clock
+from _scheduled_events.clock import Clock, Moment
 from _scheduled_events.document import parse
 from _scheduled_events.state import State
 from _scheduled_events.transitions import Step
@@ -40,7 +40,7 @@ class Vm:
         event = {"EventId": ID, "EventType": "Freeze", "Resources": ["vm1"], "DurationInSeconds": 5}
         events = [dict(event, EventStatus=status)] if status else []
         document = parse(json.dumps({"Events": events}), api_version="2020-07-01")
-        before, now = self.state, terms.Moment(self.wall, self.monotonic, "boot")
+        before, now = self.state, Moment(self.wall, self.monotonic, "boot")
         self.state, actions = engine.step(before, document, [], now, CONFIG)
         self.facts = self.meter.step(Step(before, self.state, actions, now, CONFIG), polled=polled)
         return [(fact.outcome, fact.measured) for fact in self.facts]

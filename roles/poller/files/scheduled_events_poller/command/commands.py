@@ -17,6 +17,7 @@ from _scheduled_events import engine, policies, terms
 from _scheduled_events import rules as decisions
 from _scheduled_events.approval import approve
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
+from _scheduled_events.clock import Moment
 from _scheduled_events.document import DocumentError, ScheduledEvent, describe, format_time, parse
 from _scheduled_events.endpoint import GIVEN
 from _scheduled_events.files import read_plain
@@ -253,7 +254,7 @@ def poll(chosen: argparse.Namespace) -> int:
     vm_name = settings.vm_name or client.fetch_name()
     state = _load_state(chosen)
     decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
-    now = terms.Moment(time.time(), time.monotonic(), boot.find_boot_id(chosen.runtime_directory))
+    now = Moment(time.time(), time.monotonic(), boot.find_boot_id(chosen.runtime_directory))
     after, actions = engine.step(state, document, [], now, decided)
     for action in actions:
         say(words(action, after))

@@ -14,6 +14,7 @@ import time
 from typing import Dict, Iterator, List, NamedTuple, Optional
 
 from _scheduled_events import engine, history, terms
+from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
 from _scheduled_events.document import SCHEDULED, STARTED, Document, DocumentError, ScheduledEvent, parse
 from _scheduled_events.files import read_plain
@@ -51,7 +52,7 @@ def show_replay(chosen: argparse.Namespace) -> int:
                 raise commands.CommandError(f"{path} does not name the VM: add --vm-name NAME")
             decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
             monotonic += 1.0
-            now = terms.Moment(read.at, monotonic, "replay")
+            now = Moment(read.at, monotonic, "replay")
             say(f"{history.format_moment(read.at)}  {len(read.document.events)} events in the document")
             state = _decide(state, read.document, now, decided)
             lines = {
@@ -65,7 +66,7 @@ def show_replay(chosen: argparse.Namespace) -> int:
     return 0
 
 
-def _decide(state: State, document: Optional[Document], now: terms.Moment, decided: terms.Config) -> State:
+def _decide(state: State, document: Optional[Document], now: Moment, decided: terms.Config) -> State:
     """Take steps until nothing more follows from the document."""
     results: List[terms.Result] = []
     while True:

@@ -15,8 +15,7 @@ import os
 import sys
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from _scheduled_events.backoff import pause_after
-from _scheduled_events.clock import CLOCK, Clock
+from _scheduled_events.clock import CLOCK, Clock, pause_after
 from _scheduled_events.document import parse_not_before
 from _scheduled_events.files import read_plain
 from _scheduled_events.text import shown

@@ -11,11 +11,10 @@ import traceback
 from typing import Any, Callable, ContextManager, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events import engine, terms
-from _scheduled_events.backoff import pause_after
-from _scheduled_events.clock import CLOCK, Clock
+from _scheduled_events.clock import CLOCK, Clock, Moment, pause_after
 from _scheduled_events.history_file import UNIT_DIRECTORY
 from _scheduled_events.state import EventState, State
-from _scheduled_events.terms import HookResult, Moment, NotAsked
+from _scheduled_events.terms import HookResult, NotAsked
 from _scheduled_events.transitions import Step
 
 from .. import systemd

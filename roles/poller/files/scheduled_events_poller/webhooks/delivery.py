@@ -12,7 +12,7 @@ import time
 from enum import Enum
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Set
 
-from _scheduled_events.backoff import pause_after
+from _scheduled_events.clock import pause_after
 from _scheduled_events.exchange import BadUrl, ExchangeFailed, Malformed
 from _scheduled_events.transport import Transport
 

@@ -7,7 +7,7 @@ import threading
 
 import pytest
 from _load_balancer.record import LEAVE_OUT, NOTHING_TO_DO, PUT_BACK, Record, RecordError
-from _scheduled_events.files import Folder
+from _scheduled_events.files import LOCK_FILE, Folder
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_a_directory_that_was_there_keeps_its_mode(record, path):
     assert path.parent.stat().st_mode & 0o777 == 0o750
 
 
-def test_no_file_remains_after_the_last_holder(record, path):
+def test_no_file_but_that_of_the_lock_remains_after_the_last_holder(record, path):
     hold(record, "first")
     hold(record, "second")
     assert release(record, "first") == LEAVE_OUT
@@ -67,7 +67,7 @@ def test_no_file_remains_after_the_last_holder(record, path):
     assert release(record, "second") == PUT_BACK
     assert record.read().holders == ["second"]  # so that a run that is killed is repeated
     forget(record, "second")
-    assert list(path.parent.iterdir()) == []
+    assert [each.name for each in path.parent.iterdir()] == [LOCK_FILE]
     forget(record, "second")
 
 

@@ -367,7 +367,7 @@ def test_a_not_before_that_cannot_be_read_does_not_count_as_passed(host):
 
 
 def test_what_was_read_before_another_run_took_the_host_does_not_count(host):
-    lease = {"run": "run2", "host": "web1", "owner": {}, "expires": NOW + 900, "seconds": 900.0}
+    lease = {"run": "run2", "host": "web1", "owner": {}, "left": 900.0, "seconds": 900.0}
     locked = {"next": "locked", "lease": lease, "vm_name": "vm1", "story": [], "problems": []}
     host.responds(shown(), locked, LOST)
     assert host.reason() == ""

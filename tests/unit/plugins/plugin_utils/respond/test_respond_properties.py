@@ -28,6 +28,7 @@ from plugins.module_utils._scheduled_events import rules as decisions
 from plugins.module_utils._scheduled_events.client import NoAnswer
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import format_time, parse
+from plugins.module_utils._scheduled_events.files import Folder
 from plugins.plugin_utils._respond.notes import Notes
 from plugins.plugin_utils._respond.phases import PHASES
 from plugins.plugin_utils._respond.play_coordinator import PlayCoordinator
@@ -57,16 +58,14 @@ class Killed(BaseException):
     """The run has ended: nothing that handles errors sees this."""
 
 
-class Memory:
+class Memory(Folder):
     """The state directory of a host."""
 
     is_here = False
 
     def __init__(self):
+        super().__init__("/var/lib/maintops")
         self.files = {}
-
-    def path_of(self, name):
-        return f"/var/lib/maintops/{name}"
 
     def is_there(self):
         return True
@@ -74,10 +73,7 @@ class Memory:
     def make(self):
         pass
 
-    def write_changes(self):
-        pass
-
-    def guarded(self, _lock):
+    def guarded(self, *_patience, **_how):
         return contextlib.nullcontext()
 
     def has(self, name):

@@ -592,7 +592,7 @@ def test_a_vm_whose_deletion_is_still_ahead_is_waited_for(host):
 
 
 def locked(owner, run="run2"):
-    lease = {"run": run, "host": "web1", "owner": owner, "expires": 2000.0, "seconds": 900.0}
+    lease = {"run": run, "host": "web1", "owner": owner, "left": 900.0, "seconds": 900.0}
     return {"next": "locked", "lease": lease, "vm_name": "vm1", "story": [], "problems": []}
 
 

@@ -12,6 +12,7 @@ import pytest
 from plugins.module_utils._lease import Lease, Locked
 from plugins.module_utils._load_balancer import health_probe
 from plugins.module_utils._load_balancer.record import Record
+from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Changed
 from plugins.plugin_utils._windows.folder import Broken, WindowsFolder, decode
 
@@ -156,7 +157,7 @@ def test_a_file_that_changed_after_it_was_read_is_not_overwritten(host, run):
 
 def test_of_two_runs_that_take_the_lease_at_the_same_time_one_is_locked_out(host, run):
     def lease(name):
-        return Lease(run(name), name, "web1", {"pid": 1}, lambda: 1000.0)
+        return Lease(run(name), name, "web1", {"pid": 1}, Clock(wall=lambda: 1000.0))
 
     def take(each):
         with each.held(make=True):

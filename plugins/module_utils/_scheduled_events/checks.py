@@ -1,0 +1,205 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Values from outside, such as settings and files, checked against one table of kinds."""
+
+import json
+import re
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from urllib.parse import urlsplit
+
+from .text import MAX_SHOWN, sanitize_or_report, shown
+
+
+class WrongValue(ValueError):
+    """A value that cannot be used; the message names its place, the value, and what was expected."""
+
+
+class Kind(NamedTuple):
+    """What a value can be.
+
+    :param expected: for messages, such as "true or false".
+    :param read: ``read(value, place)`` returns the value as it is used. It raises WrongValue for a mistake within the
+        value, and any other ValueError or a TypeError if the value is of another kind.
+    :param secret: no message shows the value.
+    """
+
+    expected: str
+    read: Callable[[Any, str], Any]
+    secret: bool = False
+
+
+def check(value: Any, kind: Kind, place: str) -> Any:
+    """The value as it is used.
+
+    :param place: the name of the value in messages.
+    :raises WrongValue: it is not of the kind.
+    """
+    try:
+        return kind.read(value, place)
+    except WrongValue:
+        raise
+    except (ValueError, TypeError):
+        found = "this value, which may be secret" if kind.secret else show(value)
+        raise WrongValue(f"{place}: expected {kind.expected}, not {found}") from None
+
+
+def check_fields(
+    value: Any, kinds: Mapping[str, Kind], *, place: str = "", required: Sequence[str] = (), others: bool = False
+) -> Dict[str, Any]:
+    """The checked values of an object, by key. A key without a value (null) counts as missing.
+
+    :param place: the name of the object in messages; empty at the top of a file.
+    :param others: whether other keys are left out; otherwise they are mistakes.
+    :raises WrongValue: the first mistake.
+    """
+    if not isinstance(value, dict):
+        raise WrongValue(f"{place}: expected a dictionary, not {show(value)}".lstrip(": "))
+    within = place + "." if place else ""
+    for key in () if others else value:
+        if key not in kinds:
+            raise WrongValue(f"{within}{_text_of(key)}: unknown key; allowed are {', '.join(kinds)}")
+    for key in required:
+        if value.get(key) is None:
+            raise WrongValue(f"{within}{key}: it is missing; expected {kinds[key].expected}")
+    given = {key: value.get(key) for key in kinds}
+    return {key: check(each, kinds[key], within + key) for key, each in given.items() if each is not None}
+
+
+def fields(kinds: Mapping[str, Kind], *, required: Sequence[str] = (), others: bool = False) -> Kind:
+    """An object within another one; see :func:`check_fields`."""
+    return Kind(
+        "a dictionary", lambda value, place: check_fields(value, kinds, place=place, required=required, others=others)
+    )
+
+
+def show(value: Any) -> str:
+    """The value for a message, on one line and not too long."""
+    try:
+        return shown(json.dumps(sanitize_or_report(value, MAX_SHOWN), default=str))
+    except ValueError:  # a number of thousands of digits
+        return f"this {type(value).__name__}"
+
+
+def _text_of(key: Any) -> str:
+    return shown(str(key))
+
+
+def text(expected: str = "a text", *, longest: int = 512, pattern: str = "", secret: bool = False) -> Kind:
+    """A printable text.
+
+    :param pattern: that the whole text matches.
+    """
+
+    def read(value: Any, _place: str) -> str:
+        if not isinstance(value, str) or len(value) > longest or not value.isprintable():
+            raise ValueError
+        if pattern and not re.match(rf"(?:{pattern})\Z", value):
+            raise ValueError
+        return value
+
+    return Kind(expected, read, secret)
+
+
+def number(least: float, most: float, what: str = "a number") -> Kind:
+    """A number, read as float. ``what``: with its unit, such as "seconds"."""
+
+    def read(value: Any, _place: str) -> float:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not least <= value <= most:  # nor NaN
+            raise ValueError
+        return float(value)
+
+    return Kind(f"{what} from {least:g} to {most:g}", read)
+
+
+def whole(least: int, most: Optional[int] = None, what: str = "a whole number") -> Kind:
+    """A whole number, also if it is written as 3.0."""
+
+    def read(value: Any, _place: str) -> int:
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
+            raise ValueError
+        if value < least or (most is not None and value > most):
+            raise ValueError
+        return int(value)
+
+    return Kind(f"{what}, {least} or more" if most is None else f"{what} from {least} to {most}", read)
+
+
+def choice(*allowed: str) -> Kind:
+    """One of these texts."""
+
+    def read(value: Any, _place: str) -> str:
+        if not isinstance(value, str) or value not in allowed:
+            raise ValueError
+        return value
+
+    return Kind(f"one of {', '.join(allowed)}", read)
+
+
+def list_of(kind: Kind, expected: str, *, least: int = 0, most: Optional[int] = None) -> Kind:
+    """A list, read as tuple.
+
+    :param expected: the plural of what is in it, such as "names of hooks".
+    """
+    limits = (f", {least} or more" if least else "") + (f", {most} at most" if most is not None else "")
+
+    def read(value: Any, place: str) -> Tuple[Any, ...]:
+        if not isinstance(value, list) or len(value) < least or (most is not None and len(value) > most):
+            raise ValueError
+        return tuple(check(each, kind, f"{place}[{index}]") for index, each in enumerate(value))
+
+    return Kind(f"a list of {expected}{limits}", read)
+
+
+def map_of(kind: Kind, expected: str, *, keys: Optional[Kind] = None) -> Kind:
+    """A dictionary with any keys, or with texts of a kind as keys.
+
+    :param expected: such as "hosts by names of VMs".
+    """
+
+    def read(value: Any, place: str) -> Dict[str, Any]:
+        if not isinstance(value, dict):
+            raise ValueError
+        if keys is not None:
+            for key in value:
+                check(key, keys, f"{place}: the key {show(key)}")
+        return {key: check(each, kind, f"{place}.{_text_of(key)}") for key, each in value.items()}
+
+    return Kind(f"a dictionary of {expected}", read)
+
+
+def converted(expected: str, read: Callable[[Any], Any], *, secret: bool = False) -> Kind:
+    """What a function accepts, and returns in the form in which it is used; it raises ValueError or TypeError."""
+    return Kind(expected, lambda value, _place: read(value), secret)
+
+
+def url(expected: str = "https://HOST/PATH or http://HOST/PATH", *, secret: bool = False) -> Kind:
+    """A URL without user, password and fragment."""
+    return converted(expected, _url, secret=secret)
+
+
+def _url(value: Any) -> str:
+    parts = urlsplit(value) if isinstance(value, str) and re.match(r"[!-~]{1,4000}\Z", value) else None
+    if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
+        raise ValueError
+    if parts.username is not None or parts.fragment:
+        raise ValueError
+    return str(value)
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError
+    return value
+
+
+def _object(value: Any) -> Dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError
+    return value
+
+
+FLAG = converted("true or false", _flag)
+OBJECT = converted("a dictionary", _object)
+PATH = text("an absolute path", longest=4096, pattern="/.*")
