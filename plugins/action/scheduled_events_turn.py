@@ -17,10 +17,8 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleE
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.rules import (
-    RuleError,
-    parse_rules,
-)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.checks import WrongValue
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.rules import parse_rules
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.terms import ANY
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import Intervals
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
@@ -184,7 +182,7 @@ class ActionModule(ArmAction):
     def _check_rules(self, rules: t.Any) -> None:
         try:
             parse_rules(rules, place="respond_rules")
-        except RuleError as error:
+        except WrongValue as error:
             raise AnsibleActionFail(str(error)) from error
 
     def _leave_report(self, result: dict[str, t.Any]) -> None:

@@ -7,10 +7,10 @@
 from typing import Any, Dict, Optional
 
 from ._module import ImdsModule
+from ._scheduled_events.checks import WrongValue
 from ._scheduled_events.clock import Clock
 from ._scheduled_events.endpoint import SettingError
 from ._scheduled_events.files import Folder
-from ._scheduled_events.rules import RuleError
 from ._scheduled_events.state import StateError
 from ._turn import INTERVALS, Intervals, Turn
 from ._turn_request import TurnRequest
@@ -39,5 +39,5 @@ def take_turn(run: ImdsModule, folder: Optional[Folder] = None, intervals: Inter
             intervals=intervals,
         )
         return dict(turn.take(), changed=False)
-    except (RuleError, StateError, OSError) as error:
+    except (WrongValue, StateError, OSError) as error:
         raise SettingError(str(error)) from error

@@ -40,7 +40,7 @@ def check(value: Any, kind: Kind, place: str) -> Any:
         return kind.read(value, place)
     except WrongValue:
         raise
-    except (ValueError, TypeError):
+    except (ValueError, TypeError, AttributeError):
         found = "this value, which may be secret" if kind.secret else show(value)
         raise WrongValue(f"{place}: expected {kind.expected}, not {found}") from None
 
@@ -60,11 +60,13 @@ def check_fields(
     for key in () if others else value:
         if key not in kinds:
             raise WrongValue(f"{within}{_text_of(key)}: unknown key; allowed are {', '.join(kinds)}")
-    for key in required:
-        if value.get(key) is None:
-            raise WrongValue(f"{within}{key}: it is missing; expected {kinds[key].expected}")
-    given = {key: value.get(key) for key in kinds}
-    return {key: check(each, kinds[key], within + key) for key, each in given.items() if each is not None}
+    checked = {}
+    for key, kind in kinds.items():
+        if value.get(key) is not None:
+            checked[key] = check(value[key], kind, within + key)
+        elif key in required:
+            raise WrongValue(f"{within}{key}: it is missing; expected {kind.expected}")
+    return checked
 
 
 def fields(kinds: Mapping[str, Kind], *, required: Sequence[str] = (), others: bool = False) -> Kind:
@@ -126,13 +128,16 @@ def whole(least: int, most: Optional[int] = None, what: str = "a whole number") 
     return Kind(f"{what}, {least} or more" if most is None else f"{what} from {least} to {most}", read)
 
 
-def choice(*allowed: str) -> Kind:
-    """One of these texts."""
+def choice(*allowed: str, any_case: bool = False) -> Kind:
+    """One of these texts.
+
+    :param any_case: whether upper and lower case make no difference.
+    """
 
     def read(value: Any, _place: str) -> str:
-        if not isinstance(value, str) or value not in allowed:
-            raise ValueError
-        return value
+        if value in allowed or (any_case and value.lower() in map(str.lower, allowed)):
+            return str(value)
+        raise ValueError
 
     return Kind(f"one of {', '.join(allowed)}", read)
 
@@ -142,7 +147,7 @@ def list_of(kind: Kind, expected: str, *, least: int = 0, most: Optional[int] = 
 
     :param expected: the plural of what is in it, such as "names of hooks".
     """
-    limits = (f", {least} or more" if least else "") + (f", {most} at most" if most is not None else "")
+    limits = (f" ({least} or more)" if least else "") + (f" ({most} at most)" if most is not None else "")
 
     def read(value: Any, place: str) -> Tuple[Any, ...]:
         if not isinstance(value, list) or len(value) < least or (most is not None and len(value) > most):
@@ -200,6 +205,13 @@ def _object(value: Any) -> Dict[str, Any]:
     return value
 
 
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError
+    return value
+
+
 FLAG = converted("true or false", _flag)
+TEXT = converted("a text", _text)  # also one that cannot be printed
 OBJECT = converted("a dictionary", _object)
 PATH = text("an absolute path", longest=4096, pattern="/.*")

@@ -10,10 +10,10 @@ would misunderstand needs another ``VERSION``; a new key does not.
 
 import datetime
 import json
-import math
 import re
 from typing import Any, Dict, NamedTuple, Optional, Tuple
 
+from .checks import TEXT, Kind, WrongValue, check_fields, choice, converted, list_of, number, whole
 from .document import YEARS
 from .text import clean, parse_number, shown
 
@@ -70,10 +70,6 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 # The latest time of a fact, as of a NotBefore: a few days can be added to each of them.
 _LAST = (datetime.datetime(YEARS.stop, 1, 1, tzinfo=datetime.timezone.utc) - _EPOCH).total_seconds() - 1.0
 _TIME = re.compile(r"(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z\Z", re.ASCII)
-
-
-class FactError(ValueError):
-    """The line is not a fact that this version can read; the message says why."""
 
 
 class Fact(NamedTuple):
@@ -155,69 +151,29 @@ def line_of(fact: Fact) -> bytes:
 def parse_line(line: bytes) -> Fact:
     """Read what :func:`line_of` wrote; unknown keys are left out.
 
-    :raises FactError: it is something else.
+    :raises WrongValue: it is something else.
     """
     if len(line) > MAX_LINE:
-        raise FactError(f"it has more than {MAX_LINE} bytes")
+        raise WrongValue(f"it has more than {MAX_LINE} bytes")
     try:
         decoded = json.loads(line.decode("utf-8"), parse_int=parse_number, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise FactError(f"it is not JSON: {shown(str(error))}") from error
+        raise WrongValue(f"it is not JSON: {shown(str(error))}") from error
     return parse(decoded)
 
 
 def parse(raw: Any) -> Fact:
     """Read what :func:`as_json` returned.
 
-    :raises FactError: it is something else.
+    :raises WrongValue: it is something else.
     """
-    if not isinstance(raw, dict):
-        raise FactError("it is not an object")
-    if raw.get("version") != VERSION or isinstance(raw["version"], bool):
-        raise FactError(f"its version is not {VERSION}, which this release reads")
-    fields: Dict[str, Any] = {"kind": _one_of(raw, "kind", KINDS), "source": _one_of(raw, "source", SOURCES)}
-    for name in _LIMITS:
-        fields[name] = _typed(raw, name, str, "")
-    for name in _TIMES:
-        fields[name] = _parse_moment(raw, name)
-    for name in _NUMBERS:
-        number = _typed(raw, name, (int, float), None)
-        if isinstance(number, float) and math.isnan(number):
-            raise FactError(f"{name} is not a number")
-        fields[name] = None if number is None else float(min(max(number, -1), LARGEST))
-    if fields["time"] is None:
-        raise FactError("time is missing")
-    count = _typed(raw, "resource_count", int, None)
-    resources = _typed(raw, "resources", list, [])
-    if not all(isinstance(name, str) for name in resources) or (count is not None and not 0 <= count <= LARGEST):
-        raise FactError("resources are not a list of names")
-    return cleaned(Fact(**fields, resources=tuple(resources), resource_count=count))
+    fields = check_fields(raw, _FIELDS, required=["version", "kind", "time", "source"], others=True)
+    del fields["version"]
+    return cleaned(Fact(**fields))
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number of JSON")
-
-
-def _one_of(raw: Dict[str, Any], name: str, allowed: Tuple[str, ...]) -> str:
-    value = _typed(raw, name, str, "")
-    if value not in allowed:
-        raise FactError(f"{name} is not one of {', '.join(allowed)}")
-    return str(value)
-
-
-def _typed(raw: Dict[str, Any], name: str, kind: Any, default: Any) -> Any:
-    value = raw.get(name, default)
-    if name in raw and (not isinstance(value, kind) or isinstance(value, bool)):
-        raise FactError(f"{name} has a value of another type")
-    return value
-
-
-def _parse_moment(raw: Dict[str, Any], name: str) -> Optional[float]:
-    text = _typed(raw, name, str, "")
-    try:
-        return parse_moment(text) if text else None
-    except ValueError as error:
-        raise FactError(f"{name} is not a time") from error
 
 
 def format_moment(time: float) -> str:
@@ -239,3 +195,22 @@ def parse_moment(text: str) -> float:
     if year not in YEARS:
         raise ValueError(f"{shown(text)} is not a time of the years {YEARS.start} to {YEARS.stop - 1}")
     return round((moment - _EPOCH).total_seconds() + milliseconds / 1000.0, 3)
+
+
+def _version(value: Any) -> int:
+    if value != VERSION or isinstance(value, bool):
+        raise ValueError
+    return VERSION
+
+
+_MOMENT = converted(f"a time from {YEARS.start}-01-01T00:00:00.000Z to {YEARS.stop - 1}", parse_moment)
+_FIELDS: Dict[str, Kind] = {
+    "version": converted(f"{VERSION}, which this release reads", _version),
+    "kind": choice(*KINDS),
+    "source": choice(*SOURCES),
+    **dict.fromkeys(_LIMITS, TEXT),
+    **dict.fromkeys(_TIMES, _MOMENT),
+    **dict.fromkeys(_NUMBERS, number(-1, LARGEST)),
+    "resources": list_of(TEXT, "names"),
+    "resource_count": whole(0, LARGEST),
+}

@@ -15,8 +15,9 @@ import os
 import stat
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
+from .checks import WrongValue
 from .files import NotPlain, plain, read_plain, remove_half_written, write_atomically
-from .history import MAX_LINE, Fact, FactError, line_of, parse_line
+from .history import MAX_LINE, Fact, line_of, parse_line
 
 UNIT_DIRECTORY, ROLES_DIRECTORY = "/var/lib/scheduled-events-history", "/var/lib/maintops"
 DIRECTORIES = (UNIT_DIRECTORY, ROLES_DIRECTORY)  # where histories are, unless the owner chose other places
@@ -175,10 +176,10 @@ def _facts_in(content: bytes) -> Tuple[List[Fact], List[str]]:
             continue
         try:
             facts.append(parse_line(line))
-        except FactError as error:
+        except WrongValue as error:
             wrong.append(str(error))
     if rest:
-        with contextlib.suppress(FactError):
+        with contextlib.suppress(WrongValue):
             facts.append(parse_line(rest))
     return facts, wrong
 
@@ -186,7 +187,7 @@ def _facts_in(content: bytes) -> Tuple[List[Fact], List[str]]:
 def _time_of(line: bytes) -> Optional[float]:
     try:
         return parse_line(line).time
-    except FactError:
+    except WrongValue:
         return None
 
 

@@ -4,28 +4,31 @@
 
 """The rules of the owner: the first matching rule decides about an event."""
 
-import json
-from typing import Any, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
+from .checks import Kind, check, choice, fields, list_of, whole
 from .document import ADVISORY_TYPES, EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent, one_of
-from .text import MAX_SHOWN, sanitize_or_report, shown
 
 PREPARE, APPROVE, IGNORE, HOLD = "prepare", "approve", "ignore", "hold"
 ACTIONS = (PREPARE, APPROVE, IGNORE, HOLD)
 
-# A word that no event has is most likely a slip of the pen, and the rule would silently never match. A type that Azure
-# adds later can still be selected by a rule without event_types after the rules for these.
-_WORDS = {
-    "event_types": (*EVENT_TYPES, *ADVISORY_TYPES),
-    "event_sources": EVENT_SOURCES,
-    "event_statuses": EVENT_STATUSES,
+
+def _words(*known: str) -> Kind:
+    # A word that no event has is most likely a slip of the pen, and the rule would silently never match. A type that
+    # Azure adds later can still be selected by a rule without event_types after the rules for these.
+    return list_of(choice(*known, any_case=True), ", ".join(known), least=1)
+
+
+_FIELDS = {
+    "event_types": _words(*EVENT_TYPES, *ADVISORY_TYPES),
+    "event_sources": _words(*EVENT_SOURCES),
+    "event_statuses": _words(*EVENT_STATUSES),
+    "min_duration": whole(0),
+    "max_duration": whole(0),
+    "max_resources": whole(0),
+    "action": choice(*ACTIONS),
 }
-_NUMBERS = ("min_duration", "max_duration", "max_resources")
-_KEYS = tuple(_WORDS) + _NUMBERS + ("action",)
-
-
-class RuleError(ValueError):
-    """A rule that cannot be used; the message names its place, its value and what is allowed."""
+RULES = list_of(fields(_FIELDS, required=["action"]), "rules")
 
 
 class Rule(NamedTuple):
@@ -69,43 +72,6 @@ def parse_rules(value: Any, *, place: str = "rules") -> Tuple[Rule, ...]:
     """Check rules as they come from configuration.
 
     :param place: how messages call the list.
-    :raises RuleError: the first mistake found.
+    :raises WrongValue: the first mistake found.
     """
-    if not isinstance(value, list):
-        raise RuleError(f"{place}: expected a list of rules, not {_show(value)}")
-    return tuple(_parse_rule(rule, f"{place}[{index}]") for index, rule in enumerate(value))
-
-
-def _parse_rule(value: Any, place: str) -> Rule:
-    if not isinstance(value, dict):
-        raise RuleError(f"{place}: expected a dictionary, not {_show(value)}")
-    for key in value:
-        if key not in _KEYS:
-            raise RuleError(f"{place}.{key}: unknown key; allowed are {', '.join(_KEYS)}")
-    if value.get("action") not in ACTIONS:
-        action = _show(value.get("action"))
-        raise RuleError(f"{place}.action: {action} is not an action; allowed are {', '.join(ACTIONS)}")
-    checked: Dict[str, Any] = {"action": value["action"]}
-    for key in _KEYS[:-1]:
-        given = value.get(key)
-        if given is None:  # a key without a value sets no condition
-            continue
-        checked[key] = _words(given, _WORDS[key]) if key in _WORDS else _whole_number(given)
-        if checked[key] is None:
-            expected = "a list of " + ", ".join(_WORDS[key]) if key in _WORDS else "a whole number, 0 or more"
-            raise RuleError(f"{place}.{key}: expected {expected}, not {_show(given)}")
-    return Rule(**checked)
-
-
-def _words(value: Any, known: Tuple[str, ...]) -> Optional[Tuple[str, ...]]:
-    if not isinstance(value, list) or not value or not all(isinstance(word, str) for word in value):
-        return None
-    return tuple(value) if all(one_of(word, known) for word in value) else None
-
-
-def _whole_number(value: Any) -> Optional[int]:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
-
-
-def _show(value: Any) -> str:
-    return shown(json.dumps(sanitize_or_report(value, MAX_SHOWN)))
+    return tuple(Rule(**each) for each in check(value, RULES, place))

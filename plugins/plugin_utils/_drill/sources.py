@@ -9,8 +9,9 @@ from __future__ import annotations
 import json
 import typing as t
 
+from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.clock import Clock
-from ...module_utils._scheduled_events.history import Fact, FactError, parse
+from ...module_utils._scheduled_events.history import Fact, parse
 from .._remote.delegate_host import OtherHost, OtherHostError, OtherHostUnreachable
 from .course import Announced, DrillRefused, HostLost, Look
 from .verdict import Verdict
@@ -142,7 +143,7 @@ def _facts(raw: t.Iterable[t.Any]) -> tuple[Fact, ...]:
     for each in raw:
         try:
             facts.append(parse(each))
-        except FactError:
+        except WrongValue:
             continue
     return tuple(facts)
 

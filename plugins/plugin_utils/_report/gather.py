@@ -12,7 +12,8 @@ from pathlib import Path
 
 import yaml
 
-from ...module_utils._scheduled_events.history import Fact, FactError, parse
+from ...module_utils._scheduled_events.checks import WrongValue
+from ...module_utils._scheduled_events.history import Fact, parse
 from ...module_utils._scheduled_events.text import shown
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -49,7 +50,7 @@ def _facts_of(read: t.Mapping[str, t.Any]) -> tuple[list[Fact], list[str]]:
     for raw in read["facts"]:
         try:
             facts.append(parse(raw))
-        except FactError as error:
+        except WrongValue as error:
             wrong.append(str(error))
     problems = read.get("problems")
     reasons = [str(problem) for problem in problems[:MOST_REASONS]] if isinstance(problems, list) else []

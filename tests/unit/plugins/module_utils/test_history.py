@@ -8,7 +8,8 @@ import json
 
 import pytest
 from _scheduled_events import history
-from _scheduled_events.history import Fact, FactError, as_json, line_of, parse_line
+from _scheduled_events.checks import WrongValue
+from _scheduled_events.history import Fact, as_json, line_of, parse_line
 
 pytestmark = pytest.mark.edge
 
@@ -64,24 +65,24 @@ def test_a_key_of_a_later_release_is_left_out():
         (b"", "it is not JSON"),
         (b"\xff", "it is not JSON"),
         (b"[" * 10000, "it is not JSON"),
-        (b"[]", "it is not an object"),
+        (b"[]", "expected a dictionary, not []"),
         (b"x" * (history.MAX_LINE + 1), "it has more than 16384 bytes"),
-        (a_line(version=2), "its version is not 1, which this release reads"),
-        (a_line(version=True), "its version is not 1, which this release reads"),
-        (a_line(kind="rumour"), "kind is not one of seen, phase_began"),
-        (a_line(source="nobody"), "source is not one of poller, respond"),
-        (a_line(time="now"), "time is not a time"),
-        (a_line(time="2020-02-30T00:00:00.000Z"), "time is not a time"),
-        (a_line(time=""), "time is missing"),
-        (a_line(time=1600000000), "time has a value of another type"),
-        (a_line(reason=["a"]), "reason has a value of another type"),
-        (a_line(measured="long"), "measured has a value of another type"),
+        (a_line(version=2), "version: expected 1, which this release reads, not 2"),
+        (a_line(version=True), "version: expected 1, which this release reads, not true"),
+        (a_line(kind="rumour"), "kind: expected one of seen, phase_began"),
+        (a_line(source="nobody"), "source: expected one of poller, respond"),
+        (a_line(time="now"), "time: expected a time from"),
+        (a_line(time="2020-02-30T00:00:00.000Z"), "time: expected a time from"),
+        (a_line(time=""), "time: expected a time from"),
+        (a_line(time=1600000000), "time: expected a time from"),
+        (a_line(reason=["a"]), 'reason: expected a text, not ["a"]'),
+        (a_line(measured="long"), 'measured: expected a number from -1 to 1e+09, not "long"'),
         (a_line(measured=float("nan")), "it is not JSON"),
-        (a_line(resources=[1]), "resources are not a list of names"),
-        (a_line(resource_count=-1), "resources are not a list of names"),
+        (a_line(resources=[1]), "resources[0]: expected a text, not 1"),
+        (a_line(resource_count=-1), "resource_count: expected a whole number from 0 to 1000000000, not -1"),
     ],
 )
 def test_a_line_that_is_no_fact_is_refused(line, message):
-    with pytest.raises(FactError) as refused:
+    with pytest.raises(WrongValue) as refused:
         parse_line(line)
     assert str(refused.value).startswith(message)

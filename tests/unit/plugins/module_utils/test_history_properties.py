@@ -14,7 +14,8 @@ import pytest
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis runs on newer Pythons only")
 
 from _scheduled_events import history  # noqa: E402
-from _scheduled_events.history import Fact, FactError, cleaned, line_of, parse_line  # noqa: E402
+from _scheduled_events.checks import WrongValue  # noqa: E402
+from _scheduled_events.history import Fact, cleaned, line_of, parse_line  # noqa: E402
 from _scheduled_events.history_file import BEFORE, MAX_AGE, MAX_FILE, PRESENT, History, read  # noqa: E402
 from hypothesis import given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
@@ -77,7 +78,7 @@ def test_a_fact_is_cleaned_once(fact):
 
 @given(st.binary(max_size=200))
 def test_no_line_ends_the_reader(line):
-    with contextlib.suppress(FactError):
+    with contextlib.suppress(WrongValue):
         parse_line(line)
 
 

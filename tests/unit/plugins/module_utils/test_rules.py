@@ -3,8 +3,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 import pytest
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.document import parse
-from _scheduled_events.rules import RuleError, decide, parse_rules
+from _scheduled_events.rules import decide, parse_rules
 
 from .conftest import document_text, event
 
@@ -82,23 +83,23 @@ for _level in range(2000):  # more than Python can follow
             "rules[1].event_type: unknown key; allowed are event_types, event_sources, event_statuses, min_duration, "
             "max_duration, max_resources, action",
         ),
-        ([{}], "rules[0].action: null is not an action; allowed are prepare, approve, ignore, hold"),
+        ([{}], "rules[0].action: it is missing; expected one of prepare, approve, ignore, hold"),
         (
             [{"action": "aprove"}],
-            'rules[0].action: "aprove" is not an action; allowed are prepare, approve, ignore, hold',
+            'rules[0].action: expected one of prepare, approve, ignore, hold, not "aprove"',
         ),
         (
             [{"event_types": ["Rebot"], "action": "hold"}],
-            "rules[0].event_types: expected a list of Freeze, Reboot, Redeploy, Preempt, Terminate, "
-            'SpotRebalanceRecommendation, not ["Rebot"]',
+            "rules[0].event_types[0]: expected one of Freeze, Reboot, Redeploy, Preempt, Terminate, "
+            'SpotRebalanceRecommendation, not "Rebot"',
         ),
         (
             [{"event_sources": "User", "action": "hold"}],
-            'rules[0].event_sources: expected a list of Platform, User, not "User"',
+            'rules[0].event_sources: expected a list of Platform, User (1 or more), not "User"',
         ),
         (
             [{"event_statuses": [], "action": "hold"}],
-            "rules[0].event_statuses: expected a list of Scheduled, Started, Advisory, not []",
+            "rules[0].event_statuses: expected a list of Scheduled, Started, Advisory (1 or more), not []",
         ),
         (
             [{"max_duration": -1, "action": "hold"}],
@@ -120,6 +121,6 @@ for _level in range(2000):  # more than Python can follow
     ],
 )
 def test_a_mistake_is_refused_with_its_place_and_what_is_allowed(value, message):
-    with pytest.raises(RuleError) as caught:
+    with pytest.raises(WrongValue) as caught:
         parse_rules(value)
     assert str(caught.value) == message

@@ -83,7 +83,10 @@ NESTED = json.loads("[" * 900 + "]" * 900)
         ({"dry_run": "no"}, 'dry_run: expected true or false, not "no"'),
         ({"metrics_directory": "x"}, "metrics_directory: expected the absolute path of a directory"),
         ({"metrics_directory": "/x\nUser=root"}, "metrics_directory: expected the absolute path of a directory"),
-        ({"rules": [{"action": "reboot"}]}, 'rules[0].action: "reboot"'),
+        (
+            {"rules": [{"action": "reboot"}]},
+            "rules[0].action: expected one of prepare",
+        ),
         ({"rules": [{"action": "hold", "type": 1}]}, "rules[0].type: unknown key; allowed are event_types"),
         ({"rules": NESTED}, "rules"),
         ({"hooks": ["10-drain"]}, 'hooks: expected an object with a list of names by phase, not ["10-drain"]'),

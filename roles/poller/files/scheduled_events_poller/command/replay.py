@@ -14,11 +14,12 @@ import time
 from typing import Dict, Iterator, List, NamedTuple, Optional
 
 from _scheduled_events import engine, history, terms
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
 from _scheduled_events.document import SCHEDULED, STARTED, Document, DocumentError, ScheduledEvent, parse
 from _scheduled_events.files import read_plain
-from _scheduled_events.history import Fact, FactError
+from _scheduled_events.history import Fact
 from _scheduled_events.runs import OK
 from _scheduled_events.state import State
 
@@ -100,7 +101,7 @@ def _facts(content: bytes) -> Iterator[Fact]:
     for line in content.splitlines():
         try:
             yield history.parse_line(line)
-        except FactError:
+        except WrongValue:
             continue
 
 

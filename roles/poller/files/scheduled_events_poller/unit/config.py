@@ -9,6 +9,7 @@ import re
 from types import MappingProxyType
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Tuple
 
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.endpoint import (
     DEFAULT_API_VERSION,
     DEFAULT_ENDPOINT,
@@ -18,7 +19,7 @@ from _scheduled_events.endpoint import (
     check_endpoint_or_auto,
     check_networks,
 )
-from _scheduled_events.rules import HOLD, Rule, RuleError, parse_rules
+from _scheduled_events.rules import HOLD, Rule, parse_rules
 from _scheduled_events.runs import PHASES
 from _scheduled_events.terms import ACKNOWLEDGE_POLICIES, ALONE, CONTROLLER, ON_FAILURE
 
@@ -141,7 +142,7 @@ def _library_check(check: Callable[[str], str], key: str, value: Any) -> str:
 def _rules(key: str, value: Any) -> Tuple[Rule, ...]:
     try:
         return parse_rules(value, place=key)
-    except RuleError as error:
+    except WrongValue as error:
         raise ConfigError(str(error)) from error
     except RecursionError as error:  # a value too deep to be shown
         raise ConfigError(f"{key}: expected a list of rules, not a value nested that deep") from error
