@@ -49,6 +49,7 @@ def test_a_redeploy_is_acknowledged_after_the_drain(emulator, tmp_path):
         "scheduled_events_state_directory": str(tmp_path / "state"),
         "web_directory": str(tmp_path),
         "web_port": 8080,
+        "web_notice": 0,  # no balancer probes this machine
     }
     inventory = tmp_path / "inventory.json"
     inventory.write_text(json.dumps({"web": {"hosts": {"web1": host}}}))

@@ -41,6 +41,7 @@ def here(tmp_path):
         "test_image": "this machine",
         "web_directory": str(tmp_path) + "/{{ inventory_hostname }}",
         "web_port": free_port(),
+        "web_notice": 0,
     }
 
 

@@ -38,7 +38,7 @@ class Backend:
     :param flag: as long as this file is there, /healthz answers 503.
     """
 
-    def __init__(self, flag: pathlib.Path) -> None:
+    def __init__(self, flag: pathlib.Path, port: int = 0) -> None:
         self.flag = flag
         self._released = threading.Event()
         backend = self
@@ -56,7 +56,7 @@ class Backend:
             def log_message(self, *_arguments: object) -> None:
                 pass
 
-        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self._server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
         self._server.daemon_threads = True
         self.port = self._server.server_port
         threading.Thread(target=self._server.serve_forever, daemon=True).start()

@@ -1,0 +1,231 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The examples that drain, as they stand on the pages but for addresses, paths and shorter pauses.
+
+A web server is behind a balancer, which counts. The server ends as soon as the event is acknowledged.
+"""
+
+import json
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+
+import pytest
+import yaml
+from emulation import until
+from haproxies import Backend
+from pages import ROOT, blocks
+
+PROBES = 2  # failures until the balancer takes the server out
+INTERVAL = 0.1  # seconds between two probes
+NOTICE = "1"  # seconds in place of those of the examples: more than the probes take
+FIVE_MINUTES = "docs/start-in-five-minutes.md"
+LOAD_BALANCER = "docs/behind-an-azure-load-balancer.md"
+
+
+class Balancer(threading.Thread):
+    """Probes the server, sends a request after each probe that succeeded, and counts."""
+
+    def __init__(self, port):
+        super().__init__(daemon=True)
+        self._port, self._failures, self._ended = port, 0, threading.Event()
+        self.sent = self.lost = 0
+
+    def run(self):
+        while not self._ended.wait(INTERVAL):
+            self._failures = 0 if self._is_answered("/healthz") else self._failures + 1
+            if self._failures < PROBES:
+                self.sent += 1
+                self.lost += not self._is_answered("/")
+
+    def _is_answered(self, path):
+        try:
+            urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
+                f"http://127.0.0.1:{self._port}{path}", timeout=5
+            ).close()
+        except OSError:
+            return False
+        return True
+
+    def stop(self):
+        self._ended.set()
+        self.join()
+
+
+class Site:
+    """The server with its flag, the balancer, and the emulator."""
+
+    def __init__(self, emulator, directory, ansible, collection):
+        self.emulator, self.directory, self.ansible, self.collection = emulator, directory, ansible, collection
+        self.flag = directory / "drained"
+        self.server = Backend(self.flag)
+        self.port = self.server.port
+        self.balancer = Balancer(self.port)
+        self.balancer.start()
+
+    def adapt(self, text, *pairs):
+        """The text of a page with other values; each of them stands in it."""
+        for old, new in pairs:
+            assert old in text, old
+            text = text.replace(old, new)
+        return text
+
+    def unit(self, text, *pairs):
+        """Start a polling unit with the hooks and settings of an example."""
+        pairs = (("/var/lib/maintops", str(self.directory)), (":443", f":{self.port}"), ("sleep 15", f"sleep {NOTICE}"))
+        settings = yaml.safe_load(self.adapt(text, *pairs))
+        for hook in settings.pop("poller_hooks"):
+            path = self.directory / "hooks" / f"{hook['phase']}.d" / hook["name"]
+            path.parent.mkdir(parents=True, exist_ok=True)
+            content = hook.get("content") or "#!/bin/sh\nexec " + " ".join(hook["command"]) + "\n"
+            # No nginx runs here.
+            path.write_text(content.replace("systemctl is-active --quiet nginx || systemctl start nginx", "true"))
+            path.chmod(0o755)
+        known = {name.removeprefix("poller_"): value for name, value in settings.items()}
+        config = self.directory / "poller.json"
+        config.write_text(json.dumps({**known, "endpoint": self.emulator.endpoints["web1"], "interval": 0.25}))
+        (self.directory / "root").mkdir()
+        program = self.collection / "roles" / "poller" / "files" / "scheduled-events"
+        places = {"state-file": "state.json", "runtime-directory": "run", "hooks-directory": "hooks"}
+        places["hooks-runtime-directory"] = "root"
+        options = [f"--{name}={self.directory / place}" for name, place in places.items()]
+        command = [sys.executable, program, f"--config={config}", *options, "run", "--spawn-hooks"]
+        with (self.directory / "log").open("wb") as log:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+        def end():
+            process.terminate()
+            process.wait()
+
+        return end
+
+    def play(self, playbook, **variables):
+        """Start a playbook for web1."""
+        own = {
+            "ansible_become": False,
+            "scheduled_events_endpoint": self.emulator.endpoints["web1"],
+            "scheduled_events_state_directory": str(self.directory / "state"),
+            **variables,
+        }
+        hosts = self.emulator.inventory(**{name: lambda _host, value=value: value for name, value in own.items()})
+        run = self.ansible.start_playbook(playbook, inventory={"all": {"children": {"web": hosts["all"]}}})
+
+        def end():
+            ended = run.result()
+            assert ended.rc == 0, ended.output
+
+        return end
+
+    def stop(self):
+        self.balancer.stop()
+        self.server.stop()
+
+
+@pytest.fixture
+def site(fleet, ansible, installed_collection):
+    # Short, unlike tmp_path, since the path of a socket is.
+    with tempfile.TemporaryDirectory(prefix="site-") as directory:
+        made = Site(
+            fleet("web1", options=("--rate-limit", "0")), pathlib.Path(directory), ansible, installed_collection
+        )
+        yield made
+        made.stop()
+
+
+def hooks_of_the_polling_unit(site):
+    (text,) = [text for text in blocks("docs/polling-unit.md", "yaml") if text.startswith("poller_hooks")]
+    return site.unit(text)
+
+
+def hooks_of_the_lab(site):
+    (text,) = [text for text in blocks("docs/polling-unit.md", "yaml") if "emulator_vms" in text]
+    variables = yaml.safe_load(text)[0]["vars"]
+    return site.unit(yaml.safe_dump({"poller_hooks": variables["poller_hooks"]}))
+
+
+def files_of_five_minutes(site):
+    (text,) = [text for text in blocks(FIVE_MINUTES, "sh") if "cat > drain.yml" in text]
+    pairs = [("8080", str(site.port)), ("delay: 10\n", f"delay: {NOTICE}\n"), ("hosts: localhost", "hosts: web1")]
+    pairs.append(("    scheduled_events_endpoint: http://127.0.10.1:8169\n", ""))
+    for name, content in re.findall(
+        r"cat > (\S+) <<'END'\n(.*?)^END$", site.adapt(text, *pairs), re.DOTALL | re.MULTILINE
+    ):
+        (site.directory / name).write_text(content)
+    return site.play(site.directory / "first.yml")
+
+
+def modules_alone(site):
+    (text,) = blocks(FIVE_MINUTES, "yaml")
+    (steps,) = yaml.safe_load(site.adapt(text, ("/usr/local/bin/", f"{site.directory}/")))
+    programs = {"drain": f"touch {site.flag} && sleep {NOTICE}", "return": f"rm -f {site.flag}"}
+    for name, command in programs.items():
+        (site.directory / name).write_text(f"#!/bin/sh\n{command}\n")
+        (site.directory / name).chmod(0o755)
+    steps["module_defaults"] = {"group/maintops.scheduled_events.imds": {"endpoint": "{{ imds_endpoint }}"}}
+    return site.play([steps])
+
+
+def tasks_with_tests(site):
+    shutil.copytree(ROOT / "examples" / "test-your-tasks", site.directory / "example")
+    variables = {"web_directory": str(site.directory), "web_port": site.port, "web_notice": int(NOTICE)}
+    return site.play(site.directory / "example" / "respond.yml", **variables)
+
+
+def behind_an_azure_load_balancer(site):
+    (text,) = [text for text in blocks(LOAD_BALANCER, "yaml") if text.startswith("- ")]
+    pairs = (("load_balancer_probe_interval: 5", "load_balancer_probe_interval: 0.5"), ("[8080]", f"[{site.port}]"))
+    (site.directory / "playbook.yml").write_text(site.adapt(text, *pairs))
+    return site.play(
+        site.directory / "playbook.yml",
+        load_balancer_probe_flag=str(site.flag),
+        load_balancer_probe_url=f"http://127.0.0.1:{site.port}/healthz",
+    )
+
+
+@pytest.mark.parametrize(
+    "example",
+    [
+        hooks_of_the_polling_unit,
+        hooks_of_the_lab,
+        files_of_five_minutes,
+        modules_alone,
+        tasks_with_tests,
+        behind_an_azure_load_balancer,
+    ],
+    ids=lambda example: example.__name__,
+)
+def test_no_request_is_lost_when_the_server_ends_at_the_acknowledgement(site, example):
+    until(lambda: site.balancer.sent > 0, what="a request")
+    event_id = site.emulator.schedule("Reboot", "web1", notice=36000, started_for=36000)
+    end = example(site)
+    until(site.emulator.posts, what=f"the acknowledgement\n{log_of(site)}")
+    site.server.stop()
+    sent = site.balancer.sent
+    time.sleep(10 * INTERVAL)  # requests would come in this time
+    assert (site.balancer.sent, site.balancer.lost) == (sent, 0)
+    assert [ids for _vm, ids, _status in site.emulator.posts()] == [[event_id]]
+    site.server = Backend(site.flag, port=site.port)
+    site.emulator.complete(event_id)
+    until(lambda: site.balancer.sent > sent, what=f"a request after the event\n{log_of(site)}")
+    end()
+    assert site.balancer.lost == 0
+    assert not site.flag.exists()
+
+
+def log_of(site):
+    log = site.directory / "log"
+    return log.read_text()[-3000:] if log.exists() else ""
+
+
+def test_modules_alone_bring_a_vm_back_that_an_interrupted_run_left_drained(site):
+    site.flag.touch()
+    modules_alone(site)()
+    assert not site.flag.exists()
