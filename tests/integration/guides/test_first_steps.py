@@ -109,6 +109,6 @@ def test_the_playbooks_that_a_page_runs_take_its_options(reader, page, playbook)
     (reader.home / "poller.yml").write_text("[{hosts: all, roles: [maintops.scheduled_events.poller]}]")
     commands = [line for block in blocks(page, "sh") for line in block.splitlines() if "ansible-playbook " in line]
     assert commands
-    (reader.home / "inventory.yml").write_text("all: {hosts: {web1: }}")
+    (reader.home / "inventory.yml").write_text("web: {hosts: {web1: }}")
     for command in commands:
         assert playbook in reader.paste(f"{command} --syntax-check")
