@@ -61,6 +61,14 @@ options:
         most likely not an Azure VM.
     type: float
     default: 70
+  drill_directory:
+    description:
+      - Directory in which a drill (P(maintops.scheduled_events.drill#role)) announces its event. The module adds this
+        event to those of the service. Another directory than the default is for tests. It has no effect for a Windows
+        host.
+    version_added: 1.0.0
+    type: path
+    default: /run/scheduled-events-drill
 requirements:
   - requests >= 2.20 (on the host)
 notes:

@@ -38,6 +38,7 @@ def read(run: ImdsModule) -> Dict[str, Any]:
     return {
         "changed": False,
         "events": run.describe(run.wanted().select(document)),
+        "drill": bool(document.drill),
         "incarnation": document.incarnation,
         "vm_name": run.vm_name(),
         "api_version": run.client.api_version,
@@ -60,6 +61,7 @@ def _report(run: ImdsModule, last: Optional[Waited], elapsed: float) -> Dict[str
         "changed": False,
         "events": run.describe(last.events) if last else [],
         "elapsed": round(elapsed, 3),
+        "drill": bool(last and last.document.drill),
         "incarnation": last.document.incarnation if last else None,
         **run.where(),
     }

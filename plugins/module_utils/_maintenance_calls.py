@@ -85,13 +85,14 @@ def read_events(make: Callable[[], ImdsModule]) -> Dict[str, Any]:
     try:
         run = make()
         document = run.client.fetch()
-        return {"events": run.describe(document.events), "vm_name": run.vm_name(), "problem": ""}
+        events, drill = run.describe(document.events), bool(document.drill)
+        return {"events": events, "drill": drill, "vm_name": run.vm_name(), "problem": ""}
     except (ImdsError, SettingError) as error:
         return unread(str(error))
 
 
 def unread(problem: str) -> Dict[str, Any]:
-    return {"events": None, "vm_name": None, "problem": problem}
+    return {"events": None, "drill": False, "vm_name": None, "problem": problem}
 
 
 def mark(module: Any, host: Host) -> Dict[str, Any]:

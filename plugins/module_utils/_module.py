@@ -12,6 +12,8 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from ansible.module_utils.basic import AnsibleModule, missing_required_lib
 
+from ._scheduled_events.announced import DIRECTORY as DRILL_DIRECTORY
+from ._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
 from ._scheduled_events.discovery import FoundEndpoint, find
 from ._scheduled_events.document import (
@@ -44,6 +46,7 @@ COMMON_OPTIONS: Dict[str, Dict[str, Any]] = {
     "vm_name": {"type": "str"},
     "request_timeout": {"type": "float", "default": REQUEST_TIMEOUT},
     "retry_for": {"type": "float", "default": RETRY_FOR},
+    "drill_directory": {"type": "path", "default": DRILL_DIRECTORY},
 }
 FILTER_OPTIONS: Dict[str, Dict[str, Any]] = {
     "event_id": {"type": "list", "elements": "str", "aliases": ["event_ids"]},
@@ -60,7 +63,7 @@ KNOWN_WORDS = {
     "event_statuses": ("a status", EVENT_STATUSES),
     "event_sources": ("a source", EVENT_SOURCES),
 }
-GUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z", re.IGNORECASE)
+EVENT_ID = re.compile(rf"({DRILL_PREFIX})?[0-9a-f]{{8}}(-[0-9a-f]{{4}}){{3}}-[0-9a-f]{{12}}\Z", re.IGNORECASE)
 
 NAME_CHECK_TIMEOUT = 2.5  # seconds for an answer that only leads to a warning
 
@@ -87,6 +90,7 @@ class ImdsModule:
             api_version=self.params["api_version"],
             request_timeout=self.params["request_timeout"],
             retry_for=RETRY_FOR if self.params["retry_for"] is None else self.params["retry_for"],
+            drill_directory=self.params["drill_directory"] if self.is_on_the_vm else None,
             exchanger=exchanger,
             sleep=sleep,
         )
@@ -176,7 +180,7 @@ class ImdsModule:
                         f"known are {', '.join(known)}"
                     )
         for event_id in self.params.get("event_id") or ():
-            if not GUID.match(event_id):
+            if not EVENT_ID.match(event_id):
                 self.module.warn(
                     f'event_id: "{event_id}" is not the id of an event, so no event has it; '
                     "expected a GUID such as C7061BAC-AFDC-4513-B24B-AA5F13A16123"

@@ -314,6 +314,7 @@ class Turn:
             "recover_failed": [entry.event.event_id for entry in known if _failed(entry, "recover")],
             "waiting": [self._waiting(state, key, config) for key in state.events],
             "sight": None if document is None else self._sight(document),
+            "drill": document is not None and bool(document.drill),
         }
         shown["marker"] = _digest(shown)
         return dict(
@@ -328,7 +329,12 @@ class Turn:
     def _sight(self, document: Document) -> List[Dict[str, Any]]:
         """The events that can be acknowledged, each with the names of its VMs, compared as they are."""
         return [
-            {"event_id": event.event_id, "event_type": event.event_type or "", "names": list(event.names)}
+            {
+                "event_id": event.event_id,
+                "event_type": event.event_type or "",
+                "names": list(event.names),
+                "drill": event.key == document.drill,
+            }
             for event in document.events
             if event.event_id
             and event.event_status == "Scheduled"

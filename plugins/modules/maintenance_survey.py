@@ -159,6 +159,12 @@ vm_name:
   returned: success
   type: str
   sample: web_0
+drill:
+  description: Whether a drill adds an event to those of the service.
+  version_added: 1.0.0
+  returned: success
+  type: bool
+  sample: false
 problem:
   description: Why the events cannot be read; empty if they can.
   returned: success

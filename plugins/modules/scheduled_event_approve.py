@@ -125,6 +125,12 @@ skipped_ids:
   type: list
   elements: str
   sample: []
+drill:
+  description: Whether a drill adds an event to those of the service. Its acknowledgement counts, and is not sent.
+  version_added: 1.0.0
+  returned: success and on a refused request
+  type: bool
+  sample: false
 not_approved:
   description: Ids of the events that would have been acknowledged if the service had not refused.
   returned: on a refused request

@@ -139,6 +139,12 @@ events:
       returned: success
       type: dict
       sample: {}
+drill:
+  description: Whether a drill adds an event to those of the service.
+  version_added: 1.0.0
+  returned: success
+  type: bool
+  sample: false
 incarnation:
   description:
     - Incarnation of the document. It changes whenever the events change, and can go back.

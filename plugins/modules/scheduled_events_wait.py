@@ -113,6 +113,12 @@ elapsed:
   returned: success, and when O(timeout) or O(retry_for) ends the wait
   type: float
   sample: 312.4
+drill:
+  description: Whether a drill adds an event to those of the service.
+  version_added: 1.0.0
+  returned: success and on a timeout
+  type: bool
+  sample: false
 incarnation:
   description:
     - Incarnation of the last document that was read.

@@ -11,12 +11,16 @@ from .document import Document, ScheduledEvent
 
 
 class Outcome(NamedTuple):
-    """The outcome for each event id, spelled as in the document, or as given if the document lacks the event."""
+    """The outcome for each event id, spelled as in the document, or as given if the document lacks the event.
+
+    ``drill``: whether a drill has added an event to the document. Its acknowledgement counts and is never sent.
+    """
 
     approved: List[str]
     already_started: List[str]
     absent: List[str]
     skipped: List[str]
+    drill: bool = False
 
 
 class ApprovalFailed(Exception):
@@ -89,7 +93,8 @@ class _Attempts:
         :raises ImdsError: either failed.
         """
         while True:
-            outcome = _sort(self._client.poll(), self._event_ids, self._may_approve)
+            document = self._client.poll()
+            outcome = _sort(document, self._event_ids, self._may_approve)
             # The service answers an absent id with 400 or 404, for all ids of the request
             # (docs/contract.md, section 5). So a refusal counts only if all of them are present.
             if self.sorted and isinstance(self.failure, Refused) and not _fewer(outcome, self.sorted):
@@ -100,7 +105,10 @@ class _Attempts:
                 return outcome._replace(approved=[], skipped=outcome.skipped + outcome.approved)
             self.sorted = outcome
             try:
-                self._client.approve(outcome.approved)
+                # Only what the drill has added is kept back: an event of the service has any id.
+                sent = [event_id for event_id in outcome.approved if event_id.lower() != document.drill]
+                if sent:
+                    self._client.approve(sent)
                 return outcome
             except ImdsError as error:
                 self.failure = error
@@ -113,7 +121,7 @@ def _fewer(outcome: Outcome, before: Outcome) -> bool:
 
 
 def _sort(document: Document, event_ids: Sequence[str], may_approve: Callable[[ScheduledEvent], bool]) -> Outcome:
-    outcome = Outcome([], [], [], [])
+    outcome = Outcome([], [], [], [], drill=bool(document.drill))
     for key, event_id in {event_id.lower(): event_id for event_id in event_ids}.items():
         # A document should hold an id once. If it holds it more often, all of them must agree.
         found = [event for event in document.events if event.event_id is not None and event.key == key]

@@ -10,6 +10,7 @@ import time
 from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
 
 from . import transport
+from .announced import announced
 from .clock import pause_after
 from .document import Document, DocumentError, parse
 from .endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, check_api_version, check_endpoint
@@ -94,6 +95,7 @@ class ImdsClient:
     :param request_timeout: seconds for one answer, from connecting to its last byte; connecting fails after 5 seconds
         at the latest.
     :param retry_for: seconds to go on asking after a transient failure; 0 asks once.
+    :param drill_directory: where a drill adds an event to the documents of this machine; ``None``: nowhere.
     :param exchanger: what carries the requests; by default a connection of this machine.
     :raises SettingError: a setting cannot be used.
     """
@@ -105,6 +107,7 @@ class ImdsClient:
         api_version: str = DEFAULT_API_VERSION,
         request_timeout: float = REQUEST_TIMEOUT,
         retry_for: float = RETRY_FOR,
+        drill_directory: Optional[str] = None,
         exchanger: Optional[Exchanger] = None,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -114,12 +117,13 @@ class ImdsClient:
         self.reached = False  # whether there ever was a connection
         self._request_timeout = request_timeout
         self._retry_for = retry_for
+        self._drill_directory = drill_directory
         self._clock = clock
         self._sleep = sleep
         self._exchanger = exchanger or transport.Transport()
 
     def poll(self, *, request_timeout: Optional[float] = None) -> Document:
-        """Ask once for the document.
+        """Ask once for the document, with the event of a drill.
 
         :param request_timeout: seconds for this answer, if not those of the client.
         :raises ImdsError: there is no document; nothing follows from that about the events.
@@ -128,7 +132,7 @@ class ImdsClient:
         if not answer.body.strip():
             raise NoDocumentYet(f"GET {answer.url} answered 200 OK with an empty body: no document yet", status=200)
         try:
-            return parse(answer.body, api_version=self.api_version)
+            return announced(parse(answer.body, api_version=self.api_version), self._drill_directory)
         except DocumentError as error:
             raise BadAnswer(
                 f"GET {answer.url} answered 200 OK, but not with a Scheduled Events document: {error}; "

@@ -101,10 +101,15 @@ class ScheduledEvent(NamedTuple):
 
 
 class Document(NamedTuple):
-    """One successfully read answer of the service. Compare incarnations with ``!=`` only: the number can go back."""
+    """One successfully read answer of the service. Compare incarnations with ``!=`` only: the number can go back.
+
+    :param drill: key of the event that a drill has added; empty without one. ``drill_problem``: why a drill adds none.
+    """
 
     incarnation: Incarnation
     events: Tuple[ScheduledEvent, ...]
+    drill: str = ""
+    drill_problem: str = ""
 
     def find(self, event_id: str) -> Optional[ScheduledEvent]:
         """The event with this EventId in any case, or ``None``."""

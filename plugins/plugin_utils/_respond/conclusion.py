@@ -77,7 +77,7 @@ class Conclusion:
             "vm_name": notes["vm_name"],
             **{name: notes[name] for name in ("prepared", "acknowledged")},
             "held": held,
-            **{name: notes[name] for name in ("recovered", "failures")},
+            **{name: notes[name] for name in ("recovered", "failures", "drill")},
             "story": notes["told"],
             "history": notes["facts"],
         }

@@ -82,7 +82,9 @@ class Fallback:
         if shown["sight"] is None:
             self.miss()
         else:
-            own = [event for event in shown["sight"] if self._known["vm_name"].lower() in event["names"]]
+            # Azure knows nothing of the event of a drill.
+            named = [event for event in shown["sight"] if self._known["vm_name"].lower() in event["names"]]
+            own = [event for event in named if not event["drill"]]
             self._known["silent_since"] = None
             names = {event["event_id"]: {"names": sorted(set(event["names"]))} for event in own}
             self._known["last_read"] = {"at": asked_at._asdict(), "events": names}

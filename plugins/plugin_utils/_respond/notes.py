@@ -25,6 +25,7 @@ class Notes:
             "marker": "",
             "state": "",
             "answered": False,
+            "drill": False,
             "over": False,
             "prepared": [],
             "acknowledged": [],

@@ -142,6 +142,7 @@ class HostTurns:
         notes["answered"] = True
         notes["marker"], notes["state"] = shown["marker"], shown["state"]
         notes["waiting"] = shown["waiting"]
+        notes["drill"] = notes["drill"] or shown["drill"]
         notes.add("prepared", shown["prepared"])
         notes.add("acknowledged", shown["acknowledged"])
         if self.fallback:

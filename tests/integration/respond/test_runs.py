@@ -121,6 +121,7 @@ def test_an_idle_host_costs_four_results_one_run_of_the_module_and_one_line(host
         "held": [],
         "recovered": [],
         "failures": [],
+        "drill": False,
         "story": [],
         "history": [],
     }

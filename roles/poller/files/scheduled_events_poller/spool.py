@@ -19,7 +19,6 @@ HOOKS_DIRECTORY = "/etc/scheduled-events/hooks"
 RUNTIME_DIRECTORY = "/run/scheduled-events"  # the poller's own
 HOOKS_RUNTIME_DIRECTORY = "/run/scheduled-events-hooks"  # root's own
 WEBHOOKS_RUNTIME_DIRECTORY = "/run/scheduled-events-webhooks"  # of the delivery; missing without webhooks
-DRILL_DIRECTORY = "/run/scheduled-events-drill"  # of root; exists from a drill until the next boot
 
 # Below the 128 KiB that the kernel allows for one variable of the environment, which is at most a part of a request.
 MAX_REQUEST = 128 * 1024 - 4096
@@ -38,11 +37,6 @@ REPORTING_HOOKS = ("0-webhooks",)
 
 class RequestError(ValueError):
     """A request that is not carried out; the message says why."""
-
-
-def pointed(drill_directory: str) -> str:
-    """The file that exists while a drill points the polling unit at an emulator."""
-    return os.path.join(drill_directory, "pointed")
 
 
 class Directories(NamedTuple):

@@ -40,6 +40,7 @@ def test_each_event_is_sorted_by_its_state_and_one_request_sent_for_all_that_are
         "already_started": ["C3"],
         "absent": ["d4"],
         "skipped": [],
+        "drill": False,
     }
     assert posted(service) == [["A1", "b2"]]
 
@@ -94,7 +95,7 @@ def test_a_refusal_of_a_remaining_event_fails_with_the_status_and_the_remaining_
     with pytest.raises(ApprovalFailed) as caught:
         approve(client, ["A1", "x"], may_approve=may)
     assert (caught.value.status, caught.value.left) == (400, ["A1"])
-    assert caught.value.outcome == ([], [], ["x"], [])
+    assert caught.value.outcome == ([], [], ["x"], [], False)
     assert str(caught.value) == (
         f"POST {service.endpoint}/metadata/scheduledevents?api-version=2020-07-01 answered 400 Bad Request: no; "
         "not acknowledged: A1"

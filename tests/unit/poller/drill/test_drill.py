@@ -333,15 +333,3 @@ def test_a_command_that_cannot_be_carried_out_says_why(unit, ask, units):
     begin = ("begin", "--endpoint", EMULATOR, "--lease", "60", "--longest", "600", "--since", "0")
     code, said = ask(*begin, systemd=units)
     assert (code, said.split(".")[0]) == (1, "scheduled-events-drill: the polling unit does not run")
-
-
-def test_the_status_says_that_a_drill_runs(unit, imds):
-    unit.start()
-    until(lambda: imds.polls > 1, "a poll")
-    place = f"--drill-directory={unit.path('drill')}"
-    assert "drill" not in unit.command(place, "status")[1]
-    folder = Folder(unit.path("drill"))
-    folder.make(Plan(EMULATOR, imds.url, 60.0, 600.0, 1.0))
-    folder.point(b"{}", 0)
-    assert f"  a drill runs: the polling unit asks {imds.url}, and not the service" in unit.command(place, "status")[1]
-    assert json.loads(unit.command(place, "status", "--json")[1])["drill"] is True

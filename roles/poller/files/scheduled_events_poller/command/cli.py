@@ -9,7 +9,7 @@ import os
 import sys
 from typing import Any, Callable, List, Optional
 
-from _scheduled_events import history_file
+from _scheduled_events import announced, history_file
 from _scheduled_events.approval import ApprovalFailed
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError
 from _scheduled_events.forecast import LEAST_NOTICE
@@ -155,7 +155,7 @@ def _add_places(parser: argparse.ArgumentParser) -> None:
         ("hooks-runtime-directory", spool.HOOKS_RUNTIME_DIRECTORY),
         ("webhooks-runtime-directory", spool.WEBHOOKS_RUNTIME_DIRECTORY),
         ("roles-directory", history_file.ROLES_DIRECTORY),
-        ("drill-directory", spool.DRILL_DIRECTORY),
+        ("drill-directory", announced.DIRECTORY),
     ):
         parser.add_argument(f"--{option}", default=default, metavar="PATH", help="default: %(default)s")
 

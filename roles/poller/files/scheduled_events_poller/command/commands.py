@@ -101,6 +101,8 @@ def show_status(chosen: argparse.Namespace) -> int:
         lines = [line for event in read["events"] for line in _event_lines(event)]
         if read.get("endpoint_source") not in (None, GIVEN):
             lines.insert(0, f"  asks {read['endpoint']} ({read['endpoint_source']})")
+        if read["drill"] or read["drill_problem"]:
+            lines.insert(0, f"  drill: {read['drill_problem'] or 'its event is added to those of the service'}")
         known = read
     except FileNotFoundError:
         code, summary, lines = status.CRITICAL, "the polling unit does not run, or has not run since the last boot", []
@@ -110,11 +112,8 @@ def show_status(chosen: argparse.Namespace) -> int:
     if problems:
         summary = "; ".join(([] if code == status.OK else [summary]) + problems)
         code = code or status.WARNING
-    drill = os.path.exists(spool.pointed(chosen.drill_directory))
-    if drill:
-        lines.insert(0, f"  a drill runs: the polling unit asks {known.get('endpoint')}, and not the service of Azure")
     if chosen.json:
-        say_json({**known, "webhooks": webhooks, "drill": drill, "exit_code": code, "summary": summary})
+        say_json({**known, "webhooks": webhooks, "exit_code": code, "summary": summary})
         return code
     say(f"{('OK', 'WARNING', 'CRITICAL', 'UNKNOWN')[code]}: {summary}")
     for line in lines + more:
@@ -329,6 +328,7 @@ def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> O
             api_version=settings.api_version,
             request_timeout=LOOK_TIMEOUT,
             retry_for=0,
+            drill_directory=chosen.drill_directory,
         )
         document = client.poll()
         vm_name = settings.vm_name or client.poll_name()
@@ -362,7 +362,7 @@ def _parse_event(text: str, settings: config.Settings, vm_name: str) -> Dict[str
 
 def places(chosen: argparse.Namespace) -> poller.Places:
     directories = spool.Directories(chosen.hooks_directory, chosen.runtime_directory, chosen.hooks_runtime_directory)
-    return poller.Places(chosen.state_file, directories)
+    return poller.Places(chosen.state_file, directories, chosen.drill_directory)
 
 
 def _client(settings: config.Settings, chosen: argparse.Namespace) -> ImdsClient:
@@ -371,6 +371,7 @@ def _client(settings: config.Settings, chosen: argparse.Namespace) -> ImdsClient
         api_version=settings.api_version,
         request_timeout=COMMAND_TIMEOUT,
         retry_for=10,
+        drill_directory=chosen.drill_directory,
     )
 
 

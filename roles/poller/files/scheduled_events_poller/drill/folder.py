@@ -11,7 +11,7 @@ from typing import Any, Dict, NamedTuple, Optional
 
 from _scheduled_events.files import read_plain, write_atomically
 
-from ..spool import pointed
+POINTED = "pointed"
 
 _MOST_BYTES = 1024 * 1024
 
@@ -40,7 +40,7 @@ class Folder:
         # The sandbox of the polling unit shows this file in the place of its configuration, if it exists.
         self.config = os.path.join(directory, "poller.json")
         # Exists from before the polling unit is pointed at the emulator until after it was pointed back.
-        self.pointed = pointed(directory)
+        self.pointed = os.path.join(directory, POINTED)
         self._plan = os.path.join(directory, "drill.json")
         self._lease = os.path.join(directory, "lease")
         self._ended = os.path.join(directory, "ended")

@@ -96,7 +96,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="scheduled-events-drill", description=__doc__)
     for option, default in (
         ("config", config.CONFIG_FILE),
-        ("directory", spool.DRILL_DIRECTORY),
+        ("directory", "/run/scheduled-events-drill"),
         ("state-file", poller.STATE_FILE),
         ("runtime-directory", spool.RUNTIME_DIRECTORY),
         ("hooks-directory", spool.HOOKS_DIRECTORY),

@@ -41,12 +41,14 @@ def prepare(
     resolver: EndpointResolver,
     deliver: Callable[[Any], None],
     *,
+    drill: str,
     spawn_hooks: bool,
     clock: Clock,
 ) -> Means:
     """Make the means that the settings ask for.
 
     :param deliver: takes the outcome of an attempt to acknowledge, in another thread.
+    :param drill: directory in which a drill announces its event.
     :param spawn_hooks: run hooks as processes of our own instead of units.
     :raises OSError: a directory cannot be used.
     """
@@ -55,7 +57,7 @@ def prepare(
     else:
         means = Means(
             hooks.HookRequests(directories, spawn=spawn_hooks),
-            Acknowledger(settings, resolver, deliver, clock=clock),
+            Acknowledger(settings, resolver, deliver, drill=drill, clock=clock),
             StateFile(state_file),
             History(history_directory),
         )

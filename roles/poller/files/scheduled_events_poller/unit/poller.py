@@ -10,7 +10,7 @@ import signal
 import traceback
 from typing import Any, Callable, ContextManager, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
-from _scheduled_events import engine, terms
+from _scheduled_events import announced, engine, terms
 from _scheduled_events.clock import CLOCK, Clock, Moment, pause_after
 from _scheduled_events.history_file import UNIT_DIRECTORY
 from _scheduled_events.state import EventState, State
@@ -47,6 +47,7 @@ class Places(NamedTuple):
 
     state_file: str = STATE_FILE
     directories: Directories = Directories()
+    drill: str = announced.DIRECTORY
 
     @property
     def history_directory(self) -> str:
@@ -135,7 +136,9 @@ class Poller:
         except (OSError, instance.Occupied) as error:
             raise PollerError(f"the poller cannot begin: {error}") from error
         stack.enter_context(self._signals())
-        self._polling = Polling(self._settings, self._resolver, self._inbox.deliver, clock=self._clock)
+        self._polling = Polling(
+            self._settings, self._resolver, self._inbox.deliver, drill=self._places.drill, clock=self._clock
+        )
 
     def _find_out(self) -> EndpointResolver:
         settings, runtime_directory = self._settings, self._places.directories.runtime
@@ -151,6 +154,7 @@ class Poller:
             self._places.directories,
             self._resolver,
             self._inbox.deliver,
+            drill=self._places.drill,
             spawn_hooks=self._spawn_hooks,
             clock=self._clock,
         )
@@ -251,10 +255,17 @@ class Poller:
             self._display.journal.better("poll", f"polling works again, after {self._polls.failures} failed polls")
         if self._polls.failures or self._polls.last_success is None:
             self._display.hurry()
-        named = status.named(polled.document, polled.vm_name)
-        if named != self._polls.named:
+        document = polled.document
+        read = status.Polls(
+            vm_name=polled.vm_name,
+            last_success=now,
+            named=status.named(document, polled.vm_name),
+            drill=bool(document.drill),
+            drill_problem=document.drill_problem,
+        )
+        if read._replace(last_success=None) != self._polls._replace(last_success=None):
             self._display.hurry()
-        self._polls = status.Polls(vm_name=polled.vm_name, last_success=now, named=named)
+        self._polls = read
         self._document_at = self._clock.monotonic()
         self._display.metrics.poll_succeeded(polled.document, vm_name=polled.vm_name, now=now)
 

@@ -74,13 +74,17 @@ class Service:
     One object for each thread, since each keeps its own connection.
 
     :param resolver: where the service is; shared by all threads.
+    :param drill: directory in which a drill announces its event.
     :param timeout: seconds for one answer.
     """
 
-    def __init__(self, settings: Settings, resolver: EndpointResolver, *, timeout: float = SHORT_TIMEOUT) -> None:
+    def __init__(
+        self, settings: Settings, resolver: EndpointResolver, *, drill: str, timeout: float = SHORT_TIMEOUT
+    ) -> None:
         self._api_version = settings.api_version
         self._vm_name = settings.vm_name
         self._resolver = resolver
+        self._drill = drill
         self._timeout = timeout
         self._client: Optional[ImdsClient] = None
 
@@ -94,7 +98,11 @@ class Service:
             if self._client is not None:
                 self._client.close()
             self._client = ImdsClient(
-                endpoint=endpoint, api_version=self._api_version, request_timeout=self._timeout, retry_for=0
+                endpoint=endpoint,
+                api_version=self._api_version,
+                request_timeout=self._timeout,
+                retry_for=0,
+                drill_directory=self._drill,
             )
         return self._client
 
@@ -170,12 +178,20 @@ class Polling:
     restarted, so short requests go on beside it.
 
     :param deliver: called in the thread of a worker with what :class:`PollEnded` describes.
+    :param drill: directory in which a drill announces its event.
     """
 
     def __init__(
-        self, settings: Settings, resolver: EndpointResolver, deliver: Callable[[Any], None], *, clock: Clock
+        self,
+        settings: Settings,
+        resolver: EndpointResolver,
+        deliver: Callable[[Any], None],
+        *,
+        drill: str,
+        clock: Clock,
     ) -> None:
         self._clock = clock
+        self._drill = drill
         self._deliver = deliver
         self._worker = Worker("poll", deliver, clock)
         self._patient_worker: Optional[Worker] = None
@@ -185,7 +201,7 @@ class Polling:
         """Use these settings from now on. What older requests bring is not current."""
         self._settings = settings
         self._resolver = resolver
-        self._service = Service(settings, resolver)
+        self._service = Service(settings, resolver, drill=self._drill)
         self._patient_service: Optional[Service] = None
         self._asked = self._asked_patiently = False
 
@@ -210,7 +226,7 @@ class Polling:
         if self._patient_worker is None:
             self._patient_worker = Worker("patient poll", self._deliver, self._clock)
         if self._patient_service is None:
-            self._patient_service = Service(self._settings, self._resolver, timeout=REQUEST_TIMEOUT)
+            self._patient_service = Service(self._settings, self._resolver, drill=self._drill, timeout=REQUEST_TIMEOUT)
         self._asked_patiently = True
         self._patient_worker.submit(functools.partial(_poll, self._patient_service, self._clock))
 
@@ -257,12 +273,20 @@ class Acknowledger:
     """Acknowledges events: one attempt at a time, and no queue, since the engine repeats what it wants.
 
     :param deliver: called in the thread of the worker with an :class:`Acknowledged`.
+    :param drill: directory in which a drill announces its event.
     """
 
     def __init__(
-        self, settings: Settings, resolver: EndpointResolver, deliver: Callable[[Any], None], *, clock: Clock
+        self,
+        settings: Settings,
+        resolver: EndpointResolver,
+        deliver: Callable[[Any], None],
+        *,
+        drill: str,
+        clock: Clock,
     ) -> None:
         self._clock = clock
+        self._drill = drill
         self._worker = Worker("acknowledge", deliver, clock)
         self._attempt: Optional[object] = None
         self._tried: FrozenSet[Tuple[str, Optional[str], str]] = frozenset()
@@ -271,7 +295,7 @@ class Acknowledger:
 
     def connect(self, settings: Settings, resolver: EndpointResolver) -> None:
         """Use these settings from now on."""
-        self._service = Service(settings, resolver)
+        self._service = Service(settings, resolver, drill=self._drill)
         self.drop()
 
     def drop(self) -> None:

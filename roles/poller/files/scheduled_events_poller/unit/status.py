@@ -30,7 +30,7 @@ class Polls(NamedTuple):
     """The result of polling.
 
     ``last_success``: seconds since the epoch. ``named``: how many events of the last document name this VM, also those
-    that a rule ignores.
+    that a rule ignores. ``drill``: whether one of them is that of a drill; ``drill_problem``: why a drill adds none.
     """
 
     vm_name: Optional[str] = None
@@ -38,6 +38,8 @@ class Polls(NamedTuple):
     failures: int = 0
     error: str = ""
     named: int = 0
+    drill: bool = False
+    drill_problem: str = ""
 
 
 def named(document: Document, vm_name: str) -> int:
@@ -85,6 +87,8 @@ def describe(
         "acknowledging_for": acknowledging_for,
         "missing_hooks": {} if config is None else {phase: list(names) for phase, names in config.missing.items()},
         "unnamed_events": state.unnamed,
+        "drill": polls.drill,
+        "drill_problem": polls.drill_problem,
         # Without a document nothing is known, and without a saved state not all: neither means that there is no
         # maintenance. An event of the document counts before it is in the state, and if a rule ignores it.
         "maintenance_pending": unread or bool(unsaved or pending or state.unnamed or polls.named),

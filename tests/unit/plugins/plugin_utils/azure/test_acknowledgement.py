@@ -148,5 +148,10 @@ def test_a_text_that_is_not_an_event_id_never_becomes_part_of_a_request(ids):
         check_ids(ids)
 
 
+def test_the_id_of_a_drill_is_refused_since_azure_does_not_know_it():
+    with pytest.raises(ArmError, match="is the id of a drill"):
+        check_ids([ONE, f"drill-{ONE}"])
+
+
 def test_an_id_is_sent_once_whatever_its_case():
     assert len(check_ids([ONE, ONE.lower()])) == 1

@@ -72,7 +72,8 @@ def shown(following="wait", *, names=("vm1",), event_type="Redeploy", **more):
         "prepared": [] if handed_out else ["A1"],
         "unprepared": [],
         "waiting": [waiting("hooks run" if handed_out else "to be acknowledged")],
-        "sight": [{"event_id": "A1", "event_type": event_type, "names": list(names)}],
+        "sight": [{"event_id": "A1", "event_type": event_type, "names": list(names), "drill": False}],
+        "drill": False,
         "marker": "m",
         "acknowledged": [],
         "story": [],
@@ -216,6 +217,13 @@ def test_an_outage_that_ends_in_time_leaves_the_acknowledgement_to_the_host(host
 def test_without_the_owner_s_word_nothing_is_sent(host, changes):
     host.is_lost_after_preparing(**changes)
     assert host.reason() == ""
+
+
+def test_the_event_of_a_drill_is_never_sent(host):
+    drill = dict(shown()["sight"][0], drill=True)
+    end = host.responds(shown(sight=[drill], drill=True), *[dict(OUTAGE, drill=True)] * 40, DONE)
+    assert host.arm.calls == []
+    assert end["respond_result"]["drill"] is True
 
 
 def test_failed_tasks_do_not_count_as_a_preparation(host):

@@ -48,6 +48,7 @@ def shown(following="wait", **more):
         "recover_failed": [],
         "waiting": [waiting()] if following != "done" else [],
         "sight": [sight("vm1", "vm2")],
+        "drill": False,
         "marker": "m",
         "acknowledged": [],
         "story": [],
@@ -59,7 +60,7 @@ def shown(following="wait", **more):
 
 
 def sight(*names, event_type="Reboot"):
-    return {"event_id": "A1", "event_type": event_type, "names": list(names)}
+    return {"event_id": "A1", "event_type": event_type, "names": list(names), "drill": False}
 
 
 def waiting(**more):
