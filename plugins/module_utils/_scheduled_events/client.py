@@ -6,6 +6,8 @@
 
 import http
 import json
+import os
+import pwd
 import time
 from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
 
@@ -33,6 +35,12 @@ RETRY_FOR = 70.0  # after status 410 (docs/contract.md, section 5)
 
 # Seconds for which to look for a service that nothing was ever heard of; the last attempt may take 5 seconds more.
 FIRST_CONTACT = 4.0
+
+# Why the guest proxy of the Metadata Security Protocol does not pass a request on (docs/contract.md, section 5).
+_NOT_ALLOWED = {
+    403: "does not let this user or program ask",
+    421: "cannot identify the program that asks, such as one in a container",
+}
 
 MAX_JSON = 64 * 1024  # bytes of an answer other than the document
 
@@ -81,6 +89,11 @@ class Refused(ImdsError):
     """A status that the same request would get again: 400, 404, 405, a redirect, or any other one."""
 
 
+class NotAllowed(ImdsError):
+    """403 or 421: a guest proxy does not let this process ask (docs/contract.md, section 5). Asking again does not
+    help, and nothing is known about the events."""
+
+
 class BadAnswer(ImdsError):
     """An answer that is not one of this service: broken HTTP, too large, or 200 with HTML, broken JSON, no events."""
 
@@ -121,6 +134,7 @@ class ImdsClient:
         self._clock = clock
         self._sleep = sleep
         self._exchanger = exchanger or transport.Transport()
+        self._user = "that Ansible connects as" if exchanger else _own_user()
 
     def poll(self, *, request_timeout: Optional[float] = None) -> Document:
         """Ask once for the document, with the event of a drill.
@@ -270,7 +284,24 @@ class ImdsClient:
             self.reached = self.reached or self._exchanger.connected
         if answer.status == http.HTTPStatus.OK:
             return answer
+        if answer.status in _NOT_ALLOWED:
+            raise self._not_allowed(method, answer)
         raise _status_error(method, answer, query["api-version"])
+
+    def _not_allowed(self, method: str, answer: Answer) -> NotAllowed:
+        return NotAllowed(
+            f"{method} {answer.url} answered {answer.status} {_phrase(answer)}: {_detail(answer)}. Most likely the "
+            f"Metadata Security Protocol of this VM {_NOT_ALLOWED[answer.status]}. Allow the user {self._user} the "
+            f"paths {EVENTS_PATH} and {NAME_PATH} in its InVMAccessControlProfile",
+            status=answer.status,
+        )
+
+
+def _own_user() -> str:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
 
 
 def without_service(error: ImdsError) -> Unreachable:

@@ -7,6 +7,7 @@
 import re
 from typing import Mapping, NamedTuple, Optional
 
+from .document import parse_not_before
 from .text import excerpt
 
 MAX_BODY = 1024 * 1024
@@ -73,6 +74,18 @@ class Exchanger:
 
     def close(self) -> None:
         """Close the connection."""
+
+
+def retry_after(header: Optional[str], *, now: float) -> float:
+    """Seconds that the header Retry-After asks to wait, as a number or as a date; 0 if it does not.
+
+    :param now: seconds since the epoch.
+    """
+    text = (header or "").strip()
+    if re.match(r"[0-9]{1,9}\Z", text, re.ASCII):
+        return float(text)
+    date = parse_not_before(text)
+    return max(0.0, date.timestamp() - now) if date else 0.0
 
 
 def announced_length(headers: Mapping[str, str]) -> Optional[int]:

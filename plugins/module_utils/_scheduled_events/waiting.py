@@ -14,6 +14,7 @@ from .client import (
     ImdsClient,
     ImdsError,
     NoAnswer,
+    NotAllowed,
     Refused,
     without_service,
 )
@@ -67,7 +68,7 @@ def wait(
     :param request_timeout: seconds for one answer, never beyond the timeout of the wait.
     :param retry_for: seconds for which polls may fail in a row; by default until the timeout.
     :raises WaitTimeout: the state does not hold in time, or polls fail for longer than ``retry_for``.
-    :raises Refused: the service refuses the first request, as it would all others.
+    :raises Refused, NotAllowed: the service refuses the first request, as it would all others.
     :raises Unreachable: there never was a connection, for a few seconds.
     """
     waiting = _Wait(
@@ -164,7 +165,7 @@ class _Wait:
         return document, self._wanted(min(self._request_timeout, left)).select(document)
 
     def _fail(self, error: ImdsError) -> None:
-        if isinstance(error, Refused) and self.last is None:
+        if isinstance(error, (NotAllowed, Refused)) and self.last is None:
             raise error
         # Silence within the rest of the wait says less about the service than the failure before it.
         if not (self._failure and self._cut_short and isinstance(error, NoAnswer)):

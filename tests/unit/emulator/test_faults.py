@@ -138,6 +138,15 @@ def test_18_a_redirect_points_to_the_configured_place_or_to_the_same_host(emulat
     assert answer.headers["Location"] == (location or f"{served.endpoint('web1')}/redirected")
 
 
+@pytest.mark.parametrize(("given", "status"), [({}, 403), ({"status": 421}, 421)])
+def test_18_a_closed_refuses_a_caller_and_closes_the_connection(emulate, given, status):
+    served = emulate()
+    inject(served, kind="closed", count=1, **given)
+    answer = served.get("web1")
+    assert (answer.status, answer.body, answer.headers["Connection"]) == (status, b"", "close")
+    assert served.get("web1").status == 200
+
+
 def test_06_a_slow_answer_is_the_right_one(emulate):
     served = emulate()
     inject(served, kind="slow", delay=0.01, count=1)
@@ -151,6 +160,7 @@ def test_06_a_slow_answer_is_the_right_one(emulate):
         ({}, "kind: missing, expected a value"),
         ({"kind": "explode"}, 'kind: "explode" is not one of status, hang'),
         ({"kind": "status", "status": 700}, "status: 700 is not an HTTP status from 200 to 599"),
+        ({"kind": "closed", "status": 500}, "status: 500 is not 403 (not on the list) or 421"),
         ({"kind": "status", "vms": ["unknown"]}, 'vm "unknown": not in the fleet'),
         ({"kind": "status", "count": 0}, "count: 0 is not a number of at least 1"),
         ({"kind": "status", "methods": ["PUT"]}, 'methods: "PUT" is not one of GET, POST'),

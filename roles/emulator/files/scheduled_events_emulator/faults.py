@@ -15,7 +15,8 @@ from scheduled_events_emulator.checks import Fields
 from scheduled_events_emulator.fleet import Fleet
 
 KEYS = ("kind", "vms", "methods", "paths", "status", "delay", "body", "location", "count", "seconds")
-KINDS = ("status", "hang", "reset", "cut", "broken_json", "wrong_types", "empty", "slow", "html", "redirect")
+KINDS = ("status", "hang", "reset", "cut", "broken_json", "wrong_types", "empty", "slow", "html", "redirect", "closed")
+DEFAULT_STATUS = {"status": 500, "redirect": 302, "closed": 403}
 DEFAULT_DELAY = {"hang": 150.0, "slow": 5.0}
 
 
@@ -88,9 +89,11 @@ class Faults:
         kind = fields.text("kind", choices=KINDS)
         names = fields.texts("vms", None)
         seconds = fields.number("seconds", None)
-        status = fields.integer("status", 500 if kind == "status" else 302 if kind == "redirect" else 200, least=200)
+        status = fields.integer("status", DEFAULT_STATUS.get(kind, 200), least=200)
         if status > 599:
             raise fields.fail("status", "an HTTP status from 200 to 599")
+        if kind == "closed" and status not in (403, 421):
+            raise fields.fail("status", "403 (not on the list) or 421 (caller not identified)")
         location = fields.text("location", None)
         if location is not None and not (location.isascii() and location.isprintable()):
             raise fields.fail("location", "a URL of ASCII characters, the rest as %XX")

@@ -102,6 +102,9 @@ def _answer(body: bytes, *, status: int = 200, content_type: str = JSON, **heade
     return web.Response(body=body, status=status, headers={"Content-Type": content_type, **headers})
 
 
+STATUS_KINDS = ("status", "redirect", "closed")  # faults that the log names by their status
+
+
 class Imds:
     """The handler behind every address of the fleet."""
 
@@ -279,7 +282,7 @@ class Imds:
             return None
         if request.method == "POST":
             self._platform.sync()
-            answered: int | str = fault.status if fault.kind in ("status", "redirect") else fault.kind
+            answered: int | str = fault.status if fault.kind in STATUS_KINDS else fault.kind
             self._log_post(caller.machine.name, _ids_or_none(body), answered, [])
         if fault.kind in ("hang", "reset"):
             _drop(request, with_reset=fault.kind == "reset")
@@ -304,6 +307,10 @@ class Imds:
     def _wrong_answer(fault: Fault, request: web.BaseRequest) -> web.Response:
         if fault.kind == "redirect":
             return _answer(b"", status=fault.status, Location=fault.location or f"http://{request.host}/redirected")
+        if fault.kind == "closed":  # which stands before the service, and closes the connection
+            refusal = _answer(fault.body or b"", status=fault.status, content_type=TEXT)
+            refusal.force_close()
+            return refusal
         if fault.kind == "status":
             is_text = fault.status == 429 or fault.body is not None
             body = THROTTLED if fault.body is None else fault.body

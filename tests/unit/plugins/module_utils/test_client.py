@@ -12,6 +12,7 @@ from _scheduled_events.client import (
     ImdsClient,
     NoAnswer,
     NoDocumentYet,
+    NotAllowed,
     Refused,
     Unavailable,
     Unreachable,
@@ -118,7 +119,6 @@ def test_a_redirect_is_refused_and_not_followed(service, client):
             "404 Not Found: this host does not know the path, or not the api-version 2020-07-01: without a body",
         ),
         (405, "no", '405 Method Not Allowed: "no"'),
-        (403, "<html>denied</html>", '403 Forbidden: "<html>denied</html>"'),
         (204, "", "204 No Content: without a body"),
     ],
 )
@@ -127,6 +127,27 @@ def test_a_refusal_is_not_repeated_and_says_why(service, client, clock, status, 
     with pytest.raises(Refused) as caught:
         client.fetch()
     assert str(caught.value) == f"GET {service.endpoint}{PATH} answered {ending}"
+    assert (caught.value.status, len(service.asked), clock.sleeps) == (status, 1, [])
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        (403, "does not let this user or program ask"),
+        (421, "cannot identify the program that asks, such as one in a container"),
+    ],
+)
+def test_where_the_service_is_closed_the_error_names_what_to_allow_and_nothing_is_asked_again(
+    service, client, clock, monkeypatch, status, reason
+):
+    monkeypatch.setattr("os.geteuid", lambda: 0)
+    service.answers((status, ""))
+    with pytest.raises(NotAllowed) as caught:
+        client.fetch()
+    assert str(caught.value).endswith(
+        f": without a body. Most likely the Metadata Security Protocol of this VM {reason}. Allow the user root the "
+        "paths /metadata/scheduledevents and /metadata/instance/compute/name in its InVMAccessControlProfile"
+    )
     assert (caught.value.status, len(service.asked), clock.sleeps) == (status, 1, [])
 
 

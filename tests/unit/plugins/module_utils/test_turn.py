@@ -10,7 +10,7 @@ import os
 import pytest
 
 from plugins.module_utils import _turn, _turn_request
-from plugins.module_utils._scheduled_events.client import NoAnswer, Refused
+from plugins.module_utils._scheduled_events.client import NoAnswer, NotAllowed, Refused
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import parse
 from plugins.module_utils._scheduled_events.files import LOCK_FILE
@@ -315,6 +315,20 @@ def test_a_refused_acknowledgement_is_ready_again_after_a_pause(host):
     shown = host.turn(slice=60.0)
     assert shown["ready"] == [ID]
     assert host.turn(acknowledge=[CLAIM])["acknowledged"] == [ID]
+
+
+def test_a_service_that_is_closed_during_a_run_is_an_outage_and_nothing_is_over(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    host.service.events, host.service.errors = [], [NotAllowed("closed")]
+    shown = host.turn()
+    assert (shown["next"], shown["problems"]) == ("wait", ["closed"])
+
+
+def test_a_service_that_is_closed_when_a_run_begins_is_an_error(host):
+    host.service.errors = [NotAllowed("closed")]
+    with pytest.raises(NotAllowed):
+        host.turn()
 
 
 def test_a_document_that_is_refused_before_an_acknowledgement_is_not_a_refused_acknowledgement(host):

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 import pytest
-from _scheduled_events.client import ImdsClient, NoAnswer, Refused, Unavailable, Unreachable
+from _scheduled_events.client import ImdsClient, NoAnswer, NotAllowed, Refused, Unavailable, Unreachable
 from _scheduled_events.document import Filter, parse
 from _scheduled_events.waiting import WaitTimeout, wait
 
@@ -67,8 +67,16 @@ def test_a_refusal_of_the_first_request_fails_at_once(service, waiting, clock):
     assert clock.sleeps == []
 
 
-def test_a_refusal_later_is_an_outage(service, waiting):
-    service.answers(THERE, (404, ""), GONE)
+def test_a_service_that_is_closed_from_the_first_request_on_fails_at_once(service, waiting, clock):
+    service.answers((403, ""))
+    with pytest.raises(NotAllowed):
+        waiting()
+    assert clock.sleeps == []
+
+
+@pytest.mark.parametrize("status", [404, 403, 421])
+def test_a_refusal_later_is_an_outage(service, waiting, status):
+    service.answers(THERE, (status, ""), GONE)
     assert waiting().document.incarnation == 3
 
 

@@ -174,6 +174,15 @@ def test_run_with_a_bad_configuration_ends_with_the_reason_and_the_status_that_s
     assert "interval: expected seconds from 0.25 to 5" in errors
 
 
+@pytest.mark.parametrize("status", [403, 421])
+def test_list_names_what_to_allow_where_the_service_is_closed_with_a_status_of_its_own(unit, imds, status):
+    unit.configure()
+    imds.status = status
+    code, _output, errors = unit.command("list")
+    assert code == 77
+    assert "Allow the user " in errors
+
+
 def test_hooks_test_takes_an_event_that_is_announced_now(unit, imds):
     unit.configure()
     unit.add_hook("prepare", 'echo "id $SCHEDULED_EVENT_ID"')

@@ -11,7 +11,7 @@ from typing import Any, Callable, List, Optional
 
 from _scheduled_events import announced, history_file
 from _scheduled_events.approval import ApprovalFailed
-from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError
+from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError, NotAllowed
 from _scheduled_events.forecast import LEAST_NOTICE
 from _scheduled_events.runs import PHASES
 from _scheduled_events.state import StateError
@@ -22,11 +22,13 @@ from . import commands, forecast, history, replay
 from .output import complain
 
 EX_CONFIG = 78  # the unit is not started again until the configuration has been fixed
+EX_NOPERM = 77  # the Metadata Security Protocol does not let this user ask
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Run the command; returns its exit status: 0, 1 for a failure, 2 for a wrong usage, 78 for a configuration with
-    which ``run`` cannot begin; ``status`` and ``forecast`` have those of monitoring plugins."""
+    """Run the command; returns its exit status: 0, 1 for a failure, 2 for a wrong usage, 77 if this user may not ask
+    the service, 78 for a configuration with which ``run`` cannot begin; ``status`` and ``forecast`` have those of
+    monitoring plugins."""
     chosen = _parser().parse_args(arguments)
     if REQUESTS_IMPORT_ERROR and chosen.needs_requests:
         return _fail(
@@ -37,6 +39,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except config.ConfigError as error:
         _fail(_with_advice(error))
         return EX_CONFIG if chosen.function is commands.run else 1
+    except NotAllowed as error:
+        _fail(str(error))
+        return EX_NOPERM
     except (commands.CommandError, control.NoUnit, poller.PollerError, ImdsError, ApprovalFailed, StateError) as error:
         return _fail(str(error))
     except OSError as error:

@@ -1,0 +1,28 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import pytest
+from _scheduled_events.exchange import retry_after
+
+NOW = 1474309709.0  # Mon, 19 Sep 2016 18:28:29 GMT
+
+
+@pytest.mark.parametrize(
+    ("header", "seconds"),
+    [
+        ("5", 5.0),
+        (" 120 ", 120.0),
+        ("Mon, 19 Sep 2016 18:29:47 GMT", 78.0),
+        ("Mon, 19 Sep 2016 18:00:00 GMT", 0.0),
+        (None, 0.0),
+        ("", 0.0),
+        ("soon", 0.0),
+        ("-5", 0.0),
+        ("1.5", 0.0),
+        ("\u0665", 0.0),
+        ("9" * 5000, 0.0),
+    ],
+)
+def test_retry_after_is_a_number_of_seconds_or_a_date_and_nothing_else(header, seconds):
+    assert retry_after(header, now=NOW) == seconds
