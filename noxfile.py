@@ -37,8 +37,7 @@ GITHUB_SCHEMAS = {
 REFERRED_TO = {
     "azure/azcollection": [
         "plugins/inventory/azure_rm.py",
-        "plugins/modules/azure_rm_resource.py",
-        "plugins/modules/azure_rm_resource_info.py",
+        "plugins/modules/azure_rm_accesstoken_info.py",
     ]
 }
 EVENT_SOURCE = "extensions/eda/plugins/event_source/scheduled_events.py"

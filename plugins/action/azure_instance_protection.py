@@ -8,14 +8,11 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ARM_ARGUMENTS, ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.instance_protection import (
-    Unfinished,
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.pools import COMPUTE_API
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.resources import (
     check_instance,
+    is_protected,
     protect,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
-    OtherHost,
-    OtherHostError,
 )
 
 ARGUMENTS = {
@@ -33,23 +30,17 @@ class ActionModule(ArmAction):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
-        control_node = None
+        wanted = arguments["from_scale_in"]
         try:
             instance = check_instance(arguments["resource_id"])
-            control_node = OtherHost(self, arguments["control_node"], task_vars or {}, become=False)
-            before, changed = protect(
-                self._arm(control_node, arguments),
-                instance,
-                wanted=arguments["from_scale_in"],
-                simulate=bool(self._task.check_mode),
-                timeout=max(0.0, arguments["operation_timeout"]),
-            )
-        except Unfinished as error:
-            # With before, the tasks that restore the protection can run.
-            return {**result, "failed": True, "msg": str(error), "before": error.before, "resource_id": instance}
-        except (ArmError, OtherHostError) as error:
+            with self._arm(arguments, task_vars or {}) as arm:
+                body = arm.read(instance, COMPUTE_API)
+                result.update(before=is_protected(body), resource_id=instance)
+                if self._task.check_mode:
+                    return {**result, "changed": result["before"] is not wanted}
+                timeout = max(0.0, arguments["operation_timeout"])
+                return {**result, "changed": protect(arm, instance, body, wanted=wanted, timeout=timeout)}
+        except ArmError as error:
+            if error.sent:  # with before, the tasks that restore the protection can run
+                return {**result, "failed": True, "msg": str(error)}
             raise AnsibleActionFail(str(error)) from error
-        finally:
-            if control_node is not None:
-                control_node.close()
-        return {**result, "changed": changed, "before": before, "resource_id": instance}

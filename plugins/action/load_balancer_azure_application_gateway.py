@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import AzureBalancerAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.balancing import ApplicationGateway
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.resources import ApplicationGateway
 
 
 class ActionModule(AzureBalancerAction):

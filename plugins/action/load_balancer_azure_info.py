@@ -13,7 +13,8 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.a
     resources_of_run,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.balancing import (
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.pools import Me
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.resources import (
     ApplicationGateway,
     BalancingError,
     LoadBalancer,
@@ -21,12 +22,8 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.b
     Snapshot,
     survey,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.pools import Me
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet_host import HostVariables
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
-    OtherHost,
-    OtherHostError,
-)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
 
 PRODUCTS: dict[str, type[LoadBalancer | ApplicationGateway]] = {
     "azure_load_balancer": LoadBalancer,
@@ -49,18 +46,13 @@ class ActionModule(ArmAction):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result, variables = super().run(tmp, task_vars), task_vars or {}
         _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
-        control_node = None
         try:
             places = {host: self._places(host, variables) for host in dict.fromkeys(arguments["hosts"])}
-            control_node = OtherHost(self, arguments["control_node"], variables, become=False)
-            timeout = max(0.0, arguments["operation_timeout"])
-            resources = resources_of_run(self._arm(control_node, arguments), hosts=1, timeout=timeout)
-            traffic = survey(PRODUCTS[arguments["provider"]](Snapshot(resources)), places)
+            with self._arm(arguments, variables) as arm:
+                resources = resources_of_run(arm, hosts=1, timeout=max(0.0, arguments["operation_timeout"]))
+                traffic = survey(PRODUCTS[arguments["provider"]](Snapshot(resources)), places)
         except (ArmError, BalancingError, OtherHostError) as error:
             raise AnsibleActionFail(str(error)) from error
-        finally:
-            if control_node is not None:
-                control_node.close()
         return {**result, "changed": False, "hosts_without_traffic": traffic.out, "unknown": traffic.unknown}
 
     def _places(self, host: str, task_vars: dict[str, t.Any]) -> Places:

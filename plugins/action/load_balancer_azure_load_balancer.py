@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import AzureBalancerAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.balancing import LoadBalancer
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.resources import LoadBalancer
 
 
 class ActionModule(AzureBalancerAction):

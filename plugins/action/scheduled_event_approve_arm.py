@@ -15,10 +15,6 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.a
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ARM_ARGUMENTS, ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
-    OtherHost,
-    OtherHostError,
-)
 
 ARGUMENTS = {
     **ARM_ARGUMENTS,
@@ -40,20 +36,16 @@ class ActionModule(ArmAction):
             mutually_exclusive=[("resource_id", "metadata")],
             required_one_of=[("resource_id", "metadata")],
         )
-        control_node = None
         try:
             event_ids = check_ids(arguments["event_id"])
             given = arguments["resource_id"]
             scope = scope_of(given) if given is not None else resource_id_of(arguments["metadata"])
             if self._task.check_mode:
                 return {**result, **_shown(AcknowledgementResult(event_ids, [], []), scope)}
-            control_node = OtherHost(self, arguments["control_node"], task_vars or {}, become=False)
-            return {**result, **_shown(acknowledge(self._arm(control_node, arguments), scope, event_ids), scope)}
-        except (ArmError, OtherHostError) as error:
+            with self._arm(arguments, task_vars or {}) as arm:
+                return {**result, **_shown(acknowledge(arm, scope, event_ids), scope)}
+        except ArmError as error:
             raise AnsibleActionFail(str(error)) from error
-        finally:
-            if control_node is not None:
-                control_node.close()
 
 
 def _shown(answer: AcknowledgementResult, scope: str) -> dict[str, t.Any]:

@@ -13,7 +13,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.document import EVENT_TYPES
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.forecast import LEAST_NOTICE
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ARM_ARGUMENTS, ArmAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import Arm
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.azure import (
     OPERATIONS,
     AzureSource,
@@ -117,20 +117,17 @@ class ActionModule(ArmAction):
         _check(self._options)
         remote = Remote(lambda: self._connect(self._name))
         where = Remote(lambda: self._connect(self._options["emulator_host"] or self._name))
-        control_node = None
+        host = DrilledHost(remote, self._options["command"], self._options["state_directory"])
         try:
-            control_node = OtherHost(self, self._options["control_node"], self._variables, become=False)
-            return self._work(
-                DrilledHost(remote, self._options["command"], self._options["state_directory"]),
-                where,
-                self._arm(control_node, self._options),
-            )
-        except (DrillRefused, HostLost, OtherHostError) as error:
+            if self._options["source"] != "azure" and not self._options["azure_resource_id"]:
+                return self._work(host, where, None)
+            with self._arm(self._options, self._variables) as arm:
+                return self._work(host, where, arm)
+        except (ArmError, DrillRefused, HostLost, OtherHostError) as error:
             return self._without_drill(REFUSED, f"the drill did not begin: {error}")
         finally:
-            for each in (remote, where, control_node):
-                if each is not None:
-                    each.close()
+            remote.close()
+            where.close()
 
     def _connect(self, name: str) -> OtherHost:
         return OtherHost(self, name, self._variables, become=bool(self._task.become))
@@ -149,7 +146,7 @@ class ActionModule(ArmAction):
         found = {name: hostvars[name].get("drill_result") for name in self._variables["ansible_play_hosts_all"]}
         return {name: dict(result) for name, result in found.items() if isinstance(result, t.Mapping)}
 
-    def _work(self, host: DrilledHost, where: Remote, arm: Arm) -> dict[str, t.Any]:
+    def _work(self, host: DrilledHost, where: Remote, arm: t.Any) -> dict[str, t.Any]:
         options, azure = self._options, self._options["source"] == "azure"
         event_type = OPERATIONS[options["azure_operation"]].event_type if azure else options["event_type"]
         preview = host.preview(event_type)

@@ -30,18 +30,14 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.a
     scope_of,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import INSTALL, WRITE, ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import (
     forget_temporary_directory,
     is_windows,
     play_id,
     temporary_directory,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
-    OtherHost,
-    OtherHostError,
-    bounded,
-)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import bounded
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.fallback import SEND_AFTER
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.job_report import (
     DIRECTORY,
@@ -209,26 +205,17 @@ class ActionModule(ArmAction):
                 scope_of(self._options["fallback_resource_id"])
         except ArmError as error:
             raise AnsibleActionFail(f"fallback_{error}") from error
-        if not self._shared_loader_obj.module_loader.find_plugin(WRITE):
-            raise AnsibleActionFail(INSTALL)
+        self._require_azcollection()
 
     def _acknowledge_from_here(self, scope: str, event_id: str, patience: float) -> AcknowledgementResult:
-        control_node, give_up_at = None, time.monotonic() + patience
-        try:
-            control_node = OtherHost(self, self._options["fallback_control_node"], self._variables, become=False)
-            credentials = self._options["fallback_credentials"]
-            # A module that starts slowly must not send after the time in which the document is valid.
-            arm = self._arm(
-                control_node,
-                {"credentials": credentials, "operation_timeout": patience},
-                lambda: give_up_at - time.monotonic(),
-            )
+        give_up_at = time.monotonic() + patience
+        names = ("credentials", "control_node")
+        arguments = {name: self._options[f"fallback_{name}"] for name in names}
+        # A token that comes late must not be used after the time in which the document is valid.
+        with self._arm(
+            {**arguments, "operation_timeout": patience}, self._variables, lambda: give_up_at - time.monotonic()
+        ) as arm:
             return acknowledge(arm, scope, check_ids([event_id]))
-        except OtherHostError as error:
-            raise ArmError(str(error)) from error
-        finally:
-            if control_node is not None:
-                control_node.close()
 
     def _tasks_files(self, options: t.Mapping[str, t.Any]) -> dict[str, str]:
         """Find the tasks files and read them, before anything is prepared for which another one is needed later."""

@@ -13,13 +13,17 @@ options:
     description:
       - Common options of the modules of C(azure.azcollection), such as C(auth_source), C(profile), C(subscription_id),
         C(client_id), C(secret), C(tenant) or C(cloud_environment).
+      - C(cloud_environment) is C(AzureCloud), C(AzureUSGovernment) or C(AzureChinaCloud). The default is the value of
+        the environment variable C(AZURE_CLOUD_ENVIRONMENT) on the control node, or C(AzureCloud).
       - Without this option, these modules use their default sources. They are the environment (C(AZURE_CLIENT_ID) and
         so on), C(~/.azure/credentials), and the Azure CLI. C(auth_source=msi) uses the managed identity of the
-        control node.
+        O(control_node).
     type: dict
     default: {}
   control_node:
-    description: Inventory name of the host that sends requests to Azure Resource Manager.
+    description:
+      - Inventory name of the host that gets the token for Azure Resource Manager, for example with its managed
+        identity. The control node sends the requests.
     type: str
     default: localhost
   operation_timeout:
@@ -30,10 +34,10 @@ options:
     default: 900
 requirements:
   - python >= 3.10 (on the control node)
-  - azure.azcollection (collection with its Python requirements, on O(control_node))
+  - azure.azcollection >= 2.1.0 (collection on the control node, its Python requirements on O(control_node))
 notes:
-  - The module sends its requests with M(azure.azcollection.azure_rm_resource) and
-    M(azure.azcollection.azure_rm_resource_info).
+  - The module gets a token with M(azure.azcollection.azure_rm_accesstoken_info), and sends its requests itself. It
+    follows no redirect.
   - The module was tested against a simulation that follows the documentation of Azure, not against Azure itself.
 attributes:
   action:
@@ -108,5 +112,5 @@ attributes:
   idempotent:
     support: full
 seealso:
-  - module: azure.azcollection.azure_rm_resource
+  - module: azure.azcollection.azure_rm_accesstoken_info
 """

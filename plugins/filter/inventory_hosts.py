@@ -65,9 +65,10 @@ import typing as t
 
 from ansible.errors import AnsibleFilterError
 
+from ..plugin_utils._azure.ids import INSTANCE, VM, azure_id
+
 _UNIFORM = re.compile(r"(?P<set>.+)_(?P<number>[0-9]+)")
 _COMPUTER = re.compile(r"(?P<set>.+?)(?P<number>[0-9a-z]{6})")
-_INSTANCE = re.compile(r".*/virtualmachinescalesets/(?P<set>[^/]+)/virtualmachines/(?P<number>[^/]+)")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
 Variables = t.Mapping[str, t.Any]
@@ -94,12 +95,9 @@ def instance_name(name: str) -> str | None:
 def azure_names(variables: Variables) -> set[str]:
     """What Azure calls the VM."""
     names = {str(variables.get("name") or "").lower()}
-    resource_id = str(variables.get("id") or "").lower()
-    instance = _INSTANCE.fullmatch(resource_id)
-    if instance:
-        names.add(f"{instance['set']}_{instance['number']}")
-    elif "/virtualmachines/" in resource_id:
-        names.add(resource_id.rpartition("/")[2])
+    found = azure_id(str(variables.get("id") or "").lower())
+    if found and found.kind in (VM, INSTANCE):
+        names.add("_".join(found.names))  # an instance is called after its scale set and its number
     return names - {""}
 
 

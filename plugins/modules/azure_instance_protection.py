@@ -32,7 +32,7 @@ attributes:
   idempotent:
     support: full
 seealso:
-  - module: azure.azcollection.azure_rm_resource
+  - module: azure.azcollection.azure_rm_accesstoken_info
 """
 
 EXAMPLES = r"""

@@ -8,9 +8,12 @@ It keeps resources as JSON, gives each write an etag and some reads in the state
 etag (412) and one while another is under way (429 RetryableError), and throttles (429 with a pause).
 """
 
+import collections
 import copy
 import http.server
 import json
+import os
+import pathlib
 import re
 import threading
 import urllib.parse
@@ -19,6 +22,9 @@ SUBSCRIPTION = "/subscriptions/11111111-2222-3333-4444-555555555555"
 NETWORK = f"{SUBSCRIPTION}/resourceGroups/shop/providers/Microsoft.Network"
 COMPUTE = f"{SUBSCRIPTION}/resourceGroups/shop/providers/Microsoft.Compute"
 BALANCER, GATEWAY = f"{NETWORK}/loadBalancers/lb", f"{NETWORK}/applicationGateways/gw"
+COLLECTIONS = pathlib.Path(__file__).parent / "collections"
+TOKEN = "token-that-nobody-may-see"
+Answer = collections.namedtuple("Answer", "status pause body")
 POOL, GATEWAY_POOL = f"{BALANCER}/backendAddressPools/www", f"{GATEWAY}/backendAddressPools/web"
 
 
@@ -37,6 +43,7 @@ class ArmStandIn:
     def __init__(self, *, updating_for=1):
         self.resources = {}
         self.calls = []  # (method, path)
+        self.versions = []  # of the API, as they were asked for
         self.updating_for = updating_for
         self.answers = []  # callables(method, path, body) that are asked before anything else; None: go on
         self.acknowledged = []
@@ -191,17 +198,14 @@ def serve(stand_in):
     class Handler(http.server.BaseHTTPRequestHandler):
         def _answer(self):
             length = int(self.headers.get("Content-Length") or 0)
-            body = json.loads(self.rfile.read(length) or "null")
-            status, answer = stand_in.handle(self.command, urllib.parse.urlsplit(self.path).path, body)
-            content = json.dumps(answer).encode()
-            self.send_response(status)
-            pause = re.search(r"after '(\d+)' seconds", content.decode())
-            if status == 429 and pause:
-                self.send_header("Retry-After", pause[1])
+            answer = send(stand_in, self.command, self.path, self.headers, self.rfile.read(length))
+            self.send_response(answer.status)
+            if answer.pause:
+                self.send_header("Retry-After", str(answer.pause))
             self.send_header("Content-Type", "application/json")
-            self.send_header("Content-Length", str(len(content)))
+            self.send_header("Content-Length", str(len(answer.body)))
             self.end_headers()
-            self.wfile.write(content)
+            self.wfile.write(answer.body)
 
         do_GET = do_PUT = do_POST = _answer  # noqa: N815
 
@@ -214,15 +218,23 @@ def serve(stand_in):
     return server
 
 
-class ModuleFailed(Exception):
-    """What is shown of a module of azure.azcollection that ended with SendRequestException."""
+def environment(stand_in):
+    """The environment of a run of Ansible that meets the served stand-in instead of Azure."""
+    return {
+        "ANSIBLE_CALLBACKS_ENABLED": "record_results,azure_on_loopback",
+        "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(COLLECTIONS), os.environ["ANSIBLE_COLLECTIONS_PATH"]]),
+        "ARM_STAND_IN": stand_in.url,
+        "ARM_TOKEN": TOKEN,
+    }
 
 
-def run_module(stand_in, module, arguments):
-    """The result of azure_rm_resource or azure_rm_resource_info, as azure.azcollection 3 gives it."""
-    is_info = module.endswith("_info")
-    method = arguments.get("method", "GET" if is_info else "PUT")
-    status, body = stand_in.handle(method, arguments["url"], arguments.get("body"))
-    if status not in ((200, 404) if is_info else arguments.get("status_code", [200, 201, 202])):
-        raise ModuleFailed(f"Module failed: {(json.dumps(body), status)!r}")
-    return {"response": [body], "status_code": status} if is_info else {"response": body, "changed": True}
+def send(stand_in, method, url, headers, data):
+    """The answer to a request. Without the token there is none of a resource."""
+    if headers.get("Authorization") != f"Bearer {TOKEN}":
+        return Answer(401, 0, b'{"error": {"code": "AuthenticationFailed", "message": "The token is wrong."}}')
+    parts = urllib.parse.urlsplit(url)
+    stand_in.versions += urllib.parse.parse_qs(parts.query)["api-version"]
+    status, body = stand_in.handle(method, parts.path, json.loads(data or b"null"))
+    content = json.dumps(body).encode()
+    pause = re.search(r"after '(\d+)' seconds", content.decode())
+    return Answer(status, int(pause[1]) if status == 429 and pause else 0, content)

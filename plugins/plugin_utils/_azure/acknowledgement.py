@@ -10,16 +10,11 @@ import re
 import typing as t
 
 from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
+from . import ids
 from .arm import Arm, ArmError
+from .ids import AzureId, azure_id
 
 ONE_API, SEVERAL_API = "2023-10-01-preview", "2025-10-01-preview"
-KINDS = "virtualMachines|virtualMachineScaleSets|availabilitySets"
-
-_RESOURCE = re.compile(
-    r"(?P<scope>/subscriptions/[^/\s]+/resourceGroups/[^/\s]+/providers/Microsoft\.Compute/(?:" + KINDS + r")/[^/\s]+)"
-    r"(?P<instance>/virtualMachines/[^/\s]+)?",
-    re.IGNORECASE,
-)
 _EVENT = re.compile(r"[0-9A-Za-z-]+")
 
 
@@ -36,14 +31,16 @@ def scope_of(resource_id: str) -> str:
 
     :raises ArmError: it is not the id of one.
     """
-    found = _RESOURCE.fullmatch(resource_id)
-    is_in_a_set = bool(found and "/virtualmachinescalesets/" in found["scope"].lower())
-    if not found or (found["instance"] and not is_in_a_set):
+    found = azure_id(resource_id)
+    if found and found.kind == ids.INSTANCE:
+        found = found.parent
+    if not found or found.kind not in (ids.VM, ids.SCALE_SET, ids.AVAILABILITY_SET):
         raise ArmError(
             f"resource_id is {resource_id!r}, expected /subscriptions/…/resourceGroups/…/providers/Microsoft.Compute/ "
-            f"and one of {KINDS.replace('|', ', ')}, with its name. Give the id as the inventory or the portal shows it"
+            "and one of virtualMachines, virtualMachineScaleSets, availabilitySets, with its name. Give the id as the "
+            "inventory or the portal shows it"
         )
-    return found["scope"]
+    return found.text
 
 
 def resource_id_of(metadata: t.Mapping[str, t.Any]) -> str:
@@ -70,14 +67,13 @@ def is_of(resource_id: str, vm_name: str) -> bool:
 
     :raises ArmError: it is not an id that :func:`scope_of` takes.
     """
-    scope = scope_of(resource_id)
-    kind, name = scope.lower().rsplit("/", 2)[1:]
-    vm_name, instance = vm_name.lower(), resource_id[len(scope) :].rpartition("/")[2].lower()
-    if kind == "availabilitysets":
+    scope_of(resource_id)
+    kind, names = t.cast(AzureId, azure_id(resource_id.lower()))[1:]
+    if kind == ids.AVAILABILITY_SET:
         return True
-    if kind == "virtualmachines":
-        return name == vm_name
-    return vm_name == f"{name}_{instance}" if instance else vm_name.startswith(f"{name}_")
+    if kind == ids.SCALE_SET:
+        return vm_name.lower().startswith(f"{names[0]}_")
+    return vm_name.lower() == "_".join(names)
 
 
 def check_ids(event_ids: t.Sequence[str]) -> list[str]:
@@ -105,7 +101,7 @@ def acknowledge(arm: Arm, scope: str, event_ids: t.Sequence[str]) -> Acknowledge
     base = f"{scope}/providers/Microsoft.Maintenance/scheduledevents"
     if len(event_ids) == 1:
         return _acknowledge_one(arm, base, event_ids[0])
-    answer = arm.write("POST", base, SEVERAL_API, {"value": list(event_ids)}, statuses=(200, 207), harmless=True)
+    answer = arm.write("POST", base, SEVERAL_API, {"value": list(event_ids)}, harmless=True)
     problems = _problems(answer)
     left = {event_id: problems.get(event_id.lower()) for event_id in event_ids}
     unknown = set(problems) - {event_id.lower() for event_id in event_ids}
@@ -127,7 +123,7 @@ def acknowledge(arm: Arm, scope: str, event_ids: t.Sequence[str]) -> Acknowledge
 
 def _acknowledge_one(arm: Arm, base: str, event_id: str) -> AcknowledgementResult:
     try:
-        arm.write("POST", f"{base}/{event_id}/acknowledge", ONE_API, None, statuses=(200,), harmless=True)
+        arm.write("POST", f"{base}/{event_id}/acknowledge", ONE_API, None, harmless=True)
     except ArmError as error:
         if error.code == "NotFound":
             return AcknowledgementResult([], [event_id], [])

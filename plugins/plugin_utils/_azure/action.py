@@ -2,11 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Common code of the action plugins for Azure: the connection to Azure Resource Manager. Private to the collection."""
+"""Common code of the action plugins for Azure. Private to the collection."""
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 import typing as t
 from pathlib import Path
 
@@ -15,14 +17,15 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from .._provider.holding import RecordFailed, record_on_host
-from .._remote.delegate_host import OtherHost, OtherHostError
+from .._remote.delegate_host import OtherHost, OtherHostError, bounded
 from . import pools
-from .arm import Arm, ArmError
-from .balancing import ApplicationGateway, Balancing, BalancingError, LoadBalancer, PoolSettings, Resources
+from .arm import CLOUDS, Answer, Arm, ArmError, Token, send
+from .balancing import Balancing, PoolSettings
 from .orders import Orders
+from .resources import ApplicationGateway, BalancingError, LoadBalancer, Resources
 
-COLLECTION = "maintops.scheduled_events"
-ANSWERS_WITHIN = 300.0  # seconds for one module, which repeats nothing by itself
+LOGIN = "azure.azcollection.azure_rm_accesstoken_info"
+ANSWERS_WITHIN = 300.0  # seconds for one request
 ARM_ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "credentials": {"type": "dict", "default": {}},
     "control_node": {"type": "str", "default": "localhost"},
@@ -74,31 +77,63 @@ def resources_of_run(arm: Arm, *, hosts: int, timeout: float) -> Resources:
 
 
 class ArmAction(ActionBase):
-    """An action that talks to Azure Resource Manager on the control node."""
+    """An action that talks to Azure Resource Manager."""
 
     TRANSFERS_FILES = False
     _supports_check_mode = True
 
+    def _require_azcollection(self) -> None:
+        """Refuse to go on without azure.azcollection.
+
+        :raises AnsibleActionFail: it says how to install it.
+        """
+        if not self._shared_loader_obj.module_loader.find_plugin(LOGIN):
+            raise AnsibleActionFail(
+                "the collection azure.azcollection is not installed on the control node. Install it with "
+                '"ansible-galaxy collection install azure.azcollection", and the Python packages that it needs'
+            )
+
+    @contextlib.contextmanager
     def _arm(
         self,
-        control_node: OtherHost,
         arguments: t.Mapping[str, t.Any],
+        variables: dict[str, t.Any],
         left: t.Callable[[], float] = lambda: ANSWERS_WITHIN,
-    ) -> Arm:
-        """The way to Azure Resource Manager.
+    ) -> t.Iterator[Arm]:
+        """Azure Resource Manager, with a token that ``control_node`` gets.
 
         :param left: the seconds after which nothing may be sent any more.
+        :raises ArmError: also without a token, and if the options are wrong.
         """
+        self._require_azcollection()
+        credentials = arguments["credentials"]
+        cloud = credentials.get("cloud_environment") or os.environ.get("AZURE_CLOUD_ENVIRONMENT") or "AzureCloud"
+        if cloud not in CLOUDS:
+            raise ArmError(f"cloud_environment is {cloud}, expected {', '.join(CLOUDS)}. Give one of these")
 
-        def run(module: str, options: dict[str, t.Any]) -> dict[str, t.Any]:
-            return control_node.run(module, options, within=max(1.0, min(ANSWERS_WITHIN, left())))
+        def token(subscription: str) -> Token:
+            options = {"subscription_id": subscription, **credentials, "scopes": [f"{CLOUDS[cloud]}/.default"]}
+            try:
+                answer = control_node.run(LOGIN, options, within=max(1.0, min(ANSWERS_WITHIN, left())))
+            except OtherHostError as error:
+                raise ArmError(str(error)) from error
+            return Token(answer["access_token"], float(answer["expires_on"]))
 
-        return Arm(
-            run,
-            errors=OtherHostError,
-            credentials=arguments["credentials"],
-            patience=max(0.0, arguments["operation_timeout"]),
-        )
+        def send_in_time(*request: t.Any) -> Answer:
+            seconds = min(ANSWERS_WITHIN, left())
+            if seconds <= 0:
+                raise TimeoutError("no time is left to send it")
+            with contextlib.nullcontext() if self._task.timeout else bounded(seconds):
+                return send(*request, timeout=seconds)
+
+        try:
+            control_node = OtherHost(self, arguments["control_node"], variables, become=False, is_secret=True)
+        except OtherHostError as error:
+            raise ArmError(str(error)) from error
+        try:
+            yield Arm(CLOUDS[cloud], token, send_in_time, patience=max(0.0, arguments["operation_timeout"]))
+        finally:
+            control_node.close()
 
 
 class AzureBalancerAction(ArmAction):
@@ -112,20 +147,16 @@ class AzureBalancerAction(ArmAction):
         _validation, arguments = self.validate_argument_spec(argument_spec=BALANCER_ARGUMENTS)
         if not each_of(arguments["pools"]):
             raise AnsibleActionFail("pools is empty, expected the ids of the pools. Set load_balancer_azure_pools")
-        control_node = None
         try:
-            control_node = OtherHost(self, arguments["control_node"], self._variables, become=False)
-            balancing = self._balancing(self._arm(control_node, arguments), arguments)
-            drain = arguments["state"] == "drained"
-            work = balancing.drain if drain else balancing.restore
-            return {**result, **work(arguments["resume"])}
-        except (ArmError, BalancingError, OtherHostError) as error:
+            with self._arm(arguments, self._variables) as arm:
+                balancing = self._balancing(arm, arguments)
+                drain = arguments["state"] == "drained"
+                work = balancing.drain if drain else balancing.restore
+                return {**result, **work(arguments["resume"])}
+        except (ArmError, BalancingError) as error:
             raise AnsibleActionFail(str(error)) from error
         except RecordFailed as failure:
             return {**result, **failure.args[0]}
-        finally:
-            if control_node is not None:
-                control_node.close()
 
     def _balancing(self, arm: Arm, arguments: t.Mapping[str, t.Any]) -> Balancing:
         record = record_on_host(self, arguments["directory"], self._variables)

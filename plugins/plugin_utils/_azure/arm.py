@@ -2,29 +2,25 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Azure Resource Manager, through the modules of azure.azcollection. Private to the collection.
-
-The modules C(azure_rm_resource) and C(azure_rm_resource_info) return the body of an answer and neither its status nor
-its headers, and what they do not expect ends them with the exception SendRequestException, which shows both body and
-status. So this reads status and code of an error from what the module said, and the pause that Azure asks for from the
-message of the answer, which repeats the header Retry-After.
-"""
+"""Requests to Azure Resource Manager, from the process of Ansible. Private to the collection."""
 
 from __future__ import annotations
 
-import ast
 import json
-import re
-import time
 import typing as t
+import urllib.error
 
-from ...module_utils._scheduled_events.clock import pause_after
+from ansible.module_utils import urls
 
-READ, WRITE = "azure.azcollection.azure_rm_resource_info", "azure.azcollection.azure_rm_resource"
-INSTALL = (
-    "the collection azure.azcollection is not installed on the control node. Install it with "
-    '"ansible-galaxy collection install azure.azcollection", and the Python packages that it needs'
-)
+from ...module_utils._scheduled_events.clock import CLOCK, Clock, pause_after
+from ...module_utils._scheduled_events.exchange import retry_after
+
+# The address of Azure Resource Manager by cloud_environment. It is also what a token is for.
+CLOUDS = {
+    "AzureCloud": "https://management.azure.com",
+    "AzureUSGovernment": "https://management.usgovcloudapi.net",
+    "AzureChinaCloud": "https://management.chinacloudapi.cn",
+}
 THROTTLED, UNAVAILABLE, CONFLICTS = (429,), (408, 500, 502, 503, 504), (409, 412)
 CONFLICT_CODES = (
     "AnotherOperationInProgress",
@@ -35,19 +31,22 @@ CONFLICT_CODES = (
 )
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 60.0  # seconds, where Azure asks for no other
 LONGEST_ASKED_PAUSE = 3600.0  # seconds; the windows of Azure's limits are an hour at most
-
-_BEGIN, _END = re.compile(r"\(['\"]"), re.compile(r"['\"], (\d{3})\)")
-_PAUSE = re.compile(
-    r"(?:try again after|retry after|retry-after\W+)\s*'?(\d+)'?\s*(second|minute|hour)?", re.IGNORECASE
-)
+MAX_ANSWER = 64 * 1024 * 1024  # bytes
+RENEWED_BEFORE = 120.0  # seconds before a token expires
 
 
 class ArmError(Exception):
-    """Azure Resource Manager refused, or gave no answer. ``status`` is 0 and ``code`` empty where they are unknown."""
+    """Azure Resource Manager refused, or gave no answer. ``status`` is 0 and ``code`` empty where they are unknown.
 
-    def __init__(self, text: str, *, status: int = 0, code: str = "", message: str = "") -> None:
+    ``asked_pause``: seconds that Azure asks to wait. ``sent``: whether a change may have been carried out.
+    """
+
+    def __init__(
+        self, text: str, *, status: int = 0, code: str = "", message: str = "", asked_pause: float = 0.0
+    ) -> None:
         super().__init__(text)
-        self.status, self.code, self.message = status, code, message
+        self.status, self.code, self.message, self.asked_pause = status, code, message, asked_pause
+        self.sent = False
 
     @property
     def throttled(self) -> bool:
@@ -64,65 +63,80 @@ class ArmError(Exception):
         """Whether the service did not work for a moment. A write may have been carried out nevertheless."""
         return self.status in UNAVAILABLE
 
-    @property
-    def asked_pause(self) -> float | None:
-        """The seconds that Azure asks to wait."""
-        found = _PAUSE.search(self.message)
-        if not found:
-            return None
-        unit = {"minute": 60, "hour": 3600}.get((found[2] or "").lower(), 1)
-        return min(float(found[1]) * unit, LONGEST_ASKED_PAUSE)
+
+class Answer(t.NamedTuple):
+    """An answer with any status. ``pause``: seconds to wait before another request, 0 if Azure asks for none."""
+
+    status: int
+    pause: float
+    body: bytes
+
+
+class Token(t.NamedTuple):
+    """It must never be shown. ``expires_on``: seconds since the epoch."""
+
+    text: str
+    expires_on: float
+
+
+def send(method: str, url: str, headers: dict[str, str], data: bytes | None, *, timeout: float) -> Answer:
+    """Send a request. No redirect is followed, since the token is for this host only.
+
+    :raises OSError: there is no answer.
+    """
+    try:
+        try:
+            response = urls.open_url(
+                url,
+                data=data,
+                headers=headers,
+                method=method,
+                timeout=timeout,
+                follow_redirects="none",
+                use_netrc=False,  # which would replace the token
+            )
+        except urllib.error.HTTPError as error:
+            response = error
+        with response:
+            pause = retry_after(response.headers.get("Retry-After"), now=CLOCK.wall())
+            return Answer(response.status, pause, response.read(MAX_ANSWER))
+    except Exception as error:  # open_url raises many kinds, each of which means that there is no answer
+        raise OSError(str(getattr(error, "reason", "") or error)) from error
 
 
 class Arm:
     """Reads and writes resources, and waits as long as Azure asks when it was asked too often.
 
-    :param run: ``run(module, arguments)`` gives the result of a module, or raises an error of ``errors`` with what the
-        module said.
-    :param credentials: options that every module of azure.azcollection has.
+    :param host: one of :data:`CLOUDS`.
+    :param token: ``token(subscription)`` gets a new one; raises :class:`ArmError`.
     :param patience: seconds after which a request that is refused for the moment fails.
     """
 
     def __init__(
         self,
-        run: t.Callable[[str, dict[str, t.Any]], dict[str, t.Any]],
+        host: str,
+        token: t.Callable[[str], Token],
+        send: t.Callable[[str, str, dict[str, str], bytes | None], Answer],
         *,
-        errors: type[Exception],
-        credentials: t.Mapping[str, t.Any],
         patience: float,
-        clock: t.Callable[[], float] = time.monotonic,
-        sleep: t.Callable[[float], None] = time.sleep,
+        clock: Clock = CLOCK,
     ) -> None:
-        self._run = run
-        self._errors = errors
-        self._credentials = dict(credentials)
+        self._host = host
+        self._get_token = token
+        self._token: Token | None = None
+        self._send = send
         self._patience = patience
         self.clock = clock
-        self.sleep = sleep
 
     def read(self, url: str, api_version: str) -> dict[str, t.Any]:
         """The resource.
 
         :raises ArmError: it does not exist, or cannot be read.
         """
-        result = self._ask(READ, f"GET {url}", {"url": url, "api_version": api_version}, repeat_fleeting=True)
-        found = result.get("response") or [{}]
-        body = found[0] if isinstance(found, list) else found
-        if result.get("status_code", 200) == 404 or "error" in body:
-            raise _error_of(body, int(result.get("status_code", 0)), f"GET {url}")
-        return dict(body)
+        return dict(self._ask("GET", url, api_version, None, repeat_fleeting=True) or {})
 
-    def write(
-        self,
-        method: str,
-        url: str,
-        api_version: str,
-        body: t.Any,
-        *,
-        statuses: t.Sequence[int] = (200, 201, 202),
-        harmless: bool = False,
-    ) -> t.Any:
-        """Send a request that changes something; returns the answer.
+    def write(self, method: str, url: str, api_version: str, body: t.Any, *, harmless: bool = False) -> t.Any:
+        """Send a request that changes something; returns the answer, or None if it is empty.
 
         A request that was refused because there were too many is repeated, since it was not carried out. A request that
         failed temporarily may have been carried out.
@@ -130,78 +144,62 @@ class Arm:
         :param harmless: whether to repeat that one, too.
         :raises ArmError: it was refused, or whether it was carried out is unknown.
         """
-        arguments = {"url": url, "api_version": api_version, "method": method, "status_code": list(statuses)}
-        return self._ask(WRITE, f"{method} {url}", {**arguments, "body": body}, repeat_fleeting=harmless).get(
-            "response"
-        )
+        return self._ask(method, url, api_version, body, repeat_fleeting=harmless)
 
-    def _ask(
-        self, module: str, request: str, arguments: dict[str, t.Any], *, repeat_fleeting: bool
-    ) -> dict[str, t.Any]:
-        give_up_at, failures = self.clock() + self._patience, 0
+    def _ask(self, method: str, url: str, api_version: str, body: t.Any, *, repeat_fleeting: bool) -> t.Any:
+        give_up_at, failures = self.clock.monotonic() + self._patience, 0
         while True:
             try:
-                return self._run(module, {**self._credentials, **arguments})
-            except self._errors as failure:
-                error = error_in(str(failure), request)
-            rest = give_up_at - self.clock()
-            if not (error.throttled or (repeat_fleeting and error.fleeting)):
-                raise error
-            pause = pause_after(failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
-            if error.asked_pause is not None:
-                pause = max(1.0, error.asked_pause)
-            if pause > rest:
-                raise error
-            self.sleep(pause)
+                return self._exchange(method, url, api_version, body)
+            except ArmError as error:
+                if not (error.throttled or (repeat_fleeting and error.fleeting)):
+                    raise
+                pause = error.asked_pause or pause_after(failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
+                if pause > give_up_at - self.clock.monotonic():
+                    raise
+            self.clock.sleep(pause)
             failures += 1
 
-
-def error_in(text: str, request: str) -> ArmError:
-    """The error that a module of azure.azcollection ended with."""
-    answer = _answer_in(text)
-    if answer:
-        raw, status = answer
+    def _exchange(self, method: str, url: str, api_version: str, body: t.Any) -> t.Any:
+        if self._token is None or self.clock.wall() > self._token.expires_on - RENEWED_BEFORE:
+            self._token = self._get_token(url.split("/")[2])
+        headers = {"Authorization": f"Bearer {self._token.text}", "Accept": "application/json"}
+        data = None
+        if body is not None:
+            headers["Content-Type"] = "application/json"
+            data = json.dumps(body).encode()
+        request = f"{method} {url}"
         try:
-            return _error_of(json.loads(raw), status, request)
+            answer = self._send(method, f"{self._host}{url}?api-version={api_version}", headers, data)
+        except OSError as error:
+            raise ArmError(f"{request}: {self._host} gave no answer: {error}") from error
+        try:
+            content = json.loads(answer.body) if answer.body else None
         except ValueError:
-            return ArmError(f"{request} was answered {status}: {raw[:300]}", status=status)
-    if "was not found in configured module paths" in text or "couldn't resolve module" in text:
-        return ArmError(INSTALL)
-    return ArmError(f"{request}: {text}")
+            content = answer.body[:300].decode("utf-8", "replace")
+            if answer.status < 300:
+                raise ArmError(f"{request} was answered {answer.status}, and with {content!r}, expected JSON") from None
+        if answer.status < 300:
+            return content
+        raise _error_of(answer, content, request)
 
 
-def _answer_in(text: str) -> tuple[str, int] | None:
-    """The body and the status with which SendRequestException was raised. A traceback may stand before.
-
-    The modules give the status nowhere else. With each status in the option ``status_code``, azure_rm_resource would
-    return the body of an error without its status, which 429 and 503 need not repeat in the body.
-    """
-    for end in reversed(list(_END.finditer(text))):
-        for begin in _BEGIN.finditer(text, 0, end.start()):
-            try:
-                raw, status = ast.literal_eval(text[begin.start() : end.end()])
-            except (ValueError, SyntaxError, TypeError):
-                continue
-            if isinstance(raw, str) and isinstance(status, int):
-                return raw, status
-    return None
-
-
-def _error_of(body: t.Any, status: int, request: str) -> ArmError:
-    error = body.get("error", body) if isinstance(body, dict) else {}
+def _error_of(answer: Answer, content: t.Any, request: str) -> ArmError:
+    error = content.get("error", content) if isinstance(content, dict) else {"message": content}
     error = error if isinstance(error, dict) else {}
     details = [each for each in error.get("details") or [] if isinstance(each, dict)]
     code, messages = str(error.get("code") or ""), [str(error.get("message") or "")]
     messages += [f"{each.get('code', '')}: {each.get('message', '')}" for each in details]
     message = " ".join(filter(None, messages))
     what_to_do = ""
-    if status in (401, 403):
+    if answer.status in (401, 403):
         what_to_do = ". Give the identity of the control node the role that the guide shows"
-    elif status == 404:
+    elif answer.status == 404:
         what_to_do = ". Correct the id of the resource"
     return ArmError(
-        f"{request} was answered {status or 'with an error'}: {code} {message}".strip().rstrip(".") + what_to_do,
-        status=status,
+        f"{request} was answered {answer.status}: {f'{code} {message}'.strip()}".rstrip(" .:") + what_to_do,
+        status=answer.status,
         code=code,
         message=message,
+        asked_pause=min(answer.pause, LONGEST_ASKED_PAUSE),
     )

@@ -14,10 +14,11 @@ interface of a VM and an instance of a scale set point to the pool themselves. A
 from __future__ import annotations
 
 import copy
-import re
 import typing as t
 
+from . import ids
 from .arm import ArmError
+from .ids import azure_id
 
 Body = t.Dict[str, t.Any]
 
@@ -26,11 +27,6 @@ NETWORK_API, COMPUTE_API = "2024-05-01", "2024-07-01"
 DOWN, NO_STATE, REMOVED = "Down", "None", "removed"
 LOAD_BALANCER_DRAIN = 60.0  # seconds, where the pool has no own drain period
 GATEWAY_DRAIN = 30.0  # seconds that Application Gateway gives where draining is not enabled
-
-_GROUP = r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers"
-_POOL = r"(?P<owner>" + _GROUP + r"/Microsoft\.Network/{}/[^/]+)/backendAddressPools/[^/]+"
-_INSTANCE = re.compile(r"(?P<owner>.*/virtualMachineScaleSets/[^/]+/virtualMachines/[^/]+)/networkInterfaces/", re.I)
-_INTERFACE = re.compile(r"(?P<owner>.*/networkInterfaces/[^/]+)/ipConfigurations/", re.I)
 
 
 class Me(t.NamedTuple):
@@ -69,14 +65,14 @@ def owner_of(pool: str, kind: str) -> str:
     :param kind: ``BALANCERS`` or ``GATEWAYS``.
     :raises ArmError: it is not a pool of one.
     """
-    found = re.fullmatch(_POOL.format(kind), pool, re.IGNORECASE)
-    if not found:
+    found = azure_id(pool)
+    if not found or found.kind != f"microsoft.network/{kind}/backendaddresspools".lower():
         raise ArmError(
             f"{pool!r} is not the id of a backend pool, expected "
             f"/subscriptions/…/resourceGroups/…/providers/Microsoft.Network/{kind}/…/backendAddressPools/…. "
             "Correct load_balancer_azure_pools"
         )
-    return found["owner"]
+    return found.parent.text
 
 
 # Pools of a load balancer
@@ -152,10 +148,13 @@ def in_gateway_pool(pool: str, gateway: Body, me: Me) -> dict[str, t.Any]:
 
 def _holder_of(configuration: str) -> str:
     """The resource that points to a pool: the instance of a scale set, or the network interface of a VM."""
-    found = _INSTANCE.match(configuration) or _INTERFACE.match(configuration)
-    if not found:
-        raise ArmError(f"{configuration} is not an IP configuration of a VM or of an instance of a scale set")
-    return found["owner"]
+    found = azure_id(configuration)
+    interface = found.parent if found else None
+    if interface and interface.kind == ids.INSTANCE_INTERFACE:
+        return interface.parent.text
+    if interface and interface.kind == ids.INTERFACE:
+        return interface.text
+    raise ArmError(f"{configuration} is not an IP configuration of a VM or of an instance of a scale set")
 
 
 def _with_addresses(gateway: Body, desired: t.Mapping[Member, t.Any]) -> Body | None:
@@ -252,11 +251,6 @@ def apply(target: str, body: Body, desired: t.Mapping[str, t.Any]) -> Body | Non
     if "/applicationgateways/" in target.lower():
         return _with_addresses(body, members)
     return _with_references(body, members)
-
-
-def provisioning_state(body: Body) -> str:
-    """The progress of Azure with the last change."""
-    return str(_properties(body).get("provisioningState") or "Succeeded")
 
 
 def _pools(gateway: Body) -> list[Body]:

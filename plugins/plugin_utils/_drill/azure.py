@@ -133,7 +133,7 @@ class AzureSource:
         """
         url = f"{self._resource_id}{self._operation.path}"
         try:
-            self._arm.write(self._operation.method, url, API_VERSION, None, statuses=(200, 202, 204))
+            self._arm.write(self._operation.method, url, API_VERSION, None)
         except ArmError as error:
             raise DrillRefused(str(error)) from error
         return Announced("", self._host.since)

@@ -40,9 +40,9 @@ class _Overdue(BaseException):
 
 @contextlib.contextmanager
 def bounded(seconds: float) -> t.Iterator[None]:
-    """End what is done within, even if a connection that is open never says anything again.
+    """Limit the time of a block, also if it waits for a connection that stays silent.
 
-    :raises TimeoutError: it was not done in these seconds.
+    :raises TimeoutError: the block did not end within these seconds.
     """
 
     def give_up(*_: t.Any) -> None:
@@ -70,14 +70,24 @@ class OtherHost:
 
     :param action: the plugin on whose behalf.
     :param become: unless the host has ``ansible_become``.
+    :param is_secret: whether no log of Ansible may show what the modules take and return.
     """
 
     TAKES_WINDOWS = False
 
-    def __init__(self, action: ActionBase, name: str, task_vars: t.Mapping[str, t.Any], *, become: bool) -> None:
+    def __init__(
+        self,
+        action: ActionBase,
+        name: str,
+        task_vars: t.Mapping[str, t.Any],
+        *,
+        become: bool,
+        is_secret: bool = False,
+    ) -> None:
         self.name = name
         self._own = action
         self._become = become
+        self._is_secret = is_secret
         if name not in task_vars["hostvars"]:
             raise OtherHostError(f"{name} is not a host of the inventory. Add it, or correct its name")
         self.variables = _Variables(name, task_vars["hostvars"][name], action)
@@ -122,6 +132,7 @@ class OtherHost:
         play = own._task.get_play()
         task = copy_beside(own._task)
         task.delegate_to = None
+        task.no_log = task.no_log or self._is_secret
         task.become = boolean(self.variables.get("ansible_become", self._become), strict=False)
         kind = self.variables.get("ansible_connection") or own._templar.template(play.connection) or "ssh"
         context = self._play_context(task)
@@ -177,7 +188,7 @@ class OtherHost:
         context = type(own)(
             play=task.get_play(), passwords=known, connection_lockfd=getattr(own, "connection_lockfd", None)
         )
-        context.remote_addr, context.remote_user = self.name, task.remote_user
+        context.remote_addr, context.remote_user, context.no_log = self.name, task.remote_user, task.no_log
         context.become, context.become_method, context.become_user = task.become, task.become_method, task.become_user
         for attribute, names in constants.MAGIC_VARIABLE_MAPPING.items():
             for name in names:

@@ -8,18 +8,15 @@ The stand-in of Azure Resource Manager announces the event through the emulator,
 """
 
 import json
-import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
-from arm_stand_in import COMPUTE, ArmStandIn, serve
+from arm_stand_in import COMPUTE, ArmStandIn, environment, serve
 from emulation import LIMIT, until
 
 from playbooks import LOCAL
 
-COLLECTIONS = pathlib.Path(__file__).parents[2] / "support" / "collections"
 VM = f"{COMPUTE}/virtualMachines/web1"
 MODULE = "maintops.scheduled_events.scheduled_events_drill"
 POLICY = {"scheduledEventsPolicy": {"userInitiatedReboot": {"automaticallyApprove": True}}}
@@ -117,8 +114,7 @@ def drill(ansible, vm, arm):
             [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
             inventory={"all": {"hosts": {"web1": {**LOCAL, "ansible_become": False}, **(others or {})}}},
             env={
-                "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(COLLECTIONS), os.environ["ANSIBLE_COLLECTIONS_PATH"]]),
-                "ARM_STAND_IN": arm.url,
+                **environment(arm),
             },
         )
 

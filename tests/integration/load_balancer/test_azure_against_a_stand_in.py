@@ -8,16 +8,13 @@ The modules of azure.azcollection are replaced by a stand-in that talks to a sta
 """
 
 import json
-import os
-import pathlib
 
 import pytest
-from arm_stand_in import COMPUTE, GATEWAY_POOL, POOL, ArmStandIn, serve
+from arm_stand_in import COMPUTE, GATEWAY_POOL, POOL, TOKEN, ArmStandIn, environment, serve
 
 from playbooks import LOCAL
 
 HOSTS = ["web1", "web2", "web3"]
-COLLECTIONS = pathlib.Path(__file__).parents[2] / "support" / "collections"
 PROTECT = "maintops.scheduled_events.azure_instance_protection"
 INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
 ROLE, APPROVE = "maintops.scheduled_events.load_balancer", "maintops.scheduled_events.scheduled_event_approve_arm"
@@ -85,7 +82,7 @@ def who_is_out(name, provider, pool="", hosts=(*HOSTS, "lost"), **variables):
     ]
 
 
-def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, tmp_path):
+def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, ssh, tmp_path):
     partly = {"error": {"code": "207", "details": [{"target": TWO, "code": "Conflict", "message": "started"}]}}
     arm.answers.append(lambda _method, path, _body: (207, partly) if path.endswith("/scheduledevents") else None)
     arm.throttle_every(6, pause="Please try again after '1' seconds.")
@@ -111,7 +108,7 @@ def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, 
             "tasks": [
                 role("drained", *gateway),
                 role("active", *gateway),
-                approve("One", ONE),
+                approve("One", ONE, control_node="gate"),
                 approve("Two", ONE, TWO),
                 approve("Without credentials", ONE, credentials={}),
                 protect("Protect in check mode", check_mode=True),
@@ -129,6 +126,7 @@ def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, 
         for number, name in enumerate(HOSTS, 4)
     }
     hosts["lost"] = {**LOCAL, "private_ipv4_addresses": []}
+    hosts["gate"] = {**LOCAL, **ssh.VARIABLES}
     run = ansible.run_playbook(
         plays,
         inventory={"all": {"hosts": hosts}},
@@ -136,14 +134,15 @@ def test_hosts_leave_pools_and_return_and_events_are_acknowledged(ansible, arm, 
             "azure": {"auth_source": "msi"},
             "load_balancer_azure_credentials": "{{ azure }}",
             "load_balancer_azure_drain_time": "0",  # as -e sends it
+            "numbers": {"gate": 22},  # for the variables of ssh
         },
-        options=("--forks", "2"),  # the third host places its order, too, before the first writes
-        env={
-            "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(COLLECTIONS), os.environ["ANSIBLE_COLLECTIONS_PATH"]]),
-            "ARM_STAND_IN": arm.url,
-        },
+        # The third host places its order, too, before the first writes. With -vvv, Ansible shows what ssh returns.
+        options=("--forks", "2", "-vvv"),
+        env=environment(arm),
     )
     assert run.rc == 0, run.output
+    assert "at-gate" in {argument for call in ssh.calls() for argument in call}
+    assert TOKEN not in run.output
     assert arm.story == [
         dict.fromkeys(HOSTS, "Down"),  # one write for all hosts, and nothing before in check mode
         dict.fromkeys(HOSTS, "None"),

@@ -4,14 +4,9 @@
 
 """The role respond acknowledges for a host that no longer answers, with a stand-in of azure.azcollection."""
 
-import os
-import pathlib
-
 import pytest
-from arm_stand_in import ArmStandIn, serve
+from arm_stand_in import ArmStandIn, environment, serve
 from responders import AHEAD, TURN, result
-
-COLLECTIONS = pathlib.Path(__file__).parents[2] / "support" / "collections"
 
 
 @pytest.fixture
@@ -37,8 +32,7 @@ def test_a_host_that_is_lost_after_its_tasks_is_acknowledged_for_with_its_own_re
         host_vars={"vm1": lost},
         options=("-e", "respond_fallback_max_age=250"),  # a string
         env={
-            "ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(COLLECTIONS), os.environ["ANSIBLE_COLLECTIONS_PATH"]]),
-            "ARM_STAND_IN": arm.url,
+            **environment(arm),
             "BREAKS_BEFORE": "scheduled_events_turn",
             "BREAKS_AT": "2",  # which would have taken the outcome
             "BREAKS_FOR_GOOD": "yes",

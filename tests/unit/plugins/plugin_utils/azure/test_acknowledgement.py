@@ -4,9 +4,12 @@
 
 """Acknowledging through a stand-in of Azure Resource Manager; nothing here ran against Azure."""
 
-import pytest
-from arm_stand_in import COMPUTE, SUBSCRIPTION, ArmStandIn, ModuleFailed, Refused, run_module
+import functools
 
+import pytest
+from arm_stand_in import COMPUTE, SUBSCRIPTION, TOKEN, ArmStandIn, Refused, send
+
+from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure.acknowledgement import (
     AcknowledgementResult,
     acknowledge,
@@ -14,7 +17,7 @@ from plugins.plugin_utils._azure.acknowledgement import (
     resource_id_of,
     scope_of,
 )
-from plugins.plugin_utils._azure.arm import Arm, ArmError
+from plugins.plugin_utils._azure.arm import Arm, ArmError, Token
 
 VM, SET = f"{COMPUTE}/virtualMachines/web1", f"{COMPUTE}/virtualMachineScaleSets/pool"
 EVENTS = f"{VM}/providers/Microsoft.Maintenance/scheduledevents"
@@ -29,14 +32,10 @@ def stand_in():
 @pytest.fixture
 def arm(stand_in):
     pauses = []
-    versions = []
-
-    def run(module, arguments):
-        versions.append(arguments["api_version"])
-        return run_module(stand_in, module, arguments)
-
-    arm = Arm(run, errors=ModuleFailed, credentials={}, patience=600, clock=lambda: sum(pauses), sleep=pauses.append)
-    arm.pauses, arm.versions = pauses, versions
+    clock = Clock(lambda: 0, lambda: sum(pauses), pauses.append)
+    token = Token(TOKEN, 1e10)
+    arm = Arm("https://x", lambda _subscription: token, functools.partial(send, stand_in), patience=600, clock=clock)
+    arm.pauses = pauses
     return arm
 
 
@@ -59,14 +58,14 @@ def partly(*details):
 def test_one_event_is_acknowledged_by_its_own_address(arm, stand_in):
     assert acknowledge(arm, VM, [ONE]) == AcknowledgementResult([ONE], [], [])
     assert stand_in.calls == [("POST", f"{EVENTS}/{ONE}/acknowledge")]
-    assert arm.versions == ["2023-10-01-preview"]
+    assert stand_in.versions == ["2023-10-01-preview"]
     assert stand_in.acknowledged == [ONE]
 
 
 def test_several_events_are_acknowledged_in_one_request(arm, stand_in):
     assert acknowledge(arm, VM, [ONE, TWO]) == AcknowledgementResult([ONE, TWO], [], [])
     assert stand_in.calls == [("POST", EVENTS)]
-    assert arm.versions == ["2025-10-01-preview"]
+    assert stand_in.versions == ["2025-10-01-preview"]
     assert stand_in.acknowledged == [ONE, TWO]
 
 

@@ -4,23 +4,21 @@
 
 """Requests to a stand-in of Azure Resource Manager; nothing here ran against Azure."""
 
+import functools
+import http.server
 import json
+import socket
+import threading
 
 import pytest
-from arm_stand_in import POOL, ArmStandIn, ModuleFailed, Refused, run_module
+from arm_stand_in import POOL, SUBSCRIPTION, TOKEN, Answer, ArmStandIn, Refused, send
 
-from plugins.plugin_utils._azure.arm import Arm, ArmError, error_in
-
-# As ansible-core 2.16 and 2.19 show the same exception
-FAILURES = [
-    "localhost: MODULE FAILURE\nSee stdout/stderr for the exact error (Traceback (most recent call last):\n"
-    "  File \"ansiballz\", line 1, in run_module('azure_rm_resource')\n    _run(('a', 'b'), 100)\n"
-    "ansible_collections.azure.azcollection.plugins.module_utils.azure_rm_common_rest.SendRequestException: {})",
-    "localhost: Module failed: {}",
-]
+from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.plugin_utils._azure import arm as arm_module
+from plugins.plugin_utils._azure.arm import CLOUDS, Arm, ArmError, Token
 
 
-class Clock:
+class Time:
     def __init__(self):
         self.now, self.pauses = 0.0, []
 
@@ -34,7 +32,7 @@ class Clock:
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return Time()
 
 
 @pytest.fixture
@@ -46,12 +44,12 @@ def stand_in():
 
 @pytest.fixture
 def arm(stand_in, clock):
-    def run(module, arguments):
-        assert arguments["auth_source"] == "msi"
-        return run_module(stand_in, module, arguments)
-
     return Arm(
-        run, errors=ModuleFailed, credentials={"auth_source": "msi"}, patience=600, clock=clock, sleep=clock.sleep
+        CLOUDS["AzureCloud"],
+        lambda _subscription: Token(TOKEN, 1e10),
+        functools.partial(send, stand_in),
+        patience=600,
+        clock=Clock(clock, clock, clock.sleep),
     )
 
 
@@ -65,42 +63,127 @@ def refuse_times(stand_in, number, *refusal):
     stand_in.answers.append(answer)
 
 
-@pytest.mark.parametrize("shown", FAILURES)
-@pytest.mark.parametrize("quote", ["it's", 'it"s', "two\r\nlines"])
-def test_status_code_and_message_are_read_from_the_exception_of_the_module(shown, quote):
-    body = {
-        "error": {
-            "code": "AuthorizationFailed",
-            "message": f"no {quote}",
-            "details": [{"code": "More", "message": "x"}],
-        }
+def answering(status, body):
+    """A way to Azure that gives one answer to everything."""
+    return Arm(
+        CLOUDS["AzureCloud"],
+        lambda _subscription: Token(TOKEN, 1e10),
+        lambda *_request: Answer(status, 0, body),
+        patience=0,
+    )
+
+
+def test_status_code_and_message_are_those_of_the_answer():
+    error = {"code": "AuthorizationFailed", "message": "no", "details": [{"code": "More", "message": "x"}]}
+    with pytest.raises(ArmError) as caught:
+        answering(403, json.dumps({"error": error}).encode()).read(POOL, "2024-05-01")
+    found = caught.value
+    assert (found.status, found.code, found.message) == (403, "AuthorizationFailed", "no More: x")
+    assert str(found).startswith(f"GET {POOL} was answered 403: AuthorizationFailed no More: x. Give the identity")
+
+
+def test_an_error_that_is_not_json_keeps_its_status_and_shows_its_beginning():
+    with pytest.raises(ArmError, match="was answered 502: <html>") as caught:
+        answering(502, b"<html>").read(POOL, "2024-05-01")
+    assert caught.value.fleeting
+
+
+def test_an_answer_that_is_not_json_is_an_error():
+    with pytest.raises(ArmError, match=r"was answered 200, and with '<html>', expected JSON"):
+        answering(200, b"<html>").read(POOL, "2024-05-01")
+
+
+def test_a_redirect_is_an_error():
+    with pytest.raises(ArmError, match="was answered 302"):
+        answering(302, b"").read(POOL, "2024-05-01")
+
+
+def test_each_request_has_the_token_the_body_and_the_version_of_the_api(arm, stand_in):
+    sent = []
+    arm._send = lambda *request: sent.append(request) or send(stand_in, *request)
+    arm.write("PUT", POOL, "2024-05-01", {"properties": {}})
+    [(method, url, headers, data)] = sent
+    assert (method, url) == ("PUT", f"https://management.azure.com{POOL}?api-version=2024-05-01")
+    assert headers["Authorization"] == f"Bearer {TOKEN}"
+    assert json.loads(data) == {"properties": {}}
+
+
+def test_a_token_is_asked_for_with_the_subscription_and_kept_until_shortly_before_its_end(stand_in, clock):
+    asked = []
+
+    def token(subscription):
+        asked.append((clock.now, subscription))
+        return Token(TOKEN, clock.now + 600)
+
+    arm = Arm("https://x", token, functools.partial(send, stand_in), patience=0, clock=Clock(clock, clock, clock.sleep))
+    for _number in range(4):
+        arm.read(POOL, "2024-05-01")
+        clock.now += 200
+    assert asked == [(0, SUBSCRIPTION.split("/")[2]), (600, SUBSCRIPTION.split("/")[2])]
+
+
+class Redirecting(http.server.BaseHTTPRequestHandler):
+    """Sends everything to another server, and keeps what it got."""
+
+    def do_GET(self):
+        self.server.got.append((self.path, self.headers.get("Authorization")))
+        self.send_response(307)
+        self.send_header("Location", f"{self.server.elsewhere}/stolen")
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_arguments):
+        pass
+
+
+@pytest.fixture
+def servers():
+    """Two servers on loopback, each of which redirects to the other."""
+    made = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) for _number in range(2)]
+    for server, other in zip(made, reversed(made)):
+        server.got, server.elsewhere = [], f"http://127.0.0.1:{other.server_port}"
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield made
+    for server in made:
+        server.shutdown()
+        server.server_close()
+
+
+def test_the_token_never_goes_where_a_redirect_leads_and_no_netrc_replaces_it(servers, tmp_path, monkeypatch):
+    (tmp_path / "netrc").write_text("machine 127.0.0.1 login a password b\n")
+    (tmp_path / "netrc").chmod(0o600)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    first, second = servers
+    answer = arm_module.send("GET", f"{second.elsewhere}/x", {"Authorization": f"Bearer {TOKEN}"}, None, timeout=10)
+    assert answer.status == 307
+    assert (first.got, second.got) == ([("/x", f"Bearer {TOKEN}")], [])
+
+
+def test_a_server_that_cannot_be_reached_gives_no_answer_and_shows_no_token(arm):
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        arm._host = f"http://127.0.0.1:{holder.getsockname()[1]}"
+        arm._send = functools.partial(arm_module.send, timeout=5)
+        with pytest.raises(ArmError, match=f"^GET {POOL}: http://127.0.0.1:[0-9]+ gave no answer: .*refused") as caught:
+            arm.read(POOL, "2024-05-01")
+    assert caught.value.status == 0
+    assert TOKEN not in str(caught.value)
+
+
+def test_each_cloud_has_its_own_address():
+    assert CLOUDS == {
+        "AzureCloud": "https://management.azure.com",
+        "AzureUSGovernment": "https://management.usgovcloudapi.net",
+        "AzureChinaCloud": "https://management.chinacloudapi.cn",
     }
-    error = error_in(shown.format((json.dumps(body), 403)), "GET /x")
-    assert (error.status, error.code, error.message) == (403, "AuthorizationFailed", f"no {quote} More: x")
-    assert str(error).startswith("GET /x was answered 403: AuthorizationFailed no")
-
-
-def test_a_body_that_is_not_json_keeps_its_status():
-    assert error_in("Module failed: ('<html>', 502)", "GET /x").fleeting
-
-
-def test_a_collection_that_is_not_installed_is_named():
-    text = "localhost: The module azure.azcollection.azure_rm_resource was not found in configured module paths"
-    assert "ansible-galaxy collection install azure.azcollection" in str(error_in(text, "GET /x"))
-
-
-def test_other_failures_are_shown_as_they_are():
-    text = "localhost: Failed to import the required Python library (ansible[azure])"
-    assert str(error_in(text, "GET /x")) == f"GET /x: {text}"
 
 
 @pytest.mark.parametrize(
     ("message", "seconds"),
     [
         ("exceeded the backend storage limit. Please try again after '6' seconds.", 6),
-        ("exceeded the limit of '12000'. Please try again after '5' minutes.", 300),
-        ("Please try again after '0' seconds.", 1),
-        ("Retry-After: 17", 17),
+        ("Please try again after '0' seconds.", 5),
     ],
 )
 def test_the_pause_that_azure_asks_for_is_kept(arm, stand_in, clock, message, seconds):
@@ -122,7 +205,7 @@ def test_a_throttled_write_is_sent_again(arm, stand_in):
 
 
 def test_a_pause_longer_than_the_patience_fails_at_once(arm, stand_in, clock):
-    refuse_times(stand_in, 1, 429, "TooManyRequests", "Please try again after '11' minutes.")
+    refuse_times(stand_in, 1, 429, "TooManyRequests", "Please try again after '660' seconds.")
     with pytest.raises(ArmError, match="answered 429: TooManyRequests"):
         arm.read(POOL, "2024-05-01")
     assert clock.pauses == []
@@ -147,5 +230,5 @@ def test_a_429_because_of_another_operation_is_a_conflict(arm, stand_in):
 
 
 def test_a_resource_that_does_not_exist_is_named(arm):
-    with pytest.raises(ArmError, match=r"GET /nowhere was answered 404: ResourceNotFound .*Correct the id"):
-        arm.read("/nowhere", "2024-05-01")
+    with pytest.raises(ArmError, match=r"GET .*/nowhere was answered 404: ResourceNotFound .*Correct the id"):
+        arm.read(f"{SUBSCRIPTION}/nowhere", "2024-05-01")

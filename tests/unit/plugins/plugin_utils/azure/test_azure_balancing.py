@@ -5,6 +5,7 @@
 """Hosts that leave their pools, against a stand-in of Azure Resource Manager; nothing here ran against Azure."""
 
 import concurrent.futures
+import functools
 import math
 import threading
 import time
@@ -17,29 +18,29 @@ from arm_stand_in import (
     GATEWAY_POOL,
     NETWORK,
     POOL,
+    TOKEN,
     ArmStandIn,
-    ModuleFailed,
     Refused,
-    run_module,
+    send,
 )
 
 from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
+from plugins.module_utils._scheduled_events import clock as clocks
 from plugins.module_utils._scheduled_events.files import Folder
 from plugins.plugin_utils._azure.action import each_of
-from plugins.plugin_utils._azure.arm import Arm, ArmError
-from plugins.plugin_utils._azure.balancing import (
+from plugins.plugin_utils._azure.arm import Arm, ArmError, Token
+from plugins.plugin_utils._azure.balancing import Balancing, PoolSettings
+from plugins.plugin_utils._azure.orders import Orders
+from plugins.plugin_utils._azure.pools import Me
+from plugins.plugin_utils._azure.resources import (
     ApplicationGateway,
-    Balancing,
     BalancingError,
     LoadBalancer,
     Places,
-    PoolSettings,
     Resources,
     Snapshot,
     survey,
 )
-from plugins.plugin_utils._azure.orders import Orders
-from plugins.plugin_utils._azure.pools import Me
 
 NIC = f"{NETWORK}/networkInterfaces/web1-nic"
 INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
@@ -93,6 +94,13 @@ def arm():
     return ArmStandIn()
 
 
+def transport_to(arm, clock):
+    own = clocks.Clock(clock, clock, clock.sleep)
+    return Arm(
+        "https://x", lambda _subscription: Token(TOKEN, 1e10), functools.partial(send, arm), patience=600, clock=own
+    )
+
+
 @pytest.fixture
 def host(arm, clock, tmp_path):
     """Return a function that makes a host, with its record in a separate directory."""
@@ -105,14 +113,7 @@ def host(arm, clock, tmp_path):
         def run_record(options):
             return take_note(record, {**RECORD_DEFAULTS, **options})
 
-        transport = Arm(
-            lambda module, arguments: run_module(arm, module, arguments),
-            errors=ModuleFailed,
-            credentials={},
-            patience=600,
-            clock=clock,
-            sleep=clock.sleep,
-        )
+        transport = transport_to(arm, clock)
 
         # A host that waits for the orders of the others waits for threads, which need no time of the clock.
         pause = clock.sleep if quiet < math.inf else lambda _seconds: time.sleep(0.001)
@@ -419,14 +420,7 @@ def look(arm, clock, tmp_path):
     """Return a function that looks for hosts, each with its pools and what it is there."""
 
     def run(product, hosts):
-        transport = Arm(
-            lambda module, arguments: run_module(arm, module, arguments),
-            errors=ModuleFailed,
-            credentials={},
-            patience=0,
-            clock=clock,
-            sleep=clock.sleep,
-        )
+        transport = transport_to(arm, clock)
 
         def orders(target):
             return Orders(tmp_path / "run", target, hosts=1, clock=clock, sleep=clock.sleep)

@@ -24,8 +24,8 @@ class FakeArm:
             raise ArmError(f"GET {url} was answered 404", status=404)
         return {"properties": self.resources[url]}
 
-    def write(self, method, url, _api_version, body, *, statuses):
-        self.written.append((method, url, body, statuses))
+    def write(self, method, url, _api_version, body):
+        self.written.append((method, url, body))
 
 
 class Host:
@@ -58,7 +58,7 @@ def notifies(name):
 def test_each_operation_is_one_request(operation, request_, event_type):
     made, arm = source(operation)
     announced = made.announce()
-    assert [(method, url) for method, url, _body, _statuses in arm.written] == [request_]
+    assert [(method, url) for method, url, _body in arm.written] == [request_]
     assert (announced.event_id, announced.at, OPERATIONS[operation].event_type) == ("", 1000.0, event_type)
 
 

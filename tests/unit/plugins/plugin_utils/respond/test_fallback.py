@@ -4,17 +4,18 @@
 
 """Acknowledging in the place of a host that no longer answers, through a stand-in of Azure Resource Manager."""
 
+import functools
 import tempfile
 from pathlib import Path
 
 import pytest
-from arm_stand_in import COMPUTE, ArmStandIn, ModuleFailed, Refused, run_module
+from arm_stand_in import COMPUTE, TOKEN, ArmStandIn, Refused, send
 from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure.acknowledgement import acknowledge, is_of
-from plugins.plugin_utils._azure.arm import Arm
+from plugins.plugin_utils._azure.arm import Arm, Token
 from plugins.plugin_utils._respond.notes import Notes
 from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, Seen
 from plugins.plugin_utils._respond.responding import HostLost, Responding
@@ -119,12 +120,11 @@ class Host:
     def send(self, scope, event_id, patience):
         self.sent_at.append((self.now, scope, patience))
         arm = Arm(
-            lambda module, arguments: run_module(self.arm, module, arguments),
-            errors=ModuleFailed,
-            credentials={},
+            "https://x",
+            lambda _subscription: Token(TOKEN, 1e10),
+            functools.partial(send, self.arm),
             patience=patience,
-            clock=lambda: self.now,
-            sleep=self.sleep,
+            clock=Clock(lambda: self.now, lambda: self.now, self.sleep),
         )
         return acknowledge(arm, scope, [event_id])
 
@@ -451,7 +451,7 @@ def test_throttling_is_waited_out_as_long_as_azure_asks(host, pause):
 
 
 def test_a_request_that_got_no_answer_is_repeated_until_the_document_is_too_old(host):
-    host.arm.answers.append(raises(ModuleFailed("timed out")))
+    host.arm.answers.append(raises(OSError("timed out")))
     host.is_lost_after_preparing(reconnect_timeout=400.0)
     assert 2 < len(host.arm.calls) < 10
     assert host.sent_at[0][2] == 60

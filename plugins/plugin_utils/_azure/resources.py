@@ -1,0 +1,295 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The resources of Azure that the hosts of a run read and write. Private to the collection."""
+
+from __future__ import annotations
+
+import typing as t
+
+from . import ids, pools
+from .arm import Arm, ArmError
+from .orders import OrderFailed, Orders
+from .pools import Me, Member
+
+LOOK_AGAIN_AFTER = 5.0  # seconds; Azure takes many for a change
+FRESH_FOR = 15.0  # seconds for which a resource that was read is fresh enough to be changed
+KNOWN_FOR = 60.0  # seconds for which it is fresh enough to find the host in it
+NEVER_STALE = 1e9  # seconds; the rules of a balancer are read once in a run
+WRITTEN, FAILED_STATES = "Succeeded", ("Failed", "Canceled")
+
+Body = t.Dict[str, t.Any]
+
+
+class BalancingError(Exception):
+    """It could not be done. The message says what to do."""
+
+
+def provisioning_state(body: Body) -> str:
+    """The progress of Azure with the last change."""
+    return str((body.get("properties") or {}).get("provisioningState") or WRITTEN)
+
+
+def bring(
+    arm: Arm,
+    target: str,
+    api_version: str,
+    body: Body,
+    change: t.Callable[[Body], Body | None],
+    *,
+    timeout: float,
+    setting: str,
+) -> bool:
+    """Write a resource until Azure has carried out the change; whether it was written.
+
+    :param body: the resource as it was read last.
+    :param change: ``change(body)`` is what to write, or None if that is not needed.
+    :param setting: the option of the user for ``timeout``.
+    :raises ArmError: it could not be done, or not within ``timeout`` seconds. Its ``sent`` is set.
+    """
+    give_up_at, sent = arm.clock.monotonic() + timeout, False
+    try:
+        while True:
+            state, wanted = provisioning_state(body), change(body)
+            problem, pause = f"its provisioning state is {state}", LOOK_AGAIN_AFTER
+            if wanted is None and (state == WRITTEN or not sent):
+                return sent
+            if sent and state in FAILED_STATES:
+                raise ArmError(
+                    f"Azure could not change {target}: its provisioning state is {state}. Check the activity log of "
+                    "the resource, and run it again"
+                )
+            if wanted is not None and state in (WRITTEN, *FAILED_STATES):
+                problem, pause = "another client changes it", 0.0
+                try:
+                    # The body has the etag that was read, so Azure refuses it if another client wrote in between.
+                    arm.write("PUT", target, api_version, wanted)
+                    sent = True
+                except ArmError as error:
+                    if not (error.conflict or error.fleeting):
+                        raise
+                    problem, pause = str(error), LOOK_AGAIN_AFTER
+                    sent = sent or error.fleeting
+            if arm.clock.monotonic() >= give_up_at:
+                raise ArmError(
+                    f"{target} was not changed within {timeout:g} s: {problem}. Wait until the change has ended, or "
+                    f"raise {setting}, and run this task again"
+                )
+            arm.clock.sleep(pause)
+            body = arm.read(target, api_version)
+    except ArmError as error:
+        error.sent = sent or not error.status  # without a status, Azure may have got the request
+        raise
+
+
+def check_instance(resource_id: str) -> str:
+    """The id, if it is that of an instance of a scale set.
+
+    :raises ArmError: it is not.
+    """
+    if ids.kind_of(resource_id) != ids.INSTANCE:
+        raise ArmError(
+            f"resource_id is {resource_id!r}, expected /subscriptions/…/resourceGroups/…/providers/Microsoft.Compute/"
+            "virtualMachineScaleSets/…/virtualMachines/…. Give the id of an instance of a scale set"
+        )
+    return resource_id
+
+
+def is_protected(instance: Body) -> bool:
+    """Whether an instance of a scale set is protected from scale-in."""
+    return bool(_policy(instance).get("protectFromScaleIn"))
+
+
+def protect(arm: Arm, instance: str, body: Body, *, wanted: bool, timeout: float) -> bool:
+    """Protect an instance from scale-in or not; whether that was changed.
+
+    :raises ArmError: see :func:`bring`.
+    """
+
+    def change(body: Body) -> Body | None:
+        if is_protected(body) is wanted:
+            return None
+        # Azure documents this request, which leaves the rest of the instance as it is.
+        return {"properties": {"protectionPolicy": {**_policy(body), "protectFromScaleIn": wanted}}}
+
+    return bring(arm, instance, pools.COMPUTE_API, body, change, timeout=timeout, setting="operation_timeout")
+
+
+def _policy(instance: Body) -> Body:
+    return dict((instance.get("properties") or {}).get("protectionPolicy") or {})
+
+
+class Resources:
+    """The resources of Azure, as all hosts of a run read and write them."""
+
+    def __init__(self, arm: Arm, orders: t.Callable[[str], Orders], *, timeout: float) -> None:
+        self._arm = arm
+        self._orders = orders
+        self._timeout = timeout
+
+    def look(self, target: str, *, at_most: float) -> Body:
+        """The resource, as it was ``at_most`` seconds ago or later."""
+        return self._orders(target).recall(at_most, lambda: self._read(target))
+
+    def place(self, host: str, desired: t.Mapping[str, t.Any]) -> None:
+        for target, own in _by_target(desired).items():
+            self._orders(target).place(host, own)
+
+    def fulfil(self, host: str, desired: t.Mapping[str, t.Any]) -> bool:
+        """Have the orders of the host carried out, on each of its resources; whether anything was changed.
+
+        :raises BalancingError: some could not be carried out. The others were.
+        """
+        changed, problems = False, []
+        for target, own in _by_target(desired).items():
+            try:
+                changed |= self._fulfil_one(host, target, own)
+            except OrderFailed as failure:
+                problems.append(str(failure))
+        if problems:
+            raise BalancingError("; ".join(problems))
+        return changed
+
+    def _fulfil_one(self, host: str, target: str, own: t.Mapping[str, t.Any]) -> bool:
+        """Have the order for one resource carried out. If another host failed, it may only have had less time."""
+        orders, give_up_at, was_here = self._orders(target), self._arm.clock.monotonic() + self._timeout, False
+
+        def bring(all_desired: t.Mapping[str, t.Any]) -> bool:
+            nonlocal was_here
+            was_here = True
+            return self._bring(target, all_desired)
+
+        while True:
+            try:
+                return orders.fulfil(host, bring, errors=ArmError)
+            except OrderFailed:
+                if was_here or self._arm.clock.monotonic() >= give_up_at:
+                    raise
+            orders.place(host, dict(own))
+
+    def _bring(self, target: str, desired: t.Mapping[str, t.Any]) -> bool:
+        """Write the resource until it is as desired; whether it was written."""
+        orders = self._orders(target)
+
+        def change(body: Body) -> Body | None:
+            changed = pools.apply(target, body, desired)
+            if changed is None and provisioning_state(body) == WRITTEN:
+                orders.note(body)
+                return None
+            return changed or body
+
+        body = orders.recall(FRESH_FOR, lambda: self._read(target))
+        return bring(
+            self._arm,
+            target,
+            pools.api_version_of(target),
+            body,
+            change,
+            timeout=self._timeout,
+            setting="load_balancer_azure_operation_timeout",
+        )
+
+    def _read(self, target: str) -> Body:
+        return self._arm.read(target, pools.api_version_of(target))
+
+
+class Snapshot:
+    """Resources as they are now: each is read once, however many hosts are looked for in it."""
+
+    def __init__(self, resources: Resources | Snapshot) -> None:
+        self._resources = resources
+        self._bodies: dict[str, Body] = {}
+
+    def look(self, target: str, *, at_most: float) -> Body:
+        """The resource, as it was ``at_most`` seconds before the first look or later."""
+        if target not in self._bodies:
+            self._bodies[target] = self._resources.look(target, at_most=at_most)
+        return self._bodies[target]
+
+
+class LoadBalancer:
+    """Pools of load balancers. A host is out if its members have the admin state Down."""
+
+    out = pools.DOWN
+
+    def __init__(self, resources: Resources | Snapshot) -> None:
+        self._resources = resources
+
+    def find(self, pool: str, me: Me, *, at_most: float) -> dict[str, t.Any]:
+        """What the host is in the pool, by the keys of its members."""
+        self._check_rules(pool)
+        return pools.in_load_balancer_pool(pool, self._resources.look(pool, at_most=at_most), me)
+
+    def drain_time(self, pool: str) -> float:
+        """The seconds that connections of the pool get to end."""
+        return pools.load_balancer_drain(self._resources.look(pool, at_most=KNOWN_FOR))
+
+    def _check_rules(self, pool: str) -> None:
+        balancer = self._resources.look(pools.owner_of(pool, pools.BALANCERS), at_most=NEVER_STALE)
+        without = pools.rules_without_probe(balancer, pool)
+        if without:
+            raise BalancingError(
+                f"the rules {', '.join(without)} of {pool} have no health probe, so they send connections to every "
+                "member in any admin state. Give them a probe"
+            )
+
+
+class ApplicationGateway:
+    """Pools of gateways. A host is out if it is removed from them."""
+
+    out = pools.REMOVED
+
+    def __init__(self, resources: Resources | Snapshot) -> None:
+        self._resources = resources
+
+    def find(self, pool: str, me: Me, *, at_most: float) -> dict[str, t.Any]:
+        """What the host is in the pool, by the keys of its members."""
+        return pools.in_gateway_pool(pool, self._gateway(pool, at_most), me)
+
+    def drain_time(self, pool: str) -> float:
+        """The seconds that requests to the pool get to end."""
+        return pools.gateway_drain(self._gateway(pool, KNOWN_FOR), pool)
+
+    def _gateway(self, pool: str, at_most: float) -> Body:
+        return self._resources.look(pools.owner_of(pool, pools.GATEWAYS), at_most=at_most)
+
+
+class Places(t.NamedTuple):
+    """The pools that a host belongs to, and its identity there."""
+
+    pools: t.Sequence[str]
+    me: Me
+
+
+class Traffic(t.NamedTuple):
+    """``out``: the hosts that get no traffic through some pool; ``unknown``: those that cannot be looked for."""
+
+    out: list[str]
+    unknown: list[str]
+
+
+def survey(product: LoadBalancer | ApplicationGateway, hosts: t.Mapping[str, Places]) -> Traffic:
+    """Find the hosts that are not in one of their pools, or that this role or an operator took out there.
+
+    :raises ArmError: a pool cannot be read.
+    :raises BalancingError: a pool does not say whether its members get traffic.
+    """
+    traffic = Traffic([], [])
+    for host, (own, me) in hosts.items():
+        if not own or not (me.interfaces or me.addresses):
+            traffic.unknown.append(host)
+        elif any(_is_out(product, product.find(pool, me, at_most=FRESH_FOR)) for pool in own):
+            traffic.out.append(host)
+    return traffic
+
+
+def _is_out(product: LoadBalancer | ApplicationGateway, members: t.Mapping[str, t.Any]) -> bool:
+    return not members or product.out in members.values()
+
+
+def _by_target(desired: t.Mapping[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+    targets: dict[str, dict[str, t.Any]] = {}
+    for key, value in desired.items():
+        targets.setdefault(Member.of(key).target, {})[key] = value
+    return targets
