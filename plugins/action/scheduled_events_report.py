@@ -57,5 +57,6 @@ class ActionModule(ActionBase):
                     hint = ". Make its directory first" if isinstance(error, FileNotFoundError) else ""
                     raise AnsibleActionFail(f"{path} cannot be written: {error.strerror}{hint}") from error
         files = list(wanted.values())
-        Display().display(story.verdict)
+        for line in (story.verdict, *(f"Written: {path}" for path in files)):
+            Display().display(line)
         return {**result, "changed": bool(files), "verdict": story.verdict, "good": story.is_good, "files": files}

@@ -52,6 +52,7 @@ def _event(event: EventStory) -> dict[str, t.Any]:
         "resource_count": event.resource_count,
         "announced_at": format_moment(event.began),
         "margin": event.margin,
+        "finding": event.finding,
         "hosts": [_lane(lane) for lane in event.lanes],
     }
 
@@ -86,8 +87,8 @@ def as_junit(story: Story) -> str:
             seconds = lane.times[-1] - lane.times[0]
             case = ET.SubElement(suite, "testcase", name=_plain(lane.host), classname=_plain(name))
             case.set("time", f"{seconds:.3f}")
-            if lane.problem:
-                ET.SubElement(case, "failure", message=_plain(lane.problem))
+            if lane.host in event.problems:
+                ET.SubElement(case, "failure", message=_plain(event.problems[lane.host]))
             elif lane.unfinished:
                 ET.SubElement(case, "skipped", message=_plain(lane.unfinished))
     if story.unread:

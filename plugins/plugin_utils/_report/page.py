@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import html
+import math
 import typing as t
 
 from ...module_utils._scheduled_events.history import NO_IMPACT, format_moment
@@ -17,6 +18,10 @@ LARGEST = 256 * 1024  # bytes
 RESERVE = 700  # bytes for an event that is only named, and for the end of the page
 LEAST_LANE = 100  # bytes that a lane takes at least
 LANE_HEIGHT = 22
+MOST_TICKS = 6
+# Seconds between two ticks.
+STEPS = (1, 2, 5, 10, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200, 86400, 7 * 86400)
+LEAST_SHARE = 0.4  # of the width, for what happened; otherwise NotBefore is not on the axis
 PHASES = ("drain", "tasks", "reboot", "health", "return")  # of a maintenance of the owner
 
 STYLE = """
@@ -44,6 +49,8 @@ padding:.15rem 0}
 .lane em{grid-column:1/-1;font-style:normal;color:var(--bad);font-size:.9rem;overflow-wrap:anywhere}
 .lane svg{display:block;width:100%;height:22px;overflow:visible}
 .empty{fill:var(--empty)}.busy{fill:var(--busy)}.ready{fill:var(--ready)}.away{fill:var(--away)}.failed{fill:var(--bad)}
+.bare{fill:none;stroke:var(--bad);stroke-width:2;stroke-dasharray:6 4}.tick{fill:var(--soft);font-size:.75rem}
+.finding{color:var(--bad)}
 .ack{stroke:var(--ink);stroke-width:2}.due{stroke:var(--late);stroke-width:2;stroke-dasharray:4 3}
 .legend{display:flex;flex-wrap:wrap;gap:0 .75rem}.legend span{white-space:nowrap}
 .key{display:inline-block;width:.9rem;height:.9rem;border-radius:.2rem;vertical-align:-.1rem;margin:0 .25rem 0 0}
@@ -57,6 +64,7 @@ LEGEND = (
     ("ready", "prepared"),
     ("away", "started"),
     ("failed", "failed"),
+    ("bare", "not prepared"),
 )
 
 
@@ -70,7 +78,7 @@ def page(story: Story, *, made: float, version: str) -> str:
     left = LARGEST - len(head.encode()) - RESERVE
     parts, rest = [head], 0
     for event in story.events:
-        shown = _fitting(event, left)
+        shown = _fitting(event, left, made)
         if shown is None:
             rest += 1
             continue
@@ -113,20 +121,22 @@ def _head(story: Story, *, made: float, version: str) -> str:
 """
 
 
-def _fitting(event: EventStory, left: int) -> str | None:
+def _fitting(event: EventStory, left: int, made: float) -> str | None:
     """The event with as much as fits: its lanes with their times, its lanes, those with a problem, or its summary."""
     troubled = [lane for lane in event.lanes if lane.problem]
     for lanes, times in ((event.lanes, True), (event.lanes, False), (troubled, False), ([], False)):
         if len(lanes) * LEAST_LANE <= left:
-            shown = _event(event, lanes, times=times)
+            shown = _event(event, lanes, made, times=times)
             if len(shown.encode()) <= left:
                 return shown
     return None
 
 
-def _event(event: EventStory, lanes: t.Sequence[Lane], *, times: bool) -> str:
-    axis = _axis(event)
-    rows = "".join(_lane(lane, axis) for lane in lanes)
+def _event(event: EventStory, lanes: t.Sequence[Lane], made: float, *, times: bool) -> str:
+    axis = _axis(event, made)
+    rows = "".join(_lane(lane, axis, made) for lane in lanes) + (_ticks(event, axis) if lanes else "")
+    if event.finding:
+        rows = f'<p class="finding">{_text(event.finding)}</p>{rows}'
     rest = len(event.lanes) - len(lanes)
     if rest:
         vms = "1 VM is" if rest == 1 else f"{rest} VMs are"
@@ -161,29 +171,53 @@ def _figures(event: EventStory) -> list[tuple[str, str]]:
     return [(name, value) for name, value in figures if value]
 
 
-def _axis(event: EventStory) -> Axis:
+def _axis(event: EventStory, made: float) -> Axis:
+    """From the first time to the last, and to NotBefore, unless that leaves what happened no room."""
     times = [time for lane in event.lanes for time in lane.times]
-    if event.not_before is not None:
-        times.append(event.not_before)
     first, last = min(times), max(times)
+    if event.not_before is not None:
+        if any(lane.is_open for lane in event.lanes):
+            last = max(last, min(made, event.not_before))
+        if last - first >= LEAST_SHARE * (event.not_before - first) or last == first:
+            last = max(last, event.not_before)
     return Axis(first, max(last, first + 1.0), 0, 100, "%")
 
 
-def _lane(lane: Lane, axis: Axis) -> str:
+def _ticks(event: EventStory, axis: Axis) -> str:
+    """The times below the lanes."""
+    span = axis.last - axis.first
+    step = next((step for step in STEPS if span / step <= MOST_TICKS), span / MOST_TICKS)
+    day = format_moment(event.began)[:10]
+    first = math.ceil(axis.first / step)
+    marks = [
+        f'<text x="{axis.at(number * step)}" y="14" text-anchor="middle" class="tick">'
+        f"{_clock(number * step, day).partition('.')[0].removesuffix(':00')}</text>"
+        for number in range(first, first + MOST_TICKS + 1)
+        if 3 <= axis.place(number * step) <= 97 and number * step < axis.last
+    ]
+    later = event.not_before is not None and event.not_before > axis.last
+    note = f"NotBefore {_clock(event.not_before, day).partition('.')[0]} is beyond" if later else ""
+    return f'<div class="lane scale"><b></b><svg aria-hidden="true">{"".join(marks)}</svg><i>{note}</i></div>\n'
+
+
+def _lane(lane: Lane, axis: Axis, made: float) -> str:
     shapes = [f'<rect width="100%" height="{LANE_HEIGHT}" rx="4" class="empty"/>']
+    now = min(made, axis.last)  # what has no end has lasted until now
     if lane.prepared is not None:
-        until = lane.started or lane.over or axis.last
+        until = lane.started or lane.over or now
         if until > lane.prepared:
             shapes.append(_box(axis, lane.prepared, until, "ready", "prepared"))
+    elif lane.started is not None and lane.problem:
+        shapes.append(_box(axis, lane.seen, lane.started, "bare", "not prepared"))
     if lane.started is not None:
-        shapes.append(_box(axis, lane.started, lane.over or axis.last, "away", "started"))
+        shapes.append(_box(axis, lane.started, lane.over or max(lane.started, now), "away", "started"))
     for each in lane.stretches:
         style = "failed" if each.failed else "busy"
-        end = each.end if each.end is not None else axis.last
+        end = each.end if each.end is not None else max(each.begin, now)
         shapes.append(_box(axis, each.begin, end, style, f"{each.phase} {each.outcome}".strip()))
     if lane.acknowledged is not None:
         shapes.append(mark(axis, lane.acknowledged, top=-2, bottom=LANE_HEIGHT + 2, style="ack"))
-    if lane.not_before is not None:
+    if lane.not_before is not None and axis.first <= lane.not_before <= axis.last:
         shapes.append(mark(axis, lane.not_before, top=-2, bottom=LANE_HEIGHT + 2, style="due"))
     problem = f"<em>{_text(lane.problem)}</em>" if lane.problem else ""
     summary = ", ".join(filter(None, _summary(lane)))

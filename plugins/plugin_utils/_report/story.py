@@ -20,6 +20,7 @@ from .lives import lives
 
 PREPARE, RECOVER = "prepare", "recover"
 MAINTENANCE = "Maintenance"  # in place of the type of an event
+LEAST_OUT = 60.0  # seconds in which all VMs of an event are out of service, if that is worth a look
 LEAST_EXCESS = 10.0  # seconds by which a pause is longer than announced, if that is worth a look
 CHOSEN = (condition.HELD_BY_RULE, condition.HELD_BY_POLICY)  # the owner wants these events to start at NotBefore
 
@@ -158,6 +159,11 @@ class Lane(t.NamedTuple):
         return {each.phase: each for each in self.stretches}
 
     @property
+    def is_open(self) -> bool:
+        """Whether something of it has no end."""
+        return bool(self.unfinished) or any(each.end is None for each in self.stretches)
+
+    @property
     def was_cancelled(self) -> bool:
         """Whether it was over before it could start."""
         return _is_cancelled(self.started, self.over, self.not_before)
@@ -215,9 +221,23 @@ class EventStory(t.NamedTuple):
         return min(known) if known else None
 
     @property
+    def finding(self) -> str:
+        """Why the event needs a look although each of its VMs went well; empty if nothing is to be found."""
+        ends = [(lane.prepared, lane.started or lane.over) for lane in self.lanes]
+        known = [(prepared, end) for prepared, end in ends if prepared is not None and end is not None]
+        if len(known) < max(2, self.resource_count or 0) or len(known) < len(ends) or self.acknowledgement:
+            return ""
+        seconds = min(end for _prepared, end in known) - max(prepared for prepared, _end in known)
+        if seconds < LEAST_OUT:
+            return ""
+        out = f"all of its VMs were out of service for {seconds:.0f} s until it began"
+        return f"nothing acknowledged the event, and {out}"
+
+    @property
     def problems(self) -> dict[str, str]:
         """By host, why it needs a look."""
-        return {lane.host: lane.problem for lane in self.lanes if lane.problem}
+        found = {lane.host: lane.problem or self.finding for lane in self.lanes}
+        return {host: problem for host, problem in found.items() if problem}
 
     @property
     def unfinished(self) -> dict[str, str]:

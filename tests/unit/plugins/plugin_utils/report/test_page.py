@@ -11,7 +11,7 @@ import pathlib
 import xml.etree.ElementTree as ET
 
 import pytest
-from histories import AT, a_maintenance, a_phase, announcement
+from histories import AT, a_fact, a_maintenance, a_phase, announcement
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -153,6 +153,31 @@ def test_the_page_is_never_larger_than_its_limit_and_says_what_is_missing(events
 def test_two_hundred_vms_of_an_event_are_all_drawn():
     histories = {f"node-{n:03}": a_maintenance(f"node-{n:03}", later=n / 10) for n in range(200)}
     assert drawn(histories).count('<div class="lane">') == 200
+
+
+def test_a_far_notbefore_leaves_what_happened_the_width_and_is_named():
+    text = drawn({"web1": [fact._replace(not_before=AT + 36000) for fact in a_maintenance()]})
+    assert 'x="0.2%" y="0" width="26.7%" height="22" rx="4" class="busy"' in text  # 120 of 450 seconds
+    assert "<i>NotBefore 21:50:00 is beyond</i>" in text
+    assert 'class="due"' not in text
+
+
+def test_a_near_notbefore_is_on_the_axis_with_the_times_below():
+    text = drawn({"web1": a_maintenance()})
+    assert 'class="due"' in text
+    times = [" ".join(each.split(">")[1:2]).partition("<")[0] for each in text.split("<text")[1:]]
+    assert times == ["11:55", "12:00"]
+
+
+def test_what_is_pending_ends_at_the_time_of_the_report():
+    pending = {"web1": [announcement(), *a_phase("prepare", 0, 90)]}
+    text = page(tell(pending, {}), made=AT + 600, version="1.0.0")
+    assert "prepared: 2026-01-31 11:51:30 to 2026-01-31 12:00:00" in text
+
+
+def test_a_vm_that_an_event_met_unprepared_is_drawn_so():
+    facts = [announcement(), a_fact("held", 2, reason="hooks missing"), a_fact("started", 900), a_fact("over", 1200)]
+    assert 'class="bare"><title>not prepared: 2026-01-31 11:50:00 to 2026-01-31 12:05:00' in drawn({"web1": facts})
 
 
 def test_a_time_on_another_day_than_the_announcement_has_its_date():

@@ -245,3 +245,30 @@ def test_a_drill_that_the_host_did_not_see_is_an_event_of_its_own():
     ended = a_fact("drilled", 500, outcome="failed", reason="the host did not see the event")._replace(source="drill")
     [event] = tell({"web1": [ended]}, {}).events
     assert event.problems == {"web1": "the drill failed: the host did not see the event"}
+
+
+def kept_out(host, *, until=900):
+    return [announcement(host), *a_phase("prepare", 1, 61, host), a_fact("started", until, host)]
+
+
+def test_an_event_that_nothing_acknowledged_and_that_kept_all_of_its_vms_out_needs_a_look():
+    story = tell({"web1": kept_out("web1"), "web2": kept_out("web2")}, {})
+    finding = "nothing acknowledged the event, and all of its VMs were out of service for 839 s until it began"
+    assert story.events[0].problems == {"web1": finding, "web2": finding}
+    assert story.verdict.startswith("1 of 1 event needs a look, on web1, web2.")
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        kept_out("web2", until=100),  # not for long
+        [*kept_out("web2"), a_fact("acknowledged", 880, "web2", by="an operator")],
+        [announcement("web2"), a_fact("started", 900, "web2")],  # it served
+    ],
+)
+def test_an_event_that_left_a_vm_in_service_or_was_acknowledged_needs_none(other):
+    assert tell({"web1": kept_out("web1"), "web2": other}, {}).events[0].finding == ""
+
+
+def test_an_event_of_a_vm_without_a_history_leaves_open_whether_all_were_out():
+    assert tell({"web1": kept_out("web1")}, {}).events[0].finding == ""
