@@ -308,7 +308,7 @@ def integration(session: nox.Session) -> None:
     """Playbooks against the emulator, with the collection as a user installs it."""
     session.run("scripts/install-commands", "haproxy", external=True)
     # Tests that need these are skipped without them.
-    dhcp = ["dnsmasq=dnsmasq-base", "dhclient=isc-dhcp-client", "dhcpcd=dhcpcd-base"]
+    dhcp = ["dnsmasq=dnsmasq-base", "dhclient=isc-dhcp-client"]
     session.run("scripts/install-commands", *dhcp, external=True, success_codes=range(256))
     install(session, "integration")
     collections = installed_collection(session)

@@ -15,12 +15,11 @@ options:
       - Requests are sent directly. Proxy variables are ignored, and redirects are not followed.
       - V(auto) is for VMs outside a virtual network (classic, cloud service), where the service has another address.
         The module asks V(http://169.254.169.254) first. If this address does not return a document, the module asks the
-        addresses in DHCP option 245 of the leases of dhclient, systemd-networkd, NetworkManager, wicked and dhcpcd. It
-        starts with the newest lease, uses the ports 80 and 8080, and ignores expired leases.
+        addresses in DHCP option 245 of the leases of systemd-networkd, NetworkManager and dhclient. It starts with the
+        newest lease, and uses the ports 80 and 8080.
       - The search takes 10 seconds at most. If it fails, the message lists each place that was searched, and what was
         found there. Each module run searches again, which costs one additional request if V(http://169.254.169.254)
         answers.
-      - Only root can read the leases of NetworkManager's dhclient and of dhcpcd.
     type: str
     default: http://169.254.169.254
   endpoint_networks:

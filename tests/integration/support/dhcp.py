@@ -20,11 +20,10 @@ from emulation import until
 OUTLIVES = 120  # seconds after which the namespaces end, should the test not end them
 SERVER, HOST, NETWORK = "10.77.0.1", "10.77.0.2", "10.77.0.0/24"
 NETWORKD = "/usr/lib/systemd/systemd-networkd"
-OWN_DIRECTORIES = ("/run/dbus", "/run/dhcpcd", "/run/systemd", "/var/lib/dhcp", "/var/lib/dhcpcd")
+OWN_DIRECTORIES = ("/run/dbus", "/run/systemd", "/var/lib/dhcp")
 LEASES = {
     "dhclient": "var/lib/dhcp/*.leases",
     "systemd-networkd": "run/systemd/netif/leases/*",
-    "dhcpcd": "var/lib/dhcpcd/*.lease",
 }
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
 
@@ -44,9 +43,7 @@ def need(*commands: str) -> None:
     """Skip the test where a command is missing."""
     missing = [command for command in commands if not shutil.which(command, path=PATH)]
     if missing:
-        pytest.skip(
-            f"missing here: {', '.join(missing)} (Debian: dnsmasq-base, isc-dhcp-client, dhcpcd-base, iproute2)"
-        )
+        pytest.skip(f"missing here: {', '.join(missing)} (Debian: dnsmasq-base, isc-dhcp-client, iproute2)")
 
 
 class Cable:
@@ -139,10 +136,6 @@ class Cable:
         need("dhclient")
         # Only the lease is wanted, so it need not configure anything.
         self.start(*self.in_host("dhclient", "-4", "-d", "-sf", "/bin/true", "eth0"))
-
-    def _dhcpcd(self) -> None:
-        need("dhcpcd")
-        self.start(*self.in_host("dhcpcd", "-4", "-B", "--noarp", "-f", "/dev/null", "-c", "/bin/true", "eth0"))
 
     def _systemd_networkd(self) -> None:
         if not os.path.exists(NETWORKD) or "\nsystemd-network:" not in pathlib.Path("/etc/passwd").read_text():

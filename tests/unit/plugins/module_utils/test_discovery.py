@@ -11,19 +11,20 @@ from urllib.parse import urlsplit
 import metadata_guard
 import pytest
 from _scheduled_events import discovery
-from _scheduled_events.discovery import DISCOVERY_TIMEOUT, FoundEndpoint, NotFound, find
+from _scheduled_events.clock import Clock
+from _scheduled_events.discovery import DISCOVERY_TIMEOUT, FoundEndpoint, NotFound, Searched, find
 from _scheduled_events.endpoint import DEFAULT_NETWORKS, SettingError, check_networks
-from _scheduled_events.leases import DhcpLease, Searched
 
 from .conftest import Service, document_text
 
 LOOPBACK = check_networks(["127.0.0.0/8"])
-NO_LEASES = Searched((), (), ("/var/lib/dhcp",))
+PLACE = "/run/systemd/netif/leases/2 (systemd-networkd)"
+NO_LEASES = Searched({}, ["/var/lib/dhcp (dhclient): No such file or directory"])
 DOCUMENT = document_text()
 
 
-def lease(address, path="/run/systemd/netif/leases/2"):
-    return DhcpLease(address, path, "systemd-networkd", 0.0, None)
+def leases_of(*addresses):
+    return Searched(dict.fromkeys(addresses, PLACE), [])
 
 
 def port_of(service):
@@ -51,21 +52,21 @@ def look(nowhere, clock):
 
     def search_for(default=nowhere, leases=NO_LEASES, **changes):
         given = dict({"api_version": "2020-07-01", "networks": LOOPBACK, "patience": 0.0, "ports": (9,)}, **changes)
-        return find(default=default, leases=lambda **_now: leases, clock=clock, sleep=clock.sleep, **given)
+        return find(default=default, leases=lambda: leases, clock=Clock(monotonic=clock, sleep=clock.sleep), **given)
 
     return search_for
 
 
 def test_a_document_at_the_default_address_ends_the_search(look, service, other):
     service.answers(DOCUMENT)
-    leases = Searched((lease("127.0.0.1"),), ())
+    leases = leases_of("127.0.0.1")
     assert look(service.endpoint, leases, ports=(port_of(other),)) == FoundEndpoint(service.endpoint, "default address")
     assert other.asked == []
 
 
 def test_without_one_there_the_address_of_the_lease_is_asked_as_the_service_is(look, other):
     other.answers(DOCUMENT)
-    leases = Searched((lease("127.0.0.1"),), ())
+    leases = leases_of("127.0.0.1")
     assert look(leases=leases, ports=(port_of(other),)) == FoundEndpoint(
         other.endpoint, "DHCP option 245 in /run/systemd/netif/leases/2 (systemd-networkd)"
     )
@@ -78,7 +79,7 @@ def test_both_ports_are_asked_in_their_order(look, service, other, order):
     service.answers("<html>")
     other.answers(DOCUMENT)
     ports = (port_of(service), port_of(other))[::order]
-    assert look(leases=Searched((lease("127.0.0.1"),), ()), ports=ports).endpoint == other.endpoint
+    assert look(leases=leases_of("127.0.0.1"), ports=ports).endpoint == other.endpoint
     assert len(service.asked) == (1 if order == 1 else 0)
 
 
@@ -95,7 +96,7 @@ def test_port_80_is_not_written_into_the_endpoint():
 def test_an_address_that_may_be_the_service_counts_if_no_other_gives_a_document(look, service, other, answer):
     service.answers(answer)
     other.answers("<html>")
-    leases = Searched((lease("127.0.0.1"),), ())
+    leases = leases_of("127.0.0.1")
     assert look(service.endpoint, leases, ports=(port_of(other),)) == FoundEndpoint(service.endpoint, "default address")
     other.answers(DOCUMENT)
     assert look(service.endpoint, leases, ports=(port_of(other),)).endpoint == other.endpoint
@@ -116,8 +117,8 @@ def test_a_host_without_the_service_gets_an_error_that_says_what_was_looked_at(l
         look()
     assert str(caught.value) == (
         f"endpoint auto found no metadata service. Asked: GET {nowhere}/metadata/scheduledevents got no answer: "
-        "[Errno 111] Connection refused. DHCP leases: no such directory: /var/lib/dhcp. "
-        "Is this an Azure VM? Run this on the VM itself as root, or set endpoint to where the service is"
+        "[Errno 111] Connection refused. DHCP leases: /var/lib/dhcp (dhclient): No such file or directory. "
+        "Is this an Azure VM? Run this on the VM itself, or set endpoint to where the service is"
     )
 
 
@@ -130,10 +131,10 @@ def test_an_address_outside_the_allowed_networks_is_never_asked_and_is_named(loo
     monkeypatch.setattr(discovery, "_probe", lambda *given: asked.append(given[0]) or probe(*given))
     service.answers((404, ""))
     with pytest.raises(NotFound) as caught:
-        look(service.endpoint, Searched((lease(address),), ()), networks=check_networks(DEFAULT_NETWORKS))
+        look(service.endpoint, leases_of(address), networks=check_networks(DEFAULT_NETWORKS))
     assert asked == [service.endpoint]
     assert (
-        f"{address} of /run/systemd/netif/leases/2 was not asked, since it is not in an allowed network "
+        f"{address} of {PLACE} was not asked, since it is not in an allowed network "
         "(168.63.129.16/32, 169.254.0.0/16): if it is the metadata service, add its network to endpoint_networks"
     ) in str(caught.value)
 
@@ -141,17 +142,17 @@ def test_an_address_outside_the_allowed_networks_is_never_asked_and_is_named(loo
 @pytest.mark.parametrize("address", ["168.63.129.16", "169.254.169.254", "169.254.0.1"])
 def test_azure_s_own_addresses_are_allowed_by_default(look, refused_contacts, address):
     with pytest.raises(metadata_guard.MetadataServiceContacted):
-        look(leases=Searched((lease(address),), ()), networks=check_networks(DEFAULT_NETWORKS))
+        look(leases=leases_of(address), networks=check_networks(DEFAULT_NETWORKS))
     assert refused_contacts == [
         f"refused to contact a real metadata service at {address}: name an endpoint of your own"
     ]
     del refused_contacts[:]
 
 
-def test_the_newest_lease_is_asked_first_and_each_address_once(look, nowhere, monkeypatch):
+def test_the_newest_lease_is_asked_first(look, nowhere, monkeypatch):
     asked = []
-    monkeypatch.setattr(discovery, "_probe", lambda url, *_given: asked.append(url) or ("nothing", "nothing"))
-    leases = Searched(tuple(lease(address) for address in ("127.0.0.3", "127.0.0.2", "127.0.0.3")), ())
+    monkeypatch.setattr(discovery, "_probe", lambda url, *_given: asked.append(url) or (False, "nothing"))
+    leases = leases_of("127.0.0.3", "127.0.0.2")
     with pytest.raises(NotFound):
         look(leases=leases, ports=(80, 8080))
     assert asked == [
@@ -161,12 +162,12 @@ def test_the_newest_lease_is_asked_first_and_each_address_once(look, nowhere, mo
 
 def test_of_many_addresses_only_the_first_allowed_ones_are_asked(look, monkeypatch):
     asked = []
-    monkeypatch.setattr(discovery, "_probe", lambda url, *_given: asked.append(url) or ("nothing", "nothing"))
+    monkeypatch.setattr(discovery, "_probe", lambda url, *_given: asked.append(url) or (False, "nothing"))
     addresses = [f"10.0.0.{number}" for number in range(9)] + [f"127.0.1.{number}" for number in range(9)]
     with pytest.raises(NotFound) as caught:
-        look(leases=Searched(tuple(map(lease, addresses)), ()), ports=(80, 8080))
+        look(leases=leases_of(*addresses), ports=(80, 8080))
     assert asked[1::2] == [f"http://127.0.1.{number}" for number in range(discovery.MOST_ADDRESSES)]
-    assert "127.0.1.4 of /run/systemd/netif/leases/2 was not asked, since there are too many" in str(caught.value)
+    assert f"127.0.1.4 of {PLACE} was not asked, since there are too many" in str(caught.value)
 
 
 def test_one_deadline_holds_for_the_whole_search(look, clock, monkeypatch):
@@ -175,10 +176,10 @@ def test_one_deadline_holds_for_the_whole_search(look, clock, monkeypatch):
     def hang(_url, _version, limit):
         seconds.append(limit)
         clock.now += limit
-        return "nothing", "silence"
+        return False, "silence"
 
     monkeypatch.setattr(discovery, "_probe", hang)
-    leases = Searched(tuple(lease(f"127.0.0.{number}") for number in range(1, 5)), ())
+    leases = leases_of(*(f"127.0.0.{number}" for number in range(1, 5)))
     started = clock.now
     with pytest.raises(NotFound) as caught:
         look(leases=leases, ports=(80, 8080), patience=60)
@@ -187,12 +188,12 @@ def test_one_deadline_holds_for_the_whole_search(look, clock, monkeypatch):
     assert "http://127.0.0.4:8080: not asked, since the time limit was reached" in str(caught.value)
 
 
-def test_a_host_whose_network_comes_up_is_looked_at_again(look, service, clock, monkeypatch):
+def test_a_host_whose_network_comes_up_is_looked_at_once_more(look, service, clock, monkeypatch):
     service.answers(DOCUMENT)
-    probe, verdicts = discovery._probe, [("nothing", "refused")] * 2
+    probe, verdicts = discovery._probe, [(False, "refused")]
     monkeypatch.setattr(discovery, "_probe", lambda *given: verdicts.pop() if verdicts else probe(*given))
     assert look(service.endpoint, patience=4).endpoint == service.endpoint
-    assert clock.sleeps == [0.5, 1.0]
+    assert clock.sleeps == [4.0]
 
 
 def test_patience_ends(look, clock):

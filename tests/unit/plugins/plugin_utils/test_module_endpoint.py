@@ -13,13 +13,12 @@ import pytest
 from plugins.module_utils import _module
 from plugins.module_utils._module import COMMON_OPTIONS, ImdsModule
 from plugins.module_utils._scheduled_events import discovery
-from plugins.module_utils._scheduled_events.discovery import NotFound
+from plugins.module_utils._scheduled_events.discovery import NotFound, Searched
 from plugins.module_utils._scheduled_events.endpoint import SettingError
-from plugins.module_utils._scheduled_events.leases import DhcpLease, Searched
 
 pytestmark = pytest.mark.core
 
-LEASE = DhcpLease("127.0.0.1", "/run/systemd/netif/leases/2", "systemd-networkd", 0.0, None)
+PLACE = "/run/systemd/netif/leases/2 (systemd-networkd)"
 
 
 class Module:
@@ -52,8 +51,9 @@ def port():
 def search(monkeypatch):
     """Set where a module that searches begins, and what it finds in leases."""
 
-    def use(default="http://127.0.0.1:9", leases=(LEASE,), port=9):
-        changed = {"default": default, "ports": (port,), "leases": lambda **_now: Searched(leases, ()), "patience": 0}
+    def use(default="http://127.0.0.1:9", leases=("127.0.0.1",), port=9):
+        searched = Searched(dict.fromkeys(leases, PLACE), [])
+        changed = {"default": default, "ports": (port,), "leases": lambda: searched, "patience": 0}
         monkeypatch.setattr(_module, "find", functools.partial(discovery.find, **changed))
 
     return use

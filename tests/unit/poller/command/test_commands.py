@@ -245,7 +245,7 @@ HOSTILE = {
 def test_no_command_of_root_hangs_on_what_a_compromised_user_leaves(unit, imds, kind):
     unit.configure()
     os.mkdir(unit.path("run"))
-    for name in ("run/boot", "run/status.json", "run/leases.json"):
+    for name in ("run/boot", "run/status.json"):
         HOSTILE[kind](unit.path(name))
     imds.announce()
     assert unit.command("poll")[0] == 0

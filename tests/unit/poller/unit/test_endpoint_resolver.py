@@ -12,8 +12,7 @@ import os
 import pytest
 from _scheduled_events import discovery
 from _scheduled_events.client import ImdsError
-from _scheduled_events.discovery import FoundEndpoint, NotFound
-from _scheduled_events.leases import DhcpLease, Searched
+from _scheduled_events.discovery import FoundEndpoint, NotFound, Searched
 from polling_unit import ROOT, Imds, until
 from scheduled_events_poller.command import cli, commands
 from scheduled_events_poller.spool import Directories
@@ -23,9 +22,6 @@ from scheduled_events_poller.unit.endpoint_resolver import SEARCH_AGAIN_AFTER, E
 from scheduled_events_poller.unit.service import Service
 
 AUTO = Settings(endpoint="auto", vm_name="vm1")
-WIRE_SERVER = "168.63.129.16"
-LEASE = DhcpLease(WIRE_SERVER, "/var/lib/dhcpcd/eth0.lease", "dhcpcd", 100.0, 5000.0)
-NOTHING = Searched((), ())
 
 
 class Clock:
@@ -138,8 +134,8 @@ def test_all_threads_use_what_one_of_them_found(clock, imds):
 
 
 def test_a_poll_that_searches_is_not_taken_for_one_that_hangs():
-    assert EndpointResolver(AUTO, Search(NOTHING)).longest_search == 20.0
-    assert EndpointResolver(Settings(), Search(NOTHING)).longest_search == 0.0
+    assert EndpointResolver(AUTO, Search()).longest_search == 20.0
+    assert EndpointResolver(Settings(), Search()).longest_search == 0.0
 
 
 @pytest.fixture
@@ -197,91 +193,22 @@ def test_a_command_searches_too(tmp_path, imds, near, capfdbinary):
     assert capfdbinary.readouterr().out == b"no events of vm1 (incarnation 0)\n"
 
 
-# What root reads for the unit
-
-
-@pytest.mark.parametrize(("endpoint", "count"), [("auto", 2), ("http://169.254.169.254", 0)])
-def test_root_reads_leases_at_start_and_reload_only_where_the_service_is_searched(endpoint, count):
+@pytest.mark.parametrize("endpoint", ["auto", "http://169.254.169.254"])
+def test_nothing_of_the_unit_is_run_as_root(endpoint):
     jinja2 = pytest.importorskip("jinja2")
     with open(os.path.join(ROOT, "roles/poller/templates/scheduled-events-poller.service.j2")) as file:
         template = jinja2.Environment(trim_blocks=True).from_string(file.read())
     unit = template.render(poller_endpoint=endpoint, __poller_python="/usr/bin/python3")
-    command = "=-+/usr/bin/python3 -IS /usr/local/bin/scheduled-events leases --keep"
-    as_root = [line for line in unit.splitlines() if "=-+" in line]
-    assert as_root == ["ExecStartPre" + command, "ExecReload" + command][:count]
-    assert unit.count("\nExecStart=/usr/bin/python3 -I /usr/local/bin/scheduled-events run\n") == 1
+    assert [line for line in unit.splitlines() if line.startswith("Exec")] == [
+        "ExecStart=/usr/bin/python3 -I /usr/local/bin/scheduled-events run",
+        "ExecReload=/bin/kill -HUP $MAINPID",
+    ]
 
 
-@pytest.fixture
-def own_leases(monkeypatch):
-    """Set what this user can read."""
-
-    def use(searched):
-        for module in (endpoint_resolver, commands):
-            monkeypatch.setattr(module, "search", lambda **_now: searched)
-
-    use(NOTHING)
-    return use
-
-
-def test_leases_that_only_root_can_read_are_those_that_root_left(tmp_path, own_leases):
-    line = "/var/lib/dhcpcd/eth0.lease (dhcpcd): 168.63.129.16"
-    own_leases(Searched((LEASE,), (line,), ("/var/lib/wicked",)))
-    assert cli.main([f"--runtime-directory={tmp_path}", "leases", "--keep"]) == 0
-    denied = "/var/lib/dhcpcd/eth0.lease (dhcpcd): cannot be read: Permission denied"
-    own_leases(Searched((), (denied,)))
-    assert endpoint_resolver.search_all(str(tmp_path), now=4999.0) == Searched(
-        (LEASE,), (denied, line + ", as root saw it when the unit was started")
-    )
-    assert os.stat(str(tmp_path / "leases.json")).st_mode & 0o777 == 0o644
-
-
-@pytest.mark.usefixtures("own_leases")
-def test_a_lease_that_root_left_and_that_has_expired_since_does_not_count(tmp_path):
-    endpoint_resolver.keep(Searched((LEASE,), ()), str(tmp_path))
-    assert endpoint_resolver.search_all(str(tmp_path), now=5000.0).leases == ()
-
-
-def test_the_newest_lease_comes_first_in_either_source(tmp_path, own_leases):
-    endpoint_resolver.keep(Searched((LEASE,), ()), str(tmp_path))
-    newer = DhcpLease("169.254.0.1", "/run/systemd/netif/leases/2", "systemd-networkd", 200.0, None)
-    own_leases(Searched((newer,), ()))
-    assert endpoint_resolver.search_all(str(tmp_path), now=200.0).leases == (newer, LEASE)
-
-
-def test_leases_without_keep_are_only_shown(tmp_path, own_leases, capfdbinary):
-    own_leases(Searched((), (), ("/var/lib/dhcp",)))
-    assert cli.main([f"--runtime-directory={tmp_path}", "leases"]) == 0
-    assert capfdbinary.readouterr().out == b"no such directory: /var/lib/dhcp\n"
-    assert os.listdir(str(tmp_path)) == []
-
-
-@pytest.mark.usefixtures("own_leases")
-@pytest.mark.parametrize(
-    "content",
-    [
-        "", "[]", "{}", '{"leases": 1, "lines": []}', '{"leases": [{}], "lines": []}', "[" * 5000,
-        '{"leases": [{"address": "evil", "path": "p", "client": "c", "modified": 1, "expires": null}], "lines": []}',
-        '{"leases": [{"address": "1.2.3.4", "path": 5, "client": "c", "modified": 1, "expires": null}], "lines": []}',
-        '{"leases": [], "lines": [1]}',
-    ],
-)  # fmt: skip
-def test_a_file_that_root_did_not_write_so_is_reported_and_not_used(tmp_path, content):
-    (tmp_path / "leases.json").write_text(content)
-    searched = endpoint_resolver.search_all(str(tmp_path), now=1.0)
-    assert searched.leases == ()
-    assert searched.lines[0].startswith(f"{tmp_path / 'leases.json'}: cannot be read: ")
-
-
-@pytest.mark.usefixtures("own_leases")
-def test_root_writes_through_no_link_that_the_unit_s_user_put_there(tmp_path):
-    victim = tmp_path / "victim"
-    victim.write_text("untouched")
-    (tmp_path / "run").mkdir()
-    os.symlink(str(victim), str(tmp_path / "run" / "leases.json"))
-    endpoint_resolver.keep(Searched((LEASE,), ()), str(tmp_path / "run"))
-    assert victim.read_text() == "untouched"
-    assert endpoint_resolver.search_all(str(tmp_path / "run"), now=1.0).leases == (LEASE,)
+def test_the_command_leases_shows_what_leases_hold(monkeypatch, capfdbinary):
+    monkeypatch.setattr(commands, "search_leases", lambda: Searched({}, ["/var/lib/dhcp (dhclient): nothing"]))
+    assert cli.main(["leases"]) == 0
+    assert capfdbinary.readouterr().out == b"/var/lib/dhcp (dhclient): nothing\n"
 
 
 def test_an_endpoint_that_another_thread_forgets_meanwhile_is_used_once(clock):

@@ -98,9 +98,6 @@ def _parser() -> argparse.ArgumentParser:
     command.set_defaults(needs_requests=False)
 
     command = _command(groups, "leases", commands.show_leases, "show the addresses of the service in DHCP leases")
-    command.add_argument(
-        "--keep", action="store_true", help="store the result for the polling unit, which cannot read all leases"
-    )
     command.set_defaults(needs_requests=False)
 
     command = _command(groups, "approve", commands.approve_events, "acknowledge events, which lets them start at once")

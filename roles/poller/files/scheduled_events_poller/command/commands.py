@@ -18,11 +18,11 @@ from _scheduled_events import rules as decisions
 from _scheduled_events.approval import approve
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
 from _scheduled_events.clock import Moment
+from _scheduled_events.discovery import search_leases
 from _scheduled_events.document import DocumentError, ScheduledEvent, describe, format_time, parse
 from _scheduled_events.endpoint import GIVEN
 from _scheduled_events.files import read_plain
 from _scheduled_events.history_file import append_beside
-from _scheduled_events.leases import search
 from _scheduled_events.runs import OK, OUTCOMES
 from _scheduled_events.state import RUNNING, State, StateFile
 from _scheduled_events.text import shown as one_line
@@ -155,12 +155,9 @@ def _said(event: Dict[str, Any], directories: spool.Directories) -> str:
     return ""
 
 
-def show_leases(chosen: argparse.Namespace) -> int:
-    """Show the addresses of the service in the DHCP leases of this host, and store them for the unit if requested."""
-    searched = search(now=time.time())
-    if chosen.keep:
-        endpoint_resolver.keep(searched, chosen.runtime_directory)
-    for line in searched.all_lines():
+def show_leases(_chosen: argparse.Namespace) -> int:
+    """Show the addresses of the service in the DHCP leases of this host."""
+    for line in search_leases().lines:
         say(line)
     return 0
 
@@ -324,7 +321,7 @@ def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> O
         return None
     try:
         client = ImdsClient(
-            endpoint=endpoint_resolver.find(settings, chosen.runtime_directory, patience=0).endpoint,
+            endpoint=endpoint_resolver.find(settings, patience=0).endpoint,
             api_version=settings.api_version,
             request_timeout=LOOK_TIMEOUT,
             retry_for=0,
@@ -367,7 +364,7 @@ def places(chosen: argparse.Namespace) -> poller.Places:
 
 def _client(settings: config.Settings, chosen: argparse.Namespace) -> ImdsClient:
     return ImdsClient(
-        endpoint=endpoint_resolver.find(settings, chosen.runtime_directory).endpoint,
+        endpoint=endpoint_resolver.find(settings).endpoint,
         api_version=settings.api_version,
         request_timeout=COMMAND_TIMEOUT,
         retry_for=10,

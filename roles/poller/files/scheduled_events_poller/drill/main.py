@@ -79,7 +79,7 @@ def _restore(_chosen: argparse.Namespace, switch: Switch) -> None:
 
 def _client(chosen: argparse.Namespace, timeout: float) -> ImdsClient:
     settings = config.load(chosen.config)
-    endpoint = endpoint_resolver.find(settings, chosen.runtime_directory).endpoint
+    endpoint = endpoint_resolver.find(settings).endpoint
     return ImdsClient(endpoint=endpoint, api_version=settings.api_version, request_timeout=timeout, retry_for=0)
 
 

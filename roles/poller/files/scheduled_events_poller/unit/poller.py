@@ -141,9 +141,9 @@ class Poller:
         )
 
     def _find_out(self) -> EndpointResolver:
-        settings, runtime_directory = self._settings, self._places.directories.runtime
+        settings = self._settings
         # A poll that finds no service has failed, and another one follows.
-        return EndpointResolver(settings, lambda: find(settings, runtime_directory, patience=0))
+        return EndpointResolver(settings, lambda: find(settings, patience=0))
 
     def _take_up(self) -> None:
         """Load the state, and make the means of the unit, or those of a dry run."""
