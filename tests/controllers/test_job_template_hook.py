@@ -26,7 +26,7 @@ PLAYBOOK = """
 """
 PROMPTS = {f"ask_{field}_on_launch": True for field in ("limit", "labels", "variables")}
 # Still longer than a launch takes on a busy machine.
-SHORT_LEASE = "from scheduled_events_poller.controller import job as j; j.LEASE = 20.0"
+SHORT_LEASE = "from scheduled_events_poller.notify import job as j; j.LEASE = 20.0"
 DIES = "import os; j.Jobs._launch = lambda *_: os.kill(os.getpid(), 9)"
 
 
@@ -221,7 +221,7 @@ def test_a_job_template_that_does_not_fit_is_refused_before_anything_is_launched
 def test_a_job_that_lacks_its_variables_is_canceled(awx, place, vms):
     template = awx.create("job_templates", name="forgetful", **place["fields"], **PROMPTS)
     event = new_event("web1")
-    blind = "from scheduled_events_poller.controller import job as j; j.Jobs._problems = lambda *_: []"
+    blind = "from scheduled_events_poller.notify import job as j; j.Jobs._problems = lambda *_: []"
     awx.call("PATCH", f"job_templates/{template['id']}/", {"ask_variables_on_launch": False})
     status, reason = vms(awx, job_template=template["id"]).run(event, change=blind)
     (job,) = jobs_of(awx, event)

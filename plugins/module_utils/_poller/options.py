@@ -202,8 +202,7 @@ def read_controller(given: Any, grace: Any, python: str) -> Tuple[Dict[str, Any]
 
     :raises WrongOption: the first mistake.
     """
-    from scheduled_events_poller.controller import settings as controller_settings
-    from scheduled_events_poller.unit.config import ConfigError
+    from scheduled_events_poller.notify.settings import parse_controller
 
     if not isinstance(given, dict):
         raise WrongOption(f"poller_controller is {_kind(given)}, expected a dictionary: give it to -e as JSON")
@@ -225,8 +224,8 @@ def read_controller(given: Any, grace: Any, python: str) -> Tuple[Dict[str, Any]
             settings[key] = _convert_flag(settings[key])
     settings["grace"] = grace
     try:
-        controller_settings.parse(settings)
-    except ConfigError as error:
+        parse_controller(settings)
+    except ValueError as error:
         raise WrongOption(f"poller_{error}") from error
     command = [python, "-I", CONTROLLER_PROGRAM]
     return settings, [{"name": CONTROLLER_HOOK, "phase": "prepare", "command": command}]
@@ -237,13 +236,13 @@ def read_webhooks(webhooks: Any) -> List[Dict[str, Any]]:
 
     :raises WrongOption: the first mistake.
     """
-    from scheduled_events_poller.webhooks.config import WebhookError, parse
+    from scheduled_events_poller.notify.settings import parse_receivers
 
     if isinstance(webhooks, list):
         webhooks = [_convert_webhook(webhook) if isinstance(webhook, dict) else webhook for webhook in webhooks]
     try:
-        receivers = parse(webhooks, place="poller_webhooks")
-    except WebhookError as error:
+        receivers = parse_receivers(webhooks, place="poller_webhooks")
+    except ValueError as error:
         raise WrongOption(str(error)) from error
     return [
         {**receiver._asdict(), "phases": list(receiver.phases), "headers": dict(receiver.headers)}

@@ -57,7 +57,7 @@ TESTED = {
     "docs/from-event-driven-ansible.md: export EDA_CONTROLLER_TOKEN": LAUNCH,
     "docs/polling-unit.md: # cat event.json": f"{COMMANDS}::test_hooks_test_runs_the_hooks_of_a_phase",
     "docs/from-awx-and-aap.md: # /usr/local/lib/": (
-        "tests/unit/poller/controller/test_controller_hook.py::test_the_check_shows_whether_a_job_could_be_launched_and_launches_none"
+        "tests/unit/poller/notify/test_controller_hook.py::test_the_check_shows_whether_a_job_could_be_launched_and_launches_none"
     ),
     "docs/operate-the-polling-unit.md: $ scheduled-events status": (
         f"{COMMANDS}::test_status_shows_what_it_does_with_an_exit_code"

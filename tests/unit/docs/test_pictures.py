@@ -43,7 +43,7 @@ def test_the_places_and_the_hooks_in_the_picture_are_those_of_the_program(sectio
         spool.WEBHOOKS_RUNTIME_DIRECTORY,
     }
     hooks = [check_options.WEBHOOK_HOOK, check_options.CONTROLLER_HOOK]
-    assert re.findall(r"─► ([\w-]+): (?:webhooks|controller)/hook\.py", section) == hooks
+    assert re.findall(r"─► ([\w-]+): notify/\w+_hook\.py", section) == hooks
 
 
 def test_each_module_in_the_reading_order_exists():

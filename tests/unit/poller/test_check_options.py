@@ -245,7 +245,10 @@ def test_a_takeover_comes_with_the_settings_of_the_controller_and_of_the_unit():
         ("https://awx", "poller_controller is a text, expected a dictionary"),
         ({**CONTROLLER, "url": "awx.example.com"}, "poller_controller.url: expected https://HOST"),
         ({**CONTROLLER, "url": f"https://a:{SECRET}@awx"}, "poller_controller.url: expected a URL without user and"),
-        ({**CONTROLLER, "job_template": ""}, "poller_controller.job_template: it is missing, and has no default"),
+        (
+            {**CONTROLLER, "job_template": ""},
+            "poller_controller.job_template: it is missing; expected an id, a name",
+        ),
         ({**CONTROLLER, "token": ""}, "poller_controller: expected exactly one of token and token_file"),
         ({**CONTROLLER, "token_file": "/x"}, "poller_controller: expected exactly one of token and token_file"),
         ({**CONTROLLER, "token": f"{SECRET}\n"}, "poller_controller.token: expected a token of ASCII letters"),
@@ -254,11 +257,11 @@ def test_a_takeover_comes_with_the_settings_of_the_controller_and_of_the_unit():
         ({**CONTROLLER, "host_pattern": "all"}, "poller_controller.host_pattern: expected a text with some of {name}"),
         (
             {**CONTROLLER, "host_map": {"vm1": "all"}},
-            'poller_controller.host_map: expected the name of one host for "vm1"',
+            "poller_controller.host_map.vm1: expected the name of one host",
         ),
         (
             {**CONTROLLER, "host_map": {"vm1": "a:b"}},
-            'poller_controller.host_map: expected the name of one host for "vm1"',
+            "poller_controller.host_map.vm1: expected the name of one host",
         ),
         ({**CONTROLLER, "extra_vars": {"scheduled_event": 1}}, "poller_controller.extra_vars: expected a dictionary"),
         ({**CONTROLLER, "interval": "soon"}, "poller_controller.interval: expected seconds from 1 to 60"),
@@ -320,19 +323,19 @@ def test_numbers_of_a_webhook_may_be_texts():
 
 
 def test_what_the_role_writes_is_what_the_delivery_reads():
-    from scheduled_events_poller.webhooks import config as webhook_config
+    from scheduled_events_poller.notify import settings as notify_settings
 
     checked = check(webhooks=[{**WEBHOOK, "headers": {"A": "b"}, "template": {"a": "${text}"}}])["webhooks"]
-    (receiver,) = webhook_config.parse(json.loads(json.dumps(checked)), place="webhooks.json")
+    (receiver,) = notify_settings.parse_receivers(json.loads(json.dumps(checked)), place="webhooks.json")
     assert receiver._asdict() == {**checked[0], "phases": tuple(checked[0]["phases"])}
 
 
 @pytest.mark.parametrize(
     ("webhooks", "message"),
     [
-        ("[]", "poller_webhooks is a text, expected a list"),
-        ([{**WEBHOOK, "secret": ["x"]}], "poller_webhooks[0] (ops): secret is not usable (it is not shown)"),
-        ([{**WEBHOOK, "timeout": "soon"}], 'poller_webhooks[0] (ops): timeout is "soon", expected seconds'),
+        ("[]", "poller_webhooks: expected a list of at most 20 dictionaries"),
+        ([{**WEBHOOK, "secret": ["x"]}], "poller_webhooks[0].secret: expected printable ASCII on one line"),
+        ([{**WEBHOOK, "timeout": "soon"}], 'poller_webhooks[0].timeout: expected seconds from 1 to 120, not "soon"'),
     ],
 )
 def test_a_wrong_webhook_is_refused_by_its_place_without_its_secret(webhooks, message):
@@ -343,14 +346,14 @@ def test_a_wrong_webhook_is_refused_by_its_place_without_its_secret(webhooks, me
 
 def test_every_key_of_a_webhook_is_one_of_the_role():
     yaml = pytest.importorskip("yaml")
-    from scheduled_events_poller.webhooks import config as webhook_config
+    from scheduled_events_poller.notify import settings as notify_settings
 
     specs = yaml.safe_load((FILES.parent / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]
     options = specs["options"]["poller_webhooks"]["options"]
-    assert set(options) == set(webhook_config.Receiver._fields)
+    assert set(options) == set(notify_settings.Receiver._fields)
     secret = {key for key, option in options.items() if option.get("no_log")}
     assert secret == {"url", "headers", "secret", "routing_key", "proxy"}
-    defaults = webhook_config.Receiver("ops", "http://127.0.0.1/")
+    defaults = notify_settings.Receiver("ops", "http://127.0.0.1/")
     assert {key: option["default"] for key, option in options.items() if "default" in option} == {
         key: getattr(defaults, key) for key in ("format", "timeout", "max_messages", "max_bytes")
     }
@@ -358,7 +361,7 @@ def test_every_key_of_a_webhook_is_one_of_the_role():
 
 def test_the_role_offers_each_format_of_webhooks():
     yaml = pytest.importorskip("yaml")
-    from scheduled_events_poller.webhooks import formats as webhook_formats
+    from scheduled_events_poller.notify import formats as webhook_formats
 
     specs = yaml.safe_load((FILES.parent / "meta" / "argument_specs.yml").read_text())["argument_specs"]["main"]
     options = specs["options"]["poller_webhooks"]["options"]

@@ -15,7 +15,7 @@ from polling_unit import COMMAND, until
 
 PACKAGE = os.path.dirname(scheduled_events_poller.__file__)
 COMMAND_OF_ROOT = os.path.join(os.path.dirname(PACKAGE), "scheduled-events-hooks")
-WINGS = ("unit", "root", "webhooks", "controller", "drill", "command")
+WINGS = ("unit", "root", "notify", "drill", "command")
 
 # What a package may import of another one, besides the modules at the top, which import none of them. Between unit and
 # root is the border of privileges.
@@ -23,8 +23,7 @@ DOORS = {
     "": set(),
     "unit": set(),
     "root": set(),
-    "webhooks": set(),
-    "controller": {"unit.config", "unit.status"},
+    "notify": {"unit.status"},
     "drill": {"unit.config", "unit.endpoint_resolver", "unit.hooks", "unit.poller", "unit.sample", "unit.status"},
     "command": {
         "unit.boot",
@@ -36,7 +35,7 @@ DOORS = {
         "unit.endpoint_resolver",
         "unit.wording",
         "root.runner",
-        "webhooks.status",
+        "notify.delivery_status",
     },
 }
 
@@ -74,12 +73,12 @@ def imported(wing, source):
         ("unit", "from ..root import dispatcher, jobs", {"root.dispatcher", "root.jobs"}),
         ("unit", "from .. import root, spool", {"root"}),
         ("unit", "def f():\n    from ..root import runner as r", {"root.runner"}),
-        ("unit", "if TYPE_CHECKING:\n    from ..webhooks.spool import Spool", {"webhooks.spool"}),
+        ("unit", "if TYPE_CHECKING:\n    from ..notify.messages import MessageSpool", {"notify.messages"}),
         ("unit", "import scheduled_events_poller.root.jobs", {"scheduled_events_poller.root.jobs"}),
         ("unit", "from scheduled_events_poller.root import jobs", {"scheduled_events_poller.root"}),
         ("unit", "importlib.import_module(name)", {"importlib"}),
-        ("", "from .controller import job", {"controller.job"}),
-        ("", "from . import spool, webhooks", {"webhooks"}),
+        ("", "from .notify import job", {"notify.job"}),
+        ("", "from . import spool, notify", {"notify"}),
         (
             "unit",
             "from . import hooks\nfrom .config import load\nfrom ..spool import Job\nfrom .. import systemd",
@@ -155,7 +154,7 @@ def test_the_root_side_imports_only_its_own_package(root_side, command):
     assert ("root.dispatcher" if command[0] == "dispatch" else "root.runner") in names
 
 
-@pytest.mark.parametrize(("directory", "more"), [("missing", set()), ("webhooks", {"webhooks"})])
+@pytest.mark.parametrize(("directory", "more"), [("missing", set()), ("webhooks", {"notify"})])
 def test_the_status_imports_webhooks_where_they_are_installed(tmp_path, directory, more):
     (tmp_path / "webhooks").mkdir()
     places = [f"--runtime-directory={tmp_path}", f"--webhooks-runtime-directory={tmp_path / directory}"]

@@ -8,8 +8,8 @@ import json
 import os
 import shutil
 
-from scheduled_events_poller.controller import hook as controller_hook
-from scheduled_events_poller.controller.hook import Places
+from scheduled_events_poller.notify import controller_hook
+from scheduled_events_poller.notify.controller_hook import HookFiles
 
 TOKEN = "t0k3n"
 NOW = 1600000000.0
@@ -45,12 +45,12 @@ class Vm:
         self.name = name
         os.mkdir(directory)
         names = "controller.json", "status.json", "memory"
-        self.places = Places(*(os.path.join(directory, name) for name in names), directory)
+        self.files = HookFiles(*(os.path.join(directory, name) for name in names), directory)
         self.clock = FakeClock()
         self.said = []
         given = {"url": url, "job_template": "respond", "token": TOKEN, "interval": 1, **settings}
-        self.write(self.places.settings, given)
-        os.chmod(self.places.settings, 0o600)
+        self.write(self.files.settings, given)
+        os.chmod(self.files.settings, 0o600)
 
     @staticmethod
     def write(path, document):
@@ -59,7 +59,7 @@ class Vm:
 
     def knows(self, *, status="Scheduled", present=True, not_before=IN_900, time=NOW):
         event = {"event_id": EVENT_ID.lower(), "event_status": status, "present": present, "not_before": not_before}
-        self.write(self.places.status, {"time": time, "events": [event]})
+        self.write(self.files.status, {"time": time, "events": [event]})
 
     def run(
         self,
@@ -85,11 +85,11 @@ class Vm:
         return self.carry_out(event, variables)
 
     def lose_memory(self):
-        shutil.rmtree(self.places.memory, ignore_errors=True)
+        shutil.rmtree(self.files.memory, ignore_errors=True)
 
     def carry_out(self, event, variables):
         """A run of the hook with such an environment."""
-        ending = controller_hook.run(event, variables, self.places, self.said.append, self.clock)
+        ending = controller_hook.run(event, variables, self.files, self.said.append, self.clock)
         assert TOKEN not in "".join(self.said) + ending.reason
         return tuple(ending)
 

@@ -12,7 +12,7 @@ from _scheduled_events.clock import Moment
 from _scheduled_events.document import parse
 from _scheduled_events.state import UNKNOWN, State
 from controller_vm import EVENT_ID, Vm
-from scheduled_events_poller.controller.hook import DONE
+from scheduled_events_poller.notify.controller_hook import DONE
 from scheduled_events_poller.root import runner
 from scheduled_events_poller.spool import format_request, parse_request
 from scheduled_events_poller.unit.effects import job_of
@@ -37,12 +37,15 @@ class EngineVm:
         self.state = State(serial=1)
         self.recovers, self.results, self.approved = [], [], []
         self.done = None
+        self.seen = set()  # each NotBefore of EVENT_ID since it was absent
 
     def poll(self, announced, meanwhile=lambda: None):
         """A step with a document. ``meanwhile``: what happens after it was read and before the step."""
         raw = json.dumps({"DocumentIncarnation": 1, "Events": announced})
         document = parse(raw, api_version="2020-07-01")
         meanwhile()
+        moments = {each["NotBefore"] for each in announced if each["EventId"] == EVENT_ID}
+        self.seen = moments and self.seen | moments
         self.step(document)
 
     def step(self, document=None):
@@ -76,7 +79,7 @@ class EngineVm:
         """The state was damaged and put aside, and the memory of the hook is gone."""
         self.vm.lose_memory()
         self.state = State(serial=self.state.serial + 1000, unannounced=UNKNOWN)
-        self.recovers, self.results, self.approved = [], [], []
+        self.recovers, self.results, self.approved, self.seen = [], [], [], set()
 
     def end_recovery(self):
         """The recoveries end; the engine learns of it in the next step."""

@@ -125,10 +125,10 @@ def _webhooks(runtime: str) -> Tuple[Dict[str, Any], List[str], List[str]]:
     """The status of the webhooks, its problems and its lines; without webhooks nothing of them is imported."""
     try:
         os.stat(runtime)
-        from ..webhooks import status as webhook_status
+        from ..notify import delivery_status
 
-        known = webhook_status.read(runtime)
-        judged = webhook_status.judge(known, time.time())
+        known = delivery_status.read(runtime)
+        judged = delivery_status.judge(known, time.time())
         return known, judged.problems, judged.lines
     except FileNotFoundError:
         return {}, [], []

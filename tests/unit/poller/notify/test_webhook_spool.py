@@ -12,22 +12,25 @@ import subprocess
 import sys
 
 import pytest
+from _scheduled_events.clock import Clock
 from polling_unit import ROOT
 from receiver import EVENT, message
-from scheduled_events_poller.webhooks import hook as webhook_hook
-from scheduled_events_poller.webhooks.spool import DROPPED, Spool, SpoolError
+from scheduled_events_poller.notify import webhook_hook
+from scheduled_events_poller.notify.messages import DROPPED, MessageSpool, SpoolError
 
 COMMAND_OF_WEBHOOKS = os.path.join(ROOT, "roles", "poller", "files", "scheduled-events-webhooks")
 RUN = "c7061bac.prepare.1769860200000"
 SECRET = "S3cretValue"
 
 
-class Clock:
+class FakeClock:
     def __init__(self, now=1769860200.0):
         self.now = now
 
-    def __call__(self):
+    def wall(self):
         return self.now
+
+    monotonic, until = wall, Clock.until
 
     def sleep(self, seconds):
         self.now += seconds
@@ -44,8 +47,8 @@ def numbers(spool, receiver="ops"):
 
 
 def test_messages_keep_their_order_although_the_clock_is_set_back(tmp_path):
-    clock = Clock()
-    spool = Spool(str(tmp_path), clock=clock)
+    clock = FakeClock()
+    spool = MessageSpool(str(tmp_path), clock=clock)
     for number in range(1, 6):
         put(spool, number)
         clock.now -= 3600
@@ -53,7 +56,7 @@ def test_messages_keep_their_order_although_the_clock_is_set_back(tmp_path):
 
 
 def test_a_message_that_waits_already_is_not_kept_twice(tmp_path):
-    spool = Spool(str(tmp_path))
+    spool = MessageSpool(str(tmp_path))
     put(spool, 1)
     put(spool, 1)
     put(spool, 1, receiver="other")
@@ -61,7 +64,7 @@ def test_a_message_that_waits_already_is_not_kept_twice(tmp_path):
 
 
 def test_only_root_reads_a_message(tmp_path):
-    spool = Spool(str(tmp_path / "state"))
+    spool = MessageSpool(str(tmp_path / "state"))
     put(spool, 1)
     modes = [
         stat.S_IMODE(os.stat(path).st_mode)
@@ -71,7 +74,7 @@ def test_only_root_reads_a_message(tmp_path):
 
 
 def test_the_oldest_messages_of_a_full_receiver_are_dropped_and_counted_and_no_others(tmp_path):
-    spool = Spool(str(tmp_path), clock=Clock())
+    spool = MessageSpool(str(tmp_path), clock=FakeClock())
     put(spool, 1, receiver="other")
     dropped = [put(spool, number, max_messages=3) for number in range(1, 6)]
     assert dropped == [0, 0, 0, 1, 1]
@@ -80,13 +83,13 @@ def test_the_oldest_messages_of_a_full_receiver_are_dropped_and_counted_and_no_o
 
 
 def test_a_receiver_whose_messages_are_too_large_together_loses_the_oldest(tmp_path):
-    spool = Spool(str(tmp_path))
+    spool = MessageSpool(str(tmp_path))
     assert [put(spool, number, text="x" * 400, max_bytes=1000) for number in (1, 2, 3)] == [0, 0, 1]
     assert numbers(spool) == [2, 3]
 
 
 def test_a_message_that_is_too_large_alone_is_refused_and_counted(tmp_path):
-    spool = Spool(str(tmp_path))
+    spool = MessageSpool(str(tmp_path))
     put(spool, 1)
     with pytest.raises(SpoolError, match="it has 1001 bytes, and max_bytes allows 1000"):
         put(spool, 2, text="x" * 1001, max_bytes=1000)
@@ -95,16 +98,15 @@ def test_a_message_that_is_too_large_alone_is_refused_and_counted(tmp_path):
 
 
 def test_a_spool_that_another_process_keeps_locked_is_given_up(tmp_path):
-    clock = Clock()
-    spool = Spool(str(tmp_path), clock=clock, sleep=clock.sleep)
+    spool = MessageSpool(str(tmp_path), clock=FakeClock())
     with open(str(tmp_path / "lock"), "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        with pytest.raises(SpoolError):
+        with pytest.raises(SpoolError, match="another process holds the lock"):
             put(spool, 1)
 
 
 def test_a_file_that_is_not_a_message_is_removed(tmp_path):
-    spool = Spool(str(tmp_path))
+    spool = MessageSpool(str(tmp_path))
     put(spool, 1)
     for name in (".0001.ops.json.abcdef", "notes", "1.ops.x.json"):
         with open(os.path.join(spool.directory, name), "w"):
@@ -114,7 +116,7 @@ def test_a_file_that_is_not_a_message_is_removed(tmp_path):
 
 
 def test_half_written_files_do_not_count_as_messages(tmp_path):
-    spool = Spool(str(tmp_path))
+    spool = MessageSpool(str(tmp_path))
     os.makedirs(spool.directory)
     with open(os.path.join(spool.directory, ".0001"), "w"):
         pass
@@ -127,6 +129,7 @@ def test_half_written_files_do_not_count_as_messages(tmp_path):
 def configure(tmp_path, *receivers):
     path = tmp_path / "webhooks.json"
     path.write_text(json.dumps([{"url": "http://127.0.0.1/" + SECRET, **receiver} for receiver in receivers]))
+    path.chmod(0o600)
     return str(path)
 
 
@@ -151,7 +154,7 @@ def run_hook(tmp_path, phase="prepare", run=RUN, text=None, config=None):
 def test_the_hook_leaves_the_event_for_those_who_want_its_phase(tmp_path):
     configure(tmp_path, {"name": "all"}, {"name": "trouble", "phases": ["failed"]})
     assert run_hook(tmp_path) == ""
-    spool = Spool(str(tmp_path / "state"))
+    spool = MessageSpool(str(tmp_path / "state"))
     (entry,) = spool.entries()
     assert entry.receiver == "all"
     kept = spool.read(entry)
@@ -163,7 +166,7 @@ def test_a_run_that_is_repeated_leaves_the_same_message_and_another_run_another_
     configure(tmp_path, {"name": "ops"})
     for run in (RUN, RUN, RUN + "1", "test", "test"):
         run_hook(tmp_path, run=run)
-    assert len(Spool(str(tmp_path / "state")).entries()) == 4
+    assert len(MessageSpool(str(tmp_path / "state")).entries()) == 4
     assert webhook_hook.message_id("web1", RUN) != webhook_hook.message_id("web2", RUN)
 
 
@@ -173,7 +176,7 @@ def test_a_run_that_is_repeated_leaves_the_same_message_and_another_run_another_
         ({"text": "no json"}, "no webhook is sent: "),
         ({"text": "[" * 100000}, "no webhook is sent: "),
         ({"phase": "dance"}, "no webhook is sent: expected an event"),
-        ({"config": "/dev/null"}, "no webhook is sent: /dev/null is not JSON: run the role poller again"),
+        ({"config": "/dev/null"}, "no webhook is sent: /dev/null: expected a file that only root can read"),
     ],
 )
 def test_the_hook_says_what_it_cannot_do_and_ends_well(tmp_path, breakage, said):

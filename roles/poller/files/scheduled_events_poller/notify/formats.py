@@ -2,12 +2,22 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The formats of messages: the body of each, and what its receivers need.
+"""The formats of messages: the body of each, what its receivers need, and the request for a receiver.
 
 A new format is an entry of FORMATS, and a choice in the argument specification of the role.
 """
 
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+import hashlib
+import hmac
+import json
+from typing import TYPE_CHECKING, Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Tuple
+
+from . import template
+
+if TYPE_CHECKING:
+    from .settings import Receiver
+
+HEADER_PREFIX = "X-Scheduled-Events-"
 
 LONGEST_TEXT = 1000  # characters of a line for people; the services cut or refuse longer ones
 LONGEST_DEDUP_KEY = 255
@@ -127,3 +137,39 @@ FORMATS: Dict[str, Format] = {
     "pagerduty": Format(_pagerduty, url="https://events.pagerduty.com/v2/enqueue", routing_key=True),
 }
 DEFAULT_FORMAT = "json"
+
+
+class Request(NamedTuple):
+    """The body, in ASCII alone, and the headers."""
+
+    body: str
+    headers: Dict[str, str]
+
+
+def build(receiver: "Receiver", message: Message, *, now: float) -> Request:
+    """The request for a message.
+
+    :param now: the time of sending, in seconds since the epoch.
+    """
+    if receiver.template is not None:
+        document = template.fill(receiver.template, {**message["event"], **message, "text": text(message)})
+    else:
+        document = FORMATS[receiver.format].body(message, receiver.routing_key)
+    body = json.dumps(document)
+    message_id, timestamp = str(message["id"]), str(int(now))
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "maintops-scheduled-events",
+        **receiver.headers,
+        f"{HEADER_PREFIX}Id": message_id,
+        f"{HEADER_PREFIX}Timestamp": timestamp,
+    }
+    if receiver.secret is not None:
+        headers[f"{HEADER_PREFIX}Signature"] = f"sha256={_digest(receiver.secret, f'{message_id}.{timestamp}.{body}')}"
+        if FORMATS[receiver.format].hub_signature:
+            headers["X-Hub-Signature-256"] = f"sha256={_digest(receiver.secret, body)}"
+    return Request(body, headers)
+
+
+def _digest(key: str, signed: str) -> str:
+    return hmac.new(key.encode(), signed.encode(), hashlib.sha256).hexdigest()

@@ -5,9 +5,12 @@
 """The moments of the hook of a controller: however slow the controller is, and whatever it asks for, none is missed."""
 
 import pytest
+from _scheduled_events.exchange import ExchangeFailed
 from controller_vm import IN_60, IN_300, IN_900, NOW, again
-from scheduled_events_poller.controller.api import Controller, Unavailable
-from scheduled_events_poller.controller.hook import DONE, FAILED, NOTHING_PREPARED, TRY_AGAIN, Timer
+from scheduled_events_poller.notify.controller import Controller
+from scheduled_events_poller.notify.controller_hook import DONE, FAILED, NOTHING_PREPARED, TRY_AGAIN, Timer
+from scheduled_events_poller.notify.request import Unavailable
+from scheduled_events_poller.notify.settings import ControllerSettings
 
 AT_290 = "2020-09-13T12:31:30Z"  # 290 seconds after NOW
 
@@ -50,12 +53,13 @@ def test_an_answer_has_no_more_time_than_is_left(monkeypatch):
 
     def exchange(_transport, _method, _url, *, seconds, **_request):
         waited.append(seconds)
-        raise Unavailable("slow", sent=True)
+        raise ExchangeFailed("slow")
 
-    monkeypatch.setattr("scheduled_events_poller.controller.api.Transport.exchange", exchange)
+    monkeypatch.setattr("scheduled_events_poller.notify.request.Transport.exchange", exchange)
+    settings = ControllerSettings("http://awx", 7, token="token", request_timeout=15.0)
     for left in (100.0, 4.0, 0.0, -1.0):
         with pytest.raises(Unavailable):
-            Controller("http://awx", "token", seconds=15.0, left=lambda left=left: left).get("jobs/")
+            Controller(settings, left=lambda left=left: left).get("jobs/")
     assert waited == [15.0, 4.0]
 
 
@@ -78,8 +82,7 @@ class StoppedClock:
     ],
 )
 def test_what_is_left_is_the_time_to_the_next_moment(passed, busy, left):
-    timer = Timer(NOW + 290, NOW + 300, 12.0, StoppedClock(passed))
-    timer.busy = lambda: busy
+    timer = Timer(NOW + 290, NOW + 300, 12.0, StoppedClock(passed), lambda: busy)
     assert timer.left() == left
 
 

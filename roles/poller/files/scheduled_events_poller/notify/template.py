@@ -45,6 +45,7 @@ def check(template: Any) -> None:
 
 def fill(template: Any, fields: Dict[str, Any]) -> Any:
     """The template with the values of the fields. A text that is only a field becomes its value, whatever its type."""
+    fields = {name: fields.get(name) for name in FIELDS}
     shown = {name: _show(value) for name, value in fields.items()}
 
     def fill_text(text: str) -> Any:

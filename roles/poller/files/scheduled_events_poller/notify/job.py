@@ -29,22 +29,23 @@ from _scheduled_events.clock import Clock
 from _scheduled_events.runs import token_of
 from _scheduled_events.text import excerpt, shown
 
-from .api import Controller, Found, Refused, Rejected, Unavailable
-from .memory import LAUNCHED, Memory
-from .settings import EVENT_VARIABLE, ControllerSettings
+from .controller import Controller, Found
+from .memory import LAUNCHED, EventMemory
+from .request import Refused, Rejected, Unavailable
+from .settings import EVENT_VARIABLE, ControllerSettings, hosts_of
 
 PREFIX, REFUSED = "scheduled-event", ".refused"
 LAUNCH_WITHIN, LEASE = 20.0, 90.0  # seconds; an answer takes 60 at most
 SUCCESSFUL = "successful"
 ENDED = (SUCCESSFUL, "failed", "error", "canceled")
 RELAUNCH = "relaunch"  # how a job was launched that repeats another one, also for a part of its hosts
+MOST = 50  # jobs and labels of one event that are looked at, the newest of them
 _TEMPLATE = re.compile(r"\{(?=[{%#])")
 _PLAIN_TYPE = re.compile(r"[a-z0-9]{1,40}\Z")
 _NOT_PLAIN = re.compile(r"[^0-9A-Za-z]")
-MOST = 50  # jobs and labels of one event that are looked at, the newest of them
 
 
-class Job(NamedTuple):
+class ControllerJob(NamedTuple):
     """A job of the event, as the controller shows it.
 
     ``counts``: it was launched for the present preparation, and for this VM. ``wrong``: what it did not take of its
@@ -62,28 +63,6 @@ class Job(NamedTuple):
         return self.status in ENDED
 
 
-class Wanted(NamedTuple):
-    """The launch parameters of a job. ``own_hosts``: those that are this VM. ``not_before``: of the preparation."""
-
-    event: Mapping[str, Any]
-    hosts: Tuple[str, ...]
-    own_hosts: Tuple[str, ...]
-    not_before: str
-
-    @property
-    def of_event(self) -> str:
-        """The beginning of the labels of the event."""
-        return f"{PREFIX}.{token_of(str(self.event['event_id']).lower())}."
-
-    @property
-    def prefix(self) -> str:
-        """The beginning of the labels of this announcement of the event while it has its present type."""
-        kind = str(self.event.get("event_type") or "none").lower()
-        if not _PLAIN_TYPE.match(kind):
-            kind = "x" + hashlib.sha256(kind.encode("utf-8", "replace")).hexdigest()[:40]
-        return f"{self.of_event}{kind}.{_NOT_PLAIN.sub('', self.not_before)[:40] or 'none'}."
-
-
 class _Attempt(NamedTuple):
     """An attempt of this VM: its label, and when this VM began to make it, by both clocks."""
 
@@ -94,93 +73,101 @@ class _Attempt(NamedTuple):
 
 
 class Jobs:
-    """Finds the job of a preparation, or launches it.
+    """Finds the job of a preparation, or launches it. Each request can fail with ``Refused`` or ``Unavailable``.
 
     :param say: takes a line for the owner.
     :param left: the seconds until this VM continues without a job, if it can; a launch must be answered before.
+    :raises WrongValue: a VM of the event has no name in the inventory.
     """
 
     def __init__(
         self,
         controller: Controller,
         settings: ControllerSettings,
-        wanted: Wanted,
-        memory: Memory,
+        event: Mapping[str, Any],
+        vm_name: str,
+        memory: EventMemory,
         *,
         say: Callable[[str], None],
         clock: Clock,
         left: Callable[[], float] = lambda: float("inf"),
     ) -> None:
-        self._left = left
         self._controller = controller
         self._settings = settings
-        self._wanted = wanted
+        self._event = event
         self._memory = memory
         self._say = say
         self._clock = clock
+        self._left = left
+        self._hosts = hosts_of(event["resources"], settings)
+        mine = [host for name, host in zip(event["resources"], self._hosts) if name.lower() == vm_name.lower()]
+        self._own_hosts = _lower(mine or self._hosts)
+        # The beginning of the labels of the event, and of those of this announcement while it has its present type.
+        self._of_event = f"{PREFIX}.{token_of(str(event['event_id']).lower())}."
+        self._prefix = f"{self._of_event}{_plain_type(event)}.{_NOT_PLAIN.sub('', memory.not_before)[:40] or 'none'}."
         self._template: Optional[Found] = None
         self._inventory: Optional[int] = None
         self._mine: Optional[_Attempt] = None
         self._seen: Dict[int, float] = {}  # attempts of others without a job: when this VM saw them first
         self._ignored: Dict[int, List[str]] = {}  # by job, what it did not take according to the answer to its launch
 
-    def find(self) -> Optional[Job]:
+    def find(self) -> Optional[ControllerJob]:
         """The job that counts: one that has not ended, else the newest, which may be a relaunch.
 
         In place of it, one that is wrong, or one that does not count, as long as that has not ended.
-
-        :raises Refused: the controller does not do it.
-        :raises Unavailable: it cannot do it now. A later attempt may succeed.
         """
         if self._memory.after is None:
-            newest = max((job.id for job in self._list(labels__name__startswith=self._wanted.of_event)), default=0)
-            self._memory.set(after=newest)
-        jobs = self._list(labels__name__startswith=self._wanted.prefix)
+            self._memory.set(after=max((job.id for job in self._list_of_event()), default=0))
+        jobs = self._list(labels__name__startswith=self._prefix)
         for job in jobs:
             if job.wrong or (job.counts and not job.ended):
                 return job
-        for job in self._list(labels__name__startswith=self._wanted.of_event):
+        for job in self._list_of_event():
             if not job.ended:
                 return job._replace(counts=False)
         return next((job for job in jobs if job.counts), None)
 
-    def _list(self, **query: Union[str, int]) -> List[Job]:
+    def _list_of_event(self) -> List[ControllerJob]:
+        return self._list(labels__name__startswith=self._of_event)
+
+    def _list(self, **query: Union[str, int]) -> List[ControllerJob]:
         """The jobs with such labels, the newest first."""
         listed = self._controller.list("jobs/", order_by="-id", page_size=MOST, **query)
-        jobs: List[Job] = []
+        jobs: List[ControllerJob] = []
         for fields in reversed([each for each in listed if isinstance(each.get("id"), int)]):
-            job = Job(fields["id"], str(fields.get("status")))
+            job = ControllerJob(fields["id"], str(fields.get("status")))
             if job.id > (self._memory.after or 0):
-                hosts = _hosts(fields.get("limit"))
+                limit = fields.get("limit")
+                hosts = _lower(limit.split(",")) if isinstance(limit, str) else set()
                 # A job that repeats one of this VM may leave out the hosts on which that succeeded.
                 is_part = fields.get("launch_type") == RELAUNCH and any(each.counts for each in jobs)
                 wrong = self._what_is_wrong(fields, hosts)
-                counts = not wrong and (is_part or bool(hosts & _lower(self._wanted.own_hosts)))
-                job = job._replace(counts=counts, wrong=wrong)
+                job = job._replace(counts=not wrong and (is_part or bool(hosts & self._own_hosts)), wrong=wrong)
             jobs.append(job)
         return jobs[::-1]
 
     def _what_is_wrong(self, fields: Mapping[str, Any], hosts: Set[str]) -> str:
         """Return what a job did not take of its launch, whichever VM launched it."""
         wrong = set(self._ignored.get(fields["id"], ()))
-        if not hosts & _lower(self._wanted.hosts):
+        if not hosts & _lower(self._hosts):
             wrong.add("limit")
         if not _has_event(fields.get("extra_vars")):
             wrong.add(EVENT_VARIABLE)
         return ", ".join(sorted(wrong))
 
     def attempt(self) -> None:
-        """Launch the job, unless another VM launches it first. To be called again as long as there is no job.
-
-        :raises Refused: the controller does not do it.
-        :raises Unavailable: it cannot do it now. A later attempt may succeed.
-        """
+        """Launch the job, unless another VM launches it first. To be called again as long as there is no job."""
         template = self.check_template()
         if self._mine is None:
             self._mine = self._next_attempt(template)
         if self._mine is None:
             return
-        if self._is_late(self._mine):
+        # Also by the clock on the wall: the other may stop with the VM, and the lease goes on elsewhere.
+        passed = max(
+            self._clock.monotonic() - self._mine.began,
+            self._clock.wall() - self._mine.began_wall,
+        )
+        if passed > LAUNCH_WITHIN:
             self._say(f"attempt {self._mine.number} to launch the job took too long: the next VM takes over")
             self._mine = None
         elif self.find() is None:  # else it is a late one of the attempt before
@@ -189,10 +176,9 @@ class Jobs:
             self._launch(self._mine, template)
 
     def check_template(self) -> Found:
-        """The job template, which takes what it is launched with.
+        """The job template.
 
-        :raises Refused: it does not, or the controller refuses to show it.
-        :raises Unavailable: it cannot do it now. A later attempt may succeed.
+        :raises Refused: it does not take what it is launched with.
         """
         if self._template is None:
             template = self._controller.find("job_templates", self._settings.job_template)
@@ -206,20 +192,12 @@ class Jobs:
             self._template = template
         return self._template
 
-    def cancel(self, job: Job) -> None:
-        """Have the controller cancel a job.
-
-        :raises Refused: the controller refuses it.
-        :raises Unavailable: it cannot do it now. A later attempt may succeed.
-        """
+    def cancel(self, job: ControllerJob) -> None:
+        """Have the controller cancel a job."""
         self._controller.post(f"jobs/{job.id}/cancel/", {})
 
-    def why(self, job: Job) -> Optional[str]:
-        """The result of a job in addition to its status; ``None`` until the controller has counted its hosts.
-
-        :raises Refused: the controller does not show it.
-        :raises Unavailable: it cannot do it now. A later attempt may succeed.
-        """
+    def why(self, job: ControllerJob) -> Optional[str]:
+        """The result of a job in addition to its status; ``None`` until the controller has counted its hosts."""
         fields = self._controller.get(f"jobs/{job.id}/")
         if not fields.get("event_processing_finished"):
             return None
@@ -232,16 +210,10 @@ class Jobs:
 
     def _attempts(self, template: Found) -> Tuple[Set[int], Set[int]]:
         """The attempts that were begun, and those whose launch was refused."""
-        query = {
-            "name__startswith": self._wanted.prefix,
-            "organization": template.fields["organization"],
-            "order_by": "-id",
-            "page_size": MOST,
-        }
-        names = [
-            str(each.get("name"))[len(self._wanted.prefix) :] for each in self._controller.list("labels/", **query)
-        ]
-        refused = {name[: -len(REFUSED)] for name in names if name.endswith(REFUSED)}
+        query = {"name__startswith": self._prefix, "organization": template.fields["organization"]}
+        labels = self._controller.list("labels/", order_by="-id", page_size=MOST, **query)
+        names = [str(each.get("name"))[len(self._prefix) :] for each in labels]
+        refused = [name[: -len(REFUSED)] for name in names if name.endswith(REFUSED)]
         return {int(name) for name in names if name.isdigit()}, {int(name) for name in refused if name.isdigit()}
 
     def _is_over(self, attempt: int, refused: Set[int]) -> bool:
@@ -249,8 +221,7 @@ class Jobs:
             if attempt in self._seen:
                 raise Refused(f"the launch of attempt {attempt} was refused to another VM: see its status")
             return True
-        label = f"{self._wanted.prefix}{attempt}"
-        jobs = self._list(labels__name=label)
+        jobs = self._list(labels__name=f"{self._prefix}{attempt}")
         if jobs:  # of an earlier preparation; one that counts is found next
             return not any(job.counts for job in jobs)
         # A lost launch counts from here, too, since it may have been carried out.
@@ -264,31 +235,26 @@ class Jobs:
         if newest and not self._is_over(newest, refused):
             self._say(f"attempt {newest} to launch the job has begun, by another VM or before: waiting for its job")
             return None
-        begun = _Attempt(newest + 1, 0, self._clock.monotonic(), self._clock.wall())
+        number, began, began_wall = newest + 1, self._clock.monotonic(), self._clock.wall()
         try:
-            return begun._replace(label=self._make_label(str(begun.number), template))
+            return _Attempt(number, self._make_label(str(number), template), began, began_wall)
         except Rejected:
-            if begun.number in self._attempts(template)[0]:
+            if number in self._attempts(template)[0]:
                 return None  # another VM was faster
             raise
 
-    def _is_late(self, attempt: _Attempt) -> bool:
-        # Also by the clock on the wall: the other may stop with the VM, and the lease goes on elsewhere.
-        passed = max(self._clock.monotonic() - attempt.began, self._clock.wall() - attempt.began_wall)
-        return passed > LAUNCH_WITHIN
-
     def _make_label(self, ending: str, template: Found) -> int:
-        fields = {"name": self._wanted.prefix + ending, "organization": template.fields["organization"]}
+        fields = {"name": self._prefix + ending, "organization": template.fields["organization"]}
         label = self._controller.post("labels/", fields).get("id")
         if not isinstance(label, int):
-            raise Unavailable("the controller created a label, expected its id in the answer", sent=True)
+            raise Unavailable("the controller created a label, expected its id in the answer")
         return label
 
     def _launch(self, attempt: _Attempt, template: Found) -> None:
         body: Dict[str, Any] = {
-            "limit": ",".join(self._wanted.hosts),
+            "limit": ",".join(self._hosts),
             "labels": [attempt.label],
-            "extra_vars": {**self._settings.extra_vars, EVENT_VARIABLE: without_templates(self._wanted.event)},
+            "extra_vars": {**self._settings.extra_vars, EVENT_VARIABLE: without_templates(self._event)},
         }
         if self._inventory is not None:
             body["inventory"] = self._inventory
@@ -297,11 +263,12 @@ class Jobs:
         try:
             launched = self._controller.post(f"job_templates/{template.id}/launch/", body)
             if not isinstance(launched.get("id"), int):  # as without a body, which may have been cut
-                raise Unavailable("the controller launched a job, expected its id in the answer", sent=True)
+                raise Unavailable("the controller launched a job, expected its id in the answer")
         except Refused:
             self._memory.set(running=before)
             self._mine = None
-            self._tell_the_others(attempt.number, template)
+            with contextlib.suppress(Refused, Unavailable):  # then the others wait for the lease
+                self._make_label(f"{attempt.number}{REFUSED}", template)
             raise
         except Unavailable as error:
             if error.sent:
@@ -313,11 +280,7 @@ class Jobs:
         if launched.get("ignored_fields"):
             self._ignored[launched["id"]] = _leaves(launched["ignored_fields"])
         else:
-            self._say(f"job {launched['id']} is launched, limited to {', '.join(self._wanted.hosts)}")
-
-    def _tell_the_others(self, attempt: int, template: Found) -> None:
-        with contextlib.suppress(Refused, Unavailable):  # then they wait for the lease
-            self._make_label(f"{attempt}{REFUSED}", template)
+            self._say(f"job {launched['id']} is launched, limited to {', '.join(self._hosts)}")
 
     # The template
 
@@ -347,11 +310,14 @@ class Jobs:
 
 
 def _lower(hosts: Iterable[str]) -> Set[str]:
-    return {host.lower() for host in hosts}
+    return {host.lower() for host in hosts if host}
 
 
-def _hosts(limit: Any) -> Set[str]:
-    return _lower(host for host in limit.split(",") if host) if isinstance(limit, str) else set()
+def _plain_type(event: Mapping[str, Any]) -> str:
+    kind = str(event.get("event_type") or "none").lower()
+    if _PLAIN_TYPE.match(kind):
+        return kind
+    return "x" + hashlib.sha256(kind.encode("utf-8", "replace")).hexdigest()[:40]
 
 
 def _has_event(variables: Any) -> bool:

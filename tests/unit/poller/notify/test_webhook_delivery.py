@@ -5,7 +5,6 @@
 """How messages are delivered to a real receiver on loopback, with a clock of the test."""
 
 import json
-import os
 import shutil
 import subprocess
 
@@ -14,23 +13,27 @@ import pytest
 pytest.importorskip("requests")
 
 import receiver as receivers
-from scheduled_events_poller.webhooks.config import Receiver
-from scheduled_events_poller.webhooks.delivery import Courier, Sender, Verdict, judge
-from scheduled_events_poller.webhooks.spool import Spool
+from _scheduled_events.clock import Clock
+from scheduled_events_poller.notify.delivery import Courier
+from scheduled_events_poller.notify.messages import MessageSpool
+from scheduled_events_poller.notify.request import Failed, Refused, Rejected, Requests, Unavailable
+from scheduled_events_poller.notify.settings import Receiver
 
 pytestmark = pytest.mark.edge
 
 SECRETS = ["T0SECRETPATH", "tokentoken", "hmachmac"]
 
 
-class Clock:
+class FakeClock:
     """A wall clock and a monotonic one, which go together."""
 
     def __init__(self):
         self.now = 1769860200.0
 
-    def __call__(self):
+    def wall(self):
         return self.now
+
+    monotonic, until = wall, Clock.until
 
 
 @pytest.fixture
@@ -44,8 +47,8 @@ class Delivery:
     """A spool with messages for one receiver, and its courier."""
 
     def __init__(self, directory, url, count=3, **changes):
-        self.clock = Clock()
-        self.spool = Spool(str(directory), clock=self.clock)
+        self.clock = FakeClock()
+        self.spool = MessageSpool(str(directory), clock=self.clock)
         self.receiver = Receiver(
             **{"name": "ops", "url": url, "headers": {"Authorization": "Bearer tokentoken"}, "secret": "hmachmac"},
             **changes,
@@ -59,14 +62,7 @@ class Delivery:
         self.spool.put(json.dumps(made).encode(), made["id"], "ops", max_messages=100, max_bytes=10**6)
 
     def restart(self):
-        self.courier = Courier(
-            self.receiver,
-            self.spool,
-            Sender(self.receiver, clock=self.clock),
-            clock=self.clock,
-            monotonic=self.clock,
-            spread=lambda: 1.0,
-        )
+        self.courier = Courier(self.receiver, self.spool, clock=self.clock, spread=lambda: 1.0)
 
     def step(self):
         """One step, and the seconds that the courier then waits."""
@@ -154,16 +150,25 @@ def test_a_message_waits_as_long_as_the_answer_says(delivery, service, answer, p
 
 
 @pytest.mark.parametrize(
-    ("verdict", "statuses"),
+    ("failure", "statuses"),
     [
-        ("delivered", [200, 201, 202, 204]),
-        ("retry", [408, 423, 425, 429, 500, 501, 502, 503, 504, 599]),
-        ("refuse", [400, 411, 413, 415, 422, 431]),
-        ("correct", [301, 302, 304, 307, 308, 401, 402, 403, 404, 405, 407, 409, 410, 451]),
+        (None, [200, 201, 202, 204]),
+        (Unavailable, [408, 423, 425, 429, 500, 501, 502, 503, 504, 599]),
+        (Rejected, [400, 411, 413, 415, 422, 431]),
+        (Refused, [301, 302, 304, 307, 308, 401, 402, 403, 404, 405, 407, 409, 410, 451]),
     ],
 )
-def test_what_a_status_means(verdict, statuses):
-    assert {status: judge(status, {}, 0.0).verdict for status in statuses} == dict.fromkeys(statuses, Verdict(verdict))
+def test_what_a_status_means(service, failure, statuses):
+    requests = Requests([], reads=False, longest_pause=1.0)
+    found = {}
+    for status in statuses:
+        service.answers = [(status, {})]
+        try:
+            requests.send("POST", service.url, headers={}, body="", seconds=5.0)
+            found[status] = None
+        except Failed as error:
+            found[status] = type(error)
+    assert found == dict.fromkeys(statuses, failure)
 
 
 def test_a_redirect_is_not_followed(delivery, service):
@@ -208,7 +213,7 @@ def test_a_crash_between_delivery_and_removal_delivers_again_with_the_same_id(de
         raise Crash
 
     with monkeypatch.context() as patch:
-        patch.setattr(Spool, "remove", crash)
+        patch.setattr(MessageSpool, "remove", crash)
         with pytest.raises(Crash):
             delivery.step()
     delivery.restart()
@@ -256,16 +261,14 @@ def test_the_answers_of_a_receiver_that_repeats_secrets_are_not_shown(delivery, 
 
 
 def test_a_defect_of_a_sender_is_not_quoted_and_stops_no_other_message(delivery, service, capsys):
-    send = Sender(delivery.receiver, clock=delivery.clock)
+    send = delivery.courier._send
 
     def broken(message):
         if message["id"] == ids(1)[0]:
             raise RuntimeError(SECRETS[0])
         return send(message)
 
-    delivery.courier = Courier(
-        delivery.receiver, delivery.spool, broken, clock=delivery.clock, monotonic=delivery.clock
-    )
+    delivery.courier._send = broken
     delivery.run()
     assert service.ids() == ids(2, 3)
     assert SECRETS[0] not in capsys.readouterr().err
@@ -336,14 +339,10 @@ def test_a_full_disk_does_not_keep_a_refused_message_in_the_way(delivery, servic
 
     service.answers = [(400, {})] * 3
     with monkeypatch.context() as patch:
-        patch.setattr("scheduled_events_poller.webhooks.spool.write_atomically", full)
+        patch.setattr("scheduled_events_poller.notify.messages.write_atomically", full)
         delivery.run()
     assert service.ids()[3:] == ids(2, 3)
     assert capsys.readouterr().err.count("a message is dropped") == 1
-    assert delivery.spool.losses() == {}
-    delivery.spool.count_losses()
-    delivery.spool.count_losses()
-    assert delivery.spool.losses()["ops"]["refused"] == 1
 
 
 def test_a_message_whose_file_cannot_be_removed_is_delivered_once(delivery, service, capsys, monkeypatch):
@@ -357,20 +356,6 @@ def test_a_message_whose_file_cannot_be_removed_is_delivered_once(delivery, serv
     assert capsys.readouterr().err.count("cannot be removed: Read-only file system") == 3
 
 
-def test_a_step_does_not_list_the_spool_that_has_not_changed(delivery, monkeypatch):
-    listed = []
-    directory = delivery.spool.directory
-    monkeypatch.setattr(delivery.spool, "_matches", lambda: listed.append(1) or [])
-    os.utime(directory, (1, 1))
-    delivery.spool.entries()
-    for _look in range(10):
-        delivery.spool.entries()
-    assert len(listed) == 1
-    os.utime(directory, (2, 2))
-    delivery.spool.entries()
-    assert len(listed) == 2
-
-
 def test_all_messages_that_wait_are_found_with_one_look_at_the_spool(delivery, service, monkeypatch):
     looks, entries = [], delivery.spool.entries
     monkeypatch.setattr(delivery.spool, "entries", lambda: looks.append(1) or entries())
@@ -378,12 +363,3 @@ def test_all_messages_that_wait_are_found_with_one_look_at_the_spool(delivery, s
         delivery.step()
     assert service.ids() == ids(1, 2, 3)
     assert len(looks) == 1
-
-
-def test_a_message_that_comes_in_the_same_tick_of_the_clock_is_seen(tmp_path, service):
-    delivery = Delivery(tmp_path, service.url, count=0)
-    os.makedirs(delivery.spool.directory, exist_ok=True)
-    for number in range(1, 20):
-        assert len(delivery.spool.entries()) == number - 1
-        delivery.put(number)
-    assert len(delivery.spool.entries()) == 19

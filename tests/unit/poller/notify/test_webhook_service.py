@@ -17,8 +17,8 @@ pytest.importorskip("requests")
 
 import receiver as receivers
 from polling_unit import COMMAND, ROOT, until
-from scheduled_events_poller.webhooks import status as webhook_status
-from scheduled_events_poller.webhooks.spool import Spool
+from scheduled_events_poller.notify import delivery_status
+from scheduled_events_poller.notify.messages import MessageSpool
 
 COMMAND_OF_WEBHOOKS = os.path.join(ROOT, "roles", "poller", "files", "scheduled-events-webhooks")
 HEADERS = {"Authorization": "Bearer tokentoken"}
@@ -31,7 +31,7 @@ class Unit:
 
     def __init__(self, directory):
         self.directory = directory
-        self.spool = Spool(str(directory / "state"))
+        self.spool = MessageSpool(str(directory / "state"))
         self.log_path = directory / "log"
         (directory / "run").mkdir()
         self.process = None
@@ -40,7 +40,11 @@ class Unit:
         receivers_ = [
             {"name": name, "url": url, "headers": HEADERS, "secret": "hmachmac"} for name, url in urls.items()
         ]
-        (self.directory / "new").write_text(json.dumps(receivers_))
+        self.write(json.dumps(receivers_))
+
+    def write(self, text):
+        (self.directory / "new").write_text(text)
+        (self.directory / "new").chmod(0o600)
         (self.directory / "new").replace(self.directory / "webhooks.json")
 
     def put(self, name, *numbers):
@@ -55,7 +59,7 @@ class Unit:
             self.process = subprocess.Popen(arguments, stdout=log, stderr=log)
 
     def status(self):
-        return webhook_status.read(str(self.directory / "run"))
+        return delivery_status.read(str(self.directory / "run"))
 
     def trouble(self, name):
         with_name = [each for each in self.status().get("receivers", []) if each["name"] == name]
@@ -166,11 +170,11 @@ def test_a_receiver_for_which_nothing_waits_any_more_is_in_no_trouble(unit, serv
 
 
 def test_a_broken_configuration_is_shown_and_keeps_the_messages(unit):
-    (unit.directory / "webhooks.json").write_text('"T0SECRETPATH')
+    unit.write('"T0SECRETPATH')
     unit.put("ops", 1)
     unit.start()
     until(lambda: unit.status().get("error"), "the error")
-    assert "is not JSON: run the role poller again" in unit.status()["error"]
+    assert "it is not JSON: run the role poller again" in unit.status()["error"]
     assert "T0SECRETPATH" not in unit.log() + unit.status()["error"]
     assert unit.process.poll() is None  # or systemd would start it again and again
     assert len(unit.spool.entries()) == 1
@@ -196,7 +200,7 @@ def test_what_a_full_spool_dropped_is_shown(unit, service):
     unit.start()
     assert unit.process.wait(GIVE_UP) == 0
     assert service.ids() == ids(2, 3)
-    judged = webhook_status.judge(unit.status(), time.time())
+    judged = delivery_status.judge(unit.status(), time.time())
     assert judged.problems == ["webhook ops has lost messages"]
     assert judged.lines[0].startswith(
         "  webhook ops: nothing waits; 1 dropped, as the spool was full; the last loss was"
@@ -214,7 +218,6 @@ KNOWN = {
         {
             "name": "ops",
             "waiting": 0,
-            "bytes": 0,
             "trouble": "",
             "trouble_since": None,
             "next_attempt": None,
@@ -273,14 +276,14 @@ DOWN = {"trouble": "[Errno 111] Connection refused", "trouble_since": 1000.0, "n
     ],
 )
 def test_status_judges_what_the_delivery_wrote(changes, now, problems, line):
-    judged = webhook_status.judge(known(**changes), now)
+    judged = delivery_status.judge(known(**changes), now)
     assert judged.problems == problems
     if line is not None:
         assert judged.lines == [line]
 
 
 def test_without_webhooks_there_is_nothing_to_judge(tmp_path):
-    assert webhook_status.judge(webhook_status.read(str(tmp_path)), time.time()) == ([], [])
+    assert delivery_status.judge(delivery_status.read(str(tmp_path)), time.time()) == ([], [])
 
 
 @pytest.mark.parametrize(

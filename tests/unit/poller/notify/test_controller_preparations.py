@@ -8,8 +8,8 @@ import os
 
 import pytest
 from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, LABEL, again
-from scheduled_events_poller.controller import job as controller_job
-from scheduled_events_poller.controller.hook import DONE, FAILED, TRY_AGAIN
+from scheduled_events_poller.notify import job as controller_job
+from scheduled_events_poller.notify.controller_hook import DONE, FAILED, TRY_AGAIN
 
 BOTH = ["vm1", "vm2"]
 
@@ -117,13 +117,13 @@ def test_an_event_that_starts_while_only_an_earlier_job_runs_is_not_prepared(con
 def test_the_memory_outlasts_a_reboot_and_ends_after_months(make_vm):
     vm = make_vm()
     vm.run()
-    old = os.path.join(vm.places.memory, "old")
+    old = os.path.join(vm.files.memory, "old")
     with open(old, "w"):
         pass
     os.utime(old, (0, 0))
     assert vm.run(run=2, recovered=1) == successful(2)
-    assert os.listdir(vm.places.memory) == [EVENT_ID.lower()]
-    assert os.stat(os.path.join(vm.places.memory, EVENT_ID.lower())).st_mode & 0o077 == 0
+    assert os.listdir(vm.files.memory) == [EVENT_ID.lower()]
+    assert os.stat(os.path.join(vm.files.memory, EVENT_ID.lower())).st_mode & 0o077 == 0
 
 
 def test_a_vm_that_lost_its_memory_does_not_count_the_job_of_an_earlier_announcement(controller, make_vm):
@@ -158,7 +158,7 @@ def test_a_repetition_whose_memory_is_lost_does_not_count_what_is_there(make_vm)
 
 def test_a_memory_that_cannot_be_written_does_not_stop_the_job(make_vm):
     vm = make_vm()
-    with open(vm.places.memory, "w"):
+    with open(vm.files.memory, "w"):
         pass
     assert vm.run() == successful(1)
     assert any("the memory of this hook cannot be written" in line for line in vm.said)

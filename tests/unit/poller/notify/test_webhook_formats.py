@@ -13,9 +13,9 @@ import re
 import pytest
 from _scheduled_events.runs import PHASES
 from receiver import message
-from scheduled_events_poller.webhooks import request as webhook_request
-from scheduled_events_poller.webhooks.config import Receiver
-from scheduled_events_poller.webhooks.formats import FORMATS
+from scheduled_events_poller.notify.formats import FORMATS
+from scheduled_events_poller.notify.formats import build as build_request
+from scheduled_events_poller.notify.settings import Receiver
 
 HERE = pathlib.Path(__file__).parent
 GUIDE = HERE.parents[3] / "docs" / "webhooks.md"
@@ -25,7 +25,7 @@ HOSTILE = '"}], <!channel> & [x](http://127.0.0.1) ${secret} {{ x }} \u202e'
 
 def build(phase="prepare", event=(), **changes):
     receiver = Receiver(**{"name": "ops", "url": "http://127.0.0.1/", **changes})
-    return webhook_request.build(receiver, message(1, phase, **dict(event)), now=NOW)
+    return build_request(receiver, message(1, phase, **dict(event)), now=NOW)
 
 
 @pytest.mark.parametrize("format_", FORMATS)
@@ -58,7 +58,7 @@ def shape(value):
 def test_an_event_of_which_little_is_known_can_be_sent(format_):
     known = message(1, "failed")
     known.update(vm_name="", failed_phase=None, failed_reason=None, event={"event_id": None})
-    json.loads(webhook_request.build(Receiver("ops", "http://127.0.0.1/", format=format_), known, now=NOW).body)
+    json.loads(build_request(Receiver("ops", "http://127.0.0.1/", format=format_), known, now=NOW).body)
 
 
 def test_a_template_names_fields_and_keeps_their_types():

@@ -14,13 +14,13 @@ import subprocess
 import sys
 
 import pytest
+from _scheduled_events.checks import WrongValue
 from controller_standin import Controller
 from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, LABEL, TOKEN, Vm, again
-from scheduled_events_poller.controller import hook as controller_hook
-from scheduled_events_poller.controller import job as controller_job
-from scheduled_events_poller.controller import settings as controller_settings
-from scheduled_events_poller.controller.hook import DONE, FAILED, NOTHING_PREPARED, TRY_AGAIN
-from scheduled_events_poller.unit import config
+from scheduled_events_poller.notify import controller_hook
+from scheduled_events_poller.notify import job as controller_job
+from scheduled_events_poller.notify import settings as notify_settings
+from scheduled_events_poller.notify.controller_hook import DONE, FAILED, NOTHING_PREPARED, TRY_AGAIN
 
 # Answers
 
@@ -42,7 +42,7 @@ def test_a_job_is_launched_for_the_event_and_followed(controller, make_vm):
             "answered 403 Forbidden: no: the user of its token has no permission: give the user",
         ),
         ((404, {}, {}), "answered 404 Not Found: {}: expected a controller there"),
-        ((302, {"Location": "https://sso.example.com/"}, b""), "it leads to https://sso.example.com/, which is not"),
+        ((302, {"Location": "https://sso.example.com/"}, b""), "a redirect to https://sso.example.com/, which is not"),
         ((200, {}, b"<html>"), 'expected JSON, not "<html>": correct poller_controller.url'),
         ((200, {}, {"apis": {"gateway": "/api/gateway/"}}), "it is not the URL of a controller: correct"),
         ((200, {}, {"current_version": "https://evil.example.com/api/"}), "it is not the URL of a controller: correct"),
@@ -360,8 +360,8 @@ def test_a_launch_without_an_answer_keeps_the_vm_from_going_on(controller, make_
 
 def test_settings_that_others_can_read_are_refused(make_vm):
     vm = make_vm()
-    os.chmod(vm.places.settings, 0o640)
-    expected = f"{vm.places.settings}: expected a file that only root can read: chown root and chmod 0600 it"
+    os.chmod(vm.files.settings, 0o640)
+    expected = f"{vm.files.settings}: expected a file that only root can read: chown root and chmod 0600 it"
     assert vm.run() == (FAILED, expected)
 
 
@@ -385,8 +385,8 @@ def test_a_token_is_read_from_its_own_file_which_others_cannot_read(make_vm, tmp
     ],
 )
 def test_the_vms_of_an_event_have_names_in_the_inventory(resources, settings, hosts):
-    made = controller_settings.ControllerSettings("https://awx", 7, **settings)
-    assert controller_settings.hosts_of(resources, made) == hosts
+    made = notify_settings.ControllerSettings("https://awx", 7, **settings)
+    assert notify_settings.hosts_of(resources, made) == hosts
 
 
 @pytest.mark.parametrize(
@@ -422,14 +422,14 @@ def test_only_the_proxy_of_the_settings_is_used(controller, make_vm, monkeypatch
 @pytest.mark.parametrize("url", ["http://awx.example.com", "http://10.0.0.4:8052", "http://localhost.example.com"])
 def test_the_token_is_not_sent_in_clear_text_over_a_network(url):
     given = {"url": url, "job_template": 7, "token": TOKEN}
-    with pytest.raises(config.ConfigError, match=r"controller\.url: expected https://, since http sends the token in"):
-        controller_settings.parse(given)
-    assert controller_settings.parse({**given, "allow_http": True}).url == url
+    with pytest.raises(WrongValue, match=r"controller\.url: expected https://, since http sends the token in"):
+        notify_settings.parse_controller(given)
+    assert notify_settings.parse_controller({**given, "allow_http": True}).url == url
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1:8052", "http://localhost", "http://[::1]:80", "https://awx"])
 def test_a_controller_on_the_same_host_needs_no_tls(url):
-    assert controller_settings.parse({"url": url, "job_template": 7, "token": TOKEN}).url == url
+    assert notify_settings.parse_controller({"url": url, "job_template": 7, "token": TOKEN}).url == url
 
 
 @pytest.fixture
@@ -464,23 +464,23 @@ def test_authorities_that_cannot_be_read_fail_the_hook_at_once(make_vm):
 @pytest.mark.parametrize("text", [TOKEN, "[" * 100000], ids=["text", "nested"])
 def test_settings_that_are_not_json_are_not_quoted(make_vm, text):
     vm = make_vm()
-    with open(vm.places.settings, "w") as file:
+    with open(vm.files.settings, "w") as file:
         file.write(text)
-    assert vm.run() == (FAILED, f"{vm.places.settings}: it is not JSON: run the role again")
+    assert vm.run() == (FAILED, f"{vm.files.settings}: it is not JSON: run the role poller again")
 
 
 def test_the_check_shows_whether_a_job_could_be_launched_and_launches_none(controller, make_vm):
     vm = make_vm()
     expected = f"{controller.url} can launch the job template respond for an event"
-    assert controller_hook.check_settings(vm.places) == (DONE, expected)
+    assert controller_hook.check_settings(vm.files) == (DONE, expected)
     controller.launch["ask_labels_on_launch"] = False
-    status, reason = controller_hook.check_settings(vm.places)
+    status, reason = controller_hook.check_settings(vm.files)
     assert (status, "it does not ask for labels" in reason) == (FAILED, True)
     assert (controller.labels, controller.jobs) == ([], {})
 
 
 def test_what_the_hook_says_is_in_a_file_for_status_until_it_ends(make_vm, monkeypatch):
-    places, files = make_vm().places, []
+    places, files = make_vm().files, []
 
     def run(_event, _environment, _places, say):
         say("there is no job yet")
@@ -497,7 +497,5 @@ def test_what_the_hook_says_is_in_a_file_for_status_until_it_ends(make_vm, monke
 
 
 def test_a_setting_that_is_unknown_is_named():
-    with pytest.raises(
-        config.ConfigError, match=r"controller\.tokens: unknown key; allowed are url, job_template, token"
-    ):
-        controller_settings.parse({"tokens": TOKEN})
+    with pytest.raises(WrongValue, match=r"controller\.tokens: unknown key; allowed are url, job_template, token"):
+        notify_settings.parse_controller({"tokens": TOKEN})

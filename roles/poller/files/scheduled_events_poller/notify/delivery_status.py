@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Sequence
 from _scheduled_events.document import format_time
 from _scheduled_events.files import read_plain
 
-from .spool import MARK, REASONS, Entry, Spool
+from .messages import MARK, REASONS, MessageSpool
 
 if TYPE_CHECKING:  # which needs requests
     from .delivery import Courier
@@ -33,27 +33,23 @@ class Judgement(NamedTuple):
     lines: List[str]
 
 
-def describe(couriers: Sequence["Courier"], spool: Spool, *, error: str) -> Dict[str, Any]:
+def describe(couriers: Sequence["Courier"], spool: MessageSpool, *, error: str) -> Dict[str, Any]:
     """The content of the status file.
 
     :param error: why nothing is delivered; empty if it is.
     :raises OSError: the spool cannot be read.
     """
-    entries = spool.entries()
+    entries = [entry.receiver for entry in spool.entries()]
     losses = spool.losses()
-    by_receiver: Dict[str, List[Entry]] = {}
-    for entry in entries:
-        by_receiver.setdefault(entry.receiver, []).append(entry)
     receivers = []
     for courier in couriers:
-        waiting = by_receiver.get(courier.receiver.name, [])
+        waiting = entries.count(courier.receiver.name)
         trouble = courier.trouble if waiting else None
         lost = losses.get(courier.receiver.name, {})
         receivers.append(
             {
                 "name": courier.receiver.name,
-                "waiting": len(waiting),
-                "bytes": sum(entry.size for entry in waiting),
+                "waiting": waiting,
                 "trouble": trouble.text if trouble else "",
                 "trouble_since": trouble.since if trouble else None,
                 "next_attempt": trouble.next_attempt if trouble else None,
