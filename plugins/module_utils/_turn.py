@@ -22,7 +22,7 @@ from ._scheduled_events.clock import CLOCK, Clock, Moment
 from ._scheduled_events.condition import condition
 from ._scheduled_events.document import Document, ScheduledEvent, describe
 from ._scheduled_events.files import Changed, Folder
-from ._scheduled_events.runs import FAILED, OK
+from ._scheduled_events.runs import FAILED, NOTHING, OK, parse_run_id
 from ._scheduled_events.state import EventState, State
 from ._scheduled_events.state import dump as dump_state
 from ._scheduled_events.transitions import Step
@@ -127,7 +127,10 @@ class Turn:
     def _outcome(self) -> Iterator[terms.Result]:
         outcome = self._options["outcome"]
         for request_id in outcome["request_ids"] if outcome else ():
-            yield terms.HookResult(str(request_id), OK if outcome["ok"] else FAILED, str(outcome.get("reason", "")))
+            name = parse_run_id(str(request_id))
+            prepares = name is None or name.phase != "prepare" or self._config().preparation
+            ended = (OK if prepares else NOTHING) if outcome["ok"] else FAILED
+            yield terms.HookResult(str(request_id), ended, str(outcome.get("reason", "")))
 
     def _is_news(self, shown: Dict[str, Any]) -> bool:
         if shown["next"] == "wait":
@@ -291,7 +294,7 @@ class Turn:
         elif report.kind is terms.ReportKind.SEEN:
             self._add_to_story(entry.event, f"seen as {entry.event.event_status}")
         elif report.kind is terms.ReportKind.ENDED:
-            self._add_to_story(entry.event, _ended(report, entry))
+            self._add_to_story(entry.event, _ended(report))
 
     def _ahead(self, event: ScheduledEvent) -> str:
         if event.not_before is None:
@@ -389,15 +392,15 @@ def _handed_out(state: State) -> Tuple[str, List[EventState]]:
 def _is_prepared(entry: EventState, config: terms.Config, *, recovered: int) -> bool:
     """Also of an event that is over: the other hosts may learn it only then."""
     run = entry.runs.get("prepare")
-    if run is None or run.outcome != OK or not run.prepares:
+    if run is None or run.outcome != OK:
         return False
     return not policies.must_prepare(entry, config, recovered=recovered)
 
 
-def _ended(report: terms.Report, entry: EventState) -> str:
-    if report.outcome != OK:
+def _ended(report: terms.Report) -> str:
+    if report.outcome not in (OK, NOTHING):
         return f"{report.phase} failed: {report.text}"
-    if report.phase == "prepare" and not entry.runs["prepare"].prepares:
+    if report.outcome == NOTHING:
         return "has nothing configured that prepares for it"
     done = {"prepare": "prepared", "started": "answered", "recover": "recovered", "advised": "has taken the hint"}
     return done[report.phase]

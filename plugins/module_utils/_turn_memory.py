@@ -107,7 +107,6 @@ def _entry_of_version_0_1_0(event_id: str, state: str, event: Any, number: int) 
         first=number,
         outcome=RUNNING if state == "preparing" else OK,
         event_type=read.event_type or "",
-        prepares=state != "started",
     )
     phase = "started" if state == "started" else "prepare"
     return EventState(event=read, first_seen=0.0, runs={phase: run}, ran=True, owed=True)

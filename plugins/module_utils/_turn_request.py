@@ -105,5 +105,5 @@ def engine_config(
         parallel=False,
         started_after_prepare=False,
         defer=options["maintenance_margin"] if defers else None,
-        prepares=bool(options["prepare_tasks"] or options["load_balancer"]),
+        preparation="tasks" if options["prepare_tasks"] or options["load_balancer"] else "",
     )

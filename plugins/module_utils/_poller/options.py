@@ -33,12 +33,12 @@ CONTROLLER_NUMBERS = ("request_timeout", "interval")
 CONTROLLER_FLAGS = ("cancel_on_cancelled", "allow_http")
 
 # First in its phase, before that of a controller, so that the message waits for no other hook. Whatever happens to it,
-# it succeeds soon: a message that cannot be stored must not prevent an acknowledgement.
+# it ends soon, and prepares nothing (77): a message that cannot be stored must not prevent an acknowledgement.
 WEBHOOK_HOOK_CONTENT = """\
 #!/bin/sh
 timeout --kill-after=5 30 {python} -IS /usr/local/lib/scheduled-events/scheduled-events-webhooks spool ||
     echo "webhooks: the messages cannot be kept and are lost: exit status $?"
-exit 0
+exit 77
 """
 
 TEXTS_OF_FLAGS = {

@@ -25,6 +25,7 @@ PREPARE_FAILED = "preparation failed"
 PREPARE_MISSING = "prepare hooks missing"
 PREPARE_UNCONFIGURED = "prepare hooks no longer configured"
 NOTHING_PREPARES = "nothing prepares"
+NOTHING_PREPARED = "nothing prepared"
 ADVISORY = "advisory"
 ADVISED_FAILED = "advised hooks failed"
 HELD_BY_RULE = "held by a rule"
@@ -33,6 +34,7 @@ LEFT_TO_CONTROLLER = "left to the controller"
 TAKES_OVER = "left to the controller until a moment"
 TOOK_OVER = "taken over from the controller"
 STATUS_UNKNOWN = "status unknown"
+STATE_LOST = "state lost"
 WAITS_FOR_RECOVERY = "waits for the recovery of another event"
 TO_BE_ACKNOWLEDGED = "to be acknowledged"
 
@@ -48,6 +50,7 @@ TROUBLES = frozenset(
         PREPARE_MISSING,
         PREPARE_UNCONFIGURED,
         STATUS_UNKNOWN,
+        STATE_LOST,
         ADVISED_FAILED,
     )
 )
@@ -135,6 +138,8 @@ def _ready(state: State, entry: EventState, config: terms.Config, *, left: bool)
         return Condition(kind, detail=_said(entry), until=moment or 0.0)
     if not policies.policy_allows(entry.event, config):
         return Condition(HELD_BY_POLICY, detail=config.acknowledge)
+    if state.withheld:
+        return Condition(STATE_LOST, detail=state.lost)
     if policies.recovery_runs(state):
         return Condition(WAITS_FOR_RECOVERY)
     if entry.approval.error:
@@ -143,18 +148,21 @@ def _ready(state: State, entry: EventState, config: terms.Config, *, left: bool)
 
 
 def _nothing_prepares(entry: EventState, config: terms.Config) -> bool:
-    run = entry.runs.get("prepare")
-    return not policies.can_prepare(config) and (run is None or not run.prepares)
+    if "prepare" in entry.runs and not policies.prepared_nothing(entry):
+        return False
+    return not policies.can_prepare(config)
 
 
 def _unprepared(entry: EventState, config: terms.Config, *, left: bool) -> Condition:
     """Why an event that nothing prepares for is not acknowledged: what the owner chose comes first."""
     if decisions.decide(entry.event, config.rules) == decisions.HOLD:
         return Condition(HELD_BY_RULE)
-    if left:
+    if left and (policies.takes_over_at(entry.event, config) is None or not policies.prepared_nothing(entry)):
         return Condition(LEFT_TO_CONTROLLER, detail=_said(entry))
     if not policies.policy_allows(entry.event, config):
         return Condition(HELD_BY_POLICY, detail=config.acknowledge)
+    if policies.prepared_nothing(entry) and policies.can_prepare(config):
+        return Condition(NOTHING_PREPARED, detail=entry.runs["prepare"].reason)
     return Condition(NOTHING_PREPARES)
 
 
@@ -169,4 +177,6 @@ def _not_ready(state: State, entry: EventState, config: terms.Config) -> Conditi
         return Condition(PREPARE_MISSING, detail=", ".join(config.missing["prepare"]))
     if policies.must_prepare(entry, config, recovered=state.recovered):
         return Condition(PREPARE_UNCONFIGURED)
+    if policies.prepared_nothing(entry):
+        return _unprepared(entry, config, left=policies.left_to_controller(entry.event, config))
     return Condition(PREPARE_FAILED, detail=entry.runs["prepare"].reason)

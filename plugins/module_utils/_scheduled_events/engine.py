@@ -33,6 +33,7 @@ from .policies import (
     is_running,
     left_to_controller,
     may_approve,
+    may_be_repeated,
     must_prepare,
     never_asked,
     recovery_runs,
@@ -93,16 +94,18 @@ def resume(state: State) -> State:
 
 def objection(state: State, command: Union[Retry, Clear]) -> str:
     """Why the operator's command cannot be carried out; empty if it can."""
+    if isinstance(command, Clear) and not command.key:
+        return ""
     entry = state.events.get(command.key)
     if entry is None:
         return "the polling unit does not know this event"
     if isinstance(command, Retry):
-        if has_failed(entry, "prepare") or has_failed(entry, "recover"):
+        if may_be_repeated(entry) or has_failed(entry, "recover"):
             return ""
         return "neither its preparation nor its recovery failed"
     if entry.present:
         return "it is still announced"
-    running = [phase for phase in ("prepare", "started", "recover") if is_running(entry, phase)]
+    running = [phase for phase in ("prepare", "started", "recover", "advised") if is_running(entry, phase)]
     return f"its {running[0]} hooks are running" if running else ""
 
 
@@ -116,6 +119,7 @@ class _StepBuilder:
         self._unannounced = state.unannounced
         self._recoveries_before = state.recoveries
         self._ignored = state.ignored
+        self._lost, self._withheld = state.lost, state.withheld
         self._named: Dict[str, ScheduledEvent] = {}  # the events of this VM in the document of this step
         self._now = now
         self._config = config
@@ -144,6 +148,8 @@ class _StepBuilder:
             runs.recoveries,
             self._unannounced,
             self._ignored,
+            self._lost,
+            self._withheld,
         )
 
     def approvals(self) -> List[Action]:
@@ -227,18 +233,22 @@ class _StepBuilder:
         runs = dict(entry.runs)
         if has_failed(entry, "recover"):
             del runs["recover"]
-        if has_failed(entry, "prepare"):
+        if may_be_repeated(entry):
             runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
         if runs != entry.runs:
             self._runs.set(command.key, runs=runs)
             self._runs.report(Report(command.key, ReportKind.RETRIED))
 
     def _clear(self, command: Clear) -> None:
-        if objection(self.state(), command):
-            return
-        del self._runs.events[command.key]
-        self._runs.note_recovery()  # what the operator did may have undone any preparation
-        self._runs.report(Report(command.key, ReportKind.CLEARED))
+        keys = [command.key] if command.key else list(self._runs.events)
+        cleared = [key for key in keys if not objection(self.state(), Clear(key))]
+        for key in cleared:
+            del self._runs.events[key]
+            self._runs.report(Report(key, ReportKind.CLEARED))
+        if cleared or (self._lost and not command.key):
+            self._runs.note_recovery()  # what the operator did may have undone any preparation
+        if not command.key:
+            self._lost, self._withheld = "", False
 
     # What the service says
 

@@ -76,9 +76,8 @@ class HookRuns:
         if not self.can_begin(key, phase) or not self._still_of_use(entry, phase):
             self._withdraw(key, phase)
         elif self._now.monotonic >= run.ask_at and (fresh or phase != "recover"):
-            event_type, prepares = entry.event.event_type or "", self._prepares(phase)
-            run = run._replace(issued=True, event_type=event_type, prepares=prepares, **self._times(entry.event, phase))
-            self._issue(key, phase, run)
+            about = self._about(entry.event, phase)
+            self._issue(key, phase, run._replace(issued=True, **about))
 
     def _withdraw(self, key: str, phase: str) -> None:
         if phase in ("prepare", "started"):
@@ -199,18 +198,13 @@ class HookRuns:
             first=first,
             recovered=recovered,
             boot_id=self._now.boot_id,
-            event_type=entry.event.event_type or "",
-            prepares=self._prepares(phase),
             failed_phase=failure.phase,
             failure=failure.reason,
-            **self._times(entry.event, phase),
+            **self._about(entry.event, phase),
         )
         if phase in ("prepare", "started"):
             self.set(key, ran=True, owed=entry.owed or "recover" in self._config.hooks)
         self._issue(key, phase, run)
-
-    def _prepares(self, phase: str) -> bool:
-        return phase == "prepare" and self._config.prepares
 
     def _first_of(self, entry: EventState, phase: str) -> Tuple[int, int]:
         """The serial of the first run that the present one repeats, or is, and ``State.recovered`` when that began."""
@@ -224,12 +218,14 @@ class HookRuns:
             return self.serial, self.recovered
         return before.first, before.recovered
 
-    def _times(self, event: ScheduledEvent, phase: str) -> Dict[str, Any]:
-        """The times of a run that begins now."""
+    def _about(self, event: ScheduledEvent, phase: str) -> Dict[str, Any]:
+        """What a run that begins now is for, and its times."""
         timeout = self._config.hook_timeout
         not_later_than = self._not_later_than(event) if phase == "prepare" else None
         deadline = self._now.wall + timeout
         return {
+            "event_type": event.event_type or "",
+            "preparation": self._config.preparation if phase == "prepare" else "",
             "timeout": timeout,
             "not_before": epoch(event),
             "not_later_than": not_later_than,
@@ -264,7 +260,6 @@ class HookRuns:
                 run.ends_at,
                 run.failed_phase,
                 run.failure,
-                run.prepares,
                 run_id_of(key, phase, run.first),
                 run.recovered,
                 self.recoveries != self.events[key].unannounced,

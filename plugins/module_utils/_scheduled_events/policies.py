@@ -8,7 +8,7 @@ from typing import Optional
 
 from . import rules as decisions
 from .document import ADVISORY, SCHEDULED, ScheduledEvent
-from .runs import BESIDE, FAILED, OK, OUTCOMES, TIMEOUT
+from .runs import BESIDE, FAILED, NOTHING, OK, OUTCOMES, TIMEOUT
 from .state import INTERRUPTED, RUNNING, EventState, Run, State
 from .terms import ALONE, ANY, CONTROLLER, LEADER, Approve, Config
 
@@ -73,6 +73,11 @@ def has_failed(entry: EventState, phase: str) -> bool:
     return phase in entry.runs and entry.runs[phase].outcome in (FAILED, TIMEOUT)
 
 
+def may_be_repeated(entry: EventState) -> bool:
+    """Whether an operator may have the preparation run again."""
+    return has_failed(entry, "prepare") or prepared_nothing(entry)
+
+
 def has_ended(entry: EventState, phase: str) -> bool:
     return phase in entry.runs and entry.runs[phase].outcome in OUTCOMES
 
@@ -98,12 +103,17 @@ def is_pending(state: State, key: str, config: Config) -> bool:
 
 def recovery_runs(state: State) -> bool:
     """Whether a recovery of this VM is running, or may be: nothing is acknowledged meanwhile."""
-    return any(is_running(entry, "recover") for entry in state.events.values())
+    return state.withheld or any(is_running(entry, "recover") for entry in state.events.values())
 
 
 def can_prepare(config: Config) -> bool:
     """Whether something is configured that prepares this VM for an event."""
-    return config.prepares and "prepare" in config.hooks
+    return bool(config.preparation) and "prepare" in config.hooks
+
+
+def prepared_nothing(entry: EventState) -> bool:
+    """Whether the preparation has ended, and nothing prepared this VM."""
+    return "prepare" in entry.runs and entry.runs["prepare"].outcome == NOTHING
 
 
 def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
@@ -121,7 +131,8 @@ def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
         or run.serial <= recovered  # a recovery that ended since may have undone it
         or run.event_type != (entry.event.event_type or "")
         or (run.outcome == TIMEOUT and _has_more_time(run, entry.event))
-        or (can_prepare(config) and not run.prepares)  # what prepares was configured since
+        # What may prepare was configured since.
+        or (run.outcome == NOTHING and can_prepare(config) and run.preparation != config.preparation)
     )
 
 
@@ -144,13 +155,13 @@ def is_ready(entry: EventState, config: Config, *, recovered: int) -> bool:
     if must_prepare(entry, config, recovered=recovered):
         return False
     run = entry.runs.get("prepare")
-    if run is None or not run.prepares:
+    if run is None:
         return False  # nothing has prepared this VM, so the event is left to its NotBefore
     if run.outcome == OK:
         return True
     # Hooks that failed may have left a job of the controller running, which acknowledges when it is prepared.
-    may_fail = config.on_failure == decisions.APPROVE and config.acknowledge != CONTROLLER
-    return run.outcome in (FAILED, TIMEOUT) and may_fail
+    may_fail = config.on_failure == decisions.APPROVE and config.acknowledge != CONTROLLER and run.preparation
+    return bool(may_fail) and run.outcome in (FAILED, TIMEOUT)
 
 
 def epoch(event: ScheduledEvent) -> Optional[float]:

@@ -11,7 +11,8 @@ PHASES = ("prepare", "started", "recover", "advised", "failed")
 BESIDE = ("advised", "failed")  # run beside the other phases of their event, and have no part in its recovery
 
 OK, FAILED, TIMEOUT = "ok", "failed", "timeout"
-OUTCOMES = (OK, FAILED, TIMEOUT)
+NOTHING = "nothing"  # of the phase prepare: no hook failed, and none prepared this VM
+OUTCOMES = (OK, FAILED, TIMEOUT, NOTHING)
 
 _RUN_ID = re.compile(rf"([0-9a-z-]{{1,64}})\.({'|'.join(PHASES)})\.([0-9]{{1,18}})\Z")
 _PLAIN_KEY = re.compile(r"[0-9a-f][0-9a-f-]{0,62}\Z")

@@ -11,7 +11,7 @@ from typing import Any, Dict, NamedTuple, Optional, Tuple, Type, Union
 
 from .document import Incarnation, ScheduledEvent, parse_not_before
 from .files import NotPlain, read_plain, remove_half_written, write_atomically
-from .runs import FAILED, OK, PHASES, TIMEOUT, parse_run_id
+from .runs import OUTCOMES, PHASES
 from .text import clean, parse_number, sanitize_fields, shown
 
 VERSION = 2
@@ -23,12 +23,12 @@ INTERRUPTED = "interrupted"  # the run did not end, or does not count: it has to
 
 # No number of a state is larger: times are seconds, and the name of a run takes 18 digits at most.
 LARGEST = 10**15
-# A state holds what documents held, which are smaller; 0.1.0 kept whatever the service sent.
+# A state holds what documents held, which are smaller.
 _MAX_TEXT, _MAX_FIELDS = 65536, 65536
 
 MOST_BYTES = 64 * 1024 * 1024  # far more than the events of a document take
 
-_OUTCOMES = (RUNNING, INTERRUPTED, OK, FAILED, TIMEOUT)
+_OUTCOMES = (RUNNING, INTERRUPTED, *OUTCOMES)
 
 
 class StateError(ValueError):
@@ -41,8 +41,7 @@ class Run(NamedTuple):
     ``serial``: its number; a higher one began later. ``first``: that of the run which it repeats, as after a reboot, or
     its own; ``recovered``: ``State.recovered`` when that began. ``issued``: this process asked for it. ``reached``: an
     earlier request for it was written, or may have been. ``asked``: how often asking failed; ``ask_at``: when to try
-    again. ``event_type`` and ``not_before``: of the event that it ran for. ``prepares``: a success prepares the VM
-    for it.
+    again. ``event_type`` and ``not_before``: of the event that it ran for. ``preparation``: as configured then.
     ``failed_phase`` and ``failure``: for the phase ``failed``, what failed and why.
     Times: ``not_before``, ``not_later_than`` and ``deadline`` are seconds since the epoch, ``ends_at`` and ``ask_at``
     monotonic seconds of the boot ``boot_id``, ``timeout`` a number of seconds.
@@ -60,7 +59,7 @@ class Run(NamedTuple):
     asked: int = 0
     ask_at: float = 0.0
     event_type: str = ""
-    prepares: bool = False
+    preparation: str = ""
     not_before: Optional[float] = None
     timeout: float = 0.0
     not_later_than: Optional[float] = None
@@ -117,6 +116,8 @@ class State(NamedTuple):
     hand, ended last; what began before that may be undone. ``unnamed``: how many events of this VM have no EventId.
     ``recoveries``: how many of those ended. ``unannounced``: how many had ended before the last document of which every
     event of this VM is in the state, or UNKNOWN: an event that is new afterwards may have been announced since then.
+    ``lost``: why nothing says what an earlier state held, until an operator has looked at the VM; empty otherwise.
+    ``withheld``: until then nothing is acknowledged, since a recovery may run that the history would show.
     """
 
     serial: int
@@ -127,6 +128,8 @@ class State(NamedTuple):
     recoveries: int = 0
     unannounced: int = 0
     ignored: Dict[str, ScheduledEvent] = {}  # by EventId in lower case; never changed in place
+    lost: str = ""
+    withheld: bool = False
 
 
 def dump(state: State) -> str:
@@ -150,7 +153,7 @@ def _dump_entry(entry: EventState) -> Dict[str, Any]:
 
 
 def parse(text: str) -> State:
-    """Read what :func:`dump` wrote, of this version or the one before.
+    """Read what :func:`dump` wrote.
 
     :raises StateError: it is something else.
     """
@@ -159,21 +162,21 @@ def parse(text: str) -> State:
     except (ValueError, RecursionError) as error:
         raise StateError(f"it is not JSON: {shown(str(error))}") from error
     root = _object(decoded, "the state")
-    if root.get("version") == 1:
-        root = _upgrade(root)
     if root.get("version") != VERSION:
         raise StateError(f"version {_show(root.get('version'))} is not {VERSION}, which this release reads")
     events = _object(root.get("events"), "events")
-    ignored = _object(root.get("ignored", {}), "ignored")  # a state of an earlier release lacks it
+    ignored = _object(root.get("ignored"), "ignored")
     return State(
         serial=_typed(root, "serial", int, "the state"),
         recovered=_typed(root, "recovered", int, "the state"),
         incarnation=_parse_incarnation(root.get("incarnation")),
         unnamed=_typed(root, "unnamed", int, "the state"),
         events={clean(key, _MAX_TEXT): _parse_entry(value, _place("events", key)) for key, value in events.items()},
-        recoveries=_typed({"recoveries": 0, **root}, "recoveries", int, "the state"),
-        unannounced=_parse_unannounced(root, "the state"),
+        recoveries=_typed(root, "recoveries", int, "the state"),
+        unannounced=_typed(root, "unannounced", int, "the state"),
         ignored={clean(key, _MAX_TEXT): _parse_event(value, _place("ignored", key)) for key, value in ignored.items()},
+        lost=clean(_typed(root, "lost", str, "the state"), _MAX_TEXT),
+        withheld=_typed(root, "withheld", bool, "the state"),
     )
 
 
@@ -186,35 +189,6 @@ def _parse_incarnation(value: Any) -> Incarnation:
         return value
     number: int = _typed({"incarnation": value}, "incarnation", int, "the state")
     return number
-
-
-def _upgrade(root: Dict[str, Any]) -> Dict[str, Any]:
-    """A state of version 1 in the form of version 2. Nothing that ran is forgotten."""
-    events = {}
-    for key, value in _object(root.get("events"), "events").items():
-        place = _place("events", key)
-        entry = dict(_object(value, place))
-        runs = {}
-        for phase, old in _object(entry.get("runs"), f"{place}.runs").items():
-            run = dict(_object(old, _place(f"{place}.runs", phase)))
-            if not run.get("request_id"):
-                continue  # "no hooks" were configured, so none ran
-            name = parse_run_id(str(run["request_id"]))
-            event_type = _object(entry.get("event"), f"{place}.event").get("event_type") or ""
-            serial = name.serial if name else 0
-            run.update(serial=serial, first=serial, event_type=event_type, reached=True)
-            run["prepares"] = phase == "prepare"  # hooks that only report came later
-            run["ends_at"] = run.pop("give_up_at", 0.0)
-            runs[phase] = {**Run()._asdict(), **run}
-        ran = any(phase in runs for phase in ("prepare", "started"))
-        entry.pop("note", None)
-        failures = entry.get("failures")
-        entry.update(runs=runs, ran=ran, owed=ran, lost_recovery=0)
-        if isinstance(failures, list):
-            entry["failures"] = [Failure(str(phase))._asdict() for phase in failures]
-        entry["approval"] = {**Approval()._asdict(), **_object(entry.get("approval"), f"{place}.approval")}
-        events[key] = entry
-    return {**root, "version": VERSION, "recovered": 0, "events": events}
 
 
 def _parse_entry(value: Any, place: str) -> EventState:
@@ -237,14 +211,8 @@ def _parse_entry(value: Any, place: str) -> EventState:
         ran=_typed(raw, "ran", bool, place),
         owed=_typed(raw, "owed", bool, place),
         lost_recovery=_typed(raw, "lost_recovery", int, place),
-        unannounced=_parse_unannounced(raw, place),
+        unannounced=_typed(raw, "unannounced", int, place),
     )
-
-
-def _parse_unannounced(raw: Dict[str, Any], place: str) -> int:
-    # A state of an earlier release lacks it.
-    number: int = _typed({"unannounced": UNKNOWN, **raw}, "unannounced", int, place)
-    return number
 
 
 def _parse_run(value: Any, place: str) -> Run:
@@ -349,9 +317,19 @@ class StateFile:
         """
         write_atomically(self.path, dump(state).encode(), mode=0o640, durable=True)
 
-    def put_aside(self, now: float) -> str:
-        """Keep an unreadable file under another name, which is returned."""
-        stamp = datetime.datetime.fromtimestamp(now, datetime.timezone.utc).strftime("%Y%m%dT%H%M%SZ")
-        kept = f"{self.path}.broken-{stamp}"
-        os.replace(self.path, kept)
+    def put_aside(self) -> str:
+        """Keep an unreadable file under another name, which is returned.
+
+        Until :meth:`save` replaces it, the file is in its place as well: at no moment is there no state.
+
+        :raises OSError: it cannot be kept.
+        """
+        changed = datetime.datetime.fromtimestamp(os.lstat(self.path).st_mtime, datetime.timezone.utc)
+        kept = f"{self.path}.broken-{changed:%Y%m%dT%H%M%SZ}"
+        try:
+            os.link(self.path, kept, follow_symlinks=False)
+        except FileExistsError:
+            pass  # an earlier process kept it, and ended
+        except OSError:
+            os.replace(self.path, kept)  # a directory has no second name
         return kept

@@ -34,7 +34,8 @@ class Config(NamedTuple):
 
     :param hooks: the phases for which the owner configured hooks, whether they can be found or not.
     :param missing: by phase, the names of configured hooks that cannot be found. Such a phase cannot run.
-    :param prepares: whether the hooks of the phase ``prepare`` prepare this VM; otherwise they only report.
+    :param preparation: the names of what prepares this VM, as text; empty: nothing does. When it changes, a preparation
+        that ended with ``nothing`` runs again.
     :param parallel: whether hooks of several events run at the same time. Otherwise one phase runs at a time, that of
         the event with the earliest NotBefore first, and the events that are over are recovered together.
     :param started_after_prepare: whether started hooks also run for an event whose preparation has ended.
@@ -55,11 +56,11 @@ class Config(NamedTuple):
     started_after_prepare: bool = True
     defer: Optional[float] = None
     controller_grace: float = 0.0
-    prepares: bool = True
+    preparation: str = "hooks"
 
 
 class HookResult(NamedTuple):
-    """A run has ended: ``ok``, ``failed`` or ``timeout``, and why."""
+    """A run has ended with one of :data:`.runs.OUTCOMES`, and why."""
 
     request_id: str
     outcome: str
@@ -93,7 +94,10 @@ class Retry(NamedTuple):
 
 
 class Clear(NamedTuple):
-    """The operator has recovered the VM by hand: an event that is over is removed from the state."""
+    """The operator has recovered the VM by hand: an event that is over is removed from the state.
+
+    :param key: empty: all these events, and what is not known since an earlier state was lost.
+    """
 
     key: str
 
@@ -107,7 +111,6 @@ class RunHooks(NamedTuple):
     :param deadline: the earlier of the two, in seconds since the epoch.
     :param ends_at: monotonic seconds of this boot after which none of them may be running, whatever the clock says.
     :param failed_phase: for the phase ``failed``: the phase that failed; ``failure`` says why.
-    :param prepares: for the phase ``prepare``: whether a hook has to run that does not only report.
     :param first_run: the id of the run that this one repeats, or its own: the same after a reboot.
     :param recovered: ``State.recovered`` when the first run began.
     :param undone: a recovery of this VM ended after the event may have been announced. So what others did for the event
@@ -124,7 +127,6 @@ class RunHooks(NamedTuple):
     ends_at: float
     failed_phase: str = ""
     failure: str = ""
-    prepares: bool = False
     first_run: str = ""
     recovered: int = 0
     undone: bool = False

@@ -25,11 +25,13 @@ HELD = frozenset(
         conditions.PREPARE_MISSING,
         conditions.PREPARE_UNCONFIGURED,
         conditions.NOTHING_PREPARES,
+        conditions.NOTHING_PREPARED,
         conditions.HELD_BY_RULE,
         conditions.HELD_BY_POLICY,
         conditions.LEFT_TO_CONTROLLER,
         conditions.TAKES_OVER,
         conditions.STATUS_UNKNOWN,
+        conditions.STATE_LOST,
         conditions.RECOVERY_FAILED,
         conditions.RECOVERY_MISSING,
         conditions.RECOVERY_UNCONFIGURED,
@@ -181,6 +183,8 @@ class _Facts:
             yield self._fact(history.ACKNOWLEDGED, after.event, by=self._writer.by, via="metadata service", rule=rule)
         elif report.kind is terms.ReportKind.CLEARED:
             yield self._fact(history.RETURNED, before.event, by="operator", reason="cleared by the operator")
+        elif report.kind is terms.ReportKind.OVER and before.ran and not _recovers(before):
+            yield self._fact(history.RETURNED, before.event, reason="no recovery is configured")
 
     def _refused(self, before: Optional[EventState], after: Optional[EventState]) -> Iterator[history.Fact]:
         error = after.approval.error if after is not None else ""
@@ -218,6 +222,10 @@ class _Facts:
             boot_id=self._writer.boot_id,
             **known,
         )
+
+
+def _recovers(entry: EventState) -> bool:
+    return policies.is_running(entry, "recover")
 
 
 def _announcement(event: ScheduledEvent) -> Dict[str, Any]:

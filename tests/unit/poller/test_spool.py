@@ -29,12 +29,6 @@ def test_a_request_is_read_as_it_was_written(root_side):
     assert parse_request(format_request(job), job.request_id) == job
 
 
-def test_a_request_of_the_release_before_does_not_show_that_nothing_was_undone(root_side):
-    fields = json.loads(format_request(root_side.job()).decode())
-    del fields["undone"]
-    assert parse_request(json.dumps(fields).encode(), root_side.run_id).undone
-
-
 def test_a_request_of_failed_hooks_names_the_phase_and_the_reason(root_side):
     job = root_side.job(
         request_id=root_side.event_id.lower() + ".failed.8",
@@ -90,7 +84,7 @@ def test_a_request_with_an_event_that_cannot_be_written_is_a_separate_error(root
         (None, {"not_later_than": []}, "not_later_than is not a number"),
         (None, {"hooks": "10-a"}, "hooks is not a list of texts"),
         (None, {"hooks": [1]}, "hooks is not a list of texts"),
-        (None, {"prepares": 1}, "prepares is not true or false"),
+        (None, {"undone": 1}, "undone is not true or false"),
         (None, {"undone": None}, "undone is not true or false"),
         (None, {"failed_phase": "prepair"}, "failed_phase is not a phase"),
         (None, {"failure": 1}, "failure is not a text"),

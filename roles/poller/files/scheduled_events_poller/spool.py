@@ -31,9 +31,6 @@ MOST_DIGITS = 100  # of a number: what has more takes long to read, and Python m
 
 VERSION = 2
 
-# Hooks of the role that only report: what they do prepares no VM for an event.
-REPORTING_HOOKS = ("0-webhooks",)
-
 
 class RequestError(ValueError):
     """A request that is not carried out; the message says why."""
@@ -78,7 +75,7 @@ class Job(NamedTuple):
     must have ended, or ``None``. ``deadline``: the earlier of both as the engine saw it, in seconds since the epoch.
     ``ends_at``: monotonic seconds of this boot after which no hook of the run may be running, whatever the clock says.
     ``hooks``: names of the hooks that the configuration requires. ``failed_phase`` and ``failure``: for the phase
-    ``failed``, the phase that failed and why. ``prepares``: a hook has to run that does not only report.
+    ``failed``, the phase that failed and why.
     ``first_run``: the id of the run that this one repeats, or its own.
     ``recovered``: the number of the newest run of this VM when a recovery ended last before the first run. ``undone``:
     a recovery ended after the event may have been announced.
@@ -95,7 +92,6 @@ class Job(NamedTuple):
     hooks: Tuple[str, ...] = ()
     failed_phase: str = ""
     failure: str = ""
-    prepares: bool = False
     first_run: str = ""
     recovered: int = 0
     undone: bool = False
@@ -204,10 +200,9 @@ def parse_request(text: bytes, request_id: str) -> Job:
         hooks=tuple(hooks),
         failed_phase=failed_phase,
         failure=_text(raw, "failure"),
-        prepares=_flag(raw, "prepares", default=False),
         first_run=_text(raw, "first_run"),
         recovered=int(_number(raw, "recovered", most=1e15)),
-        undone=_flag(raw, "undone", default=True),
+        undone=_flag(raw, "undone"),
     )
 
 
@@ -249,9 +244,8 @@ def _text(raw: Dict[str, Any], key: str) -> str:
     return value
 
 
-def _flag(raw: Dict[str, Any], key: str, *, default: bool) -> bool:
-    """A value that a request of the release before lacks."""
-    value = raw.get(key, default)
+def _flag(raw: Dict[str, Any], key: str) -> bool:
+    value = raw.get(key)
     if not isinstance(value, bool):
         raise RequestError(f"{key} is not true or false")
     return value

@@ -108,8 +108,34 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
         (Vm(hooks=frozenset()).read(event(status="Started")), Condition(condition.UNDER_WAY)),
         (Vm().read(event(status="Advisory")), Condition(condition.ADVISORY)),
         (Vm(hooks=frozenset()).read(event()), Condition(condition.NOTHING_PREPARES)),
-        (Vm(prepares=False).read(event()).end("prepare"), Condition(condition.NOTHING_PREPARES)),
-        (prepared().configure(prepares=False), Condition(condition.TO_BE_ACKNOWLEDGED)),
+        (Vm(preparation="").read(event()).end("prepare", "nothing"), Condition(condition.NOTHING_PREPARES)),
+        (prepared().configure(preparation=""), Condition(condition.TO_BE_ACKNOWLEDGED)),
+        (
+            Vm().read(event()).end("prepare", "nothing", "10-notify: sent"),
+            Condition(condition.NOTHING_PREPARED, detail="10-notify: sent"),
+        ),
+        (
+            Vm(on_failure="approve").read(event()).end("prepare", "nothing"),
+            Condition(condition.NOTHING_PREPARED),
+        ),
+        (
+            Vm(acknowledge="never").read(event()).end("prepare", "nothing"),
+            Condition(condition.HELD_BY_POLICY, detail="never"),
+        ),
+        (
+            Vm(rules=parse_rules([{"action": "hold"}])).read(event()).end("prepare", "nothing"),
+            Condition(condition.HELD_BY_RULE),
+        ),
+        (
+            Vm(acknowledge="controller").read(event()).end("prepare", "nothing", "job 12 failed"),
+            Condition(condition.LEFT_TO_CONTROLLER, detail="job 12 failed"),
+        ),
+        (
+            Vm(acknowledge="controller", controller_grace=60.0)
+            .read({**event(), "NotBefore": "Sun, 13 Sep 2020 12:27:10 GMT"})
+            .end("prepare", "nothing", "job 12 failed"),
+            Condition(condition.NOTHING_PREPARED, detail="job 12 failed"),
+        ),
         (Vm(hooks=frozenset(), acknowledge="never").read(event()), Condition(condition.HELD_BY_POLICY, detail="never")),
         (
             Vm(hooks=frozenset(), acknowledge="controller").read(event()),

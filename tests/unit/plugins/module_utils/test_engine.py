@@ -98,6 +98,10 @@ def run(phase, serial, event_id=ID):
     return f"{event_id.lower()}.{phase}.{serial}"
 
 
+def nothing(request_id):
+    return HookResult(request_id, "nothing")
+
+
 def ok(request_id):
     return HookResult(request_id, "ok")
 
@@ -260,12 +264,12 @@ def test_the_policy_decides_which_events_are_acknowledged(approve, resources, ac
 # No preparation, no acknowledgement
 
 
-NOTHING = [{"hooks": frozenset()}, {"hooks": ALL - {"prepare"}}, {"prepares": False}]
+NOTHING = [{"hooks": frozenset()}, {"hooks": ALL - {"prepare"}}, {"preparation": ""}]
 
 
 @pytest.mark.parametrize("nothing", NOTHING)
 @pytest.mark.parametrize("on_failure", ["hold", "approve"])
-@pytest.mark.parametrize("outcome", ["ok", "failed", "timeout"])
+@pytest.mark.parametrize("outcome", ["nothing", "failed", "timeout"])
 def test_an_event_is_left_to_its_not_before_when_nothing_is_configured_that_prepares_for_it(
     nothing, on_failure, outcome
 ):
@@ -282,45 +286,74 @@ def test_a_rule_acknowledges_without_a_preparation(nothing):
     assert "approve " + ID in Engine(rules=APPROVED, **nothing).step(document(event()))
 
 
-def test_hooks_that_only_report_run_once():
-    vm = Engine(prepares=False)
+@pytest.mark.parametrize("on_failure", ["hold", "approve"])
+def test_a_preparation_that_prepared_nothing_runs_once_and_is_not_acknowledged(on_failure):
+    vm = Engine(on_failure=on_failure)
     assert vm.step(document(event())) == [run("prepare", 1)]
-    assert not vm.hooks()[0].prepares
-    assert vm.step(document(event()), ok(run("prepare", 1))) == []
+    assert vm.step(document(event()), nothing(run("prepare", 1))) == []
+    vm.restart()
     assert vm.step(document(event())) == []
 
 
-@pytest.mark.parametrize("nothing", NOTHING)
-def test_what_is_configured_later_prepares_for_an_event_that_nothing_prepared_for(nothing):
-    vm = Engine(**nothing)
+def test_a_preparation_that_prepared_nothing_runs_again_when_an_operator_retries():
+    vm = Engine()
     vm.step(document(event()))
-    vm.step(None, *[ok(asked.request_id) for asked in vm.hooks()])
-    vm.configure(hooks=ALL, prepares=True)
+    vm.step(None, nothing(run("prepare", 1)))
+    assert vm.step(None, Retry(ID.lower())) == [run("prepare", 2)]
+    assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
+
+
+def test_a_preparation_that_prepared_nothing_is_acknowledged_by_the_word_of_a_rule():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, nothing(run("prepare", 1)))
+    vm.configure(rules=APPROVED)
+    assert vm.step(document(event())) == ["approve " + ID]
+
+
+def test_a_controller_that_hands_over_is_not_taken_over_from_by_a_vm_that_prepared_nothing():
+    vm = left_to_a_controller(200.0)
+    vm.step(None, nothing(run("prepare", 1)))
+    vm.pass_time(150)
+    assert vm.step(document(event(resources=["vm1", "vm2"], NotBefore=IN_300))) == []
+
+
+def test_hooks_that_prepared_nothing_are_undone_by_a_recovery():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, nothing(run("prepare", 1)))
+    assert vm.step(document()) == [run("recover", 2)]
+
+
+@pytest.mark.parametrize("before", [*NOTHING, {"preparation": "report"}])
+def test_what_is_configured_later_prepares_for_an_event_that_nothing_prepared_for(before):
+    vm = Engine(**before)
+    vm.step(document(event()))
+    vm.step(None, *[nothing(asked.request_id) for asked in vm.hooks()])
+    vm.configure(hooks=ALL, preparation="drain/report")
     (prepare,) = vm.step(document(event()))
-    assert vm.hooks()[0].prepares
     assert vm.step(None, ok(prepare)) == ["approve " + ID]
 
 
-def test_what_is_configured_while_hooks_run_that_only_report_prepares_after_them():
-    vm = Engine(prepares=False)
+def test_what_is_configured_while_hooks_run_that_prepare_nothing_prepares_after_them():
+    vm = Engine(preparation="report")
     vm.step(document(event()))
-    vm.configure(prepares=True)
+    vm.configure(preparation="drain/report")
     assert vm.step(document(event())) == []
-    assert vm.step(None, ok(run("prepare", 1))) == [run("prepare", 2)]
+    assert vm.step(None, nothing(run("prepare", 1))) == [run("prepare", 2)]
     vm.restart()
     assert vm.step(None) == [run("prepare", 2)]
     assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
 
 
 def test_a_request_that_no_process_received_is_repeated_as_the_configuration_is_now():
-    vm = Engine(prepares=False)
+    vm = Engine(preparation="report")
     vm.step(document(event()))
     vm.step(None, NotAsked(run("prepare", 1), "the spool is full"))
-    vm.configure(prepares=True)
+    vm.configure(preparation="drain")
     vm.pass_time(1)
     assert vm.step(document(event())) == [run("prepare", 1)]
-    assert vm.hooks()[0].prepares
-    assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
+    assert vm.step(None, nothing(run("prepare", 1))) == []
 
 
 @pytest.mark.parametrize("nothing", NOTHING)
@@ -335,9 +368,9 @@ def test_a_preparation_for_another_type_does_not_count_when_only_reports_are_con
     vm = Engine()
     vm.step(document(event()))
     vm.step(None, ok(run("prepare", 1)))
-    vm.configure(prepares=False)
+    vm.configure(preparation="")
     assert vm.step(document(event(kind="Redeploy"))) == [run("prepare", 2)]
-    assert vm.step(document(event(kind="Redeploy")), ok(run("prepare", 2))) == []
+    assert vm.step(document(event(kind="Redeploy")), nothing(run("prepare", 2))) == []
 
 
 def left_to_a_controller(grace, **config):

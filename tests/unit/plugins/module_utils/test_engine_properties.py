@@ -19,7 +19,7 @@ import pytest
 
 hypothesis = pytest.importorskip("hypothesis", reason="hypothesis runs on newer Pythons only")
 
-from _scheduled_events import condition, engine, history, hook_runs, policies, terms, transitions  # noqa: E402
+from _scheduled_events import condition, engine, history, hook_runs, lost_state, policies, terms, transitions  # noqa: E402
 from _scheduled_events import rules as decisions  # noqa: E402
 from _scheduled_events.clock import Moment  # noqa: E402
 from _scheduled_events.document import format_time, parse, parse_not_before  # noqa: E402
@@ -82,8 +82,10 @@ class Job:
         self.began = self.ended = None  # of the processes
         self.began_at = None  # monotonic
         self.kind = None  # the type of event that the processes read
-        self.prepares = False  # whether one of the processes prepares the VM
+        self.preparation = ""  # what the engine knew of when it asked, before root may have received the request
+        self.can_prepare = False  # whether there was a hook that prepares the VM when the processes began
         self.killed = False  # by a power cut
+        self.lost = False  # with the state
         self.will_report = True
         self.result = None  # in the directory of results
         self.outcome = None  # that the engine was given
@@ -131,6 +133,8 @@ class World(RuleBasedStateMachine):
         self.cleared, self.retried, self.forgotten, self.announced = {}, {}, {}, {}  # key: when
         self.renewed = {}  # key: when its recovery was asked for last, after which it may be a new event
         self.in_history = set()  # keys of the events that are announced and not over, by the facts
+        self.facts = []
+        self.lost_at = 0  # when the state was lost the last time
         self.polls_in_a_row = 0
         self.whole = True  # no check has failed yet
 
@@ -140,10 +144,10 @@ class World(RuleBasedStateMachine):
         acknowledge=st.sampled_from(["alone", "alone", "leader", "any", "never", "controller"]),
         grace=st.sampled_from(GRACES),
         rules=st.sampled_from(sorted(RULES)),
-        prepares=st.sampled_from([True, True, True, False]),
+        preparation=st.sampled_from(["drain", "drain", "drain", ""]),
     )
-    def begin(self, hooks, on_failure, acknowledge, grace, rules, prepares):
-        self.prepares = self.ever_prepares = prepares  # whether the prepare hooks do more than to report
+    def begin(self, hooks, on_failure, acknowledge, grace, rules, preparation):
+        self.preparation = self.ever_prepared = preparation  # the names of the prepare hooks
         self.hooks = {phase: UNCONFIGURED if phase in hooks else CONFIGURED for phase in PHASES}
         self.ever_configured = {phase for phase in PHASES if self.hooks[phase] == CONFIGURED}
         self.failed_always_configured = "failed" in self.ever_configured
@@ -171,7 +175,7 @@ class World(RuleBasedStateMachine):
             hook_timeout=TIMEOUT,
             margin=MARGIN,
             missing={phase: ("10-x",) for phase, how in self.hooks.items() if how == MISSING},
-            prepares=self.prepares,
+            preparation=self.preparation,
             **self.options,
         )
 
@@ -344,6 +348,8 @@ class World(RuleBasedStateMachine):
         self._check_the_history_holds_what_is_announced(
             transitions.Step(before, self.state, actions, self._now(), config)
         )
+        if before.withheld and self.state.withheld:
+            assert not any(isinstance(action, terms.Approve) for action in actions), "acknowledged without a memory"
         self._note_results(results, before)
         for action in actions:
             if isinstance(action, terms.Report) and action.kind == terms.ReportKind.CLEARED:
@@ -380,8 +386,10 @@ class World(RuleBasedStateMachine):
                 job = self.jobs[result.request_id]
                 if job.known is None:
                     self._note_outcome(job, result.outcome)
-                    if job.phase != "failed" and result.outcome != "ok":
+                    if job.phase != "failed" and result.outcome in ("failed", "timeout"):
                         self.failures.append((job.key, job.phase, result.reason))
+            elif isinstance(result, terms.Clear) and not result.key and before.lost:
+                self.cleared[""] = self._happens()
             elif isinstance(result, terms.Retry):
                 self.retried[result.key] = self._happens()
 
@@ -457,13 +465,13 @@ class World(RuleBasedStateMachine):
 
     def _note_request(self, action):
         job = self.jobs.get(action.request_id)
-        if job is not None and action[4:] != job.last[4:]:
+        if job is not None and action[4:8] != job.last[4:8]:
             job.asked_last_at = self.wall
         if job is None:
             job = Job(action, boot=self.boots, asked=self._happens(), on_failure=self.options["on_failure"])
             self._check_6_deadline(action)
             self._check_what_may_begin(job)
-            job.asked_last_at = self.wall
+            job.asked_last_at, job.preparation = self.wall, self.preparation
             self.jobs[action.request_id] = job
             if action.phase in ("prepare", "started") and self.hooks["recover"] != UNCONFIGURED:
                 self.debts.add(action.key)
@@ -475,6 +483,7 @@ class World(RuleBasedStateMachine):
         else:
             self._check_6_deadline(action)
             self._check_what_may_begin(job)
+            job.preparation = self.preparation
         job.last = action
         job.kinds.add(action.event["event_type"])
 
@@ -518,20 +527,24 @@ class World(RuleBasedStateMachine):
     def _root_starts(self, job):
         if self.monotonic >= job.received.ends_at:
             self._reports(job, "timeout")
-        elif not self._available(job.phase) or (job.received.prepares and not self.prepares):
+        elif not self._available(job.phase):
             self._reports(job, "failed")
         else:
             if job.phase not in BESIDE:
-                assert not any(each.alive for each in self._jobs_of(job.key)), "two phases of one event at once"
+                assert not any(each.alive and not each.lost for each in self._jobs_of(job.key)), (
+                    "two phases of one event at once"
+                )
             job.began, job.began_at = self._happens(), self.monotonic
             job.kind = job.received.event["event_type"]
-            job.prepares = job.phase == "prepare" and self.prepares
+            job.can_prepare = bool(self.preparation)
 
     def _reports(self, job, outcome):
         job.result = terms.HookResult(job.first.request_id, outcome, f"reason {self._happens()}")
 
     def _end_hooks(self, job, outcome):
         job.ended = self._happens()
+        if outcome == "ok" and job.phase == "prepare" and not job.can_prepare:
+            outcome = "nothing"
         if job.will_report:
             self._reports(job, outcome)
 
@@ -559,17 +572,22 @@ class World(RuleBasedStateMachine):
         if how != UNCONFIGURED:
             self.ever_configured.add(phase)
 
-    @rule(prepares=st.booleans())
-    def prepare_hooks_prepare_or_only_report(self, prepares):
+    @rule(preparation=st.sampled_from(["drain", "drain/notify", ""]))
+    def prepare_hooks_change(self, preparation):
         self._carry_out_all()
-        self.prepares = prepares
-        self.ever_prepares = self.ever_prepares or prepares
+        self.preparation = preparation
+        self.ever_prepared = preparation or self.ever_prepared
 
     @precondition(lambda self: any(job.alive for job in self.jobs.values()))
-    @rule(data=st.data(), outcome=st.sampled_from(["ok", "ok", "ok", "failed", "timeout"]), at_once=st.booleans())
+    @rule(
+        data=st.data(),
+        outcome=st.sampled_from(["ok", "ok", "ok", "nothing", "failed", "timeout"]),
+        at_once=st.booleans(),
+    )
     def hooks_end(self, data, outcome, at_once):
         alive = [name for name, job in self.jobs.items() if job.alive]
-        self._end_hooks(self.jobs[data.draw(st.sampled_from(alive))], outcome)
+        job = self.jobs[data.draw(st.sampled_from(alive))]
+        self._end_hooks(job, "ok" if outcome == "nothing" and job.phase != "prepare" else outcome)
         if at_once:
             self._step(None)
 
@@ -676,9 +694,18 @@ class World(RuleBasedStateMachine):
     def operator_retries(self, event_id):
         self.results.append(terms.Retry(event_id.lower()))
 
-    @rule(event_id=st.sampled_from(IDS))
+    @rule(event_id=st.sampled_from([*IDS, ""]))
     def operator_clears(self, event_id):
+        if not event_id:
+            self._operator_looks_at_the_vm()
         self.results.append(terms.Clear(event_id.lower()))
+
+    def _operator_looks_at_the_vm(self):
+        for job in self.jobs.values():
+            if job.lost:
+                job.waiting = False
+            if job.lost and job.alive:
+                self._end_hooks(job, "ok")
 
     # Time, crashes, power
 
@@ -720,6 +747,37 @@ class World(RuleBasedStateMachine):
     def poller_is_down(self, downtime):
         self.poller_crashes()
         self._pass(downtime)
+
+    @rule(reboot=st.booleans(), readable=st.sampled_from([True, True, False]))
+    def state_is_lost(self, reboot, readable):
+        """Damaged while the poller does not run. What it had decided was not carried out, and not written down."""
+        self._carry_out_all()
+        if reboot:
+            self._cut_the_power(5.0)
+        self.poller_crashes()
+        unread = "" if readable else "1 line left out"
+        facts = self.facts if readable else []
+        self.state = lost_state.state_from(facts, now=self._now(), hook_timeout=TIMEOUT, unread=unread)
+        self.wall += 1.0  # a number of a run takes a millisecond, and no number comes again
+        self.disk = dump(self.state)
+        self.lost_at = self._happens()
+        if readable:
+            self._check_10_what_is_owed_survives_the_loss()
+        self.debts &= set(self.state.events)
+        self.accepted, self.perhaps_started, self.started, self.in_history = set(), set(), {}, set()
+        told = {(job.key, job.first.failed_phase, job.first.failure) for job in self.jobs.values()}
+        self.failures = [failure for failure in self.failures if failure in told]
+        adopted = set()
+        for key, entry in self.state.events.items():
+            self.failures += [(key, failure.phase, failure.reason) for failure in entry.failures]
+            adopted.add(entry.runs["recover"].request_id)
+        for name, job in self.jobs.items():
+            if name in adopted:
+                self._may_reach_root(job)  # for all that its history says
+                job.process, job.last = self.processes, job.last._replace(ends_at=self.monotonic + TIMEOUT)
+            else:
+                job.lost = True
+                job.known = job.known or self._happens()
 
     @rule(with_document=st.booleans())
     def poller_crashes_before_its_state_is_kept(self, with_document):
@@ -782,7 +840,7 @@ class World(RuleBasedStateMachine):
 
     def _is_a_preparation(self, job, event, recoveries):
         """Whether this run has prepared the VM for the event, and no recovery has undone it since."""
-        if not (job.prepares if job.began is not None else job.last.prepares):
+        if job.outcome == "nothing" or (job.outcome != "ok" and not job.preparation):
             return False
         if self.options["on_failure"] == "approve" and self.options["acknowledge"] != "controller":
             if job.killed or (job.known is None and not job.reached_root):
@@ -805,7 +863,9 @@ class World(RuleBasedStateMachine):
             self._check_advised_hooks_learn_a_hint_once(job)
             return
         same_event = self._jobs_of(job.key)
-        assert not any(self._may_run(each) for each in same_event), "asked for a phase while another may run"
+        assert not any(self._may_run(each) and not each.lost for each in same_event), (
+            "asked for a phase while another may run"
+        )
         if job.phase == "recover":
             self.renewed[job.key] = self._happens()
             self._check_2_recover(job, same_event)
@@ -815,9 +875,11 @@ class World(RuleBasedStateMachine):
 
     def _check_advised_hooks_learn_a_hint_once(self, job):
         assert job.first.event["event_status"] == "Advisory", "advised hooks for something else"
-        since = max(self.forgotten.get(job.key, 0), self.renewed.get(job.key, 0))
+        since = max(self.forgotten.get(job.key, 0), self.renewed.get(job.key, 0), self.lost_at)
         earlier = [each for each in self.jobs.values() if each.key == job.key and each.phase == "advised"]
-        assert not any(self._may_run(each) for each in earlier if each is not job), "two runs for one hint at once"
+        assert not any(self._may_run(each) for each in earlier if each is not job and not each.lost), (
+            "two runs for one hint at once"
+        )
         done = [each for each in earlier if each is not job and each.outcome and each.asked > since]
         assert not done, "a hint was passed on again"
 
@@ -848,7 +910,8 @@ class World(RuleBasedStateMachine):
         earlier = [
             each
             for each in same_event
-            if each.phase == "prepare" and each is not job and each.asked > self.forgotten.get(job.key, 0)
+            if each.phase == "prepare" and each is not job and not each.lost
+            if each.asked > self.forgotten.get(job.key, 0)
         ]
         if not earlier or earlier[-1].outcome is None:
             return
@@ -858,7 +921,9 @@ class World(RuleBasedStateMachine):
         ) or any(moment > last.asked for moment in self.cleared.values())
         if undone or last.kinds != {job.first.event["event_type"]}:
             return
-        if job.first.prepares and not last.last.prepares:  # it only reported
+        if last.outcome == "nothing":
+            retried = self.retried.get(job.key, 0) > last.asked
+            assert retried or self.preparation not in ("", last.preparation), "prepared again what prepared nothing"
             return
         assert last.outcome != "ok", "prepared again what had ended well"
         later = self._moment(job.first) > self._moment(last.first)
@@ -924,6 +989,8 @@ class World(RuleBasedStateMachine):
     def _check_8_what_a_rule_approves_is_acknowledged_at_once(self, document, approvals, began):
         if any(job.phase == "recover" and (job.known is None or job.known > began) for job in self.jobs.values()):
             return
+        if self.state.withheld:
+            return
         wanted = {action.key for action in approvals}
         for event in document.events:
             if event.key in self.accepted | set(self.started) or not self._is_to_be_acknowledged(event):
@@ -950,7 +1017,7 @@ class World(RuleBasedStateMachine):
         )
 
     def _can_prepare(self):
-        return self.prepares and self.hooks["prepare"] == CONFIGURED
+        return bool(self.preparation) and self.hooks["prepare"] == CONFIGURED
 
     def _is_to_be_taken_over(self, event):
         """Whether the controller has had its time for an event that this VM can prepare for."""
@@ -969,6 +1036,14 @@ class World(RuleBasedStateMachine):
     def _check_10_what_is_owed_is_remembered(self):
         assert self.debts <= set(self.state.events), "a recovery that is owed was forgotten"
 
+    def _check_10_what_is_owed_survives_the_loss(self):
+        boots = {f"boot {self.boots}"}
+        boots.update([fact.boot_id for fact in self.facts if fact.boot_id not in boots][-1:])
+        recent = {fact.key for fact in self.facts if fact.boot_id in boots}
+        assert self.debts & recent <= set(self.state.events), "what was owed before the state was lost is not shown"
+        for entry in self.state.events.values():
+            assert entry.runs["recover"].outcome in ("failed", "running"), "a debt looks paid after the state was lost"
+
     # The end: everything works, and everything comes to its end
 
     def teardown(self):
@@ -977,8 +1052,10 @@ class World(RuleBasedStateMachine):
         self.spool_full = self.root_sleeps = self.service_is_slow = False
         self.answers = []
         self.hooks = {phase: CONFIGURED if phase in self.ever_configured else UNCONFIGURED for phase in PHASES}
-        self.prepares = self.ever_prepares
+        self.preparation = self.ever_prepared
         self._root_looks()
+        if self.state.lost:
+            self.operator_clears("")
         self._live_on(4)
         self._retry_all()
         self._live_on(8)
@@ -990,6 +1067,8 @@ class World(RuleBasedStateMachine):
         self._announce()
         self._live_on(4)
         self._retry_all()
+        if "recover" not in self.ever_configured:
+            self.operator_clears("")
         self._live_on(8)
         assert not self.state.events, "the state keeps events without any use"
         assert not self.debts
@@ -1008,7 +1087,9 @@ class World(RuleBasedStateMachine):
         self.results += [terms.Retry(key) for key in self.state.events]
 
     def _check_the_history_holds_what_is_announced(self, step):
-        for fact in transitions.facts_of(step, transitions.Writer(history.POLLER, "the polling unit")):
+        facts = transitions.facts_of(step, transitions.Writer(history.POLLER, "the unit", step.now.boot_id))
+        self.facts += facts
+        for fact in facts:
             if fact.kind == history.SEEN:
                 self.in_history.add(fact.key)
             elif fact.kind == history.OVER:

@@ -72,10 +72,19 @@ def test_approve_speaks_for_others_only_by_force_and_never_for_others_alone(
     assert len(imds.posts) == (1 if code == 0 else 0)
 
 
-@pytest.mark.parametrize("hook", [None, "0-webhooks"])
-def test_an_operator_acknowledges_by_hand_what_nothing_is_configured_to_prepare_for(unit, imds, hook):
-    if hook:
-        unit.add_hook("prepare", "true", name=hook)
+def test_approve_refuses_what_its_hooks_prepared_nothing_for(unit, imds):
+    unit.add_hook("prepare", "exit 77")
+    unit.start()
+    imds.announce()
+    until(lambda: "no prepare hook prepared this VM" in unit.log(), "the note")
+    assert unit.command("approve", ID)[:2] == (
+        1,
+        f"{ID}: not acknowledged: its prepare hooks prepared nothing; --force does it\n",
+    )
+    assert imds.posts == []
+
+
+def test_an_operator_acknowledges_by_hand_what_nothing_is_configured_to_prepare_for(unit, imds):
     unit.start()
     imds.announce()
     until(lambda: "nothing is configured that prepares for it" in unit.log(), "the note")
@@ -304,6 +313,8 @@ KNOWN = {
     "failed_polls": 0,
     "error": "",
     "unsaved": "",
+    "unrecorded": "",
+    "lost": "",
     "dry_run": False,
     "events": [],
     "vm_name": "vm1",

@@ -605,23 +605,47 @@ def test_what_a_hook_waits_for_imports_nothing_slow(module):
 # What prepares, and what only reports
 
 
-@pytest.mark.parametrize("names", [[], ["0-webhooks"]])
-def test_a_preparation_fails_without_a_hook_that_does_more_than_to_report(root_side, names):
-    for name in names:
-        root_side.add_hook(name=name)
-    result = root_side.run_phase(prepares=True)
-    assert result.outcome == "failed"
-    assert "prepare.d: no hook that prepares this VM is in" in result.reason
-    assert root_side.run_phase(prepares=False).outcome == "ok"
+@pytest.mark.parametrize(
+    ("scripts", "outcome", "reason"),
+    [
+        ([], "nothing", "there is no prepare hook"),
+        (["exit 77"], "nothing", "0-hook ended with exit status 77"),
+        (["exit 77", "exit 77"], "nothing", "0-hook, 1-hook ended with exit status 77"),
+        (["echo the job failed > $SCHEDULED_EVENT_REASON_FILE; exit 77"], "nothing", "0-hook: the job failed"),
+        (["exit 77", "exit 0"], "ok", ""),
+        (["exit 0", "exit 77"], "ok", ""),
+        (["exit 77", "exit 1", "exit 0"], "failed", "1-hook: exit status 1"),
+        (["exit 77", "kill -9 $$"], "failed", "1-hook: signal 9"),
+    ],
+)
+def test_a_preparation_needs_a_hook_that_ends_with_0(root_side, scripts, outcome, reason):
+    for number, script in enumerate(scripts):
+        root_side.add_hook(f"#!/bin/sh\n{script}\n", name=f"{number}-hook")
+    assert root_side.run_phase()[1:3] == (outcome, reason)
 
 
-def test_a_preparation_with_a_hook_that_vanished_meanwhile_fails(root_side):
+def test_a_hook_that_is_tried_again_may_end_with_77(root_side):
+    mark = os.path.join(root_side.directories.hooks, "mark")
+    root_side.add_hook(f"#!/bin/sh\n[ -e {mark} ] && exit 77\ntouch {mark}\nexit 75\n")
+    assert root_side.run_phase(FakeClock(), ends_at=1060.0).outcome == "nothing"
+
+
+def test_a_preparation_that_reaches_its_deadline_after_a_77_has_timed_out(root_side):
+    root_side.add_hook("#!/bin/sh\nexit 77\n", name="0-notify")
+    root_side.add_hook("#!/bin/sh\nexit 75\n", name="1-drain")
+    assert root_side.run_phase(FakeClock(), ends_at=1060.0).outcome == "timeout"
+
+
+def test_a_preparation_whose_only_drain_vanished_meanwhile_prepares_nothing(root_side):
     second = root_side.add_hook(name="20-drain")
-    root_side.add_hook(f"#!/bin/sh\nrm {second}\n", name="0-webhooks")
-    assert root_side.run_phase(prepares=True).outcome == "failed"
+    root_side.add_hook(f"#!/bin/sh\nrm {second}\nexit 77\n", name="0-webhooks")
+    assert root_side.run_phase().outcome == "nothing"
 
 
-def test_a_preparation_ends_well_with_hooks_that_do_more_than_to_report(root_side):
-    root_side.add_hook(name="0-webhooks")
-    root_side.add_hook(name="10-drain")
-    assert root_side.run_phase(prepares=True).outcome == "ok"
+@pytest.mark.parametrize("phase", ["started", "recover", "advised", "failed"])
+@pytest.mark.parametrize("scripts", [[], ["exit 77"], ["exit 77", "exit 0"]])
+def test_in_other_phases_77_is_success(root_side, phase, scripts):
+    for number, script in enumerate(scripts):
+        root_side.add_hook(f"#!/bin/sh\n{script}\n", name=f"{number}-hook", phase=phase)
+    run_id = root_side.run_id.replace("prepare", phase)
+    assert root_side.run_phase(request_id=run_id, phase=phase).outcome == "ok"

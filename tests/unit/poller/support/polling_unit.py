@@ -157,6 +157,10 @@ class Unit:
             self.process.wait(GIVE_UP)
         self.notified.close()
 
+    def kill(self):
+        self.process.kill()
+        self.process.wait(GIVE_UP)
+
     def restart(self):
         self.process.terminate()
         self.process.wait(GIVE_UP)

@@ -7,10 +7,8 @@
 import os
 
 import pytest
-from scheduled_events_poller.spool import MAX_RESULT, REPORTING_HOOKS, RunResult, format_result, parse_request
+from scheduled_events_poller.spool import MAX_RESULT, RunResult, format_result, parse_request
 from scheduled_events_poller.unit.hooks import HookRequests, phases
-
-from plugins.module_utils._poller import options as check_options
 
 
 @pytest.fixture
@@ -106,7 +104,7 @@ def test_what_is_not_a_file_is_not_a_result(root_side, requests, make):
 def test_a_phase_is_configured_where_a_hook_is_there(root_side):
     root_side.add_hook(phase="started")
     root_side.add_hook(name=".hidden", phase="recover")
-    assert phases(root_side.directories.hooks, {}) == ({"started"}, {}, False)
+    assert phases(root_side.directories.hooks, {}) == ({"started"}, {}, "")
 
 
 def test_a_phase_is_configured_where_the_configuration_requires_a_hook(root_side):
@@ -115,44 +113,26 @@ def test_a_phase_is_configured_where_the_configuration_requires_a_hook(root_side
     assert phases(root_side.directories.hooks, required) == (
         {"prepare", "recover"},
         {"prepare": ("20-b",), "recover": ("90-return",)},
-        True,
+        "10-a/20-b",
     )
 
 
 def test_without_any_directory_only_what_is_required_is_configured(tmp_path):
     found = phases(str(tmp_path / "absent"), {"prepare": ("10-a",)})
-    assert found == ({"prepare"}, {"prepare": ("10-a",)}, True)
+    assert found == ({"prepare"}, {"prepare": ("10-a",)}, "10-a")
 
 
 def test_a_phase_whose_directory_cannot_be_read_is_configured_and_misses_nothing(root_side):
     with open(os.path.join(root_side.directories.hooks, "failed.d"), "w"):
         pass  # fails with another error than that of a directory that does not exist, for root too
-    assert phases(root_side.directories.hooks, {"failed": ("10-a",)}) == ({"failed"}, {}, False)
-
-
-@pytest.mark.parametrize(
-    ("names", "prepares"), [(["0-webhooks"], False), (["0-webhooks", "10-drain"], True), ([], False)]
-)
-def test_a_hook_that_only_reports_is_no_preparation(root_side, names, prepares):
-    for name in names:
-        root_side.add_hook(name=name)
-    found = phases(root_side.directories.hooks, {})
-    assert (found.configured == {"prepare"}, found.prepares) == (bool(names), prepares)
-
-
-def test_the_hook_of_a_controller_is_a_preparation(root_side):
-    assert phases(root_side.directories.hooks, {"prepare": (check_options.CONTROLLER_HOOK,)}).prepares
-
-
-def test_the_hook_of_webhooks_is_known_as_one_that_only_reports():
-    assert (check_options.WEBHOOK_HOOK,) == REPORTING_HOOKS
+    assert phases(root_side.directories.hooks, {"failed": ("10-a",)}) == ({"failed"}, {}, "")
 
 
 def test_a_directory_of_prepare_hooks_that_cannot_be_read_is_left_to_root(root_side):
     os.rmdir(os.path.join(root_side.directories.hooks, "prepare.d"))
     with open(os.path.join(root_side.directories.hooks, "prepare.d"), "w"):
         pass
-    assert phases(root_side.directories.hooks, {}) == ({"prepare"}, {}, True)
+    assert phases(root_side.directories.hooks, {}) == ({"prepare"}, {}, "unknown")
 
 
 def test_a_set_of_hooks_behind_a_link_counts(root_side, tmp_path):

@@ -19,7 +19,7 @@ from _scheduled_events.rules import parse_rules
 from polling_unit import GIVE_UP, ID, OTHER_ID, until
 from scheduled_events_poller import systemd
 from scheduled_events_poller.spool import Directories
-from scheduled_events_poller.unit import effects, poller, service, status
+from scheduled_events_poller.unit import poller, service, status
 from scheduled_events_poller.unit.config import Settings
 from scheduled_events_poller.unit.journal import Journal
 
@@ -39,15 +39,25 @@ def test_an_event_is_prepared_acknowledged_and_recovered(unit, imds):
 
 
 def test_an_event_that_nothing_prepares_for_is_left_to_its_not_before_and_every_view_says_so(unit, imds):
-    unit.add_hook("prepare", f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}", name="0-webhooks")
+    unit.add_hook("prepare", f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}; exit 77", name="0-notify")
     unit.configure(metrics_directory=unit.path(""))
     unit.start()
     imds.announce()
-    reason = "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore"
+    reason = (
+        "not acknowledged, because no prepare hook prepared this VM: 0-notify ended with exit status 77; waiting for "
+        f"NotBefore. If a hook has to run again, run 'scheduled-events retry {ID}'"
+    )
     until(lambda: f"{ID}: {reason}\n" in unit.log(), "the note")
     until(lambda: reason in unit.command("status")[1], "the status")
     with open(unit.path("scheduled_events.prom")) as file:
-        assert "scheduled_events_events_nothing_prepares 1\n" in file.read()
+        metrics = file.read()
+    assert "scheduled_events_events_nothing_prepares 1\n" in metrics
+    assert 'scheduled_events_hook_runs_total{phase="prepare",outcome="nothing"} 1\n' in metrics
+    facts = json.loads(unit.command("history", "--json")[1])["facts"]
+    assert [fact["outcome"] for fact in facts if fact["kind"] == "phase_ended"] == ["nothing"]
+    assert [fact["reason"] for fact in facts if fact["kind"] == "held"] == [
+        "nothing prepared: 0-notify ended with exit status 77"
+    ]
     assert (unit.ran(), imds.posts) == ("prepare\n", [])
     unit.add_hook("prepare", f"echo drained >> {unit.path('ran')}")  # and this one is a preparation
     until(lambda: imds.posts, "the acknowledgement")
@@ -139,10 +149,114 @@ def test_an_unreadable_state_is_kept_and_reported(unit, imds):
     assert f"kept as {unit.path(kept)}" in unit.log()
 
 
-def test_after_an_unreadable_state_any_recovery_may_have_ended(tmp_path):
-    path = tmp_path / "state.json"
-    path.write_text("{broken")
-    assert effects.first_state(state.StateFile(str(path)), str(path), now=1.0).unannounced == state.UNKNOWN
+def lose_the_state(unit, text="{broken"):
+    """Kill the unit, and damage its state."""
+    unit.kill()
+    with open(unit.path("state.json"), "w") as file:
+        file.write(text)
+
+
+def drained_and_over(unit, imds, recover="true"):
+    """An event that was prepared, and that Azure removes while the unit does not run."""
+    unit.add_hook("prepare", "true")
+    unit.add_hook("recover", recover)
+    unit.start()
+    imds.announce()
+    until(lambda: f"{ID}: acknowledged" in unit.log(), "the acknowledgement")
+
+
+@pytest.mark.parametrize("text", ["{broken", "", '{"version": 99}'])
+def test_a_vm_that_was_drained_before_its_state_was_lost_is_a_failed_recovery_until_an_operator_acts(unit, imds, text):
+    drained_and_over(unit, imds, recover=f"echo x >> {unit.path('recovered')}")
+    lose_the_state(unit, text)
+    imds.events = []
+    unit.start()
+    until(lambda: "recovery failed: the state of the polling unit was lost" in unit.command("status")[1], "the status")
+    assert unit.command("status")[0] == 1
+    assert json.loads(unit.command("status", "--json")[1])["maintenance_pending"] is True
+    unit.restart()
+    until(lambda: unit.command("status")[0] == 1, "the same status after a restart")
+    assert not os.path.exists(unit.path("recovered"))
+    assert unit.command("retry", ID)[0] == 0
+    until(lambda: f"{ID}: over\n" in unit.log(), "the end")
+    with open(unit.path("recovered")) as file:
+        assert file.read() == "x\n"
+    lose_the_state(unit)
+    unit.start()
+    until(lambda: unit.command("status")[1].startswith("OK: 0 events"), "nothing is owed any more")
+
+
+def test_the_hooks_for_failures_run_for_an_event_whose_state_was_lost(unit, imds):
+    unit.add_hook("failed", f"echo $SCHEDULED_EVENT_FAILED_PHASE >> {unit.path('failed')}")
+    drained_and_over(unit, imds)
+    lose_the_state(unit)
+    imds.events = []
+    unit.start()
+    until(lambda: os.path.exists(unit.path("failed")), "the hooks")
+
+
+def test_an_event_that_is_announced_when_the_state_is_lost_is_prepared_again_before_it_is_acknowledged(unit, imds):
+    unit.add_hook("prepare", f"echo x >> {unit.path('ran')}; [ ! -e {unit.path('hold')} ] || sleep 60")
+    unit.add_hook("recover", "true")
+    unit.start()
+    imds.announce()
+    until(lambda: f"{ID}: acknowledged" in unit.log(), "the acknowledgement")
+    lose_the_state(unit)
+    with open(unit.path("hold"), "w"):
+        pass
+    unit.start()
+    until(lambda: unit.ran() == "x\nx\n", "the second preparation")
+    assert len(imds.posts) == 1
+
+
+@pytest.mark.parametrize("damage", ["unreadable line", "a link"])
+def test_without_a_readable_history_the_status_is_unknown_and_nothing_is_acknowledged_until_all_is_cleared(
+    unit, imds, damage
+):
+    drained_and_over(unit, imds)
+    lose_the_state(unit)
+    path = unit.path("history/history.jsonl")
+    if damage == "a link":
+        os.rename(path, path + ".real")
+        os.symlink(path + ".real", path)
+    else:
+        with open(path, "a") as file:
+            file.write("{}\n")
+    imds.announce(OTHER_ID)
+    unit.start()
+    until(lambda: unit.command("status")[0] == 3, "the status")
+    until(lambda: f"{OTHER_ID}: not acknowledged yet, because the state" in unit.log(), "the note")
+    unit.restart()
+    until(lambda: unit.command("status")[0] == 3, "the same status after a restart")
+    assert json.loads(unit.command("status", "--json")[1])["maintenance_pending"] is True
+    assert len(imds.posts) == 1
+    assert unit.command("clear", "--all")[0] == 0
+    until(lambda: imds.acknowledged()[1:] == [[OTHER_ID]], "the acknowledgement after another preparation")
+    until(lambda: unit.command("status")[0] in (0, 1), "the status")
+
+
+def test_without_any_history_the_status_is_unknown_until_all_is_cleared(unit):
+    with open(unit.path("state.json"), "w") as file:
+        file.write("{broken")
+    unit.start()
+    until(lambda: unit.command("status")[0] == 3, "the status")
+    assert "there is no history in" in unit.command("status")[1]
+    assert unit.command("clear", "--all")[0] == 0
+    until(lambda: unit.command("status")[0] == 0, "the status")
+
+
+def test_a_state_that_is_missing_beside_a_history_is_lost_too(unit, imds):
+    drained_and_over(unit, imds)
+    unit.kill()
+    os.unlink(unit.path("state.json"))
+    imds.events = []
+    unit.start()
+    until(lambda: "recovery failed" in unit.command("status")[1], "the status")
+
+
+@pytest.mark.parametrize("arguments", [("clear",), ("clear", ID, "--all"), ("retry",), ("retry", "--all")])
+def test_an_operator_names_an_event_or_all(unit, arguments):
+    assert unit.command(*arguments)[0] == 2
 
 
 def test_a_dry_run_runs_no_hook_posts_nothing_and_remembers_nothing(unit, imds):

@@ -106,13 +106,22 @@ def _parser() -> argparse.ArgumentParser:
         "--force", action="store_true", help="also if the hooks have not succeeded, or if the event names other VMs"
     )
 
-    for verb, meaning in (
-        ("retry", "run the failed preparation or recovery of an event again"),
-        ("clear", "remove an event that is over from the state, after you have recovered this VM by hand"),
-    ):
-        command = _command(groups, verb, commands.send_command, meaning)
-        command.add_argument("event_id", metavar="ID", help="EventId, in upper or lower case")
-        command.set_defaults(verb=verb, needs_requests=False)
+    command = _command(groups, "retry", commands.send_command, "run the preparation or recovery of an event again")
+    command.add_argument("event_id", metavar="ID", help="EventId, in upper or lower case")
+    command.set_defaults(needs_requests=False)
+
+    command = _command(
+        groups,
+        "clear",
+        commands.send_command,
+        "remove events that are over from the state, after you have recovered this VM by hand",
+    )
+    chosen = command.add_mutually_exclusive_group(required=True)
+    chosen.add_argument("event_id", nargs="?", metavar="ID", help="EventId, in upper or lower case")
+    chosen.add_argument(
+        "--all", action="store_true", help="all these events, and what is not known since the state was lost"
+    )
+    command.set_defaults(needs_requests=False)
 
     _command(groups, "poll", commands.poll, "show what the polling unit would do now, without doing it")
 

@@ -23,7 +23,7 @@ from _scheduled_events.document import DocumentError, ScheduledEvent, describe, 
 from _scheduled_events.endpoint import GIVEN
 from _scheduled_events.files import read_plain
 from _scheduled_events.history_file import append_beside
-from _scheduled_events.runs import OK, OUTCOMES
+from _scheduled_events.runs import NOTHING, OK
 from _scheduled_events.state import RUNNING, State, StateFile
 from _scheduled_events.text import shown as one_line
 from _scheduled_events.transitions import acknowledgement
@@ -164,10 +164,11 @@ def show_leases(_chosen: argparse.Namespace) -> int:
 
 def send_command(chosen: argparse.Namespace) -> int:
     """Have the unit retry or clear an event."""
-    objection = control.send(places(chosen).directories.socket, chosen.verb, chosen.event_id)
+    name = chosen.event_id or "all events"
+    objection = control.send(places(chosen).directories.socket, chosen.command, chosen.event_id or "")
     if objection:
-        raise CommandError(f"{chosen.event_id}: {objection}. See 'scheduled-events status'")
-    say(f"{chosen.event_id}: the polling unit has accepted the request. See 'scheduled-events status'")
+        raise CommandError(f"{name}: {objection}. See 'scheduled-events status'")
+    say(f"{name}: the polling unit has accepted the request. See 'scheduled-events status'")
     return 0
 
 
@@ -223,22 +224,27 @@ def _objection(event: ScheduledEvent, state: State, decided: terms.Config, *, fo
             f"it also names other VMs than {decided.vm_name}, and an acknowledgement counts for all of them. Use "
             "--force to acknowledge it"
         )
+    if state.withheld:
+        return f"the state of the polling unit was lost: {state.lost}. Use --force to acknowledge it"
     if policies.recovery_runs(state):
         return "a recovery of this VM is running. Use --force to acknowledge it"
     if decisions.decide(event, decided.rules) == decisions.APPROVE:
         return ""
     entry = state.events.get(event.key)
-    run_ = entry.runs.get("prepare") if entry else None
-    if not policies.can_prepare(decided) and (run_ is None or not run_.prepares):
+    unprepared = entry is None or "prepare" not in entry.runs or policies.prepared_nothing(entry)
+    if unprepared and not policies.can_prepare(decided):
         return ""  # nothing is to be done first, so the word of the operator is enough
     if entry is None:
         return "prepare hooks are configured, and the polling unit has not run them for it; --force does it"
     fresh = entry._replace(event=event, present=True)
     if policies.is_ready(fresh, decided, recovered=state.recovered):
         return ""
-    ended = "have not ended" if run_ is None or run_.outcome not in OUTCOMES else f"ended: {run_.outcome}"
-    if run_ is not None and run_.outcome == OK:
-        ended = "have to run again, since a recovery overlapped them or the event has changed"
+    outcome = entry.runs["prepare"].outcome if policies.has_ended(entry, "prepare") else ""
+    ended = {
+        "": "have not ended",
+        OK: "have to run again, since a recovery overlapped them or the event has changed",
+        NOTHING: "prepared nothing",
+    }.get(outcome, f"ended: {outcome}")
     return f"its prepare hooks {ended}; --force does it"
 
 
@@ -294,11 +300,13 @@ def test_hooks(chosen: argparse.Namespace) -> int:
 
     result = runner.run_phase(job, chosen.hooks_directory, sys.stdout.buffer)
     directory = os.path.join(chosen.hooks_directory, f"{chosen.phase}.d")
-    if result.outcome == OK and not spool.hook_names(directory):
+    if result.outcome in (OK, NOTHING) and not spool.hook_names(directory):
         say(f"no hooks in {directory}")
+    elif result.outcome == NOTHING:
+        say(f"nothing prepared after {result.seconds:.1f} s, so an event is not acknowledged: {result.reason}")
     else:
         say(f"{result.outcome} after {result.seconds:.1f} s {result.reason}".rstrip())
-    return 0 if result.outcome == OK else 1
+    return 0 if result.outcome in (OK, NOTHING) else 1
 
 
 def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> Tuple[Dict[str, Any], str]:

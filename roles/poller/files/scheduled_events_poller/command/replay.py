@@ -8,7 +8,6 @@ Hooks count as successful, and acknowledgements as accepted, as in a dry run.
 """
 
 import argparse
-import datetime
 import json
 import time
 from typing import Dict, Iterator, List, NamedTuple, Optional
@@ -17,9 +16,10 @@ from _scheduled_events import engine, history, terms
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
-from _scheduled_events.document import SCHEDULED, STARTED, Document, DocumentError, ScheduledEvent, parse
+from _scheduled_events.document import Document, DocumentError, ScheduledEvent, parse
 from _scheduled_events.files import read_plain
 from _scheduled_events.history import Fact
+from _scheduled_events.lost_state import event_of
 from _scheduled_events.runs import OK
 from _scheduled_events.state import State
 
@@ -124,7 +124,7 @@ def _of_history(path: str, facts: List[Fact]) -> Iterator[Read]:
     events: Dict[str, ScheduledEvent] = {}
     for fact in facts:
         if fact.kind in (history.SEEN, history.STARTED) and fact.event_id:
-            events[fact.key] = _event(fact, events.get(fact.key))
+            events[fact.key] = event_of(fact, events.get(fact.key))
         elif fact.kind != history.OVER or events.pop(fact.key, None) is None:
             continue
         if len(events) > MOST_OPEN:
@@ -133,24 +133,3 @@ def _of_history(path: str, facts: List[Fact]) -> Iterator[Read]:
                 f"{MOST_OPEN}. Replay a part of the history"
             )
         yield Read(Document(incarnation=None, events=tuple(events.values())), fact.time, fact.vm_name)
-
-
-def _event(fact: Fact, before: Optional[ScheduledEvent]) -> ScheduledEvent:
-    started = fact.kind == history.STARTED
-    if before is not None and started:
-        return before._replace(event_status=STARTED, not_before=None)
-    moment = None
-    if fact.not_before is not None and not started:
-        moment = datetime.datetime.fromtimestamp(fact.not_before, datetime.timezone.utc)
-    raw = {
-        "EventId": fact.event_id,
-        "EventType": fact.event_type or None,
-        "EventStatus": STARTED if started else fact.event_status or SCHEDULED,
-        "EventSource": fact.event_source or None,
-        "ResourceType": "VirtualMachine",
-        "Resources": list(fact.resources) or [fact.vm_name],
-        "DurationInSeconds": None if fact.announced is None else int(fact.announced),
-    }
-    known = {name: value for name, value in raw.items() if value is not None}
-    [event] = parse(json.dumps({"Events": [known]}), api_version="2020-07-01").events
-    return event._replace(not_before=moment)

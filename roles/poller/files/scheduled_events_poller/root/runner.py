@@ -15,12 +15,11 @@ import time
 from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events.clock import CLOCK, Clock
-from _scheduled_events.runs import FAILED, OK, TIMEOUT, parse_run_id, token_of
+from _scheduled_events.runs import FAILED, NOTHING, OK, TIMEOUT, parse_run_id, token_of
 from _scheduled_events.text import shown
 
 from ..spool import (
     LONGEST_REASON,
-    REPORTING_HOOKS,
     Directories,
     Job,
     RequestError,
@@ -32,6 +31,7 @@ from . import jobs
 from .processes import Process
 
 TRY_AGAIN = 75  # EX_TEMPFAIL, exit status of a hook that wants to be run again
+PREPARED_NOTHING = 77  # exit status of a hook that did nothing which prepares this VM; the next hook follows
 
 RETRY_PAUSE = 5.0  # seconds until a hook that exited with 75 is run again
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL
@@ -49,7 +49,7 @@ class Vanished(Exception):
 
 
 class HookEnd(NamedTuple):
-    """The end of one hook."""
+    """The end of one hook. ``outcome``: ``NOTHING`` is the exit status 77, in any phase."""
 
     name: str
     outcome: str
@@ -191,13 +191,20 @@ def run_phase(
         _log(output, f"{job.phase} hook {end.name}: {end.outcome} after {end.seconds:.1f} s {end.reason}".rstrip())
         if end.outcome == TIMEOUT or (end.outcome == FAILED and job.phase == "prepare"):
             break
+    outcome = _together(job.phase, [end.outcome for end in ends])
     reason = "; ".join(f"{end.name}: {end.reason}" for end in ends if end.reason)[:LONGEST_REASON]
-    return RunResult(job.request_id, _worst(ends), reason, round(max(0.0, clock.monotonic() - began), 3))
+    if outcome == NOTHING and not reason:
+        ended = ", ".join(end.name for end in ends)
+        reason = f"{ended} ended with exit status {PREPARED_NOTHING}" if ended else "there is no prepare hook"
+    return RunResult(job.request_id, outcome, reason[:LONGEST_REASON], round(max(0.0, clock.monotonic() - began), 3))
 
 
-def _worst(ends: List[HookEnd]) -> str:
-    outcomes = [end.outcome for end in ends]
-    return TIMEOUT if TIMEOUT in outcomes else FAILED if FAILED in outcomes else OK
+def _together(phase: str, outcomes: List[str]) -> str:
+    """The outcome of a phase: a preparation needs a hook that succeeded, other phases that none failed."""
+    for outcome in (TIMEOUT, FAILED, OK):
+        if outcome in outcomes:
+            return outcome
+    return NOTHING if phase == "prepare" else OK
 
 
 def _ends(
@@ -215,7 +222,6 @@ def _ends(
         yield HookEnd(", ".join(missing), FAILED, 0.0, reason)
         return
     deadline = Deadline(job, clock, revised)
-    prepared = not job.prepares
     for name in hooks.names:
         began = clock.monotonic()
         try:
@@ -227,10 +233,7 @@ def _ends(
                 _log(output, f"{job.phase} hook {name}: skipped, since it was removed meanwhile")
                 continue
             outcome, reason = FAILED, f"configured, but removed from {hooks.directory} meanwhile. Run the role again"
-        prepared = prepared or name not in REPORTING_HOOKS
         yield HookEnd(name, outcome, clock.monotonic() - began, reason)
-    if not prepared:  # hooks that the poller had seen were removed since, and success would acknowledge the event
-        yield HookEnd(f"{job.phase}.d", FAILED, 0.0, f"no hook that prepares this VM is in {hooks.directory} any more")
 
 
 def _run_hook(
@@ -247,8 +250,8 @@ def _run_hook(
         status, said = _execute(hooks.path(name), job, deadline, output)
         if status is None:
             return TIMEOUT, _with("it was ended at its deadline", said)
-        if status == 0:
-            return OK, said
+        if status in (0, PREPARED_NOTHING):
+            return NOTHING if status else OK, said
         if status != TRY_AGAIN:
             return FAILED, said or (f"signal {abs(status)}" if status < 0 else f"exit status {status}")
         _log(output, f"{job.phase} hook {name}: not yet (exit status {TRY_AGAIN}), again in {RETRY_PAUSE:g} s")

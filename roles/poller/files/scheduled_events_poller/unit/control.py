@@ -25,7 +25,7 @@ def parse(message: bytes) -> Optional[Command]:
     """The request in a datagram; ``None`` for other content, such as the sign that hooks have ended."""
     try:
         raw = json.loads(message.decode("utf-8"))
-        return VERBS[raw["verb"]](str(raw["event_id"]).lower())
+        return VERBS[raw["verb"]](str(raw["event_id"]).lower())  # without an id: see terms.Clear
     except (ValueError, RecursionError, KeyError, TypeError):
         return None
 

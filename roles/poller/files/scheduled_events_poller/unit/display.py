@@ -9,7 +9,7 @@ from typing import Callable, Dict, NamedTuple, Optional, Sequence
 
 from _scheduled_events import terms
 from _scheduled_events.clock import Clock
-from _scheduled_events.condition import NOTHING_PREPARES
+from _scheduled_events.condition import NOTHING_PREPARED, NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.discovery import FoundEndpoint
 from _scheduled_events.files import write_atomically
@@ -88,9 +88,8 @@ class Display:
         systemd.log(level, f"{name}: {text}" if name else text)
 
     def report_step(self, step: Step) -> None:
-        """Report what a step changed, and write its facts; its actions have been carried out."""
+        """Report what a step changed; its actions have been carried out."""
         self._report_conditions(step.after, step.config)
-        self.recorder.record_step(step)
         self._record_impact(self._impact.step(step, polled=self.metrics.polled))
         if self.recorder.problem:
             self.journal.complain("history", self.recorder.problem)
@@ -109,7 +108,7 @@ class Display:
         unprepared = 0
         for key, entry in state.events.items():
             condition = condition_of(state, key, config)
-            unprepared += condition.kind == NOTHING_PREPARES
+            unprepared += condition.kind in (NOTHING_PREPARES, NOTHING_PREPARED)
             conditions[key] = wording.of_condition(condition, entry.event)
             if conditions[key] != self._conditions.get(key):
                 level = systemd.WARNING if condition.trouble else systemd.INFO

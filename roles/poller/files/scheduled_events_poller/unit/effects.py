@@ -4,12 +4,14 @@
 
 """The means by which something is done: hooks, acknowledgements, the state file and the history, or their dry run."""
 
+import contextlib
 from typing import Any, Callable, List, NamedTuple, Optional, Tuple, Union
 
-from _scheduled_events import engine, terms
-from _scheduled_events.clock import Clock
+from _scheduled_events import engine, history_file, terms
+from _scheduled_events.clock import Clock, Moment
 from _scheduled_events.history_file import History
-from _scheduled_events.state import RUNNING, UNKNOWN, State, StateError, StateFile
+from _scheduled_events.lost_state import state_from
+from _scheduled_events.state import RUNNING, State, StateError, StateFile
 
 from .. import systemd
 from ..spool import Directories, Job, RunResult
@@ -66,19 +68,36 @@ def prepare(
     return means
 
 
-def first_state(state_file: AnyStateFile, path: str, *, now: float) -> State:
-    """The saved state, or a fresh one.
+def first_state(state_file: AnyStateFile, history: Optional[History], *, now: Moment, hook_timeout: float) -> State:
+    """The saved state, or the one that follows from the history of this VM.
 
-    :param path: of the state file. It is put aside if it cannot be used.
+    A state that cannot be used is put aside, and replaced at once if that is possible now.
+
+    :param history: ``None``: nothing is carried out, so nothing can be owed.
+    :raises OSError: the state cannot be read, or not be put aside.
     """
-    fresh = State(serial=int(now * 1000))  # no number of an earlier state, whose results may still exist
+    problem = ""
     try:
-        return engine.resume(state_file.load() or fresh)
+        saved = state_file.load()
+        if saved is not None:
+            return engine.resume(saved)
     except StateError as error:
-        kept = StateFile(path).put_aside(now)
-        systemd.log(systemd.ERROR, f"{error}; kept as {kept}; the poller begins without a state: an event that")
-        systemd.log(systemd.ERROR, "is announced now is prepared again, an event that is over by now is not recovered")
-        return fresh._replace(unannounced=UNKNOWN)
+        problem = str(error)
+    if history is None:
+        return State(serial=int(now.wall * 1000))
+    found = history_file.read(history.directory, now=now.wall)
+    unread = "; ".join(found.problems)
+    state = state_from(found.facts, now=now, hook_timeout=hook_timeout, unread=unread)
+    if problem and not (found.facts or unread):
+        state = state._replace(lost=f"there is no history in {history.directory}")
+    if problem and isinstance(state_file, StateFile):
+        systemd.log(systemd.ERROR, f"{problem}; kept as {state_file.put_aside()}")
+    if problem or state.events or state.lost:
+        systemd.log(systemd.ERROR, "the poller begins without its state. An event that is announced now is prepared")
+        systemd.log(systemd.ERROR, f"again; {len(state.events)} other events count as not recovered. See the status")
+        with contextlib.suppress(OSError):
+            state_file.save(state)  # otherwise the next process finds the same
+    return state
 
 
 def ended_runs(state: State, root_side: Hooks) -> List[Tuple[str, RunResult]]:
@@ -106,7 +125,6 @@ def job_of(action: terms.RunHooks, config: terms.Config, settings: Settings) -> 
         hooks=tuple(settings.hooks.get(action.phase, ())),
         failed_phase=action.failed_phase,
         failure=action.failure,
-        prepares=action.prepares,
         first_run=action.first_run,
         recovered=action.recovered,
         undone=action.undone,

@@ -14,7 +14,6 @@ from _scheduled_events.runs import PHASES
 
 from ..spool import (
     MAX_RESULT,
-    REPORTING_HOOKS,
     Directories,
     Job,
     RequestError,
@@ -31,12 +30,12 @@ _TEMPORARY = ".request"  # hidden, beside the spool: what is in there is always 
 class Phases(NamedTuple):
     """The phases that have hooks, and by phase the hooks that should be there and are not.
 
-    ``prepares``: whether a prepare hook does more than to report.
+    ``preparation``: the names of the prepare hooks.
     """
 
     configured: FrozenSet[str]
     missing: Dict[str, Tuple[str, ...]]
-    prepares: bool
+    preparation: str
 
 
 def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phases:
@@ -48,7 +47,7 @@ def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phase
     :param required: names of the hooks that the configuration requires, by phase.
     """
     directory = os.path.realpath(hooks_directory)  # once: all phases of one set
-    configured, missing, prepares = set(), {}, False
+    configured, missing, preparation = set(), {}, ""
     for phase in PHASES:
         names = required.get(phase, ())
         try:
@@ -58,11 +57,11 @@ def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phase
         if names or there is None or there:
             configured.add(phase)
         if phase == "prepare":
-            prepares = bool(names) or there is None or any(name not in REPORTING_HOOKS for name in there)
+            preparation = "unknown" if there is None else "/".join(sorted({*names, *there}))
         absent = tuple(name for name in names if there is not None and name not in there)
         if absent:
             missing[phase] = absent
-    return Phases(frozenset(configured), missing, prepares)
+    return Phases(frozenset(configured), missing, preparation)
 
 
 class HookRequests:

@@ -68,7 +68,7 @@ class Metrics:
         return self._document is not None
 
     def nothing_prepares(self, events: int) -> None:
-        """So many events are left to their NotBefore, since nothing is configured that prepares for them."""
+        """So many events are left to their NotBefore, since nothing prepares for them."""
         self._unprepared = events
 
     def write(self, directory: str) -> None:
@@ -100,7 +100,7 @@ class Metrics:
         yield _family(
             "events_nothing_prepares",
             "gauge",
-            "Events that are not acknowledged, because nothing is configured that prepares for them.",
+            "Events that are not acknowledged, because nothing prepares this VM for them.",
             [((), self._unprepared)],
         )
         unsaved = [((), float(self.unsaved))]

@@ -74,7 +74,7 @@ def engine_config(settings: Settings, vm_name: str, hooks_directory: str) -> ter
         acknowledge=settings.acknowledge,
         controller_grace=settings.controller_grace,
         missing=found.missing,
-        prepares=found.prepares,
+        preparation=found.preparation,
     )
 
 
@@ -158,7 +158,9 @@ class Poller:
             spawn_hooks=self._spawn_hooks,
             clock=self._clock,
         )
-        self._state = effects.first_state(self._state_file, self._places.state_file, now=self._clock.wall())
+        self._state = effects.first_state(
+            self._state_file, history, now=self._now(), hook_timeout=self._settings.hook_timeout
+        )
         self._display.begin(history)
 
     def _signals(self) -> ContextManager[None]:
@@ -284,13 +286,16 @@ class Poller:
             self._polls = self._polls._replace(error=f"a defect of the poller keeps it from deciding: {problem}")
             self._display.journal.complain("defect", f"{self._polls.error}\n{traceback.format_exc()}")
 
+    def _now(self) -> Moment:
+        return Moment(self._clock.wall(), self._clock.monotonic(), self._boot_id)
+
     def _decide(self, polled: Optional[Polled]) -> None:
         if self._polls.vm_name is None or self._clock.monotonic() < self._blocked_until:
             return  # whose events they are is not known yet, or nothing can be written down
         config = engine_config(self._settings, self._polls.vm_name, self._places.directories.hooks)
         ended = effects.ended_runs(self._state, self._hooks)
         results = self._results + [HookResult(end.request_id, end.outcome, end.reason) for _phase, end in ended]
-        now = Moment(self._clock.wall(), self._clock.monotonic(), self._boot_id)
+        now = self._now()
         state, actions = engine.step(self._state, polled.document if polled else None, results, now, config)
         # What could not be saved may be over by now, but only a save shows that the next event can be saved.
         if (state != self._state or self._unsaved) and not self._save(state):
@@ -301,6 +306,7 @@ class Poller:
         known = {**self._state.events, **state.events}
         step = Step(self._state, state, actions, now, config, self._config)
         self._state, self._config, self._results = state, config, []
+        self._display.recorder.record_step(step)  # first: of what is done, the history knows whatever follows
         for action in actions:
             self._carry_out(action, config, known)
         self._acknowledger.offer([action for action in actions if isinstance(action, terms.Approve)], config)

@@ -87,11 +87,12 @@ def describe(
         "acknowledging_for": acknowledging_for,
         "missing_hooks": {} if config is None else {phase: list(names) for phase, names in config.missing.items()},
         "unnamed_events": state.unnamed,
+        "lost": state.lost,
         "drill": polls.drill,
         "drill_problem": polls.drill_problem,
         # Without a document nothing is known, and without a saved state not all: neither means that there is no
         # maintenance. An event of the document counts before it is in the state, and if a rule ignores it.
-        "maintenance_pending": unread or bool(unsaved or pending or state.unnamed or polls.named),
+        "maintenance_pending": unread or bool(unsaved or pending or state.unnamed or state.lost or polls.named),
         "events": events,
     }
 
@@ -134,6 +135,12 @@ def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
         reason = known["error"] or "the service has not answered yet"
         return (CRITICAL if known["failed_polls"] else WARNING), f"no document {since}: {reason}"
     problems = _problems(known)
+    if known["lost"]:
+        lost = (
+            f"the state of the polling unit was lost, and its history does not show what was done on this VM: "
+            f"{known['lost']}. Look at this VM, then run 'scheduled-events clear --all'"
+        )
+        return UNKNOWN, "; ".join([lost, *problems])
     if problems:
         return WARNING, "; ".join(problems)
     mode = "dry run, " if known["dry_run"] else ""
@@ -154,7 +161,7 @@ def _problems(known: Dict[str, Any]) -> List[str]:
         problems.append(f"an acknowledgement has been under way for {known['acknowledging_for']:.0f} seconds")
     if known["unsaved"]:
         problems.append(known["unsaved"])
-    if known.get("unrecorded"):  # which a unit of an earlier release does not write
+    if known["unrecorded"]:
         problems.append(known["unrecorded"])
     if known["error"]:
         problems.append(known["error"])

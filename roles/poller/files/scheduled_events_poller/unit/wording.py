@@ -10,7 +10,7 @@ from typing import Optional, Tuple
 from _scheduled_events import condition as conditions
 from _scheduled_events import terms
 from _scheduled_events.document import ScheduledEvent, format_time
-from _scheduled_events.runs import OK
+from _scheduled_events.runs import NOTHING, OK
 
 from .. import systemd
 
@@ -27,7 +27,7 @@ def of_report(report: terms.Report, event: Optional[ScheduledEvent]) -> Tuple[in
         return systemd.INFO, text
     if report.kind is terms.ReportKind.ENDED:
         because = f": {report.text}" if report.text else ""
-        level = systemd.INFO if report.outcome == OK else systemd.WARNING
+        level = systemd.INFO if report.outcome in (OK, NOTHING) else systemd.WARNING
         return level, f"{report.phase} hooks ended: {report.outcome}{because}"
     if report.kind is terms.ReportKind.ACKNOWLEDGED:
         return systemd.INFO, f"acknowledged {report.seconds:.1f} s after it was seen"
@@ -75,6 +75,10 @@ _CONDITIONS = {
     conditions.NOTHING_PREPARES: (
         "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore"
     ),
+    conditions.NOTHING_PREPARED: (
+        "not acknowledged, because no prepare hook prepared this VM: {detail}; waiting for NotBefore. "
+        "If a hook has to run again, run 'scheduled-events retry {event_id}'"
+    ),
     conditions.ADVISORY: "a hint of Azure: nothing starts, and nothing is acknowledged",
     conditions.ADVISED_FAILED: "a hint of Azure, and its advised hooks did not succeed: {detail}",
     conditions.HELD_BY_RULE: "not acknowledged, because the action of a rule is hold; waiting for NotBefore",
@@ -83,6 +87,10 @@ _CONDITIONS = {
     conditions.TAKES_OVER: "acknowledged by the job of the controller, or at {until} by this VM: {detail}",
     conditions.TOOK_OVER: "acknowledged by this VM, which took over from the controller: {detail}",
     conditions.STATUS_UNKNOWN: "not acknowledged, because its status is {detail}",
+    conditions.STATE_LOST: (
+        "not acknowledged yet, because the state of the polling unit was lost, and its history does not show what was "
+        "done on this VM: {detail}. Look at this VM, then run 'scheduled-events clear --all'"
+    ),
     conditions.WAITS_FOR_RECOVERY: "not acknowledged yet, because a recovery of this VM is running",
     conditions.TO_BE_ACKNOWLEDGED: "to be acknowledged now",
 }
