@@ -14,6 +14,7 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import HELD
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import play_id
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.decision import (
     FAIL,
@@ -64,6 +65,7 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "name": {"type": "str"},
     "resume_within": {"type": "float", "default": 86400},
     "hosts_without_traffic": {"type": "list", "elements": "str"},
+    "checked_hosts": {"type": "list", "elements": "str", "default": []},
 }
 # What may differ from host to host. Outside the role, the common variables count.
 DIRECTORY = ("rolling_maintenance_state_directory", "scheduled_events_state_directory")
@@ -104,6 +106,8 @@ class Gate:
         self._own = own
         self._fleet = _names(arguments["fleet"]) or self._all
         self._everyone = list(dict.fromkeys([*self._fleet, *self._all]))
+        self._checked = _names(arguments["checked_hosts"])
+        self._to_check: list[str] = []
         directory = Path(constants.DEFAULT_LOCAL_TMP)
         self._run: Run = this_run(directory)
         self._store = Store(directory)
@@ -218,6 +222,12 @@ class Gate:
                 f"rolling_maintenance_fleet names {', '.join(unknown)}, expected hosts of the inventory. "
                 "Correct the name"
             )
+        strangers = [host for host in self._checked if host not in self._everyone]
+        if strangers:
+            raise GateError(
+                f"rolling_maintenance_checked_hosts names {', '.join(strangers)}, expected hosts of the fleet or of "
+                "the play. Correct the name"
+            )
         budget = budget_of(self._arguments["max_unavailable"], len(self._fleet))
         refuse_too_large(self._batch, self._fleet, budget)
 
@@ -241,14 +251,20 @@ class Gate:
         return f"{self._play} {' '.join(self._own)}"
 
     def _look(self) -> dict[str, Result]:
+        with self._store.open() as store:
+            # What the operator says of a host counts for one look: not for what another run leaves there later.
+            self._to_check = [host for host in self._checked if host not in store.setdefault("checked", [])]
         answers = self._survey()
         dead = _dead(answers)
-        if dead and not self._simulate:  # a run of this control node was killed: its marks are to be taken over
-            self._dead = sorted(set(dead.values()))
+        mine = {owner for host, owner in dead.items() if host in [*self._own, *self._to_check]}
+        if mine and not self._simulate:  # a run of this control node was killed: its marks are to be taken over
+            self._dead = sorted({*self._dead, *mine})
             answers = self._survey()
             dead = _dead(answers)
         for host in dead:
             answers[host]["mark"]["live"] = False
+        with self._store.open() as store:
+            store["checked"].extend(host for host in self._to_check if "marked" in answers[host])
         return answers
 
     def _survey(self) -> dict[str, Result]:
@@ -262,6 +278,8 @@ class Gate:
             "request_timeout": READ_TIMEOUT,
             "retry_for": READ_TIMEOUT,
         }
+        if host.name in self._to_check and not self._simulate:
+            options.update(checked=True, ended_owners=self._dead)
         if host.name in self._own and not self._simulate:
             owner = f"{self._run.name}/{host.name}"
             options.update(owner=owner, by=self._run.owner, lease=self._lease(), ended_owners=self._dead)
@@ -335,12 +353,16 @@ class Gate:
         asked = host in self._own and not self._simulate
         if "marked" not in answer:
             return Seen(host, reached=not answer.get("unreachable", False), problem=answer["problem"])
+        mark, unfinished = answer["mark"], answer["unfinished"]
+        if mark and mark["stage"] == HELD and not mark["live"]:
+            unfinished = mark
         document = None if answer["events"] is None else {"vm_name": answer["vm_name"], "events": answer["events"]}
         return Seen(
             host=host,
             problem=answer["problem"],
             unmarked=answer["unmarked_because"] if asked else "",
-            mark=answer["mark"],
+            mark=mark,
+            unfinished={} if host in self._to_check else unfinished,
             drained=answer["drained"] or host in (self._arguments["hosts_without_traffic"] or []),
             returning_for=(answer["returning"] or {"holder": ""})["holder"],
             document=document,

@@ -6,8 +6,9 @@
 
 Private to the collection: it may change in any release.
 
-The mark has an owner and a lease, so an owner that died does not block other runs for long. All times are ages on the
-host itself: the clocks of hosts and control nodes need not agree.
+The mark has an owner and a lease. While the lease lasts, nobody else takes the host. What an owner began and did not
+end stays written beside the mark of the next owner, until one ends it or an operator has looked at the host. All times
+are ages on the host itself: the clocks of hosts and control nodes need not agree.
 """
 
 import contextlib
@@ -31,19 +32,27 @@ class MaintenanceError(Exception):
 
 
 class Mark(NamedTuple):
-    """The mark of a host. ``owner``: one host of one run; empty if unknown. ``by``: what is known of the control
-    node."""
+    """The mark of a host.
+
+    ``owner``: one host of one run; empty if unknown. ``by``: what is known of its control node. ``unfinished``: the
+    ``owner`` and ``by`` of an earlier mark whose owner began the maintenance and did not end it; empty if there is none.
+    """
 
     owner: str
     by: Dict[str, Any]
     stage: str
     age: float
     lease: float
+    unfinished: Dict[str, Any] = {}
 
     @property
     def live(self) -> bool:
         """Whether its owner counts as alive."""
         return self.age < self.lease
+
+    def begun(self) -> Dict[str, Any]:
+        """The ``owner`` and ``by`` of the maintenance that was begun here; empty if none was."""
+        return {"owner": self.owner, "by": self.by} if self.stage == HELD else self.unfinished
 
     def describe(self) -> Dict[str, Any]:
         return dict(self._asdict(), live=self.live)
@@ -64,8 +73,14 @@ def read_mark(folder: Folder, clock: Clock = CLOCK) -> Optional[Mark]:
         raise MaintenanceError(_unreadable(folder.path_of(MARK), error)) from None
     try:
         raw = json.loads(text)
-        age = max(0.0, now.since(raw["at"]))
-        return Mark(str(raw["owner"]), dict(raw["by"]), str(raw["stage"]), age, float(raw["lease"]))
+        return Mark(
+            owner=str(raw["owner"]),
+            by=dict(raw["by"]),
+            stage=str(raw["stage"]),
+            age=max(0.0, now.since(raw["at"])),
+            lease=float(raw["lease"]),
+            unfinished=dict(raw.get("unfinished", {})),
+        )
     except (ValueError, KeyError, TypeError):
         return Mark("", {}, HELD, max(0.0, now.wall - written_at), UNNAMED_LEASE)
 
@@ -91,26 +106,42 @@ class Host:
         return read_mark(self._folder, self._clock)
 
     def take(
-        self, owner: str, *, by: Mapping[str, Any], stage: str, lease: float, dead: Sequence[str] = ()
+        self,
+        owner: str,
+        *,
+        by: Mapping[str, Any],
+        stage: str,
+        lease: float,
+        dead: Sequence[str] = (),
+        checked: bool = False,
     ) -> Optional[Mark]:
         """Mark the host, or renew the mark. A live mark of another run stays.
 
         :param dead: owners that are known to be dead.
+        :param checked: an operator has looked at the host, so that nothing counts as unfinished.
         :returns: the mark that was in the way; ``None`` if the host is marked for the owner now.
-        :raises MaintenanceError: the host cannot be marked.
+        :raises MaintenanceError: the host cannot be marked, or the mark with which the owner passed the gate ran out.
         """
         with self._locked():
             before = self.mark()
-            if before and before.owner != owner and before.live and not (before.owner and before.owner in dead):
+            if before and before.owner != owner and _counts(before, dead):
                 return before
-            at = self.now()._asdict()
-            raw = {"owner": owner, "by": dict(by), "stage": stage, "lease": lease, "at": dict(at)}
-            self._write(MARK, raw, mode=0o644)  # for all to read: an unprivileged service may ask
+            is_own = before is not None and before.owner == owner
+            if stage == HELD and not (before and is_own and (before.live or before.stage == HELD)):
+                raise MaintenanceError(
+                    f"The mark of {owner} on this host ran out before its maintenance began, so another run may have "
+                    "passed the gate. Run this one again"
+                )
+            unfinished: Dict[str, Any] = {}
+            if before and not checked:
+                unfinished = before.unfinished if is_own else before.begun()
+            self._write_mark(owner, by, stage, lease, unfinished)
         return None
 
-    def drop(self, owner: str) -> bool:
+    def drop(self, owner: str, *, ended: bool = False) -> bool:
         """Take the mark away if it is the owner's; whether it was.
 
+        :param ended: the maintenance ended well. Otherwise what was unfinished before is so again.
         :raises MaintenanceError: it cannot be taken away.
         """
         if not self._folder.is_there():
@@ -119,11 +150,37 @@ class Host:
             before = self.mark()
             if before is None or before.owner != owner:
                 return False
-            try:
-                self._folder.remove(MARK)
-            except OSError as error:
-                raise MaintenanceError(f"{self._folder.path_of(MARK)} cannot be removed: {error}") from None
+            if before.unfinished and not ended:
+                self._write_mark(before.unfinished["owner"], before.unfinished["by"], HELD, 0.0, {})
+            else:
+                self._remove_mark()
             return True
+
+    def check(self, dead: Sequence[str] = ()) -> None:
+        """An operator has looked at the host: what a run that ended left here does not count any more.
+
+        :raises MaintenanceError: it cannot be taken away.
+        """
+        if not self._folder.is_there():
+            return
+        with self._locked():
+            before = self.mark()
+            if before and not _counts(before, dead):
+                self._remove_mark()
+
+    def _write_mark(
+        self, owner: str, by: Mapping[str, Any], stage: str, lease: float, unfinished: Mapping[str, Any]
+    ) -> None:
+        at = dict(self.now()._asdict())
+        raw = {"owner": owner, "by": dict(by), "stage": stage, "lease": lease, "at": at}
+        # For all to read: an unprivileged service may ask.
+        self._write(MARK, dict(raw, unfinished=dict(unfinished)), mode=0o644)
+
+    def _remove_mark(self) -> None:
+        try:
+            self._folder.remove(MARK)
+        except OSError as error:
+            raise MaintenanceError(f"{self._folder.path_of(MARK)} cannot be removed: {error}") from None
 
     def records(self) -> Dict[str, Dict[str, Any]]:
         """Finished maintenances, by name: ``round``, ``hosts``, ``since_begin``, ``age`` in seconds.
@@ -182,6 +239,11 @@ class Host:
             raise MaintenanceError(
                 f"{self._folder.path_of(name)} cannot be written: {error}. Become root, or free the disk"
             ) from None
+
+
+def _counts(mark: Mark, dead: Sequence[str]) -> bool:
+    """Whether nobody else takes the mark over."""
+    return mark.live and not (mark.owner and mark.owner in dead)
 
 
 def _read(folder: Folder, name: str) -> str:

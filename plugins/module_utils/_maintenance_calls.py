@@ -25,6 +25,7 @@ SURVEY_OPTIONS: Dict[str, Dict[str, Any]] = {
     "by": {"type": "dict", "default": {}},
     "lease": {"type": "float", "default": 180},
     "ended_owners": {"type": "list", "elements": "str", "default": []},
+    "checked": {"type": "bool", "default": False},
 }
 MARK_OPTIONS: Dict[str, Dict[str, Any]] = {
     "state": {"type": "str", "choices": ["held", "noted", "done", "absent", "failed"], "required": True},
@@ -66,18 +67,32 @@ def _returning(folder: Folder) -> Optional[Dict[str, Any]]:
 
 def _claim(module: Any, host: Host) -> Dict[str, Any]:
     """Mark the host if an owner is given, and return the mark that it has."""
-    options = module.params
+    options, dead = module.params, module.params["ended_owners"]
+    marked = False
     try:
         if options["owner"] is None or module.check_mode:
-            mark, marked = host.mark(), False
+            if options["checked"] and not module.check_mode:
+                host.check(dead)
+            mark = host.mark()
         else:
-            mark = host.take(
-                options["owner"], by=options["by"], stage=ASKING, lease=options["lease"], dead=options["ended_owners"]
+            other = host.take(
+                options["owner"],
+                by=options["by"],
+                stage=ASKING,
+                lease=options["lease"],
+                dead=dead,
+                checked=options["checked"],
             )
-            marked = mark is None
+            marked = other is None
+            mark = other or host.mark()
     except (MaintenanceError, OSError) as error:
-        return {"marked": False, "unmarked_because": str(error), "mark": None}
-    return {"marked": marked, "unmarked_because": "", "mark": mark.describe() if mark else None}
+        return {"marked": False, "unmarked_because": str(error), "mark": None, "unfinished": {}}
+    return {
+        "marked": marked,
+        "unmarked_because": "",
+        "mark": mark.describe() if mark and not marked else None,
+        "unfinished": mark.unfinished if mark else {},
+    }
 
 
 def read_events(make: Callable[[], ImdsModule]) -> Dict[str, Any]:
@@ -146,5 +161,5 @@ def _done(module: Any, host: Host) -> bool:
     except (KeyError, ValueError, TypeError):
         raise MaintenanceError(f"round is {of}, expected name, id, hosts and since_begin. Leave it out") from None
     host.done(name, round_id=round_id, hosts=hosts, since_begin=since_begin)
-    host.drop(module.params["owner"])
+    host.drop(module.params["owner"], ended=True)
     return True

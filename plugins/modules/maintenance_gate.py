@@ -56,6 +56,13 @@ options:
         again.
     type: list
     elements: str
+  checked_hosts:
+    description:
+      - Hosts whose maintenance was interrupted, and at which an operator has looked. They no longer count as
+        unavailable for this reason.
+    type: list
+    elements: str
+    default: []
 extends_documentation_fragment:
   - maintops.scheduled_events._imds.attributes
   - maintops.scheduled_events._imds.files

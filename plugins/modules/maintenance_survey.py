@@ -41,6 +41,11 @@ options:
     type: list
     elements: str
     default: []
+  checked:
+    description:
+      - Whether an operator has looked at the host. A maintenance that a run did not end then does not count any more.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - maintops.scheduled_events._imds
   - maintops.scheduled_events._imds.attributes
@@ -119,6 +124,13 @@ mark:
       returned: success
       type: bool
       sample: true
+unfinished:
+  description:
+    - The RV(mark.owner) and RV(mark.by) of an earlier run that began the maintenance of the host and did not end it.
+    - Empty if there is none.
+  returned: success
+  type: dict
+  sample: {}
 drained:
   description: Whether one of the roles, or the flag, has taken the host out of its load balancer.
   returned: success

@@ -30,6 +30,7 @@ class Seen(t.NamedTuple):
 
     ``problem``: why it cannot be reached, or why its events cannot be read. ``unmarked``: why it could not be marked as
     under maintenance, if it was to be. ``mark``: that of another run, as the module maintenance_survey shows it.
+    ``unfinished``: the ``owner`` and ``by`` of the maintenance that a run began there and did not end.
     ``document``: ``vm_name`` and ``events``; None if they cannot be read. ``records``: what was done, by the name of
     the maintenance. ``boot_id``: of the machine. ``returning_for``: the holder that puts it back into its load balancer
     now; empty if there is none.
@@ -40,6 +41,7 @@ class Seen(t.NamedTuple):
     problem: str = ""
     unmarked: str = ""
     mark: t.Mapping[str, t.Any] | None = None
+    unfinished: t.Mapping[str, t.Any] = {}
     drained: bool = False
     document: t.Mapping[str, t.Any] | None = None
     records: t.Mapping[str, t.Mapping[str, t.Any]] = {}
@@ -297,7 +299,7 @@ def _reason(host: Seen, events: t.Sequence[Event], owner: str) -> str:
         until = f", NotBefore {first['not_before']}" if first["not_before"] else ""
         return f"{first['event_type']} {first['event_status']}{until}"
     returning = f"is put back into its load balancer for {host.returning_for}" if host.returning_for else ""
-    return _marked_by(host.mark, owner) or returning or ("drained" if host.drained else "")
+    return _marked_by(host.mark, owner) or returning or _left_by(host) or ("drained" if host.drained else "")
 
 
 def _is_live(mark: t.Mapping[str, t.Any] | None) -> bool:
@@ -307,13 +309,25 @@ def _is_live(mark: t.Mapping[str, t.Any] | None) -> bool:
 def _marked_by(mark: t.Mapping[str, t.Any] | None, owner: str) -> str:
     if mark is None or not mark["live"]:
         return ""
-    by = mark["by"]
-    who = (
-        f"another run ({by['node']}, process {by['pid']})" if {"node", "pid"} <= set(by) else "a run that is not known"
-    )
+    who = _run_of(mark["by"])
     if mark["owner"].rpartition("/")[0] == owner.rpartition("/")[0]:
         who = "this run"
     return f"{who} asks for it" if mark["stage"] == "asking" else f"under maintenance by {who}"
+
+
+def _left_by(host: Seen) -> str:
+    """Nothing shows whether what that run began there still runs, or whether the host is well."""
+    if not host.unfinished:
+        return ""
+    return (
+        f"its maintenance by {_run_of(host.unfinished['by'])} did not end. Run it again on this host, or look at the "
+        "host and name it in rolling_maintenance_checked_hosts"
+    )
+
+
+def _run_of(by: t.Mapping[str, t.Any]) -> str:
+    known = {"node", "pid"} <= set(by)
+    return f"another run ({by['node']}, process {by['pid']})" if known else "a run that is not known"
 
 
 def _withdraws(mark: t.Mapping[str, t.Any] | None, owner: str) -> bool:

@@ -80,6 +80,7 @@ def test_the_mark_says_whose_it_is_and_how_old(host, now):
         "age": 30.0,
         "lease": 100.0,
         "live": True,
+        "unfinished": {},
     }
 
 
@@ -105,7 +106,7 @@ def test_an_owner_renews_its_mark(host, now):
     take(host, A)
     now.after(90)
     assert take(host, A, stage=HELD, lease=500.0) is None
-    assert host.mark()[2:] == (HELD, 0.0, 500.0)
+    assert host.mark()[2:] == (HELD, 0.0, 500.0, {})
 
 
 def test_a_mark_whose_lease_is_over_is_taken_over(host, now):
@@ -119,6 +120,80 @@ def test_a_mark_whose_lease_is_over_is_taken_over(host, now):
 def test_the_mark_of_an_owner_that_is_known_to_be_dead_is_taken_over(host):
     take(host, A)
     assert take(host, B, dead=[A]) is None
+
+
+LEFT = {"owner": A, "by": {"node": "n"}}
+
+
+def hold(host, owner, **how):
+    assert take(host, owner, **how) is None
+    assert take(host, owner, stage=HELD) is None
+
+
+@pytest.mark.parametrize("asking", [None, 100], ids=["that never asked", "whose mark ran out at the gate"])
+def test_no_run_begins_a_maintenance(host, now, asking):
+    if asking:
+        take(host, A)
+        now.after(asking)
+    with pytest.raises(MaintenanceError, match="ran out before its maintenance began"):
+        take(host, A, stage=HELD)
+
+
+def test_a_maintenance_that_takes_longer_than_its_lease_goes_on(host, now):
+    hold(host, A)
+    now.after(101)
+    assert take(host, A, stage=HELD) is None
+    assert host.mark().live
+
+
+def test_what_a_dead_owner_began_stays_written_while_another_one_asks_for_the_host(host):
+    hold(host, A)
+    assert take(host, B, dead=[A]) is None
+    assert take(host, B) is None
+    assert (host.mark().owner, host.mark().unfinished) == (B, LEFT)
+
+
+@pytest.mark.parametrize("stage", [ASKING, HELD], ids=["at the gate", "with its maintenance"])
+def test_what_a_dead_owner_began_is_unfinished_again_when_the_next_one_does_not_succeed(host, stage):
+    hold(host, A)
+    hold(host, B, dead=[A])
+    take(host, B, stage=stage)
+    assert host.drop(B)
+    left = host.mark()
+    assert (left.owner, left.stage, left.live, left.begun()) == (A, HELD, False, LEFT)
+
+
+def test_what_an_owner_asked_for_and_did_not_begin_is_not_unfinished(host):
+    take(host, A)
+    take(host, B, dead=[A])
+    assert host.mark().unfinished == {}
+
+
+def test_a_maintenance_that_ended_well_ends_what_was_unfinished_before(host):
+    hold(host, A)
+    hold(host, B, dead=[A])
+    assert host.drop(B, ended=True)
+    assert host.mark() is None
+
+
+def test_an_operator_who_looked_at_the_host_ends_what_was_unfinished(host, now):
+    hold(host, A)
+    host.check()
+    assert host.mark().owner == A
+    now.after(100)
+    host.check()
+    assert host.mark() is None
+    hold(host, A)
+    host.check([A])
+    assert host.mark() is None
+    hold(host, A)
+    assert take(host, B, dead=[A], checked=True) is None
+    assert host.mark().unfinished == {}
+
+
+def test_a_host_without_a_directory_gets_none_when_an_operator_looked_at_it(host, tmp_path):
+    host.check()
+    assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(("owner", "dropped"), [(A, True), (B, False), ("controller1/run/web", False)])
@@ -214,7 +289,7 @@ def test_the_mark_is_one_line_of_json(host, tmp_path):
     take(host, A)
     text = (tmp_path / "state" / MARK).read_text()
     assert text.endswith("}\n")
-    assert set(json.loads(text)) == {"owner", "by", "stage", "lease", "at"}
+    assert set(json.loads(text)) == {"owner", "by", "stage", "lease", "at", "unfinished"}
 
 
 def test_the_mark_can_be_read_without_a_host(host, tmp_path, now):

@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from plugins.module_utils._maintenance import Host
+from plugins.module_utils._maintenance import ASKING, Host
 from plugins.module_utils._maintenance_calls import MARK_OPTIONS, mark
 from plugins.module_utils._scheduled_events import history_file
 from plugins.module_utils._scheduled_events.clock import Clock
@@ -36,6 +36,8 @@ class Maintenance:
         module = types.SimpleNamespace(params=params, check_mode=False, warn=self.warnings.append)
         clock = Clock(lambda: NOW + self.at, lambda: self.at, boot_id=lambda: "boot-1")
         host = Host(Folder(self.directory), clock=clock)
+        if host.mark() is None:  # as the gate leaves it
+            host.take("run1/web1", by={}, stage=ASKING, lease=60.0)
         note_written(self.notes, mark(module, host)["facts"])
 
     def phase(self, name, after=10.0):

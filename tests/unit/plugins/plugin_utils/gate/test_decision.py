@@ -201,6 +201,22 @@ class TestMarksOfOthers:
         assert decision(seen, "web1").waits_for == [f"web2 ({reason})"]
         assert decision(seen, "web1", budget=2).open
 
+    def test_what_a_run_began_and_did_not_end_keeps_its_slot(self):
+        left = {"owner": EARLIER, "by": {"node": "controller1", "pid": 7}}
+        seen = fleet_with(host("web2", unfinished=left))
+        reason = (
+            "its maintenance by another run (controller1, process 7) did not end. Run it again on this host, or look "
+            "at the host and name it in rolling_maintenance_checked_hosts"
+        )
+        assert decision(seen, "web1").waits_for == [f"web2 ({reason})"]
+        assert decision(seen, "web1", budget=2).open
+        assert decision(seen, "web2").open
+
+    def test_a_gate_does_not_insist_on_a_host_where_a_maintenance_did_not_end(self):
+        left = {"owner": EARLIER, "by": {}}
+        seen = fleet_with(host("web2", mark=mark(LATER, stage="asking"), unfinished=left))
+        assert not decision(seen, "web1").insists
+
     def test_a_stale_mark_counts_for_nothing(self):
         assert decision(fleet_with(host("web2", mark=mark(live=False))), "web1").open
 
