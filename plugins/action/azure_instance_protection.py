@@ -14,6 +14,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.r
     is_protected,
     protect,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
 
 ARGUMENTS = {
     **ARM_ARGUMENTS,
@@ -29,7 +30,7 @@ class ActionModule(ArmAction):
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
-        _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        arguments = arguments_of(self, ARGUMENTS)
         wanted = arguments["from_scale_in"]
         try:
             instance = check_instance(arguments["resource_id"])

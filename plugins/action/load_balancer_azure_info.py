@@ -22,6 +22,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.r
     Snapshot,
     survey,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet_host import HostVariables
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
 
@@ -45,7 +46,7 @@ class ActionModule(ArmAction):
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result, variables = super().run(tmp, task_vars), task_vars or {}
-        _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        arguments = arguments_of(self, ARGUMENTS)
         try:
             places = {host: self._places(host, variables) for host in dict.fromkeys(arguments["hosts"])}
             with self._arm(arguments, variables) as arm:

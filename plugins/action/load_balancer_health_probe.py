@@ -8,6 +8,7 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import OPTIONS
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import PUT_BACK
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.action import BalancerHosts
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._haproxy.balancers import (
     Balancers,
@@ -25,7 +26,7 @@ class ActionModule(HostOrHereAction):
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         variables = task_vars or {}
-        _validation, arguments = self.validate_argument_spec(argument_spec=OPTIONS)
+        arguments = arguments_of(self, OPTIONS)
         unknown = [name for name in arguments["balancers"] if name not in variables["hostvars"]]
         if unknown:
             raise AnsibleActionFail(

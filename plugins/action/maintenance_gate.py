@@ -15,6 +15,7 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import HELD
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import play_id
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.decision import (
     FAIL,
@@ -253,7 +254,7 @@ class Gate:
     def _look(self) -> dict[str, Result]:
         with self._store.open() as store:
             # What the operator says of a host counts for one look: not for what another run leaves there later.
-            self._to_check = [host for host in self._checked if host not in store.setdefault("checked", [])]
+            self._to_check = [host for host in self._checked if host not in store.get("checked", [])]
         answers = self._survey()
         dead = _dead(answers)
         mine = {owner for host, owner in dead.items() if host in [*self._own, *self._to_check]}
@@ -264,7 +265,7 @@ class Gate:
         for host in dead:
             answers[host]["mark"]["live"] = False
         with self._store.open() as store:
-            store["checked"].extend(host for host in self._to_check if "marked" in answers[host])
+            store.setdefault("checked", []).extend(host for host in self._to_check if "marked" in answers[host])
         return answers
 
     def _survey(self) -> dict[str, Result]:
@@ -432,7 +433,7 @@ class ActionModule(ActionBase):
         refuse_slices(variables)
         refuse_unnamed_hosts(self, variables)
         refuse_half_a_balancer("rolling_maintenance", variables)
-        _validation, arguments = self.validate_argument_spec(argument_spec=ARGUMENTS)
+        arguments = arguments_of(self, ARGUMENTS)
         # A strategy that lets each host go its own way runs this for each, whatever run_once says.
         each = runs_each_host_alone(str(self._task.get_play().strategy))
         own = [variables["inventory_hostname"]] if each else list(variables["ansible_play_batch"])

@@ -15,6 +15,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.a
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ARM_ARGUMENTS, ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
 
 ARGUMENTS = {
     **ARM_ARGUMENTS,
@@ -31,8 +32,9 @@ class ActionModule(ArmAction):
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
-        _validation, arguments = self.validate_argument_spec(
-            argument_spec=ARGUMENTS,
+        arguments = arguments_of(
+            self,
+            ARGUMENTS,
             mutually_exclusive=[("resource_id", "metadata")],
             required_one_of=[("resource_id", "metadata")],
         )

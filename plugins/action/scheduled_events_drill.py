@@ -14,6 +14,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.forecast import LEAST_NOTICE
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ARM_ARGUMENTS, ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.azure import (
     OPERATIONS,
     AzureSource,
@@ -98,10 +99,7 @@ class ActionModule(ArmAction):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
-        _validation, self._options = self.validate_argument_spec(
-            argument_spec=ARGUMENTS,
-            required_if=[("source", "azure", ("azure_resource_id",))],
-        )
+        self._options = arguments_of(self, ARGUMENTS, required_if=[("source", "azure", ("azure_resource_id",))])
         self._name = self._variables["inventory_hostname"]
         if self._options["step"] == "verdict":
             return {**result, **_verdict_of(self._results(), check=self._task.check_mode)}

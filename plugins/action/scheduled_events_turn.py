@@ -31,6 +31,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.a
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import (
     forget_temporary_directory,
     is_windows,
@@ -95,7 +96,7 @@ class ActionModule(ArmAction):
         refuse_unnamed_hosts(self, self._variables)
         refuse_half_a_balancer("respond", self._variables)
         self._extras: dict[str, t.Any] = {}
-        _validation, options = self.validate_argument_spec(argument_spec={**COMMON_OPTIONS, **OPTIONS})
+        options = arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})
         options["vm_name"] = options["vm_name"] or None
         options.update(self._tasks_files(options))
         options["outcome"] = _outcome(options["outcome"])

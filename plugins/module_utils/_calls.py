@@ -5,7 +5,6 @@
 """The calls of the modules that read, wait and acknowledge, on any host. Private to the collection: it may change in
 any release."""
 
-import math
 import time
 from typing import Any, Dict, Optional, Sequence
 
@@ -47,9 +46,10 @@ def read(run: ImdsModule) -> Dict[str, Any]:
 
 
 def _check_times(run: ImdsModule) -> None:
-    run.require_positive("timeout", "sleep")
     stable_for, timeout = run.params["stable_for"], run.params["timeout"]
-    if not (math.isfinite(stable_for) and 0 <= stable_for < timeout):
+    if timeout == 0:
+        raise SettingError("timeout is 0, expected a number above 0")
+    if stable_for >= timeout:
         raise SettingError(
             f"stable_for {stable_for:g} is out of range: expected seconds, 0 or more and less than timeout, "
             f"which is {timeout:g}"

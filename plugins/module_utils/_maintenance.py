@@ -6,7 +6,7 @@
 
 Private to the collection: it may change in any release.
 
-The mark has an owner and a lease. While the lease lasts, nobody else takes the host. What an owner began and did not
+The mark has an owner and a lease. While the lease lasts, no other owner takes the host. What an owner began and did not
 end stays written beside the mark of the next owner, until one ends it or an operator has looked at the host. All times
 are ages on the host itself: the clocks of hosts and control nodes need not agree.
 """
@@ -35,7 +35,7 @@ class Mark(NamedTuple):
     """The mark of a host.
 
     ``owner``: one host of one run; empty if unknown. ``by``: what is known of its control node. ``unfinished``: the
-    ``owner`` and ``by`` of an earlier mark whose owner began the maintenance and did not end it; empty if there is none.
+    ``owner`` and ``by`` of an earlier mark whose owner began the maintenance and did not end it; empty without one.
     """
 
     owner: str
@@ -242,7 +242,7 @@ class Host:
 
 
 def _counts(mark: Mark, dead: Sequence[str]) -> bool:
-    """Whether nobody else takes the mark over."""
+    """Whether no other owner takes the mark over."""
     return mark.live and not (mark.owner and mark.owner in dead)
 
 

@@ -5,13 +5,13 @@
 """The connection of the library to AnsibleModule. Private to the collection: it may change in any release."""
 
 import datetime
-import math
 import re
 import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.basic import missing_required_lib
 
+from ._options import CheckedModule
 from ._scheduled_events.announced import DIRECTORY as DRILL_DIRECTORY
 from ._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
@@ -82,7 +82,6 @@ class ImdsModule:
         self.is_on_the_vm = exchanger is None
         self.sleep = sleep
         self.params: Dict[str, Any] = module.params
-        self.require_positive("request_timeout", "retry_for")
         self._drop_blanks()
         self.found = _find_endpoint(self.params)
         self.client = ImdsClient(
@@ -113,16 +112,6 @@ class ImdsModule:
     def where(self) -> Dict[str, str]:
         """The return values for the service that answered and the way it was found."""
         return {"endpoint": self.client.endpoint, "endpoint_source": self.found.source}
-
-    def require_positive(self, *options: str) -> None:
-        """Refuse a number of seconds that is zero, negative or not finite.
-
-        :raises SettingError: the first such option.
-        """
-        for option in options:
-            value = self.params[option]
-            if value is not None and not (math.isfinite(value) and value > 0):
-                raise SettingError(f"{option} {value:g} is not a time: expected seconds, more than 0")
 
     def vm_name(self, *, seconds: Optional[float] = None) -> str:
         """The name of this VM in Azure, asked of the service once unless the option gives it.
@@ -217,7 +206,7 @@ def run_module(options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], 
     :param options: the argument specification beyond the common options.
     :param work: returns what the module returns.
     """
-    module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **options), supports_check_mode=True)
+    module = CheckedModule(argument_spec=dict(COMMON_OPTIONS, **options), supports_check_mode=True)
     if REQUESTS_IMPORT_ERROR is not None:
         module.fail_json(msg=missing_required_lib("requests"), exception=REQUESTS_IMPORT_ERROR)
     module.exit_json(**carry_out(module, work))

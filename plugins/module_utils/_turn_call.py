@@ -18,7 +18,6 @@ from ._turn_request import TurnRequest
 
 def take_turn(run: ImdsModule, folder: Optional[Folder] = None, intervals: Intervals = INTERVALS) -> Dict[str, Any]:
     """Carry out the module; see :class:`Turn`."""
-    run.require_positive("wait_timeout", "reconnect_timeout", "phase_timeout")
     if not run.params["control_node"]:
         raise SettingError(
             "control_node is missing, expected the values of the action plugin of this module. Call the module by its "

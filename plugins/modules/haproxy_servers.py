@@ -103,7 +103,6 @@ unfinished:
 
 from typing import Any, Dict
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import Member
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy_call import (
     COMMON_OPTIONS,
@@ -114,6 +113,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_ba
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.runtime_socket import (
     RuntimeSocket,
 )
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 
 OPTIONS = {
     "state": {"type": "str", "choices": ["drained", "active"], "required": True},
@@ -124,7 +124,7 @@ OPTIONS = {
 }
 
 
-def work(module: AnsibleModule) -> Dict[str, Any]:
+def work(module: CheckedModule) -> Dict[str, Any]:
     params = module.params
     member = Member(RuntimeSocket(params["socket"]), params["server"], params["backends"], simulate=module.check_mode)
     before = member.look()
@@ -141,7 +141,7 @@ def work(module: AnsibleModule) -> Dict[str, Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
+    module = CheckedModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
     try:
         result = work(module)
     except ERRORS as error:

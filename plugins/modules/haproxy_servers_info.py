@@ -108,7 +108,6 @@ down:
 
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import (
     Member,
     read_servers,
@@ -122,6 +121,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_ba
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.runtime_socket import (
     RuntimeSocket,
 )
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 
 OPTIONS = {"server": {"type": "str"}, "wait": {"type": "float", "default": 0}}
 
@@ -139,7 +139,7 @@ def work(params: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
+    module = CheckedModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
     try:
         result = work(module.params)
     except ERRORS as error:

@@ -162,7 +162,6 @@ connected_peers:
 import typing as t
 import urllib.error
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.urls import open_url
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import (
     OPTIONS,
@@ -175,6 +174,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_ba
     notice_time,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import Record, RecordError
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 PROBE_TIMEOUT = 5  # seconds
@@ -191,7 +191,7 @@ def probe(url: str) -> ProbeAnswer:
         return ProbeAnswer(0, str(error))
 
 
-def list_peers(module: AnsibleModule) -> t.List[str]:
+def list_peers(module: CheckedModule) -> t.List[str]:
     ss = module.get_bin_path("ss", required=False)
     if ss is None:
         raise ProbeError("ss, which lists connections, is not installed. Install iproute2")
@@ -203,7 +203,7 @@ def list_peers(module: AnsibleModule) -> t.List[str]:
     return [line.split()[-1] for line in lines.splitlines() if line.strip()]
 
 
-def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def work(module: CheckedModule) -> t.Dict[str, t.Any]:
     params = module.params
     check_settings(params)
     record = Record(Folder(params["directory"]), simulate=module.check_mode)
@@ -221,7 +221,7 @@ def work(module: AnsibleModule) -> t.Dict[str, t.Any]:
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
+    module = CheckedModule(argument_spec=OPTIONS, supports_check_mode=True)
     try:
         result = work(module)
     except (ProbeError, RecordError) as error:

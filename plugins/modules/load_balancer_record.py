@@ -121,18 +121,18 @@ msg:
   sample: stays drained for respond
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import (
     OPTIONS,
     Record,
     RecordError,
     take_note,
 )
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
+    module = CheckedModule(argument_spec=OPTIONS, supports_check_mode=True)
     try:
         record = Record(Folder(module.params["directory"]), simulate=module.check_mode)
         result = take_note(record, module.params)

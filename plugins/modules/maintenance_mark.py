@@ -102,14 +102,14 @@ history:
   sample: []
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import Host, MaintenanceError
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance_calls import MARK_OPTIONS, mark
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=MARK_OPTIONS, supports_check_mode=True)
+    module = CheckedModule(argument_spec=MARK_OPTIONS, supports_check_mode=True)
     try:
         result = mark(module, Host(Folder(module.params["directory"])))
     except MaintenanceError as error:

@@ -191,7 +191,7 @@ boot_id:
 
 import typing as t
 
-from ansible.module_utils.basic import AnsibleModule, missing_required_lib
+from ansible.module_utils.basic import missing_required_lib
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import Flag
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import Host
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance_calls import (
@@ -201,6 +201,7 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._mainten
     unread,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS, ImdsModule
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.client import (
     REQUESTS_IMPORT_ERROR,
 )
@@ -208,14 +209,14 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 
-def read(module: AnsibleModule) -> t.Dict[str, t.Any]:
+def read(module: CheckedModule) -> t.Dict[str, t.Any]:
     if REQUESTS_IMPORT_ERROR is not None:
         return unread(missing_required_lib("requests"))
     return read_events(lambda: ImdsModule(module))
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=dict(COMMON_OPTIONS, **SURVEY_OPTIONS), supports_check_mode=True)
+    module = CheckedModule(argument_spec=dict(COMMON_OPTIONS, **SURVEY_OPTIONS), supports_check_mode=True)
     folder = Folder(module.params["directory"])
     found = survey(
         module,

@@ -83,20 +83,18 @@ import os
 import time
 from typing import List
 
-from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events import history, history_file
 
 
 def main() -> None:
-    module = AnsibleModule(
+    module = CheckedModule(
         argument_spec={
             "directories": {"type": "list", "elements": "path", "default": list(history_file.DIRECTORIES)},
             "days": {"type": "float", "default": 90},
         },
         supports_check_mode=True,
     )
-    if not 0 < module.params["days"] < float("inf"):
-        module.fail_json(msg=f"days: expected a number above 0, not {module.params['days']}")
     if not any(os.path.isdir(directory) for directory in module.params["directories"]):
         names = ", ".join(module.params["directories"])
         module.fail_json(

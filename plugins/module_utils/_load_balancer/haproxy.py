@@ -6,6 +6,7 @@
 
 import csv
 import io
+import re
 import time
 from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
@@ -20,6 +21,7 @@ LEAVING = ANY_MAINT | FORCED_DRAIN | TRACKED_DRAIN
 
 READY, MAINT, DRAIN = "ready", "MAINT", "DRAIN"  # how the record spells what was found
 LOOK_AGAIN_AFTER = 1.0  # seconds
+COUNT = re.compile(r"[0-9]{1,18}\Z")
 
 
 class HAProxyError(Exception):
@@ -87,11 +89,14 @@ def read_servers(socket: RuntimeSocket, *, name: Optional[str] = None, backends:
     """
     states = _states(socket.ask("show servers state"), socket.address)
     servers = []
-    for row in _rows(socket.ask("show stat"), socket.address):
+    stat = socket.ask("show stat")
+    for row in _rows(stat, socket.address):
         key = row["pxname"], row["svname"]
         selected = name in (None, row["svname"]) and (not backends or row["pxname"] in backends)
         if selected and key in states:  # the rows of frontends, backends and listeners are not servers
             admin, weight = states[key]
+            if not (COUNT.match(row["scur"]) and COUNT.match(row["qcur"])):  # never "no session"
+                raise HAProxyError(_unreadable("show stat", stat, socket.address))
             servers.append(
                 Server(
                     backend=row["pxname"],
@@ -99,8 +104,8 @@ def read_servers(socket: RuntimeSocket, *, name: Optional[str] = None, backends:
                     status=row["status"],
                     admin=admin,
                     weight=weight,
-                    sessions=_number(row["scur"]),
-                    queued=_number(row["qcur"]),
+                    sessions=int(row["scur"]),
+                    queued=int(row["qcur"]),
                     check_status=_last_status(row.get("check_status") or ""),
                     last_check=row.get("last_chk") or "",
                 )
@@ -324,7 +329,3 @@ def _unreadable(command: str, answer: str, address: str) -> str:
 def _last_status(text: str) -> str:
     """The status of the last health check. HAProxy marks it with an asterisk while the next check runs."""
     return text[2:] if text.startswith("* ") else text
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdigit() else 0

@@ -16,6 +16,7 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from .._core.arguments import arguments_of
 from .._provider.holding import RecordFailed, record_on_host
 from .._remote.delegate_host import OtherHost, OtherHostError, bounded
 from . import pools
@@ -144,7 +145,7 @@ class AzureBalancerAction(ArmAction):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
-        _validation, arguments = self.validate_argument_spec(argument_spec=BALANCER_ARGUMENTS)
+        arguments = arguments_of(self, BALANCER_ARGUMENTS)
         if not each_of(arguments["pools"]):
             raise AnsibleActionFail("pools is empty, expected the ids of the pools. Set load_balancer_azure_pools")
         try:

@@ -10,9 +10,11 @@ agree.
 
 from __future__ import annotations
 
+import re
 import typing as t
 
 from ...module_utils._scheduled_events.document import ADVISORY
+from ...module_utils._scheduled_events.text import shown
 
 Event = t.Mapping[str, t.Any]
 
@@ -173,9 +175,10 @@ def budget_of(max_unavailable: t.Any, hosts: int) -> int:
     """
     text = str(max_unavailable).strip()
     digits = text.removesuffix("%")
-    if not digits.isascii() or not digits.isdigit():
+    if not re.fullmatch("[0-9]{1,9}", digits):
         raise GateError(
-            f"rolling_maintenance_max_unavailable is {text}, expected a number such as 2 or a percentage such as 25%"
+            f"rolling_maintenance_max_unavailable is {shown(text, 60)}, expected a number such as 2 or a "
+            "percentage such as 25%"
         )
     allowed = int(digits) * hosts // 100 if text.endswith("%") else int(digits)
     if allowed < 1:

@@ -13,6 +13,7 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
+from .._core.arguments import arguments_of
 from .._remote.delegate_host import OtherHost, OtherHostError
 from .balancers import BalancersError
 
@@ -68,7 +69,7 @@ class HAProxyAction(ActionBase):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
-        _validation, self._arguments = self.validate_argument_spec(argument_spec={**COMMON_ARGUMENTS, **self.ARGUMENTS})
+        self._arguments = arguments_of(self, {**COMMON_ARGUMENTS, **self.ARGUMENTS})
         if not self._arguments["balancers"]:
             raise AnsibleActionFail(
                 "balancers is empty, expected the inventory names of the balancers. Set load_balancer_haproxy_hosts"

@@ -21,6 +21,7 @@ from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
 from ...module_utils._module import ImdsModule, carry_out
+from ...module_utils._options import wrong_option
 from ...module_utils._scheduled_events.exchange import BrokenOff
 from .._core.private import copy_beside, forget_temporary_directory
 from .._remote.delegate_host import bounded, failure_in
@@ -69,6 +70,9 @@ class Module:
             where = f"Unsupported parameters for ({name}) module: " if unsupported else ""
             self.fail_json(f"{where}{checked.errors.msg}")
         self.params = checked.validated_parameters
+        wrong = wrong_option(options, self.params)
+        if wrong:
+            self.fail_json(wrong)
         if self.params.get("endpoint") == "auto":  # the library would look on this machine
             self.fail_json("endpoint auto does not work for a Windows host: expected http://HOST or http://HOST:PORT")
 

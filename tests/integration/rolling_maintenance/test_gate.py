@@ -6,7 +6,6 @@
 
 import collections
 import json
-import os
 import pathlib
 import time
 
@@ -149,16 +148,11 @@ def test_another_run_on_the_host_or_on_a_neighbour_is_waited_for_and_keeps_its_m
     assert hosts.maintained() == []
 
 
-def test_a_mark_whose_lease_is_over_is_taken_over_and_what_version_0_1_0_left_is_harmless(hosts_of):
-    hosts = hosts_of("web1", "web2")
+def test_a_mark_whose_lease_is_over_is_taken_over(hosts_of):
+    hosts = hosts_of("web1")
     put_mark(hosts, "web1", mark_of("controller9/run/web1", lease=60.0, age=61.0))
-    put_mark(hosts, "web2", "")
-    long_ago = time.time() - 4000
-    os.utime(hosts.mark("web2"), (long_ago, long_ago))
-    record = hosts.mark("web2").with_name("maintenance.json")
-    record.write_text(json.dumps({"round": 3, "finished_at": int(time.time())}))
     hosts.run()
-    assert hosts.maintained() == ["web1", "web2"]
+    assert hosts.maintained() == ["web1"]
     assert hosts.marked() == []
 
 
@@ -176,7 +170,22 @@ def test_two_runs_at_once_keep_the_budget_and_both_get_through(hosts_of, tmp_pat
     assert hosts.marked() == []
 
 
-def test_the_run_after_a_killed_one_of_this_control_node_takes_its_mark_over_at_once(hosts_of, tmp_path):
+def test_a_killed_run_keeps_its_slot_until_its_host_is_maintained_or_checked(hosts_of, tmp_path):
+    hosts = hosts_of("web1", "web2", "web3")
+    killed = hosts.start(rolling_maintenance_tasks=str(TASKS / "hang.yml"), go_on=str(tmp_path / "never"))
+    until((hosts.directory / "web1" / "under-way").exists, timeout=200, what="the maintenance")
+    killed.stop()
+    fleet = {"rolling_maintenance_fleet": ["web1", "web2", "web3"]}
+    run = hosts.run(rc=2, hosts=["web2"], rolling_maintenance_gate_timeout=2, **fleet)
+    assert says(run, "web2 waits for web1 (its maintenance by another run")
+    assert hosts.maintained() == []
+    hosts.run(hosts=["web2"], rolling_maintenance_checked_hosts=["web1"], **fleet)
+    hosts.run(hosts=["web3"], **fleet)  # what the operator said of the host lasts
+    assert (hosts.maintained(), hosts.marked()) == (["web2", "web3"], [])
+    (tmp_path / "never").touch()  # the module ends, as no program waits for it
+
+
+def test_the_rerun_of_the_hosts_of_a_killed_run_continues_at_once(hosts_of, tmp_path):
     hosts = hosts_of("web1", "web2")
     killed = hosts.start(rolling_maintenance_tasks=str(TASKS / "hang.yml"), go_on=str(tmp_path / "never"))
     until((hosts.directory / "web1" / "under-way").exists, timeout=200, what="the maintenance")

@@ -214,7 +214,7 @@ class Jobs:
         labels = self._controller.list("labels/", order_by="-id", page_size=MOST, **query)
         names = [str(each.get("name"))[len(self._prefix) :] for each in labels]
         refused = [name[: -len(REFUSED)] for name in names if name.endswith(REFUSED)]
-        return {int(name) for name in names if name.isdigit()}, {int(name) for name in refused if name.isdigit()}
+        return {int(name) for name in names if name.isdecimal()}, {int(name) for name in refused if name.isdecimal()}
 
     def _is_over(self, attempt: int, refused: Set[int]) -> bool:
         if attempt in refused:

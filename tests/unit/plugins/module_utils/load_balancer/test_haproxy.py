@@ -69,6 +69,10 @@ def test_what_is_found_is_the_order_of_an_operator(haproxy, member, admin, statu
         ("show stat", b"\n"),
         ("show stat", b"# pxname,svname,status\nwww,web1,UP\n\n"),
         ("show stat", (STAT + "\nwww,web1,0\n\n").encode()),
+        *[
+            ("show stat", (STAT + f"\nwww,web1,0,0,{sessions},0,UP,1,L7OK,,\n\n").encode())
+            for sessions in ("²", "", "nan", "9" * 5000)
+        ],
         ("show servers state", b"\n"),
         ("show servers state", b"1\n# be_id be_name\n2 www\n\n"),
         ("show servers state", ("1\n" + STATE + "\n2 www 1 web1 10.0.0.1 2 admin 1 1\n\n").encode()),

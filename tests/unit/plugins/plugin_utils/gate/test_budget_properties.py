@@ -53,7 +53,7 @@ class InMemory(Folder):
 
 
 class World:
-    """The hosts. A command of a killed controller goes on until somebody has found its host well."""
+    """The hosts. A command of a killed controller goes on until another run or an operator has found its host well."""
 
     def __init__(self):
         self.now = 1000.0
@@ -126,7 +126,7 @@ class Controller:
         dead = [f"{run}/{host}" for run in self._dead() for host in FLEET]
         checked = name in self.checked and not self.world.in_work[name] & set(self.world.living)
         if checked:
-            self.world.in_work[name].clear()  # the operator has ended what was left there
+            self.world.in_work[name].clear()  # the operator has ended the commands that still ran there
             self.checked.remove(name)
         return {**self.world.survey(name, **marking, ended_owners=dead, checked=checked), "checked": checked}
 

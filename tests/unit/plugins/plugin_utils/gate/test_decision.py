@@ -353,10 +353,15 @@ def test_the_budget_is_a_number_or_a_percentage_rounded_down(value, hosts, budge
     assert budget_of(value, hosts) == budget
 
 
-@pytest.mark.parametrize("value", ["0", "-1", "half", "", "20%", "1.5", "%"])
+@pytest.mark.parametrize("value", ["0", "-1", "half", "", "20%", "1.5", "%", "nan", "²"])
 def test_a_budget_that_allows_nothing_or_is_invalid_is_refused_by_name(value):
     with pytest.raises(GateError, match=f"rolling_maintenance_max_unavailable is {value}, "):
         budget_of(value, 4)
+
+
+def test_a_budget_of_5000_digits_is_refused_and_not_shown_as_a_whole():
+    with pytest.raises(GateError, match=r"rolling_maintenance_max_unavailable is 9{59}…, expected a number such as 2"):
+        budget_of("9" * 5000, 4)
 
 
 def test_looks_become_rarer_the_longer_it_waits():

@@ -1,0 +1,92 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The numbers and the state directory among the options of every module and action plugin. Private to the collection.
+
+Ansible takes ``nan``, ``inf`` and 5,000 digits for numbers. A wait for them would never end.
+"""
+
+import ntpath
+import posixpath
+from typing import Any, Dict, Mapping, Tuple
+
+from ansible.module_utils.basic import AnsibleModule
+
+from ._scheduled_events.text import shown
+
+MOST = 100000000.0  # seconds: 3 years
+# Option → the least and the greatest value, where these are not 0 and MOST.
+ABOVE_0 = (1e-9, MOST)
+BOUNDS: Dict[str, Tuple[float, float]] = {
+    **dict.fromkeys(("request_timeout", "retry_for", "sleep"), ABOVE_0),
+    **dict.fromkeys(("wait_timeout", "reconnect_timeout", "phase_timeout"), ABOVE_0),
+    **dict.fromkeys(("days", "interval", "count", "probe_rate", "probe_timeout", "slow_after"), ABOVE_0),
+    "finish_within": (-MOST, MOST),  # below 0: no limit
+    "ports": (1, 65535),
+    "drained_status": (100, 599),
+}
+
+DIRECTORIES = ("directory", "state_directory", "drill_directory")
+
+
+def wrong_option(spec: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any], within: str = "") -> str:
+    """Say what is wrong with the first number that is not finite or out of bounds, or with a relative state directory.
+
+    :param spec: an argument specification.
+    :param values: by option, before or after their conversion.
+    :returns: a message that names the option; empty if all are right.
+    """
+    for name, option in spec.items():
+        value = values.get(name)
+        each_value = value if isinstance(value, list) else [value]
+        for each in each_value:
+            if isinstance(each, dict) and option.get("options"):
+                wrong = wrong_option(option["options"], each, f"{within}{name}.")
+            elif {option.get("type"), option.get("elements")} & {"float", "int"}:
+                wrong = _wrong_number(each, *BOUNDS.get(name, (0.0, MOST)))
+            elif name in DIRECTORIES and isinstance(each, str):
+                is_absolute = posixpath.isabs(each) or ntpath.isabs(each)
+                wrong = "" if is_absolute else "an absolute path"
+            else:
+                wrong = ""
+            if wrong:
+                is_nested = wrong.startswith(f"{within}{name}.")
+                return wrong if is_nested else f"{within}{name} is {shown(_text(each), 60)}, expected {wrong}"
+    return ""
+
+
+def _text(value: Any) -> str:
+    try:
+        return f"{value:g}" if isinstance(value, float) else str(value)
+    except ValueError:  # thousands of digits
+        return "a number of thousands of digits"
+
+
+def _wrong_number(value: Any, least: float, most: float) -> str:
+    """What was expected; empty if the value is right, or if it is not a number, which Ansible itself says."""
+    try:
+        if value is None or least <= float(value) <= most:
+            return ""
+    except OverflowError:
+        pass
+    except (TypeError, ValueError):
+        return ""
+    return f"a number above 0, at most {most:g}" if 0 < least < 1 else f"a number from {least:g} to {most:g}"
+
+
+class CheckedModule(AnsibleModule):
+    """A module whose options are in their bounds."""
+
+    def __init__(self, argument_spec: Dict[str, Any], **how: Any) -> None:
+        try:
+            super().__init__(argument_spec=argument_spec, **how)
+        except (OverflowError, ValueError):  # ansible-core cannot convert the number, or cannot log it
+            wrong = wrong_option(argument_spec, self.params)
+            if not wrong:
+                raise
+            self.params: Dict[str, Any] = {}  # which the result repeats
+            self.fail_json(msg=wrong)
+        wrong = wrong_option(argument_spec, self.params)
+        if wrong:
+            self.fail_json(msg=wrong)
