@@ -14,6 +14,7 @@ import yaml
 
 from .conftest import LIMIT, ROOT, SOURCE
 
+NO_URL = "is not the URL of a metadata service"
 A_URL = "expected http://HOST or http://HOST:PORT, or a dictionary of endpoint and vm_name"
 
 
@@ -34,12 +35,27 @@ A_URL = "expected http://HOST or http://HOST:PORT, or a dictionary of endpoint a
             {"endpoints": []},
             "endpoints [] cannot be used: expected a list of URLs, or of dictionaries of endpoint and vm_name",
         ),
-        ({"endpoints": ["127.0.0.1"]}, f'endpoints: "127.0.0.1" cannot be used: {A_URL}'),
-        ({"endpoints": ["http://127.0.0.1:0"]}, f'endpoints: "http://127.0.0.1:0" cannot be used: {A_URL}'),
-        ({"endpoints": ["http://[::1"]}, f'endpoints: "http://[::1" cannot be used: {A_URL}'),
-        ({"endpoints": ["http://h?a=1"]}, f'endpoints: "http://h?a=1" cannot be used: {A_URL}'),
-        ({"endpoints": ["http://me:secret@h"]}, f'endpoints: "http://…@h" cannot be used: {A_URL}'),
-        ({"endpoints": [{"url": "http://h"}]}, f'endpoints: {{"url": "http://h"}} cannot be used: {A_URL}'),
+        (
+            {"endpoints": ["127.0.0.1"]},
+            f'endpoints: endpoint "127.0.0.1" {NO_URL}: {A_URL}',
+        ),
+        (
+            {"endpoints": ["http://127.0.0.1:0"]},
+            f'endpoints: endpoint "http://127.0.0.1:0" {NO_URL}: {A_URL}',
+        ),
+        (
+            {"endpoints": ["http://[::1"]},
+            f'endpoints: endpoint "http://[::1" {NO_URL}: {A_URL}',
+        ),
+        (
+            {"endpoints": ["http://h?a=1"]},
+            f'endpoints: endpoint "http://h?a=1" {NO_URL}: {A_URL}',
+        ),
+        (
+            {"endpoints": ["http://me:secret@h"]},
+            f'endpoints: endpoint "http://…@h" {NO_URL}: {A_URL}',
+        ),
+        ({"endpoints": [{"url": "http://a:b@h"}]}, f'endpoints {{"url": "http://…@h"}} cannot be used: {A_URL}'),
         (
             {"endpoints": [{"endpoint": "http://h", "vm_name": " "}]},
             'vm_name " " cannot be used: expected the name of the VM in Azure; leave it out to ask the service',
@@ -61,7 +77,11 @@ A_URL = "expected http://HOST or http://HOST:PORT, or a dictionary of endpoint a
         ({"repeat": -1}, "repeat -1 cannot be used: expected seconds, at least 0"),
         ({"repeat": "inf"}, 'repeat "inf" cannot be used: expected seconds, at least 0'),
         ({"request_timeout": 0}, "request_timeout 0 cannot be used: expected seconds, from 0.001 to 3600"),
-        ({"api_version": "latest"}, 'api_version "latest" cannot be used: expected a date such as 2020-07-01'),
+        (
+            {"api_version": "latest"},
+            'api_version "latest" is not a version of Scheduled Events: expected a date such as 2020-07-01, and the '
+            'service does not know "latest"',
+        ),
     ],
 )
 def test_an_argument_that_cannot_be_used_is_refused_with_its_value(source, args, message):

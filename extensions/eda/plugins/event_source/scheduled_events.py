@@ -4,8 +4,7 @@
 
 """The Scheduled Events of Azure VMs as a source of ansible-rulebook.
 
-ansible-rulebook runs this file alone, by its path. So it imports nothing of the collection, and reads the protocol by
-itself; a test compares what it reads with what the collection's library reads.
+ansible-rulebook runs this file by its path, which is also how it finds the library of the collection.
 """
 
 from __future__ import annotations
@@ -13,17 +12,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
-import email.utils
 import hashlib
 import json
 import logging
 import math
 import re
 import sys
+from pathlib import Path
 from typing import Any, NamedTuple
-from urllib.parse import urlsplit
 
 import aiohttp
+
+sys.path.append(str(Path(__file__).resolve().parents[4] / "plugins" / "module_utils"))
+
+from _scheduled_events.document import UNDERSCORE_VERSION, describe, parse
+from _scheduled_events.endpoint import SettingError, check_api_version, check_endpoint
+from _scheduled_events.exchange import MAX_BODY
+from _scheduled_events.text import shown
 
 DOCUMENTATION = r"""
 ---
@@ -139,10 +144,7 @@ DEFAULTS: dict[str, Any] = {
 EVENTS_PATH = "/metadata/scheduledevents"
 NAME_PATH = "/metadata/instance/compute/name"
 NAME_QUERY = {"api-version": "2017-08-01", "format": "text"}
-UNDERSCORE_VERSION = "2017-03-01"  # the preview puts "_" before each name in Resources
 
-MAX_BODY = 1024 * 1024
-MAX_OBJECTS = 10000
 CONNECT_TIMEOUT = 5.0
 LONGEST_PAUSE = 5.0
 
@@ -183,9 +185,6 @@ def read_settings(args: dict[str, Any]) -> SourceSettings:
     given = {**DEFAULTS, **args}
     if given["scope"] not in ("this_vm", "all"):
         raise _unusable("scope", given["scope"], "this_vm or all")
-    api_version = str(given["api_version"])  # YAML takes it for a date where it is not quoted
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", api_version):
-        raise _unusable("api_version", api_version, "a date such as 2020-07-01")
     return SourceSettings(
         endpoints=_endpoints(given["endpoints"]),
         everything=given["scope"] == "all",
@@ -194,12 +193,13 @@ def read_settings(args: dict[str, Any]) -> SourceSettings:
         interval=_seconds("interval", given["interval"], 0.25, 5.0),
         repeat=_seconds("repeat", given["repeat"], 0.0, math.inf),
         request_timeout=_seconds("request_timeout", given["request_timeout"], 0.001, 3600.0),
-        api_version=api_version,
+        api_version=check_api_version(str(given["api_version"])),  # YAML takes it for a date where it is not quoted
     )
 
 
 def _unusable(name: str, value: Any, expected: str) -> ValueError:
-    return ValueError(f"{name} {json.dumps(value, default=str)} cannot be used: expected {expected}")
+    text = re.sub(r"//[^\"]*@", "//…@", json.dumps(value, default=str))  # a password is not for logs
+    return ValueError(f"{name} {text} cannot be used: expected {expected}")
 
 
 def _endpoints(value: Any) -> list[Endpoint]:
@@ -216,26 +216,14 @@ def _endpoints(value: Any) -> list[Endpoint]:
 def _endpoint(item: Any) -> Endpoint:
     fields = item if isinstance(item, dict) else {"endpoint": item}
     url, name = fields.get("endpoint"), fields.get("vm_name")
-    if not isinstance(url, str) or not _is_base_url(url) or set(fields) - {"endpoint", "vm_name"}:
-        shown = re.sub(
-            r"//.*@", "//…@", json.dumps(item, default=str, ensure_ascii=False)
-        )  # a password is not for logs
-        raise ValueError(
-            f"endpoints: {shown} cannot be used: expected http://HOST or http://HOST:PORT, "
-            "or a dictionary of endpoint and vm_name"
-        )
+    if not isinstance(url, str) or set(fields) - {"endpoint", "vm_name"}:
+        raise _unusable("endpoints", item, "http://HOST or http://HOST:PORT, or a dictionary of endpoint and vm_name")
     if name is not None and not (isinstance(name, str) and name.strip()):
         raise _unusable("vm_name", name, "the name of the VM in Azure; leave it out to ask the service")
-    return Endpoint(url.rstrip("/"), name and name.strip())
-
-
-def _is_base_url(url: str) -> bool:
     try:
-        parts = urlsplit(url)
-        usable = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:  # an impossible port or IPv6 address
-        return False
-    return usable and not (parts.query or parts.fragment or parts.username is not None or re.search(r"\s", url))
+        return Endpoint(check_endpoint(url), name and name.strip())
+    except SettingError as error:
+        raise ValueError(f"endpoints: {error}, or a dictionary of endpoint and vm_name") from error
 
 
 def _boolean(name: str, value: Any) -> bool:
@@ -273,138 +261,38 @@ class BadAnswer(ValueError):
 def read_events(body: bytes, *, vm_name: str, api_version: str) -> list[dict[str, Any]]:
     """The events of a document as scheduled_events_info shows them, but without ``seconds_until_not_before``.
 
-    :raises BadAnswer: the body is not a document.
+    :raises ValueError: the body is not a document.
     """
-    if body.count(b"{") + body.count(b"[") > MAX_OBJECTS:
-        raise BadAnswer(f"it holds more than {MAX_OBJECTS} objects and lists")
-    try:
-        document = json.loads(body.decode("utf-8-sig"), parse_int=_number, parse_constant=str)
-    except (ValueError, RecursionError) as error:
-        raise BadAnswer(f"it is not JSON: {error}") from error
-    events = document.get("Events") if isinstance(document, dict) else None
-    if not isinstance(events, list) or not all(isinstance(event, dict) for event in events):
-        raise BadAnswer("it has no array Events of objects")
-    return [_described(event, vm_name, api_version) for event in events]
+    now = datetime.datetime.now(datetime.timezone.utc)
+    events = parse(body, api_version=api_version).events
+    return [_without_templates(describe(event, vm_name=vm_name, now=now)) for event in events]
 
 
-_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate", "SpotRebalanceRecommendation")
-
-
-def _described(raw: dict[str, Any], vm_name: str, api_version: str) -> dict[str, Any]:
-    resources = raw.get("Resources")
-    resources = resources if isinstance(resources, list) else []
-    names = [_clean(name) if isinstance(name, str) else json.dumps(_sanitize(name, 256)) for name in resources]
-    mine = [plain_name(name, api_version).lower() == vm_name.lower() for name in names]
-    event_id = raw.get("EventId")
-    return {
-        "event_id": event_id if _is_id(event_id) else None,
-        "event_type": _word(raw.get("EventType"), *_TYPES),
-        "event_status": _word(raw.get("EventStatus"), "Scheduled", "Started", "Advisory"),
-        "event_source": _word(raw.get("EventSource"), "Platform", "User"),
-        "resource_type": _word(raw.get("ResourceType")),
-        "resources": names,
-        "not_before": _time(raw.get("NotBefore")),
-        "description": _word(raw.get("Description"), limit=8192),
-        "duration_in_seconds": _whole(raw.get("DurationInSeconds")),
-        "affects_this_vm": any(mine),
-        "is_leader": mine[:1] == [True],
-        "additional": {_clean(name): _sanitize(value, 16384) for name, value in raw.items() if name not in _FIELDS},
-    }
-
-
-_FIELDS = (
-    "EventId",
-    "EventStatus",
-    "EventType",
-    "ResourceType",
-    "Resources",
-    "NotBefore",
-    "Description",
-    "EventSource",
-    "DurationInSeconds",
-)
-# What a terminal obeys, what ends a line, what cannot be encoded.
-_HARMFUL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 # A play gets the event as variables, whose values Ansible takes for templates.
 _TEMPLATE = re.compile(r"\{(?=[{%#])|\A#(?=jinja2:)")
+
+
+def _without_templates(event: dict[str, Any]) -> dict[str, Any]:
+    del event["seconds_until_not_before"]
+    harmless = {name: _harmless(value) for name, value in event.items()}
+    if harmless["event_id"] != event["event_id"]:  # it could not be sent back verbatim
+        harmless["event_id"] = None
+    return harmless
+
+
+def _harmless(value: Any) -> Any:
+    if isinstance(value, str):
+        return _TEMPLATE.sub(lambda found: found.group() + " ", value)
+    if isinstance(value, list):
+        return [_harmless(item) for item in value]
+    if isinstance(value, dict):
+        return {_harmless(name): _harmless(item) for name, item in value.items()}
+    return value
 
 
 def plain_name(name: str, api_version: str) -> str:
     """The name of a VM as it is elsewhere in Azure."""
     return name[1:] if api_version == UNDERSCORE_VERSION and name.startswith("_") else name
-
-
-def _clean(text: str, limit: int = 256) -> str:
-    cut = text if len(text) <= limit else text[: limit - 1] + "…"
-    sanitized = _HARMFUL.sub(lambda found: " " if found.group() in "\t\n\r" else "\ufffd", cut)
-    return _TEMPLATE.sub(lambda found: found.group() + " ", sanitized)
-
-
-def _word(value: Any, *known: str, limit: int = 256) -> str | None:
-    if not isinstance(value, str):
-        return None
-    text = _clean(value, limit)
-    return next((word for word in known if word.lower() == text.lower()), text)
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str) and bool(value.strip()) and len(value) <= 256 and _clean(value) == value
-
-
-def _number(digits: str) -> int | str:
-    return int(digits) if len(digits) <= 20 else _clean(digits, 40)  # longer ones take seconds, or are refused
-
-
-def _whole(value: Any) -> int | None:
-    if isinstance(value, str) and re.fullmatch(r"-?[0-9]{1,16}", value):
-        value = int(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or value != value // 1:
-        return None
-    return int(value) if abs(value) < 10**15 else None
-
-
-def _time(value: Any) -> str | None:
-    """A time in any form that the service and its imitations use; None where it cannot be read."""
-    text = value.strip() if isinstance(value, str) else ""
-    if len(text) > 64 or not re.search(r"\d:\d\d:\d\d", text, re.ASCII):
-        return None
-    try:
-        if re.match(r"\d{4}-", text):
-            whole_seconds = re.sub(r"\.\d+", "", text)  # Azure writes seven digits, which fromisoformat may not take
-            moment = datetime.datetime.fromisoformat(re.sub(r"[Zz]\Z", "+00:00", whole_seconds))
-        else:
-            moment = email.utils.parsedate_to_datetime(text)
-        utc = datetime.timezone.utc
-        moment = moment.astimezone(utc) if moment.tzinfo else moment.replace(tzinfo=utc)
-    except (ValueError, TypeError, LookupError, ArithmeticError, AttributeError):  # all of them escape email.utils
-        return None
-    # email.utils takes the year 0001, which means "none", for 2001.
-    readable = 1970 <= moment.year < 2200 and re.search(r"(19[7-9]|20|21)\d", text)
-    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") if readable else None
-
-
-def _sanitize(value: Any, limit: int) -> Any:
-    """A JSON value with clean text; a text that says so in place of one that is too long or nested too deep."""
-    try:
-        sanitized = _sanitize_nested(value, 32)
-        too_long = len(json.dumps(sanitized)) > limit
-    except RecursionError:
-        return "(cut: nested deeper than 32 levels)"
-    return f"(cut: longer than {limit} characters)" if too_long else sanitized
-
-
-def _sanitize_nested(value: Any, depth: int) -> Any:
-    if isinstance(value, str):
-        return _clean(value, MAX_BODY)
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # JSON has no such number
-    if not isinstance(value, (dict, list)):
-        return value
-    if depth == 0:
-        raise RecursionError
-    if isinstance(value, list):
-        return [_sanitize_nested(item, depth - 1) for item in value]
-    return {_clean(name): _sanitize_nested(item, depth - 1) for name, item in value.items()}
 
 
 # What the rulebook hears
@@ -543,7 +431,7 @@ class Watch:
 
     def _note(self, trouble: str) -> None:
         """Log what is different from the last poll, not every failure of an outage."""
-        trouble = _clean(" ".join(trouble.split()), 300)
+        trouble = shown(trouble, 300)
         if trouble and trouble != self._trouble:
             LOGGER.warning("%s: a poll failed, which changes nothing: %s", self._url, trouble)
         elif self._trouble and not trouble:
