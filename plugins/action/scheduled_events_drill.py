@@ -10,8 +10,10 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.clock import CLOCK
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.document import EVENT_TYPES
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.forecast import LEAST_NOTICE
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.document import (
+    EVENT_TYPES,
+    LEAST_NOTICE,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ARM_ARGUMENTS, ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of

@@ -20,8 +20,8 @@ options:
     aliases: [event_ids]
   event_types:
     description:
-      - Select only events of these types, for example V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate),
-        V(SpotRebalanceRecommendation).
+      - Select only events of these types, for example V(Freeze) or V(Reboot).
+        The return values of M(maintops.scheduled_events.scheduled_events_info) list the types.
     type: list
     elements: str
   event_statuses:

@@ -17,10 +17,9 @@ from ._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
 from ._scheduled_events.discovery import FoundEndpoint, find
 from ._scheduled_events.document import (
-    ADVISORY_TYPES,
     EVENT_SOURCES,
     EVENT_STATUSES,
-    EVENT_TYPES,
+    TYPES,
     Filter,
     ScheduledEvent,
     describe,
@@ -59,7 +58,7 @@ FILTER_OPTIONS: Dict[str, Dict[str, Any]] = {
 
 # Option → what it is called, and the words that Azure has for it.
 KNOWN_WORDS = {
-    "event_types": ("an event type", EVENT_TYPES + ADVISORY_TYPES),
+    "event_types": ("an event type", tuple(TYPES)),
     "event_statuses": ("a status", EVENT_STATUSES),
     "event_sources": ("a source", EVENT_SOURCES),
 }

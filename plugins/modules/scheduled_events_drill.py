@@ -31,9 +31,8 @@ options:
     choices: [emulator, azure]
     default: emulator
   event_type:
-    description: Type of the event.
+    description: Type of the event, but no hint.
     type: str
-    choices: [Freeze, Reboot, Redeploy, Preempt, Terminate]
     default: Reboot
   notice:
     description: Seconds from the announcement to NotBefore.

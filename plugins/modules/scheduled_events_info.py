@@ -70,7 +70,8 @@ events:
       sample: C7061BAC-AFDC-4513-B24B-AA5F13A16123
     event_type:
       description:
-        - V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate), or a type that Azure added later.
+        - V(Freeze), V(Reboot), V(Redeploy), V(Preempt), V(Terminate), V(SpotRebalanceRecommendation) (a hint), or a
+          type that Azure added later.
       returned: success
       type: str
       sample: Redeploy

@@ -44,7 +44,7 @@ options:
           - ignore
           - hold
       event_types:
-        description: Any of Freeze, Reboot, Redeploy, Preempt, Terminate, SpotRebalanceRecommendation.
+        description: Types of events, such as Freeze. The message for another word lists the known types.
         type: list
         elements: str
       event_sources:

@@ -15,8 +15,28 @@ from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple, Union
 
 from .text import clean, excerpt, parse_number, sanitize_fields, sanitize_or_report, shown
 
-EVENT_TYPES = ("Freeze", "Reboot", "Redeploy", "Preempt", "Terminate")
-ADVISORY_TYPES = ("SpotRebalanceRecommendation",)  # of a newer preview (docs/contract.md, section 3)
+
+class EventType(NamedTuple):
+    """A type of events. ``least_notice``: seconds (docs/contract.md, section 7), ``None`` for a hint, which never
+    starts. ``deletes``: whether the VM is gone afterwards.
+    """
+
+    least_notice: Optional[float]
+    deletes: bool = False
+
+
+TYPES = {
+    "Freeze": EventType(900.0),
+    "Reboot": EventType(900.0),
+    "Redeploy": EventType(600.0),
+    "Preempt": EventType(30.0, deletes=True),
+    "Terminate": EventType(300.0, deletes=True),
+    "SpotRebalanceRecommendation": EventType(None),  # of a newer preview (docs/contract.md, section 3)
+}
+LEAST_NOTICE = {name: kind.least_notice for name, kind in TYPES.items() if kind.least_notice is not None}
+EVENT_TYPES = tuple(LEAST_NOTICE)
+DELETING_TYPES = tuple(name for name, kind in TYPES.items() if kind.deletes)
+
 SCHEDULED, STARTED, ADVISORY = "Scheduled", "Started", "Advisory"
 EVENT_STATUSES = (SCHEDULED, STARTED, ADVISORY)
 EVENT_SOURCES = ("Platform", "User")
@@ -182,7 +202,7 @@ def _parse_event(raw: Dict[str, Any], *, api_version: str) -> ScheduledEvent:
     read: Dict[str, Any] = {
         "EventId": _event_id(raw.get("EventId")),
         "EventStatus": _known(_text(raw.get("EventStatus")), EVENT_STATUSES),
-        "EventType": _known(_text(raw.get("EventType")), (*EVENT_TYPES, *ADVISORY_TYPES)),
+        "EventType": _known(_text(raw.get("EventType")), tuple(TYPES)),
         "ResourceType": _text(raw.get("ResourceType")),
         "Resources": resources,
         "NotBefore": _not_before(raw.get("NotBefore")),

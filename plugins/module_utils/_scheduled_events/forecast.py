@@ -7,11 +7,10 @@
 import math
 from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from .document import EVENT_TYPES, LEAST_NOTICE
 from .history import PHASE_BEGAN, PHASE_ENDED, Fact
 from .runs import OK
 
-# Seconds of the least notice of each type (docs/contract.md, section 7); an event can come with less.
-LEAST_NOTICE = {"Freeze": 900.0, "Reboot": 900.0, "Redeploy": 600.0, "Preempt": 30.0, "Terminate": 300.0}
 SHARE = 0.95  # of the preparations are not longer than what is needed
 
 
@@ -50,7 +49,7 @@ def needed(seconds: Sequence[float]) -> Optional[float]:
     return ordered[math.ceil(SHARE * len(ordered)) - 1] if ordered else None
 
 
-def forecast(seconds: float, *, margin: float, event_types: Sequence[str] = tuple(LEAST_NOTICE)) -> List[Forecast]:
+def forecast(seconds: float, *, margin: float, event_types: Sequence[str] = EVENT_TYPES) -> List[Forecast]:
     """Compare with the least notice of each type, less the margin before NotBefore.
 
     :param seconds: what is needed.

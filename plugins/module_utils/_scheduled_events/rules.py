@@ -7,7 +7,7 @@
 from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
 from .checks import Kind, check, choice, fields, list_of, whole
-from .document import ADVISORY_TYPES, EVENT_SOURCES, EVENT_STATUSES, EVENT_TYPES, ScheduledEvent, one_of
+from .document import EVENT_SOURCES, EVENT_STATUSES, TYPES, ScheduledEvent, one_of
 
 PREPARE, APPROVE, IGNORE, HOLD = "prepare", "approve", "ignore", "hold"
 ACTIONS = (PREPARE, APPROVE, IGNORE, HOLD)
@@ -20,7 +20,7 @@ def _words(*known: str) -> Kind:
 
 
 _FIELDS = {
-    "event_types": _words(*EVENT_TYPES, *ADVISORY_TYPES),
+    "event_types": _words(*TYPES),
     "event_sources": _words(*EVENT_SOURCES),
     "event_statuses": _words(*EVENT_STATUSES),
     "min_duration": whole(0),

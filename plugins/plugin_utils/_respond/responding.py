@@ -11,6 +11,7 @@ import typing as t
 
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.condition import NOTHING_PREPARES
+from ...module_utils._scheduled_events.document import DELETING_TYPES
 from ...module_utils._scheduled_events.rules import APPROVE, HOLD
 from ...module_utils._scheduled_events.terms import NEVER
 from .._run.identity import is_dead
@@ -33,7 +34,6 @@ from .play_coordinator import (
 from .turns import Execute, HostTurns, Send
 
 DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts, whatever became of the preparation
-DELETING = ("Preempt", "Terminate")  # after which the VM is gone
 
 # While other hosts prepare or acknowledge, a host that has just reported starts no module for this many times as long
 # as its report took, since a busy control node needs its processors for them. After so many seconds it looks for a new
@@ -300,7 +300,7 @@ class Responding:
         return self._let_others_go_on()
 
     def _deletes(self, event: t.Mapping[str, t.Any]) -> bool:
-        if event["event_type"] not in DELETING:
+        if event["event_type"] not in DELETING_TYPES:
             return False
         came = event["not_before"] is not None and event["not_before"] <= self._clock.wall()
         accepted = event["accepted"] or self._coordinator.status(event["event_id"]) is ClaimStatus.ACCEPTED

@@ -16,9 +16,10 @@ from _scheduled_events import rules
 from _scheduled_events.document import parse
 from code_blocks import pages
 from scheduled_events_emulator import scenarios
-from scheduled_events_emulator.events import DEFAULT_NOTICE, DEFAULT_STARTED_FOR
+from scheduled_events_emulator.events import DEFAULT_STARTED_FOR, TYPES
 from scheduled_events_poller.command import cli
 
+DEFAULT_NOTICE = {name: notice for name, (_since, notice) in TYPES.items() if notice}
 ROOT = pathlib.Path(__file__).parents[3]
 
 

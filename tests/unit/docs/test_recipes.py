@@ -8,27 +8,16 @@ import pathlib
 import re
 
 import pytest
-from _scheduled_events.document import EVENT_TYPES
-from _scheduled_events.forecast import LEAST_NOTICE
+from _scheduled_events.document import TYPES
 from _scheduled_events.runs import PHASES
 
 ROOT = pathlib.Path(__file__).parents[3]
-SOURCE = "extensions/eda/plugins/event_source/scheduled_events.py"
 EMULATOR = "roles/emulator/files/scheduled_events_emulator"
 PLACES_OF_TYPES = [
-    SOURCE,
     f"{EMULATOR}/events.py",
-    f"{EMULATOR}/rendering.py",
     "docs/contract.md",  # docs/contract.md, section 3
     "docs/docsite/rst/guide_how_azure_does_it.rst",
-    "plugins/doc_fragments/_filters.py",
-    "plugins/modules/scheduled_events_drill.py",
     "plugins/modules/scheduled_events_info.py",
-    "plugins/modules/scheduled_events_turn.py",
-    "roles/controller_setup/vars/main.yml",
-    "roles/drill/meta/argument_specs.yml",
-    "roles/poller/meta/argument_specs.yml",
-    "roles/respond/meta/argument_specs.yml",
 ]
 PLACES_OF_PHASES = ["docs/docsite/rst/guide_hooks.rst", "roles/poller/README.md"]
 
@@ -40,11 +29,7 @@ def text_of(place):
 @pytest.mark.parametrize("place", PLACES_OF_TYPES)
 def test_each_event_type_is_in_every_place_of_the_recipe(place):
     text = text_of(place)
-    assert [event_type for event_type in EVENT_TYPES if not re.search(rf"\b{event_type}\b", text)] == []
-
-
-def test_each_event_type_has_a_least_notice_for_the_forecast():
-    assert tuple(LEAST_NOTICE) == EVENT_TYPES
+    assert [event_type for event_type in TYPES if not re.search(rf"\b{event_type}\b", text)] == []
 
 
 @pytest.mark.parametrize("place", PLACES_OF_PHASES)

@@ -18,11 +18,16 @@ from scheduled_events_emulator.fleet import Unit
 SCHEDULED, STARTED, ADVISORY = "Scheduled", "Started", "Advisory"
 COMPLETED, CANCELED, CLEARED = "Completed", "Canceled", "Cleared"
 
-# Seconds between the announcement and NotBefore (docs/contract.md, section 7).
-DEFAULT_NOTICE = {"Freeze": 900, "Reboot": 900, "Redeploy": 600, "Preempt": 30, "Terminate": 300}
-# A hint, which never starts (docs/contract.md, section 3).
-ADVISORY_TYPES = ("SpotRebalanceRecommendation",)
-TYPES = (*DEFAULT_NOTICE, *ADVISORY_TYPES)
+# The first api-version with the type, and seconds between the announcement and NotBefore; None: a hint, which never
+# starts (docs/contract.md, sections 3 and 7).
+TYPES: dict[str, tuple[str, int | None]] = {
+    "Freeze": ("", 900),
+    "Reboot": ("", 900),
+    "Redeploy": ("", 600),
+    "Preempt": ("2017-11-01", 30),
+    "Terminate": ("2019-01-01", 300),
+    "SpotRebalanceRecommendation": ("2024-07-09", None),
+}
 DEFAULT_DURATION = {"Freeze": 5}
 DEFAULT_STARTED_FOR = 300
 KEYS = (
@@ -81,13 +86,13 @@ class EventSpec:
     @property
     def is_advisory(self) -> bool:
         """Whether the event is a hint."""
-        return self.event_type in ADVISORY_TYPES
+        return TYPES[self.event_type][1] is None
 
 
 def parse_spec(value: Any, path: str = "") -> EventSpec:
     """Return the spec of a JSON object. Raises InputError."""
     fields = Fields(value, path, KEYS)
-    event_type = fields.text("type", choices=TYPES)
+    event_type = fields.text("type", choices=tuple(TYPES))
     duration = fields.integer("duration", DEFAULT_DURATION.get(event_type, -1), least=-1)
     event_id = fields.text("event_id", None)
     if event_id is not None and not GUID.fullmatch(event_id):
@@ -101,7 +106,7 @@ def parse_spec(value: Any, path: str = "") -> EventSpec:
         event_type=event_type,
         vms=tuple(fields.texts("vms")),
         event_id=event_id or new_event_id(),
-        notice=fields.number("notice", DEFAULT_NOTICE.get(event_type, 0)),
+        notice=fields.number("notice", TYPES[event_type][1] or 0),
         duration=duration,
         source=fields.text("source", "Platform", choices=("Platform", "User")),
         description=fields.text("description", ""),

@@ -11,25 +11,17 @@ from collections.abc import Iterable, Sequence
 from email.utils import formatdate
 from typing import Any
 
-from scheduled_events_emulator.events import STARTED, Event
+from scheduled_events_emulator.events import STARTED, TYPES, Event
 
 PREVIEW = "2017-03-01"
 CURRENT = "2020-07-01"
 VERSIONS = (PREVIEW, "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", CURRENT, "2024-07-09")
-_TYPES_SINCE = (
-    ("Freeze", ""),
-    ("Reboot", ""),
-    ("Redeploy", ""),
-    ("Preempt", "2017-11-01"),
-    ("Terminate", "2019-01-01"),
-    ("SpotRebalanceRecommendation", "2024-07-09"),
-)
 _FIELDS_SINCE = (("Description", "2019-04-01"), ("EventSource", "2019-08-01"), ("DurationInSeconds", "2020-07-01"))
 
 
 def visible_types(version: str) -> tuple[str, ...]:
     """Return the event types that the api-version knows."""
-    return tuple(event_type for event_type, since in _TYPES_SINCE if version >= since)
+    return tuple(event_type for event_type, (since, _notice) in TYPES.items() if version >= since)
 
 
 def _fields(event: Event, version: str) -> dict[str, Any]:

@@ -5,7 +5,8 @@
 """What a preparation takes, by the history, and whether it fits into the notice."""
 
 import pytest
-from _scheduled_events.forecast import LEAST_NOTICE, forecast, needed, preparations
+from _scheduled_events.document import LEAST_NOTICE
+from _scheduled_events.forecast import forecast, needed, preparations
 from _scheduled_events.history import Fact
 
 pytestmark = pytest.mark.edge

@@ -12,7 +12,7 @@ from typing import Any, Callable, List, Optional
 from _scheduled_events import announced, history_file
 from _scheduled_events.approval import ApprovalFailed
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError, NotAllowed
-from _scheduled_events.forecast import LEAST_NOTICE
+from _scheduled_events.document import EVENT_TYPES
 from _scheduled_events.runs import PHASES
 from _scheduled_events.state import StateError
 
@@ -88,7 +88,7 @@ def _parser() -> argparse.ArgumentParser:
     command = _command(
         groups, "forecast", forecast.show_forecast, "show whether the preparation fits into the notice of an event"
     )
-    command.add_argument("--types", default=",".join(LEAST_NOTICE), metavar="TYPES", help="default: %(default)s")
+    command.add_argument("--types", default=",".join(EVENT_TYPES), metavar="TYPES", help="default: %(default)s")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(needs_requests=False)
 

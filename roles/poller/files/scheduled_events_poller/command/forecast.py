@@ -9,6 +9,7 @@ import math
 from typing import List
 
 from _scheduled_events import forecast
+from _scheduled_events.document import EVENT_TYPES
 
 from ..unit import config, status
 from . import commands, history
@@ -40,10 +41,10 @@ def show_forecast(chosen: argparse.Namespace) -> int:
 
 
 def _types(text: str) -> List[str]:
-    names = [name.strip() for name in text.split(",")]
+    names = [name.strip() for name in text.split(",")] if text else list(EVENT_TYPES)
     for name in names:
-        if name not in forecast.LEAST_NOTICE:
-            known = ", ".join(forecast.LEAST_NOTICE)
+        if name not in EVENT_TYPES:
+            known = ", ".join(EVENT_TYPES)
             raise commands.CommandError(f"--types: expected some of {known}, separated by commas, not {name}")
     return names
 
