@@ -54,6 +54,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.str
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tasks_files import (
     TasksFileError,
     TasksFiles,
+    left_out_by_tags,
     name_of,
 )
 
@@ -67,6 +68,7 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "resume_within": {"type": "float", "default": 86400},
     "hosts_without_traffic": {"type": "list", "elements": "str"},
     "checked_hosts": {"type": "list", "elements": "str", "default": []},
+    "allow_skip_tags": {"type": "bool", "default": False},
 }
 # What may differ from host to host. Outside the role, the common variables count.
 DIRECTORY = ("rolling_maintenance_state_directory", "scheduled_events_state_directory")
@@ -105,6 +107,7 @@ class Gate:
         self._active = list(task_vars["ansible_play_hosts"])
         self._batch = list(task_vars["ansible_play_batch"])
         self._own = own
+        self._in_part = "" if arguments["allow_skip_tags"] else left_out_by_tags(task_vars)
         self._fleet = _names(arguments["fleet"]) or self._all
         self._everyone = list(dict.fromkeys([*self._fleet, *self._all]))
         self._checked = _names(arguments["checked_hosts"])
@@ -124,7 +127,7 @@ class Gate:
 
         :raises GateError: it can never open, or it did not in time.
         """
-        result = self._wait()
+        result = {**self._wait(), "in_part": self._in_part}
         self._store.note_decision(self._play, self._own, result)
         return result
 
@@ -203,6 +206,8 @@ class Gate:
         self._names = _names_of_maintenances(
             self._action, self._task_vars, hosts=self._all, batch=self._batch, name=self._arguments["name"]
         )
+        if self._in_part:  # what it leaves out, a run without these tags must not take for done
+            self._names = {host: f"{name} {self._in_part}" for host, name in self._names.items()}
         now = time.monotonic()
         with self._store.open() as store:
             store.setdefault("gates", {})[self._key()] = {"arrived": now, "responded": [], "names": self._names}

@@ -19,10 +19,9 @@ from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.checks import WrongValue
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.rules import parse_rules
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.terms import ANY
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import Intervals
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_request import OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_request import OPTIONS, PREPARED
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
     AcknowledgementResult,
     acknowledge,
@@ -69,10 +68,10 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.str
     runs_each_host_alone,
     warning_of_few_forks,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tags import leave_out_all
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tasks_files import (
     TasksFileError,
     TasksFiles,
+    left_out_by_tags,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.host import HostGone, WindowsHost
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import refuse_async
@@ -80,6 +79,11 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.
 WINDOWS_INTERVALS = Intervals(poll_gap=3.0, short_lease=600.0)
+# Of a task that failed in a phase whose end was reached.
+FORGOTTEN = (
+    "No rescue section of the tasks file handles it, and the tasks went on, as after meta: clear_host_errors. Handle "
+    "the failure in the tasks file itself, or use the strategy ansible.builtin.free"
+)
 BRIEF = 30.0  # seconds to remove files of a host, or to close its connection
 
 display = Display()
@@ -96,14 +100,18 @@ class ActionModule(ArmAction):
         refuse_unnamed_hosts(self, self._variables)
         refuse_half_a_balancer("respond", self._variables)
         self._extras: dict[str, t.Any] = {}
+        self._files = TasksFiles(self)
         options = arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})
         options["vm_name"] = options["vm_name"] or None
         options.update(self._tasks_files(options))
-        options["outcome"] = _outcome(options["outcome"])
+        self._lockstep = not runs_each_host_alone(str(self._task.get_play().strategy))
         self._check_rules(options["rules"])
         self._options = options
         self._check_fallback()
         self._check_hosts()
+        self._notes = self._read_notes()
+        options["outcome"] = self._outcome(options["outcome"])
+        self._notes["failed_before"] = self._failed_task()
         responding = self._responding()
         try:
             following = responding.next_step()
@@ -121,34 +129,35 @@ class ActionModule(ArmAction):
     def _responding(self) -> Responding:
         host = self._variables["inventory_hostname"]
         hosts = list(self._variables["ansible_play_hosts_all"])
-        play = self._task.get_play()
-        directory = self._play_directory()
-        notes = Notes(
-            directory / "notes" / hashlib.sha256(host.encode()).hexdigest()[:32],
-            fresh=self._options["outcome"] is None and not self._options["again"],
-            began=time.monotonic(),
-        )
         owner = {**this_owner(), **this_job(self._variables, os.environ)}
         return Responding(
             host=host,
             run=run_id_of(owner),
             owner=owner,
             options=self._options,
-            notes=notes,
+            notes=self._notes,
             coordinator=PlayCoordinator(
-                directory,
+                self._play_directory(),
                 play_hosts=hosts,
-                speak_for=None if self._options["acknowledge"] == ANY else self._options["speak_for"],
+                speak_for=self._options["speak_for"] if self._options["acknowledge"] == PREPARED else None,
             ),
             execute=self._execute_turn,
             say=display.display,
             warn=_warn,
             active_hosts=self._variables["ansible_play_hosts"],
             shares_fork=self._forks() < len(hosts),
-            lockstep=not runs_each_host_alone(str(play.strategy)),
-            leave_out_all=lambda path: leave_out_all(self._task, path, self._variables),
+            lockstep=self._lockstep,
+            in_part=bool(left_out_by_tags(self._variables)) and not self._options["allow_skip_tags"],
             check_mode=bool(self._task.check_mode),
             send=self._acknowledge_from_here if self._options["fallback"] != "none" else None,
+        )
+
+    def _read_notes(self) -> Notes:
+        host = self._variables["inventory_hostname"]
+        return Notes(
+            self._play_directory() / "notes" / hashlib.sha256(host.encode()).hexdigest()[:32],
+            fresh=self._options["outcome"] is None and not self._options["again"],
+            began=time.monotonic(),
         )
 
     def _forks(self) -> int:
@@ -220,11 +229,43 @@ class ActionModule(ArmAction):
 
     def _tasks_files(self, options: t.Mapping[str, t.Any]) -> dict[str, str]:
         """Find the tasks files and read them, before anything is prepared for which another one is needed later."""
-        files, names = TasksFiles(self), [f"{phase}_tasks" for phase in PHASES]
+        names = [f"{phase}_tasks" for phase in PHASES]
         try:
-            return {name: files.path(f"respond_{name}", options[name]) for name in names}
+            return {name: self._files.path(f"respond_{name}", options[name]) for name in names}
         except TasksFileError as error:
             raise AnsibleError(str(error)) from error
+
+    def _outcome(self, given: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
+        """What became of a phase, from what the play knows.
+
+        It is well only if its last task has run, since a failure may be ignored, or forgotten.
+
+        :param given: ``end``: what the last task that ran in a phase has stored, maybe one of an earlier phase.
+        """
+        if given is None:
+            return None
+        outcome = {name: value for name, value in given.items() if name not in ("end", "phase_id")}
+        end = given["end"] if given.get("end", {}).get("phase_id") == given["phase_id"] else {}
+        name, action = str(end.get("task", "")), str(end.get("action", ""))
+        failed = bool(action) and [name, action] != self._notes["failed_before"]
+        if not failed:
+            return {**outcome, "ok": boolean(end.get("reached", False)), "reason": ""}
+        tasks_file = self._options.get(f"{given['phase']}_tasks") or ""
+        steps = [step for step in self._files.steps(tasks_file) if step.is_of(name, action)] if tasks_file else []
+        place = steps[0].place if steps else f"a role, a handler, or a file that {tasks_file} includes"
+        text = f'the task "{name or action}" ({place}) failed: {end["reason"]}'
+        if not boolean(end["reached"]):
+            return {**outcome, "ok": False, "reason": text}
+        if all(step.rescued for step in steps) if steps else not self._lockstep:
+            return {**outcome, "ok": True, "reason": ""}
+        return {**outcome, "ok": False, "reason": f"{text.rstrip('.')}. {FORGOTTEN}"}
+
+    def _failed_task(self) -> list[str] | None:
+        """Name and action of a task that failed before the next phase, and that a rescue section has handled."""
+        if not self._variables.get("ansible_failed_result"):
+            return None
+        task = self._variables["ansible_failed_task"]
+        return [str(task["name"] or ""), str(task["action"])]
 
     def _execute_turn(
         self, control_node: dict[str, t.Any], outcome: dict[str, t.Any] | None, within: float
@@ -301,20 +342,6 @@ class ActionModule(ArmAction):
                 self._extras[name] = [*self._extras.get(name, []), *answer[name]]
         if "ansible_facts" in answer:  # the interpreter that was discovered
             self._extras["ansible_facts"] = answer["ansible_facts"]
-
-
-def _outcome(given: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
-    """What became of a phase, from what the play knows.
-
-    :param given: it has ``ok``, or ``failure``: what the play remembers of the last phase that failed, if one did.
-    """
-    if given is None:
-        return None
-    outcome = {name: value for name, value in given.items() if name not in ("failure", "phase_id")}
-    failure = given.get("failure") or {}
-    ok = boolean(given["ok"]) if "ok" in given else failure.get("phase_id") != given["phase_id"]
-    reason = given.get("reason", "") if ok or "ok" in given else failure.get("reason", "")
-    return {**outcome, "ok": ok, "reason": str(reason)}
 
 
 def _warn(text: str) -> None:

@@ -222,7 +222,11 @@ class Turn:
     def _config(self) -> terms.Config:
         maintained = is_under_maintenance(self._folder, self._clock.wall)
         return engine_config(
-            self._options, vm_name=self._vm_name, rules=self._rules, defers=maintained and not self._check_mode
+            self._options,
+            vm_name=self._vm_name,
+            rules=self._rules,
+            defers=maintained and not self._check_mode,
+            prepares=self._request.prepares,
         )
 
     # Acknowledging
@@ -294,7 +298,15 @@ class Turn:
         elif report.kind is terms.ReportKind.SEEN:
             self._add_to_story(entry.event, f"seen as {entry.event.event_status}")
         elif report.kind is terms.ReportKind.ENDED:
-            self._add_to_story(entry.event, _ended(report))
+            self._add_to_story(entry.event, self._ended(report))
+
+    def _ended(self, report: terms.Report) -> str:
+        if report.outcome not in (OK, NOTHING):
+            return f"{report.phase} failed: {report.text}"
+        if report.outcome == NOTHING:
+            return "has nothing configured that prepares for it" if self._request.prepares else "prepared in part"
+        done = {"prepare": "prepared", "started": "answered", "recover": "recovered", "advised": "has taken the hint"}
+        return done[report.phase]
 
     def _ahead(self, event: ScheduledEvent) -> str:
         if event.not_before is None:
@@ -395,15 +407,6 @@ def _is_prepared(entry: EventState, config: terms.Config, *, recovered: int) -> 
     if run is None or run.outcome != OK:
         return False
     return not policies.must_prepare(entry, config, recovered=recovered)
-
-
-def _ended(report: terms.Report) -> str:
-    if report.outcome not in (OK, NOTHING):
-        return f"{report.phase} failed: {report.text}"
-    if report.outcome == NOTHING:
-        return "has nothing configured that prepares for it"
-    done = {"prepare": "prepared", "started": "answered", "recover": "recovered", "advised": "has taken the hint"}
-    return done[report.phase]
 
 
 def _failed(entry: EventState, phase: str) -> bool:

@@ -52,6 +52,7 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "outcome": {"type": "dict"},
     "again": {"type": "bool", "default": False},
     "within_maintenance": {"type": "bool", "default": False},
+    "allow_skip_tags": {"type": "bool", "default": False},
 }
 
 
@@ -67,6 +68,7 @@ class TurnRequest(NamedTuple):
     :param known: ``marker`` of the turn before; the turn ends as soon as it changes.
     :param acknowledge: the events that are to be acknowledged now, once the outcome is taken: ``event_id``, and the
         ``event_type`` and ``names`` for which the hosts have prepared.
+    :param prepares: whether a preparation that ends well in this run prepares this host.
     :param compute: whether to show what the service says about this VM, if an event concerns it.
     :param assume_over: for a plan: take the events for gone instead of reading the document.
     :param state: for a plan: the state, which is not kept on the host.
@@ -81,13 +83,14 @@ class TurnRequest(NamedTuple):
     slice: float = 0.0
     known: str = ""
     acknowledge: Sequence[Dict[str, Any]] = ()
+    prepares: bool = True
     compute: bool = False
     assume_over: bool = False
     state: str = ""
 
 
 def engine_config(
-    options: Dict[str, Any], *, vm_name: str, rules: Tuple[decisions.Rule, ...], defers: bool
+    options: Dict[str, Any], *, vm_name: str, rules: Tuple[decisions.Rule, ...], defers: bool, prepares: bool
 ) -> terms.Config:
     """The settings of the engine for the options of a turn.
 
@@ -105,5 +108,5 @@ def engine_config(
         parallel=False,
         started_after_prepare=False,
         defer=options["maintenance_margin"] if defers else None,
-        preparation="tasks" if options["prepare_tasks"] or options["load_balancer"] else "",
+        preparation="tasks" if prepares and (options["prepare_tasks"] or options["load_balancer"]) else "",
     )

@@ -63,6 +63,12 @@ options:
     type: list
     elements: str
     default: []
+  allow_skip_tags:
+    description:
+      - Whether a run whose tags may leave out tasks counts as the maintenance. Otherwise it is a separate maintenance,
+        and a later run without these tags maintains the hosts again.
+    type: bool
+    default: false
 extends_documentation_fragment:
   - maintops.scheduled_events._imds.attributes
   - maintops.scheduled_events._imds.files

@@ -173,8 +173,8 @@ options:
     description:
       - The result of the phase that the previous call returned. C(request_ids) identifies the phase, C(ok) is whether
         the phase succeeded, and C(reason) is why it failed.
-      - Instead of C(ok), the result may contain C(phase_id), and C(failure) with C(phase_id) and C(reason) of the last
-        phase that failed.
+      - Instead of C(ok), the role passes C(phase_id), and C(end) with what the last task of a phase has stored. The
+        action plugin finds out from them whether the phase succeeded.
       - Leave this option out in the first call of a run.
     type: dict
   again:
@@ -186,6 +186,12 @@ options:
       - Whether the role C(rolling_maintenance) calls the module for the hosts of a batch. Otherwise a play in batches
         is refused, as well as the strategy P(ansible.builtin.host_pinned#strategy) with fewer forks than hosts, since
         later hosts would not be prepared. A run fails if an event is over before a host that it names has started.
+    type: bool
+    default: false
+  allow_skip_tags:
+    description:
+      - Whether a run whose tags may leave out tasks of O(prepare_tasks) acknowledges events. Otherwise it prepares the
+        host, and acknowledges nothing.
     type: bool
     default: false
   control_node:

@@ -17,7 +17,7 @@ class Conclusion:
     """The result of one host.
 
     :param acknowledges: whether the options let the run acknowledge.
-    :param must_start: whether a host of the play that has not started is a failure.
+    :param must_start: whether a host of the event that was not prepared is a failure.
     :param say: show a line to people.
     :param active_hosts: those of the play that have neither failed nor become unreachable.
     """
@@ -72,7 +72,8 @@ class Conclusion:
         notes = self._notes
         held = self._held()
         if self._must_start and not notes["failures"]:
-            notes.add("failures", self._late_hosts())
+            notes.add("failures", self._unprepared_hosts())
+        self._coordinator.end(self._host)
         result = {
             "vm_name": notes["vm_name"],
             **{name: notes[name] for name in ("prepared", "acknowledged")},
@@ -121,22 +122,25 @@ class Conclusion:
         obstacle = self._obstacle(event["event_id"]) if is_open else None
         return str(obstacle or event["detail"] or event["condition"])
 
-    def _late_hosts(self) -> t.Iterator[str]:
-        """A failure for each event that was not acknowledged since a host of the play had not started.
+    def _unprepared_hosts(self) -> t.Iterator[str]:
+        """A failure for each event that was not acknowledged since a VM that it names was not prepared.
 
-        A host that has failed, or cannot be reached, lets the run fail itself.
+        A host that fails, or that cannot be reached before anything has happened, lets the run fail itself.
         """
         for event_id in self._notes["announced"]:
             seen = self._notes.seen(event_id)
-            if seen is None:
+            if seen is None or self._coordinator.status(event_id) is ClaimStatus.ACCEPTED:
                 continue
             late = [host for host in self._coordinator.not_started(seen) if host in self._active_hosts]
-            if late and self._coordinator.status(event_id) is not ClaimStatus.ACCEPTED:
+            obstacle = self._coordinator.neglected(event_id, seen) if event_id in self._notes["begun"] else None
+            if late:
                 yield (
                     f"{event_id} was over before {', '.join(late)} had started, and it may name "
                     f"{'this host' if len(late) == 1 else 'one of these hosts'}: {', '.join(seen.names)}. "
                     "Run the role for all hosts of the play at the same time"
                 )
+            elif obstacle:
+                yield f"{event_id} has begun, and was not acknowledged: {obstacle}"
 
     def _held(self) -> list[dict[str, str]]:
         return [

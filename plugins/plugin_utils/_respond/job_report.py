@@ -30,9 +30,9 @@ Part = t.Dict[str, t.Any]
 
 def of_respond(host: str, result: t.Mapping[str, t.Any]) -> Part:
     """The part of a host after the role respond; ``result`` is its fact respond_result."""
-    if not result:
-        return _part(host, {}, ["the role ended without a result. See its tasks"])
-    story = result.get("story", [])
+    if "story" not in result:
+        return _part(host, {}, [result.get("problem") or "the role ended without a result. See its tasks"])
+    story = result["story"]
     held = {each["event_id"]: each["reason"] for each in result["held"]}
     ids = [*(line["event_id"] for line in story), *held, *result["prepared"], *result["recovered"]]
     events = {}

@@ -19,7 +19,7 @@ import tempfile
 import typing as t
 from pathlib import Path
 
-PREPARED, FAILED, UNCONFIGURED, HELD = "prepared", "failed", "unconfigured", "held"
+PREPARED, FAILED, UNCONFIGURED, HELD, IN_PART = "prepared", "failed", "unconfigured", "held", "in part"
 
 WAY_OUT = "add it to the play, or name it in respond_speak_for if it needs no preparation"
 
@@ -43,7 +43,7 @@ class Outcome(t.NamedTuple):
     """What became of the preparation, and the type of the event for which that is so.
 
     ``kind``: ``prepared``, also where a rule says that no preparation is required; ``failed``; ``unconfigured``, where
-    nothing is configured that prepares; or ``held`` by a rule.
+    nothing is configured that prepares; ``held`` by a rule; or ``in part``, where tags may have left out tasks.
     """
 
     kind: str
@@ -56,6 +56,7 @@ class HostReport(t.NamedTuple):
     :param sight: the events that it sees and that can be acknowledged, by id; None if it could not read a document.
     :param outcomes: for each event that it has dealt with, by id.
     :param busy: whether its tasks run.
+    :param ended: whether it has nothing more to do for what it has seen.
     :param last: what it did last, and when, for people.
     """
 
@@ -65,6 +66,7 @@ class HostReport(t.NamedTuple):
     outcomes: t.Mapping[str, Outcome] = {}
     busy: bool = False
     last: str = ""
+    ended: bool = False
 
 
 class PlayCoordinator:
@@ -100,6 +102,7 @@ class PlayCoordinator:
             "gone": sorted(known - sight.keys()),
             "busy": report.busy,
             "last": report.last,
+            "ended": report.ended,
         }
         self._write(report.host, told)
 
@@ -172,7 +175,42 @@ class PlayCoordinator:
             return f"nothing is configured that prepares {name} for it"
         if outcome.kind == HELD:
             return f"the action of a rule is hold for {name}"
+        if outcome.kind == IN_PART:
+            return (
+                f"the tags of this run may leave out tasks that prepare {name}. Run the role without --skip-tags and "
+                "--tags untagged, or set respond_allow_skip_tags to true"
+            )
         return f"{name} has prepared for a {outcome.event_type}, and the event is a {seen.event_type} now"
+
+    def neglected(self, event_id: str, seen: Seen) -> str | None:
+        """The obstacle, unless a rule or a host that fails for it says enough."""
+        outcomes = [_outcome(report, event_id.lower()) for report in self._read_all()]
+        if any(outcome and outcome.kind in (FAILED, HELD) for outcome in outcomes):
+            return None
+        return self.obstacle(event_id, seen)
+
+    def called_back(self, hosts: t.Collection[str]) -> list[str]:
+        """Which of these hosts have ended, and are named by an event that another host has seen since."""
+        reports = self._read_all()
+        return [
+            report["host"]
+            for report in reports
+            if report["host"] in hosts and report["ended"] and report["vm_name"]
+            for other in reports
+            for event_id, (_type, names) in other["sight"].items()
+            if report["vm_name"] in names and event_id not in {*other["gone"], *report["gone"], *report["outcomes"]}
+        ]
+
+    def others_respond(self, host: str, hosts: t.Collection[str], *, silent: bool) -> bool:
+        """Whether another one of these hosts has not ended; ``silent``: or has not reported anything."""
+        ended = {report["host"]: report["ended"] for report in self._read_all()}
+        return any(not ended.get(each, not silent) for each in hosts if each != host)
+
+    def end(self, host: str) -> None:
+        """Note that a host has nothing more to do for what it has seen."""
+        told = self._read(host)
+        if told:
+            self._write(host, {**told, "busy": False, "ended": True})
 
     def others_have_work(self, host: str) -> bool:
         """Whether another host of the play has running tasks, or has not reported anything yet."""

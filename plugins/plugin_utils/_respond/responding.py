@@ -23,6 +23,7 @@ from .phases import PHASES, Phases
 from .play_coordinator import (
     FAILED,
     HELD,
+    IN_PART,
     PREPARED,
     UNCONFIGURED,
     ClaimStatus,
@@ -71,7 +72,7 @@ class Responding:
         adds to its options. It raises :class:`HostLost`, also if there is no answer within these seconds.
     :param say: show a line to people; ``warn``: one that they should look at.
     :param active_hosts: those of the play that have neither failed nor become unreachable.
-    :param leave_out_all: whether the tags of the run leave out every task of a tasks file.
+    :param in_part: whether tags may leave out tasks of a phase, so that nothing counts as prepared.
     :param shares_fork: whether there are fewer forks than hosts, so a host that waits keeps another one from starting.
     :param lockstep: whether each host waits for the others at each task.
     :param send: acknowledge in the place of a host that no longer answers, as :class:`Fallback` has it.
@@ -90,7 +91,7 @@ class Responding:
         say: t.Callable[[str], None],
         warn: t.Callable[[str], None],
         active_hosts: t.Sequence[str],
-        leave_out_all: t.Callable[[str], bool] = lambda _path: False,
+        in_part: bool = False,
         shares_fork: bool = False,
         lockstep: bool = False,
         check_mode: bool = False,
@@ -103,11 +104,12 @@ class Responding:
         self._coordinator = coordinator
         self._warn = warn
         self._shares_fork, self._lockstep = shares_fork, lockstep
-        self._check_mode = check_mode
+        self._check_mode, self._in_part = check_mode, in_part
+        self._active_hosts = active_hosts
         self._clock = clock
         self._warned: set[str] = set()
         self._resumed = self._clock.monotonic()
-        self._acknowledges = options["acknowledge"] != NEVER
+        self._acknowledges = options["acknowledge"] != NEVER and not in_part
         self._pace = Pace(
             wait_timeout=options["wait_timeout"],
             notes=notes,
@@ -115,7 +117,7 @@ class Responding:
             clock=self._clock,
             makes_room=shares_fork or lockstep,
         )
-        self._phases = Phases(options, leave_out_all, self._clock.wall)
+        self._phases = Phases(options, self._clock.wall)
         self._conclusion = Conclusion(
             host=host,
             notes=notes,
@@ -141,6 +143,7 @@ class Responding:
             check_mode=check_mode,
             clock=self._clock,
             send=send,
+            in_part=in_part,
         )
 
     def next_step(self) -> dict[str, t.Any]:
@@ -148,6 +151,9 @@ class Responding:
         outcome = self._conclusion.explained(self._options["outcome"])
         self._conclusion.note(outcome)
         outcome = outcome or self._notes["unreported"]
+        if self._notes["ended"] and self._host not in self._coordinator.called_back([self._host]):
+            return self._stay_or_end(newly=False)
+        self._notes["ended"] = False
         while True:
             try:
                 began, reported = self._clock.monotonic(), outcome
@@ -190,10 +196,20 @@ class Responding:
         if shown["next"] in PHASES:
             return self._begin(shown)
         if shown["next"] == "done":
-            return self._conclusion.done()
+            return self._stay_or_end(newly=True) if shown["sight"] else self._conclusion.done()
         if self._turns.fallback:
             self._turns.fallback.act([])
         return self._wait("")
+
+    def _stay_or_end(self, *, newly: bool) -> dict[str, t.Any]:
+        """End, or stay as long as an event of others may grow to this host, where the strategy keeps it anyway."""
+        self._coordinator.end(self._host)
+        others = self._coordinator.others_respond(self._host, self._active_hosts, silent=newly)
+        if self._lockstep and others and not self._check_mode and not self._notes["failures"]:
+            self._notes["ended"] = True
+            self._notes.keep()
+            return {"next": "wait"}
+        return self._conclusion.done()
 
     def _leave_it_to(self, twin: str) -> dict[str, t.Any]:
         self._coordinator.publish(HostReport(host=self._host, vm_name=""))
@@ -210,6 +226,8 @@ class Responding:
             **{each["event_id"]: UNCONFIGURED for each in shown["waiting"] if each["condition"] == NOTHING_PREPARES},
             **{each["event_id"]: DECIDED[each["decision"]] for each in shown["waiting"] if each["decision"] in DECIDED},
         }
+        if self._in_part:
+            kinds = {event_id: FAILED if kinds.get(event_id) == FAILED else IN_PART for event_id in types}
         assumed = self._notes["over"]  # by a plan: the other hosts of the plan still count this one as prepared
         self._coordinator.publish(
             HostReport(
@@ -249,7 +267,9 @@ class Responding:
         return self._let_others_go_on()
 
     def _let_others_go_on(self) -> dict[str, t.Any] | None:
-        lockstep = self._lockstep and self._coordinator.others_have_work(self._host)
+        lockstep = self._lockstep and (
+            self._coordinator.others_have_work(self._host) or bool(self._coordinator.called_back(self._active_hosts))
+        )
         if not (self._shares_fork or lockstep) or self._check_mode:
             return None
         self._notes.keep()

@@ -53,14 +53,15 @@ class HostTurns:
         check_mode: bool,
         clock: Clock,
         send: Send | None,
+        in_part: bool,
     ) -> None:
         self._host, self._run, self._owner = host, run, owner
         self._options, self._notes, self._coordinator = options, notes, coordinator
         self._phases, self._pace = phases, pace
         self._execute, self._say, self._warn = execute, say, warn
-        self._check_mode, self._clock = check_mode, clock
+        self._check_mode, self._clock, self._in_part = check_mode, clock, in_part
         self._warned: set[str] = set()
-        self._acknowledges = options["acknowledge"] != NEVER
+        self._acknowledges = options["acknowledge"] != NEVER and not in_part
         self.abandoned = ""
         self.locked_out = False
         self.fallback = self._make_fallback(send) if send and self._acknowledges and not check_mode else None
@@ -115,6 +116,7 @@ class HostTurns:
             acknowledge=[
                 {"event_id": event_id, **Seen(*notes["seen"][event_id])._asdict()} for event_id in acknowledge
             ],
+            prepares=not self._in_part,
             compute=self.fallback is not None and self.fallback.wants_compute,
             assume_over=notes["over"],
             state=notes["state"],
@@ -143,6 +145,7 @@ class HostTurns:
         notes["marker"], notes["state"] = shown["marker"], shown["state"]
         notes["waiting"] = shown["waiting"]
         notes["drill"] = notes["drill"] or shown["drill"]
+        notes.add("begun", [each["event_id"] for each in shown["waiting"] if self._has_begun(each)])
         notes.add("prepared", shown["prepared"])
         notes.add("acknowledged", shown["acknowledged"])
         if self.fallback:
@@ -153,6 +156,10 @@ class HostTurns:
                 notes["announced"].setdefault(event["event_id"], "")
         for event_id in shown["prepared"]:  # also what an earlier run has prepared for
             notes["prepared_for"].setdefault(event_id, self._notes.seen(event_id))
+
+    def _has_begun(self, event: t.Mapping[str, t.Any]) -> bool:
+        """Whether its impact has come, or may have."""
+        return event["impact"] or (event["not_before"] is not None and event["not_before"] <= self._clock.wall())
 
     def prepared_by(self, outcome: t.Mapping[str, t.Any] | None) -> list[dict[str, t.Any]]:
         """The events for which a preparation has ended well, by its outcome, and that no rule holds."""

@@ -8,16 +8,46 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import typing as t
 from pathlib import Path
 
 from ansible.errors import AnsibleError
+from ansible.playbook.block import Block
 from ansible.playbook.helpers import load_list_of_blocks
+from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.action import ActionBase
+
+from .._core.private import includes_tasks, runs_nothing
+
+# With these a host leaves the play, or its failure is forgotten, before the role can see the end of the tasks.
+LEAVING = ("clear_host_errors", "end_batch", "end_host", "end_play")
+
+
+def left_out_by_tags(variables: t.Mapping[str, t.Any]) -> str:
+    """The options of this run that leave out a part of a tasks file; empty if none does.
+
+    With ``--tags`` all tasks of an included file run, or none. Nothing shows which tasks a run has left out.
+    """
+    skipped, wanted = variables.get("ansible_skip_tags") or [], variables.get("ansible_run_tags") or []
+    options = [f"--skip-tags {','.join(map(str, skipped))}"] if skipped else []
+    return " ".join([*options, *(["--tags untagged"] if "untagged" in wanted else [])])
 
 
 class TasksFileError(Exception):
-    """A tasks file is missing or broken. The message names the file."""
+    """A tasks file is missing, broken, or prepares nothing. The message names the file."""
+
+
+class Step(t.NamedTuple):
+    """A task of a tasks file. ``rescued``: whether a rescue section handles its failure. ``place``: for people."""
+
+    task: t.Any
+    rescued: bool
+    place: str
+
+    def is_of(self, name: str, action: str) -> bool:
+        """Whether it is the task that Ansible names so."""
+        return (self.task.name or "", self.task.action) == (name, action)
 
 
 class TasksFiles:
@@ -28,17 +58,45 @@ class TasksFiles:
         self._found: dict[str, tuple[Path, str]] = {}
 
     def path(self, variable: str, name: str | None) -> str:
-        """Look at one file; return its path, or nothing if there is no file to look at. For the rest see ``digest``."""
-        return str(self._look(variable, name)[0]) if name else ""
+        """Look at a file of a phase; return its path, or nothing if there is no file. For the rest see ``digest``.
+
+        :raises TasksFileError: also if a task takes the host out of the play.
+        """
+        if not name:
+            return ""
+        path = str(self._look(variable, name)[0])
+        for step in self.steps(path):
+            meta = runs_nothing(step.task) and step.task.args.get("_raw_params")
+            if meta in LEAVING:
+                raise TasksFileError(
+                    f"{variable} is {name}, with meta: {meta} in {step.place}. The role could not see whether "
+                    "the tasks of each host came to their end. Remove it, and use when on the tasks"
+                )
+        return path
 
     def digest(self, variable: str, name: str) -> str:
         """Look at one file.
 
         :param variable: that names it.
         :returns: a digest of its name and content; empty if there is no file to look at.
-        :raises TasksFileError: it is missing, or Ansible refuses it.
+        :raises TasksFileError: it is missing, Ansible refuses it, or no task of it runs without special tags.
         """
         return self._look(variable, name)[1] if name else ""
+
+    def steps(self, path: str, *, rescued: bool = False, within: tuple[str, ...] = ()) -> t.Iterator[Step]:
+        """The tasks of a file and of the files that it includes by a literal name; none if it cannot be loaded."""
+        try:
+            blocks = self._load(path)
+        except AnsibleError:
+            return
+        for task, is_rescued in _tasks(blocks, rescued=rescued):
+            step = Step(task, is_rescued, task.get_path() or path)
+            yield step
+            if includes_tasks(step.task):
+                name = str(step.task.args.get("_raw_params") or step.task.args.get("file"))
+                included = os.path.join(os.path.dirname(path), name)
+                if "{{" not in name and included not in (path, *within):
+                    yield from self.steps(included, rescued=step.rescued, within=(path, *within))
 
     def _look(self, variable: str, name: str) -> tuple[Path, str]:
         if name not in self._found:
@@ -47,24 +105,56 @@ class TasksFiles:
         return self._found[name]
 
     def _read(self, variable: str, name: str) -> tuple[Path, bytes]:
-        action, task = self._action, self._action._task
         try:
-            path = Path(action._find_needle("tasks", name))
+            path = Path(self._action._find_needle("tasks", name))
             content = path.read_bytes()
         except (AnsibleError, OSError) as error:
             raise TasksFileError(
                 f"{variable} is {name}, expected a file on the control node. Give an absolute path"
             ) from error
         try:
-            tasks = action._loader.load_from_file(str(path))
-            if tasks is not None and not isinstance(tasks, list):
-                raise AnsibleError("expected a list of tasks")
-            manager = task.get_variable_manager()
-            load_list_of_blocks(tasks or [], play=task.get_play(), variable_manager=manager, loader=action._loader)
+            blocks = self._load(str(path))
         except AnsibleError as error:
             reason = str(error).strip().rstrip(".")
             raise TasksFileError(f"{variable} is {name}, which Ansible cannot load: {reason}. Fix the file") from error
+        if not any(map(_runs, blocks)):
+            raise TasksFileError(
+                f"{variable} is {name}, in which no task runs: expected a task that is not meta and does not have the "
+                f"tag never. Add a task, or remove {variable}"
+            )
         return path, content
+
+    def _load(self, path: str) -> list[t.Any]:
+        loader, manager = self._action._loader, self._action._task.get_variable_manager()
+        tasks = loader.load_from_file(path)
+        if tasks is not None and not isinstance(tasks, list):
+            raise AnsibleError("expected a list of tasks")
+        # The paths of imported files begin at the file that imports them.
+        inclusion = TaskInclude.load({"ansible.builtin.include_tasks": path}, variable_manager=manager, loader=loader)
+        blocks: list[t.Any] = load_list_of_blocks(
+            tasks or [],
+            play=self._action._task.get_play(),
+            parent_block=inclusion,
+            variable_manager=manager,
+            loader=loader,
+        )
+        return blocks
+
+
+def _tasks(entries: t.Sequence[t.Any], *, rescued: bool) -> t.Iterator[tuple[t.Any, bool]]:
+    for entry in entries:
+        if isinstance(entry, Block):
+            yield from _tasks(entry.block, rescued=rescued or bool(entry.rescue))
+            yield from _tasks([*entry.rescue, *entry.always], rescued=rescued)
+        else:
+            yield entry, rescued
+
+
+def _runs(entry: t.Any) -> bool:
+    """Whether a task, or one of a block, is sure to be looked at by Ansible; ``rescue`` alone is not."""
+    if isinstance(entry, Block):
+        return any(_runs(each) for each in [*entry.block, *entry.always])
+    return not runs_nothing(entry) and "never" not in entry.tags
 
 
 def name_of(digests: t.Sequence[str], reboot: str) -> str:

@@ -8,7 +8,7 @@ import json
 
 import pytest
 from emulation import until
-from responders import AHEAD, TURN, approved_at, cancel_once_waited_for, ended, removed_at, result
+from responders import AHEAD, TASKS, TURN, approved_at, cancel_once_waited_for, ended, removed_at, result
 
 from playbooks import ADDRESSED
 
@@ -73,7 +73,9 @@ def test_a_host_whose_prepare_fails_keeps_the_event_unacknowledged_and_fails_at_
     assert story.run.rc == 2
     assert not [post for post in story.posts if story.failing in post[1]]
     assert result(story.run, "vm4")["held"] == [{"event_id": story.failing, "reason": "vm5 failed to prepare"}]
-    assert ended(story.run, "vm5")["msg"] == f"vm5: prepare failed for Reboot {story.failing}: the drain did not end"
+    task = f'the task "Fail on the hosts that are to fail" ({TASKS / "prepare.yml"}:11)'
+    failure = f"vm5: prepare failed for Reboot {story.failing}: {task} failed: the drain did not end"
+    assert " ".join(ended(story.run, "vm5")["msg"].split()) == failure
     assert [task.host for task in story.run.all(action=TURN) if task.status == "failed"] == ["vm5"]
 
 

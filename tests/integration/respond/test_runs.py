@@ -4,6 +4,8 @@
 
 """Runs of the role respond in awkward company: handlers, other runs, other events, hosts that leave."""
 
+import json
+
 import pytest
 from emulation import until
 from responders import AHEAD, TASKS, TURN, approved_at, ended, result
@@ -190,11 +192,15 @@ def test_one_vm_under_two_names_is_dealt_with_once_and_the_other_name_fails(host
     assert len(approved_at(hosts.emulator, event_id)) == 1
 
 
-def test_a_host_that_leaves_the_play_in_its_prepare_tasks_holds_the_event(hosts_of):
+def test_a_host_that_leaves_the_play_in_a_role_of_its_prepare_tasks_holds_the_event(hosts_of, tmp_path):
     hosts = hosts_of("vm1", "vm2")
+    (tmp_path / "leave" / "tasks").mkdir(parents=True)
+    (tmp_path / "leave" / "tasks" / "main.yml").write_text("- ansible.builtin.meta: end_host")
+    include = {"ansible.builtin.include_role": {"name": str(tmp_path / "leave")}}
+    (tmp_path / "drain.yml").write_text(json.dumps([include]))
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
     run = hosts.run(
-        host_vars={"vm2": {"respond_prepare_tasks": str(TASKS / "leave.yml")}},
+        host_vars={"vm2": {"respond_prepare_tasks": str(tmp_path / "drain.yml")}},
         options=("-e", "respond_wait_timeout=30"),
     )
     assert run.rc == 2, run.output

@@ -7,7 +7,8 @@
 A model plays Azure, the plays of Ansible, and the tasks on the hosts. The rest is the code that the role runs: the
 action plugin's part with the coordination of the hosts, and the turn of the module with its state on each host. Hosts
 go on in any order, also in the middle of a turn of another host. Documents change between any two requests, hosts are
-lost, tasks fail, and runs are killed at any turn. The model keeps its own record of what the tasks have done to each
+lost, tasks fail, a host leaves the play in the middle of its tasks, tags leave out tasks of some runs, and runs are
+killed at any turn. The model keeps its own record of what the tasks have done to each
 VM, and compares each acknowledgement with that record.
 """
 
@@ -155,6 +156,7 @@ class World(RuleBasedStateMachine):
         self.surprises = []  # what happens in the middle of turns, the next first
         self.vms = {host: Vm(self, name) for host, name in HOSTS.items()}
         self.runs, self.plays = 0, {}
+        self.in_part = False  # tags leave out what prepares
 
     @initialize(
         acknowledge=st.sampled_from(["prepared", "prepared", "prepared", "any", "never"]),
@@ -164,8 +166,10 @@ class World(RuleBasedStateMachine):
         hosts=st.sampled_from([list(HOSTS), list(HOSTS), ["web1", "web2"]]),
         kind=st.sampled_from(KINDS),
         names=st.sampled_from(SETS[:4]),
+        in_part=st.sampled_from([False, False, False, True]),
     )
-    def begin(self, acknowledge, speak_for, rules, tasks, hosts, kind, names):
+    def begin(self, acknowledge, speak_for, rules, tasks, hosts, kind, names, in_part):
+        self.in_part = in_part
         self.acknowledge, self.speak_for, self.hosts = acknowledge, speak_for, hosts
         self.rules, self.tasks = dict(zip(HOSTS, rules)), dict(zip(HOSTS, tasks))
         self._announce(IDS[0], kind, names, 900)
@@ -284,12 +288,19 @@ class World(RuleBasedStateMachine):
     def the_tasks_of_a_host_end(self, host, ok):
         self._end_tasks(host, ok=ok)
 
+    @rule(host=st.sampled_from(sorted(HOSTS)))
+    def a_host_leaves_the_play_in_its_tasks(self, host):
+        play = self.plays.get(host)
+        if play and play.phase:
+            play.phase, play.has_ended, play.is_lost = None, True, True
+
     @rule(host=st.sampled_from(sorted(HOSTS)), answered=st.booleans())
     def a_host_is_lost_in_its_next_turn(self, host, answered):
         self.losses.append((host, answered))
 
-    @rule()
-    def the_run_is_killed_and_another_one_begins(self):
+    @rule(in_part=st.booleans())
+    def the_run_is_killed_and_another_one_begins(self, in_part):
+        self.in_part = in_part
         self._start_run()
 
     @rule()
@@ -316,7 +327,7 @@ class World(RuleBasedStateMachine):
             return
         following, play.phase = play.phase, None
         vm, phase = self.vms[host], following["next"]
-        if phase == "prepare" and ok:
+        if phase == "prepare" and ok and not self.in_part:
             vm.prepared += following["preparations"]
         if phase == "recover":
             vm.prepared = []
@@ -384,6 +395,7 @@ class World(RuleBasedStateMachine):
             warn=lambda _line: None,
             active_hosts=[each.host for each in self.plays.values() if not each.is_lost],
             shares_fork=True,
+            in_part=self.in_part,
             clock=Clock(lambda: self.now, lambda: self.now, self._sleep),
         )
 
@@ -418,6 +430,7 @@ class World(RuleBasedStateMachine):
         """Before each acknowledgement, with the event as the document shows it that was read for it."""
         names = [name.lower() for name in event.resources]
         assert self.acknowledge != "never", "acknowledged although the owner said never"
+        assert not self.in_part, "acknowledged although tags may have left out what prepares"
         assert event.event_status == "Scheduled", "acknowledged what is not Scheduled"
         assert sender.name in names, "acknowledged an event of others"
         hosts = {vm.name: host for host, vm in self.vms.items() if host in self.hosts}

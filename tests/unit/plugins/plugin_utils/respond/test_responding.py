@@ -76,7 +76,7 @@ class Host:
         self.coordinator = PlayCoordinator(directory, play_hosts=["web1", "web2"])
         self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
         self.script, self.bounds = [], []
-        self.active_hosts, self.left_out = ["web1", "web2"], ""
+        self.active_hosts, self.in_part = ["web1", "web2"], False
 
     def execute(self, controller, outcome, within):
         self.asked.append((controller, outcome))
@@ -106,7 +106,7 @@ class Host:
             say=self.said.append,
             warn=self.warned.append,
             active_hosts=self.active_hosts,
-            leave_out_all=lambda path: path == self.left_out,
+            in_part=self.in_part,
             shares_fork=shares_fork,
             lockstep=lockstep,
             check_mode=check_mode,
@@ -411,7 +411,7 @@ def test_in_lockstep_a_host_that_waits_lets_busy_hosts_go_on(host):
     host.tell(busy=True)
     assert host.responds(shown(), lockstep=True) == {"next": "wait"}
     host.tell()
-    assert host.responds(shown(), shown("done"), lockstep=True)["next"] == "done"
+    assert host.responds(shown(), shown("done", sight=[]), lockstep=True)["next"] == "done"
 
 
 def test_a_wait_that_takes_too_long_fails_and_names_the_event(host):
@@ -503,20 +503,98 @@ def test_a_phase_that_ended_with_another_host_says_so(host, active, reason):
     assert host.asked[0][1]["reason"] == reason  # which the state of the host holds
 
 
-def test_prepare_tasks_that_the_tags_leave_out_are_no_preparation(host):
-    host.left_out = "/drain.yml"
+def test_a_run_whose_tags_may_leave_out_tasks_acknowledges_nothing_and_says_what_to_do(host):
+    host.in_part = True
     host.tell(A1="prepared")
-    end = host.responds(shown("prepare"), shown(unprepared=["A1"]), shown("done"), load_balancer=True)
-    assert [outcome and outcome["ok"] for _asked, outcome in host.asked] == [None, False, None]
-    assert host.acknowledges() == [[], [], []]
+    host.responds(shown("prepare"))
+    end = host.responds(shown(), shown("done", sight=[]), fresh=False, outcome=prepared())
+    assert host.acknowledges() == [[], []]
+    assert [asked["prepares"] for asked, _outcome in host.asked] == [False, False]
+    [held] = end["respond_result"]["held"]
+    assert held["reason"] == (
+        "the tags of this run may leave out tasks that prepare vm1. Run the role without --skip-tags and "
+        "--tags untagged, or set respond_allow_skip_tags to true"
+    )
+    assert held["reason"] in end["summary"]
+
+
+def test_a_preparation_of_an_earlier_run_is_not_acknowledged_by_a_run_with_such_tags(host):
+    host.in_part = True
+    host.tell(A1="prepared")
+    host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done"))
+    assert host.acknowledges() == [[], []]
+
+
+@pytest.mark.parametrize("rule", ["approve", "prepare"])
+def test_such_tags_hold_the_event_for_the_other_hosts_whatever_a_rule_says(host, rule):
+    host.in_part = True
+    host.tell(A1="prepared")
+    host.responds(shown(waiting=[waiting(decision=rule)]), shown("done"))
+    assert not host.coordinator.claim("A1", SEEN)
+
+
+@pytest.mark.parametrize("begun", [{"impact": True}, {"not_before": 900.0}])
+def test_a_named_host_that_was_not_prepared_fails_the_run_once_the_event_has_begun(host, begun):
+    host.tell(last="last answered at 14:02")
+    end = host.responds(shown(prepared=["A1"], waiting=[waiting(**begun)]), shown("done", sight=[]))
+    assert end["failed"]
     assert end["respond_result"]["failures"] == [
-        "prepare failed for Reboot A1: the tags of this run (--tags, --skip-tags) leave out every task of /drain.yml"
+        "A1 has begun, and was not acknowledged: vm2 has not prepared (web2 last answered at 14:02)"
     ]
 
 
-def test_recover_tasks_that_the_tags_leave_out_change_nothing(host):
-    host.left_out = "/return.yml"
-    assert host.responds(shown("recover"))["next"] == "recover"
+@pytest.mark.parametrize(
+    ("change", "outcome"),
+    [
+        ({"prepare_tasks": ""}, {}),
+        ({"check_mode": True}, {}),
+        ({"within_maintenance": True}, {}),
+        ({}, {"A1": "failed"}),
+        ({}, {"A1": "held"}),
+        ({}, {"A1": "prepared"}),
+    ],
+)
+def test_a_plan_a_rule_and_a_host_that_fails_itself_add_no_failure(host, change, outcome):
+    host.tell(**outcome)
+    end = host.responds(shown(prepared=["A1"], waiting=[waiting(impact=True)]), shown("done", sight=[]), **change)
+    assert end["respond_result"]["failures"] == []
+
+
+def test_a_vm_outside_the_play_fails_the_run_once_the_event_has_begun(host):
+    host.tell()
+    named = {"waiting": [waiting(impact=True)], "sight": [sight("vm1", "vm9")]}
+    end = host.responds(shown(prepared=["A1"], **named), shown("done", sight=[]))
+    [failure] = end["respond_result"]["failures"]
+    assert failure.startswith("A1 has begun, and was not acknowledged: vm9 is not a host of this play; ")
+
+
+def test_in_lockstep_a_host_that_has_ended_stays_and_is_called_back_when_an_event_grows_to_it(host):
+    grown, ended = shown("done", sight=[sight("vm2")]), {"next": "wait"}
+    host.coordinator.publish(HostReport("web2", "vm2", {"A1": Seen("Reboot", ["vm2"])}))
+    assert host.responds(grown, lockstep=True) == ended
+    assert host.responds(grown, lockstep=True, fresh=False) == ended
+    assert host.asked == []
+    host.tell()  # names vm1, too
+    assert host.responds(shown("prepare"), lockstep=True, fresh=False)["next"] == "prepare"
+
+
+def test_in_lockstep_a_host_lets_others_go_on_when_its_event_has_grown_to_one_that_has_ended(host):
+    host.coordinator.publish(HostReport("web2", "vm2", ended=True))
+    assert host.responds(shown(), lockstep=True) == {"next": "wait"}
+
+
+@pytest.mark.parametrize("more", [{"lockstep": False}, {"lockstep": True, "check_mode": True}])
+def test_a_host_that_no_strategy_keeps_ends_at_once(host, more):
+    host.coordinator.publish(HostReport("web2", "vm2", {"A1": Seen("Reboot", ["vm2"])}))
+    assert host.responds(shown("done", sight=[sight("vm2")]), **more)["next"] == "done"
+
+
+def test_in_lockstep_a_host_ends_when_no_other_host_responds_any_more(host):
+    host.coordinator.publish(HostReport("web2", "vm2", {"A1": Seen("Reboot", ["vm2"])}))
+    host.responds(shown("done", sight=[sight("vm2")]), lockstep=True)
+    host.coordinator.end("web2")
+    assert host.responds(shown("done"), lockstep=True, fresh=False)["next"] == "done"
+    assert host.asked == []
 
 
 def test_a_host_that_is_lost_is_tried_again_with_the_same_outcome(host):
@@ -580,7 +658,7 @@ def test_a_host_that_was_never_reached_is_not_tried_again_and_has_no_result(host
 def test_a_vm_that_its_event_deletes_is_not_waited_for(host, kind, sign):
     gone = shown("wait", waiting=[waiting(event_type=kind, **sign)])
     host.tell()
-    end = host.responds(gone, HostLost("gone"))
+    end = host.responds(gone, HostLost("gone"), prepare_tasks="")
     assert (end["next"], end["respond_result"]["failures"]) == ("done", [])
     assert "has deleted the VM" in end["summary"]
     assert len(host.asked) < 20
