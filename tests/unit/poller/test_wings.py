@@ -36,6 +36,7 @@ DOORS = {
         "unit.wording",
         "root.runner",
         "notify.delivery_status",
+        "notify.settings",
     },
 }
 

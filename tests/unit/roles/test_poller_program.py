@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The program and the hooks that the role poller installs, as its own tasks read, check and install them."""
+"""What the role poller checks before it changes anything, with ansible-core on this host."""
 
 import json
 import os
@@ -12,24 +12,58 @@ import subprocess
 import sys
 
 import pytest
+from scheduled_events_poller.unit.config import Settings
 
 ROOT = pathlib.Path(__file__).parents[3]
-COMMANDS = [f"scheduled-events{name}" for name in ("", "-controller", "-drill", "-hooks", "-webhooks")]
 SECRET = "s3cr3t"
 DRAIN = {"name": "10-drain", "phase": "prepare", "content": f"#!/bin/sh\nexit 0 # {SECRET}\n"}
+BY_HAND = {"name": "50-by-hand", "phase": "prepare", "command": ["true"]}
+WEBHOOK = {"name": "ops", "url": f"https://example.org/{SECRET}", "secret": SECRET}
 ROLE = "maintops.scheduled_events.poller"
-RELEASE = {"directory": "{{ release }}", "program": "{{ __poller_program }}", "python": "{{ poller_python }}"}
-TASKS = [
-    {
-        "block": [{"include_role": {"name": ROLE, "tasks_from": "check"}, "vars": {"poller_interval": "wrong"}}],
-        "rescue": [{"set_fact": {"refused": "{{ ansible_failed_result.msg }}"}}],
+# What is tried: the variables that differ, whether with the validation that Ansible does, and what is refused.
+CASES = {
+    "a value": ({"poller_interval": "9"}, "check", "poller_interval: expected seconds from 0.25 to 5, not 9.0"),
+    "headers": (
+        {"poller_webhooks": [{**WEBHOOK, "headers": f"A: {SECRET}"}]},
+        "check",
+        "poller_webhooks[0] (ops): headers",
+    ),
+    "an unknown key": ({"poller_webhooks": [{**WEBHOOK, "token": SECRET}]}, "main", "Validation of arguments failed"),
+    "a file in the way": (
+        {"poller_hooks": [DRAIN, BY_HAND]},
+        "check",
+        "50-by-hand exists, and this role did not put it",
+    ),
+    "only webhooks": ({"poller_hooks": [], "poller_webhooks": [WEBHOOK]}, "check", "and 10-drain would be removed"),
+    "a hidden Python": (
+        {"poller_python": "{{ home }}/python", "__poller_hidden": "{{ home }}/"},
+        "check",
+        "which the sandbox of the polling unit hides (ProtectHome=yes)",
+    ),
+}
+ACCEPTED = {
+    "all": {
+        "poller_webhooks": [WEBHOOK],
+        "poller_interval": "2",
+        "scheduled_events_endpoint": "http://127.0.0.1:9",
     },
-    {"include_role": {"name": ROLE, "tasks_from": "check"}},
-    {"include_role": {"name": ROLE, "tasks_from": "hooks"}, "vars": {"__poller_hooks_preview": False}},
-    {"maintops.scheduled_events.poller_files": {"release": RELEASE}, "check_mode": True},
-    {"maintops.scheduled_events.poller_files": {"release": RELEASE}},
-    {"copy": {"content": "{{ [__poller_program, refused] | to_json }}", "dest": "{{ written }}", "mode": "0600"}},
-]
+    "removal": {"poller_hooks": [], "poller_remove_prepare_hooks": "yes"},
+}
+
+
+def attempt(case, variables, file="check"):
+    """Tasks that record why the role refuses the variables, or what it is going to install."""
+    outcomes = {"rescue": "ansible_failed_result.msg", "block": "__poller_plan"}
+    record = {
+        part: {
+            "set_fact": {"found": f"{{{{ found | combine({{case: {outcome}}}) }}}}"},
+            "vars": {"case": case},
+            "no_log": True,
+        }
+        for part, outcome in outcomes.items()
+    }
+    role = {"include_role": {"name": ROLE, "tasks_from": file}, "vars": variables}
+    return {"block": [role, record["block"]], "rescue": [record["rescue"]]}
 
 
 @pytest.fixture(scope="module")
@@ -47,75 +81,76 @@ def place(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def installed(place):
-    """Run the tasks; returns the output, the texts of the program by path, and why a wrong option was refused."""
-    (place / "etc").mkdir()
-    (place / "play.yml").write_text(
-        json.dumps([{"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": TASKS}])
-    )
-    options = {
+def run(place):
+    """Try all of it; returns the output, and what was found, by name: why it is refused, or what will be installed."""
+    hooks = place / "hooks"
+    for path in ("managed-1/prepare.d/10-drain", "managed-1/prepare.d/0-webhooks", "prepare.d/50-by-hand"):
+        (hooks / path).parent.mkdir(parents=True, exist_ok=True)
+        (hooks / path).write_text("#!/bin/sh\n")
+    (hooks / "managed").symlink_to("managed-1")
+    (place / "home").mkdir()
+    (place / "home" / "python").symlink_to(sys.executable)
+    tasks = [{"set_fact": {"found": {}}}]
+    tasks += [attempt(name, variables, file) for name, (variables, file, _message) in CASES.items()]
+    tasks += [attempt(name, variables) for name, variables in ACCEPTED.items()]
+    written = {"content": "{{ found | to_json }}", "dest": f"{place}/found.json", "mode": "0600"}
+    tasks += [{"copy": written, "no_log": True}]
+    play = {"hosts": "localhost", "connection": "local", "gather_facts": False, "tasks": tasks}
+    (place / "play.yml").write_text(json.dumps([play]))
+    inventory = {
         "ansible_python_interpreter": sys.executable,
         "poller_python": sys.executable,
         "poller_hooks": [DRAIN],
-        "__poller_only_look": False,
-        "__poller_config_dir": str(place / "etc"),
-        "release": str(place / "release"),
-        "written": str(place / "written.json"),
+        "home": str(place / "home"),
     }
-    (place / "options.json").write_text(json.dumps(options))
+    (place / "inventory.json").write_text(json.dumps({"all": {"hosts": {"localhost": inventory}}}))
+    collection = place / "ansible_collections"
+    before = sorted(collection.rglob("*"))
     done = subprocess.run(
         [
-            *(pathlib.Path(sys.executable).with_name("ansible-playbook"), "-i", "localhost,", "-vvv", "--diff"),
-            *("-e", f"@{place}/options.json", place / "play.yml"),
+            *(
+                pathlib.Path(sys.executable).with_name("ansible-playbook"),
+                "-i",
+                place / "inventory.json",
+                "-vvv",
+                "--diff",
+            ),
+            *("-e", f"__poller_hooks={hooks}", place / "play.yml"),
         ],
-        env={**os.environ, "ANSIBLE_LOCAL_TEMP": str(place / "local"), "ANSIBLE_COLLECTIONS_PATH": str(place)},
+        env={
+            **os.environ,
+            "ANSIBLE_LOCAL_TEMP": str(place / "local"),
+            "ANSIBLE_COLLECTIONS_PATH": str(place),
+            "PYTHONDONTWRITEBYTECODE": "1",
+        },
         cwd=place,  # away from an ansible.cfg
         capture_output=True,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    return (done.stdout, *json.loads((place / "written.json").read_text()))
+    assert sorted(collection.rglob("*")) == before  # a collection may be installed read-only
+    return done.stdout, json.loads((place / "found.json").read_text())
 
 
-@pytest.fixture(scope="module")
-def program(installed):
-    return installed[1]
+@pytest.mark.parametrize("name", CASES)
+def test_what_cannot_be_installed_is_refused_with_a_message(run, name):
+    assert CASES[name][2] in run[1][name]
 
 
-def test_a_wrong_option_is_shown_although_the_options_are_not(installed):
-    output, _program, refused = installed
-    assert refused == 'poller_interval: expected seconds from 0.25 to 5, not "wrong"'
-    assert SECRET not in output
+def test_no_secret_is_in_the_output(run):
+    assert "poller_webhooks.token" in run[0]
+    assert SECRET not in run[0]
 
 
-def test_check_mode_and_then_a_run_show_the_names_of_the_files_that_differ(place, installed):
-    output, program, _refused = installed
-    lines = [line.strip() for line in output.splitlines()]
-    assert lines.count("added prepare.d/10-drain") == 1  # not by the preview in the check, which changes nothing
-    assert {name: lines.count(f"{place}/release/{name}") for name in program} == dict.fromkeys(program, 2)
-    assert SECRET in (place / "etc" / "hooks" / "prepare.d" / "10-drain").read_text()
+def test_the_settings_are_typed_and_whole(run):
+    config = run[1]["all"]["config"]
+    assert (config["interval"], config["dry_run"], config["hooks"]) == (2.0, False, {"prepare": ["10-drain"]})
+    assert set(config) == set(Settings._fields)
+    assert config["endpoint"] == "http://127.0.0.1:9"
+    assert run[1]["all"]["webhooks"][0]["timeout"] == 10.0
+    assert "prepare.d/0-webhooks" in run[1]["all"]["hooks"]
 
 
-def test_every_module_of_both_packages_is_installed_and_each_command(program):
-    modules = {
-        str(path.relative_to(place.parent)): path.read_text()
-        for place in (
-            ROOT / "roles/poller/files/scheduled_events_poller",
-            ROOT / "plugins/module_utils/_scheduled_events",
-        )
-        for path in place.rglob("*.py")
-    }
-    assert len(modules) > 40
-    assert sorted(set(program) - set(modules)) == COMMANDS
-    assert {name: text for name, text in program.items() if name not in COMMANDS} == modules
-
-
-@pytest.mark.usefixtures("program")
-def test_the_installed_commands_find_their_modules(place):
-    for name in COMMANDS:
-        command = place / "release" / name
-        assert command.read_text().startswith(f"#!{sys.executable}\n")
-        done = subprocess.run([command, "--help"], capture_output=True, text=True, check=False)
-        assert name in done.stdout + done.stderr
-        assert "Traceback" not in done.stderr
+def test_the_prepare_hooks_are_removed_on_request(run):
+    assert run[1]["removal"]["hooks"] == []

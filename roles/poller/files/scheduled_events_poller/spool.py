@@ -7,15 +7,17 @@
 Both sides build and read them here alone. The root side reads a request as hostile input.
 """
 
+import contextlib
 import json
 import os
 import sys
-from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Tuple
+from typing import Any, Dict, Iterable, NamedTuple, Optional, Sequence, Tuple
 
 from _scheduled_events.runs import OUTCOMES, PHASES, parse_run_id, token_of
 from _scheduled_events.text import clean
 
 HOOKS_DIRECTORY = "/etc/scheduled-events/hooks"
+MANAGED_HOOKS = "managed"  # in that directory: a link to the set of hooks of the role
 RUNTIME_DIRECTORY = "/run/scheduled-events"  # the poller's own
 HOOKS_RUNTIME_DIRECTORY = "/run/scheduled-events-hooks"  # root's own
 WEBHOOKS_RUNTIME_DIRECTORY = "/run/scheduled-events-webhooks"  # of the delivery; missing without webhooks
@@ -118,19 +120,27 @@ def root_command(directories: Directories) -> Tuple[str, ...]:
     )
 
 
-def hook_names(directory: str) -> List[str]:
-    """The names of the hooks in a directory in their order; hidden files and backups of editors do not count.
+def hook_sets(hooks_directory: str) -> Tuple[str, str]:
+    """The directories with hooks: that of the owner of the host, and the set of the role that is in use now.
+
+    The link to the set is followed once, since it is moved to another set while hooks run.
+    """
+    return hooks_directory, os.path.realpath(os.path.join(hooks_directory, MANAGED_HOOKS))
+
+
+def find_hooks(sets: Sequence[str], phase: str) -> Dict[str, str]:
+    """The directory of each hook of a phase, by name, in their order; hidden files and backups of editors do not count.
 
     Names are read as UTF-8 whatever the locale is; other bytes become surrogates.
 
-    :raises OSError: the directory cannot be read; one that does not exist holds no hooks.
+    :raises OSError: a directory cannot be read; one that does not exist holds no hooks.
     """
-    try:
-        raw = os.listdir(os.fsencode(directory))
-    except FileNotFoundError:
-        return []
-    names = [name.decode("utf-8", "surrogateescape") for name in raw]
-    return sorted(name for name in names if not name.startswith((".", "#")) and not name.endswith("~"))
+    found = {}
+    for directory in [os.path.join(each, f"{phase}.d") for each in sets]:
+        with contextlib.suppress(FileNotFoundError):
+            for raw in os.listdir(os.fsencode(directory)):
+                found[raw.decode("utf-8", "surrogateescape")] = directory
+    return {name: found[name] for name in sorted(found) if name[:1] not in (".", "#") and name[-1:] != "~"}
 
 
 def format_request(job: Job) -> bytes:

@@ -414,13 +414,36 @@ def test_a_run_keeps_to_the_set_of_hooks_that_it_began_with(root_side, tmp_path)
     for name in ("old", "new"):
         root_side.add_hook(f"#!/bin/sh\necho {name} set\n", "20-b")
         os.rename(root_side.directories.hooks, str(tmp_path / name))
-    link = root_side.directories.hooks
+    os.mkdir(root_side.directories.hooks)
+    link = os.path.join(root_side.directories.hooks, "managed")
     os.symlink(str(tmp_path / "old"), link)
     swap = f"#!/bin/sh\nln -s {tmp_path / 'new'} {link}.new\nmv -T {link}.new {link}\n"
     root_side.add_hook(swap, "10-a")
     assert root_side.run_phase(hooks=("10-a", "20-b")).outcome == "ok"
     assert "old set" in root_side.printed()
     assert os.path.realpath(link) == str(tmp_path / "new")
+
+
+def test_the_hooks_of_the_owner_and_of_the_role_run_in_the_order_of_their_names(root_side, tmp_path):
+    for name in ("10-a", "30-c"):
+        root_side.add_hook(f"#!/bin/sh\necho role {name}\n", name)
+    os.rename(root_side.directories.hooks, str(tmp_path / "set"))
+    for name in ("20-b", "30-c"):
+        root_side.add_hook(f"#!/bin/sh\necho owner {name}\n", name)
+    os.symlink(str(tmp_path / "set"), os.path.join(root_side.directories.hooks, "managed"))
+    assert root_side.run_phase(hooks=("10-a", "30-c")).outcome == "ok"
+    printed = [line for line in root_side.printed().splitlines() if line.startswith(("role", "owner"))]
+    assert printed == ["role 10-a", "owner 20-b", "role 30-c"]
+
+
+def test_a_link_to_the_set_of_the_role_in_a_directory_that_others_can_write_is_refused(root_side, tmp_path):
+    root_side.add_hook()
+    os.rename(root_side.directories.hooks, str(tmp_path / "set"))
+    os.mkdir(root_side.directories.hooks)
+    os.symlink(str(tmp_path / "set"), os.path.join(root_side.directories.hooks, "managed"))
+    os.chmod(root_side.directories.hooks, 0o777)  # noqa: S103 - what is refused
+    refused = f"refused: other users than root can write the directory {root_side.directories.hooks}"
+    assert refused in root_side.run_phase().reason
 
 
 # Which programs

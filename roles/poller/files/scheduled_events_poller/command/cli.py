@@ -137,7 +137,9 @@ def _parser() -> argparse.ArgumentParser:
 
     checks = _group(groups, "config", "check the configuration")
     command = _command(checks, "check", commands.check_config, "check a configuration file")
-    command.add_argument("file", nargs="?", metavar="FILE", help="default: the configuration in use")
+    command.add_argument(
+        "file", nargs="?", metavar="FILE", help="default: the configuration in use; -: all settings of the role"
+    )
     command.set_defaults(needs_requests=False)
 
     command = _command(groups, "run", commands.run, "poll in the foreground, as the unit does")

@@ -49,11 +49,30 @@ def run(chosen: argparse.Namespace) -> int:
 
 
 def check_config(chosen: argparse.Namespace) -> int:
-    """Check a configuration file."""
+    """Check a configuration file, or all settings that the role is going to install."""
+    if chosen.file == "-":
+        check_settings(json.load(sys.stdin))
+        return 0
     path = chosen.file or chosen.config
     config.load(path)
     say(f"{path}: the configuration is valid")
     return 0
+
+
+def check_settings(given: Dict[str, Any]) -> None:
+    """Check the settings of the unit, of the controller and of webhooks, by the names of their options.
+
+    :raises ConfigError: the first mistake.
+    """
+    from ..notify import settings  # here, since only this command uses it
+
+    config.parse(given["config"])
+    try:
+        if given["controller"]:
+            settings.parse_controller(given["controller"])
+        settings.parse_receivers(given["webhooks"], place="webhooks")
+    except ValueError as error:
+        raise config.ConfigError(str(error)) from error
 
 
 def list_events(chosen: argparse.Namespace) -> int:
@@ -299,9 +318,8 @@ def test_hooks(chosen: argparse.Namespace) -> int:
     from ..root import runner  # here, since this is also the command that the unprivileged unit runs
 
     result = runner.run_phase(job, chosen.hooks_directory, sys.stdout.buffer)
-    directory = os.path.join(chosen.hooks_directory, f"{chosen.phase}.d")
-    if result.outcome in (OK, NOTHING) and not spool.hook_names(directory):
-        say(f"no hooks in {directory}")
+    if result.outcome in (OK, NOTHING) and not spool.find_hooks(spool.hook_sets(chosen.hooks_directory), chosen.phase):
+        say(f"no hooks in {os.path.join(chosen.hooks_directory, chosen.phase)}.d")
     elif result.outcome == NOTHING:
         say(f"nothing prepared after {result.seconds:.1f} s, so an event is not acknowledged: {result.reason}")
     else:

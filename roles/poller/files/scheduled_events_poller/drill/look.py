@@ -12,7 +12,7 @@ from _scheduled_events.client import ImdsClient, ImdsError
 from _scheduled_events.clock import Clock
 from _scheduled_events.files import read_plain
 
-from ..spool import hook_names
+from ..spool import find_hooks, hook_sets
 from ..unit import config, hooks, poller, status
 from ..unit.sample import sample_event
 from .folder import Folder
@@ -108,6 +108,6 @@ def _unready(known: Dict[str, Any]) -> List[str]:
 
 def _names(places: Places, settings: config.Settings, phase: str) -> List[str]:
     try:
-        return hook_names(f"{places.poller.directories.hooks}/{phase}.d")
+        return list(find_hooks(hook_sets(places.poller.directories.hooks), phase))
     except OSError:
         return list(settings.hooks.get(phase, ()))

@@ -24,7 +24,8 @@ from ..spool import (
     Job,
     RequestError,
     RunResult,
-    hook_names,
+    find_hooks,
+    hook_sets,
     parse_request,
 )
 from . import jobs
@@ -85,20 +86,21 @@ class Deadline:
 
 
 class HookSet:
-    """The hooks of a phase, as the directory of all hooks was at the beginning of the run.
+    """The hooks of a phase, of the owner and of the role, as they were at the beginning of the run.
 
     :raises OSError: they cannot be listed.
     """
 
     def __init__(self, hooks_directory: str, phase: str) -> None:
-        # Once: the directory can be a link, which is moved to another set while hooks run.
-        self.directory = os.path.join(os.path.realpath(hooks_directory), f"{phase}.d")
-        self.names = hook_names(self.directory)
-        self._place = os.path.dirname(os.path.abspath(hooks_directory))
+        self.directory = os.path.join(hooks_directory, f"{phase}.d")
+        self._found = find_hooks(hook_sets(hooks_directory), phase)
+        self.names = list(self._found)
+        # Where the link to the set is, and where the directory is, which can be a link, too.
+        self._places = (hooks_directory, os.path.dirname(os.path.abspath(hooks_directory)))
 
     def path(self, name: str) -> bytes:
         """The path of a hook, whatever the encoding of its name and of this process."""
-        return os.path.join(os.fsencode(self.directory), name.encode("utf-8", "surrogateescape"))
+        return os.path.join(os.fsencode(self._found[name]), name.encode("utf-8", "surrogateescape"))
 
     def check(self, name: str) -> None:
         """Make sure that only root can change the hook (or the user of this process, if that is not root).
@@ -107,7 +109,8 @@ class HookSet:
         :raises Vanished: it no longer exists.
         """
         check_hook(self.path(name))
-        _check_directories(self._place)  # where the link is
+        for place in self._places:
+            _check_directories(place)
 
 
 # Jobs

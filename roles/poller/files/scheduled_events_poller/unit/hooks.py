@@ -18,8 +18,9 @@ from ..spool import (
     Job,
     RequestError,
     RunResult,
+    find_hooks,
     format_request,
-    hook_names,
+    hook_sets,
     parse_result,
     root_command,
 )
@@ -46,12 +47,12 @@ def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phase
 
     :param required: names of the hooks that the configuration requires, by phase.
     """
-    directory = os.path.realpath(hooks_directory)  # once: all phases of one set
+    sets = hook_sets(hooks_directory)  # once for all phases
     configured, missing, preparation = set(), {}, ""
     for phase in PHASES:
         names = required.get(phase, ())
         try:
-            there: Optional[List[str]] = hook_names(os.path.join(directory, f"{phase}.d"))
+            there: Optional[List[str]] = list(find_hooks(sets, phase))
         except OSError:
             there = None
         if names or there is None or there:

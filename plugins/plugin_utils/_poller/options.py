@@ -1,0 +1,203 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The options of the role poller as what it installs: the settings of the program, and the contents of hooks.
+
+No message contains the content of a hook, the token of a controller, or what a webhook is sent with: these may be
+secret.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+import typing as t
+
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
+
+# Options of the role that are not keys of poller.json.
+OF_THE_ROLE = {"hosts", "become", "state", "keep_state", "hooks", "remove_prepare_hooks", "webhooks", "controller"}
+OF_THE_ROLE |= {"history_group", "python"}
+PROGRAMS = ("content", "src", "command")
+
+CONTROLLER_HOOK = "00-awx-job-template"
+CONTROLLER_HOOK_CONTENT = """\
+#!/bin/sh
+exec {python} -I /usr/local/lib/scheduled-events/scheduled-events-controller
+"""
+# First in its phase, before that of a controller, so that the message waits for no other hook. Whatever happens to it,
+# it ends soon, and prepares nothing (77): a message that cannot be stored must not prevent an acknowledgement.
+WEBHOOK_HOOK = "0-webhooks"
+WEBHOOK_HOOK_CONTENT = """\
+#!/bin/sh
+timeout --kill-after=5 30 {python} -IS /usr/local/lib/scheduled-events/scheduled-events-webhooks spool ||
+    echo "webhooks: the messages cannot be kept and are lost: exit status $?"
+exit 77
+"""
+
+Values = t.Mapping[str, t.Any]
+
+
+class WrongOption(ValueError):
+    """A value that the role cannot use; the message says what it is, what was expected, and what to do."""
+
+
+class Plan(t.NamedTuple):
+    """What the role installs.
+
+    ``config``, ``controller`` and ``webhooks`` are the contents of the files of settings. ``controller`` and
+    ``webhooks`` are empty if there is nothing to install. ``hooks``: contents by phase and name.
+    """
+
+    config: dict[str, t.Any]
+    controller: dict[str, t.Any]
+    webhooks: list[dict[str, t.Any]]
+    hooks: dict[str, dict[str, bytes]]
+
+
+def plan(
+    specs: Values,
+    values: Values,
+    *,
+    python: str,
+    read_source: t.Callable[[str], bytes],
+    check_settings: t.Callable[[dict[str, t.Any]], str],
+) -> Plan:
+    """Convert and check the values of the variables of the role.
+
+    :param specs: the options in meta/argument_specs.yml.
+    :param python: the interpreter on the host.
+    :param read_source: returns the content of a file on the control node; raises OSError.
+    :param check_settings: returns the first mistake that the program finds in its settings, or an empty text.
+    :raises WrongOption: the first mistake.
+    """
+    typed = typed_values(specs, values)
+    config = {name: _stripped(typed[f"poller_{name}"]) for name in _settings_of_the_unit(specs)}
+    controller = _given(typed["poller_controller"] or {})
+    webhooks = [_given(webhook) for webhook in typed["poller_webhooks"]]
+    grace = config["controller_grace"]
+    if controller:
+        controller["grace"] = grace
+    elif grace:
+        raise WrongOption(
+            f"poller_controller_grace: expected 0 without poller_controller, not {grace:g}: nothing shows whether "
+            f"a job runs, so set poller_controller, or take it out"
+        )
+    own = _own_hooks(controller, webhooks, shlex.quote(python))
+    found = [(hook["phase"], hook["name"], _content(hook, read_source)) for hook in typed["poller_hooks"]]
+    for phase, name, _bytes in found:
+        if (phase, name) in own:
+            raise WrongOption(f'poller_hooks: "{name}" of {phase} is the hook of {own[phase, name][0]}: rename yours')
+    found += [(*place, content) for place, (_option, content) in own.items()]
+    config["hooks"] = {}
+    hooks: dict[str, dict[str, bytes]] = {}
+    for phase, name, content in found:
+        hooks.setdefault(phase, {})[name] = content
+        # Without those of the webhooks: an event is not held because one of them is missing.
+        if own.get((phase, name), ("",))[0] != "poller_webhooks":
+            config["hooks"].setdefault(phase, []).append(name)
+    problem = check_settings({"config": config, "controller": controller, "webhooks": webhooks})
+    if problem:
+        raise WrongOption(f"poller_{problem}")
+    return Plan(config, controller, webhooks, hooks)
+
+
+def typed_values(specs: Values, values: Values) -> dict[str, t.Any]:
+    """The values with the types and the defaults of the specification.
+
+    :raises WrongOption: a value is not of its type.
+    """
+    typed = {}
+    for name, spec in specs.items():  # one by one, since not every message of the validator has the name
+        given = {name: values[name]} if values.get(name) is not None else {}
+        result = ArgumentSpecValidator({name: spec}).validate(given)
+        for message in result.error_messages:
+            raise WrongOption(f"{name}: {message}")
+        typed.update(result.validated_parameters)
+    return typed
+
+
+def _settings_of_the_unit(specs: Values) -> list[str]:
+    names = [name.partition("_") for name in specs]
+    return [name for role, _, name in names if role == "poller" and name not in OF_THE_ROLE]
+
+
+def _stripped(value: t.Any, *, in_a_list: bool = False) -> t.Any:
+    """The value without keys that are null, and without the blanks of a list such as "Freeze, Reboot"."""
+    if isinstance(value, list):
+        return [_stripped(each, in_a_list=True) for each in value]
+    if isinstance(value, dict):
+        return {key: _stripped(each) for key, each in _given(value).items()}
+    return value.strip() if in_a_list and isinstance(value, str) else None if value == "" else value
+
+
+def _given(value: Values) -> dict[str, t.Any]:
+    return {key: each for key, each in value.items() if each is not None}
+
+
+def _own_hooks(
+    controller: Values, webhooks: t.Sequence[Values], python: str
+) -> dict[tuple[str, str], tuple[str, bytes]]:
+    """The hooks that the role brings itself, by phase and name: the option that brings them, and the content."""
+    own = {}
+    if controller:
+        content = CONTROLLER_HOOK_CONTENT.format(python=python).encode()
+        own["prepare", CONTROLLER_HOOK] = ("poller_controller", content)
+    for phase in sorted({phase for webhook in webhooks for phase in webhook["phases"]}):
+        own[phase, WEBHOOK_HOOK] = ("poller_webhooks", WEBHOOK_HOOK_CONTENT.format(python=python).encode())
+    return own
+
+
+def _content(hook: Values, read_source: t.Callable[[str], bytes]) -> bytes:
+    place = f"poller_hooks ({hook['name']} of {hook['phase']})"
+    given = [key for key in PROGRAMS if hook[key] not in (None, "", [])]
+    if len(given) != 1:
+        raise WrongOption(
+            f"{place} has {' and '.join(given) or 'no program'}, expected exactly one of {', '.join(PROGRAMS)}: "
+            f"{'remove the others' if given else 'add one'}"
+        )
+    value = hook[given[0]]
+    if given == ["command"]:
+        return _of_command(place, value)
+    if given == ["src"]:
+        content = _of_source(place, value, read_source)
+    elif not value.startswith("#!"):
+        raise WrongOption(f"{place}: content is not a script, expected a first line such as #!/bin/sh: add it")
+    else:
+        content = _encoded(f"{place}: content", value, ", or give a file as src")
+    if content.startswith(b"#!") and content.split(b"\n", 1)[0].endswith(b"\r"):
+        raise WrongOption(f"{place}: its lines end as on Windows, expected line feeds alone: convert it with dos2unix")
+    return content
+
+
+def _of_source(place: str, name: str, read_source: t.Callable[[str], bytes]) -> bytes:
+    try:
+        content = read_source(name)
+    except OSError:
+        content = b""
+    if not content:
+        raise WrongOption(
+            f"{place}: src {json.dumps(name)} cannot be read, or is empty, expected a file on the control node, beside "
+            f"the playbook or in its directory files: correct the path"
+        )
+    return content
+
+
+def _of_command(place: str, words: t.Any) -> bytes:
+    if not isinstance(words, list):
+        raise WrongOption(f"{place}: command is not a list: write the program and each argument as an item")
+    for index, word in enumerate(words):
+        if isinstance(word, bool) or not isinstance(word, (str, int, float)) or "\0" in str(word):
+            raise WrongOption(f"{place}: command[{index}] is not a text without NUL: put it into quotes")
+    if not str(words[0]):
+        raise WrongOption(f"{place}: command[0] is empty, expected a program on the host: name one")
+    line = " ".join(shlex.quote(str(word)) for word in words)
+    return _encoded(f"{place}: command", f"#!/bin/sh\nexec {line}\n")
+
+
+def _encoded(place: str, text: str, advice: str = "") -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        raise WrongOption(f"{place} cannot be written as UTF-8: correct it{advice}") from None
