@@ -27,7 +27,7 @@ BALANCERS = ["lb1", "lb2"]
 BUDGET = 2
 LIMIT = 900  # seconds after which any one command is ended
 ENTER = str(pathlib.Path(__file__).parents[2] / "shared" / "enter")
-LEAVE = "/etc/scheduled-events/hooks/prepare.d/leave"
+LEAVE = "/etc/scheduled-events/hooks/managed/prepare.d/leave"
 SHOW_STAT = "echo show stat | socat stdio /run/haproxy/admin.sock"
 
 

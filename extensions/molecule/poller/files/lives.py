@@ -266,7 +266,7 @@ def webhooks(host: Host, azure: Host, options: argparse.Namespace) -> str:
 
 def damage(host: Host, _azure: Host, _options: argparse.Namespace) -> str:
     """Remove a hook, then break the configuration: the poller warns, and then does not start again and again."""
-    host.run("mv", "/etc/scheduled-events/hooks/prepare.d/10-first", f"{DIRECTORY}/")
+    host.run("mv", "/etc/scheduled-events/hooks/managed/prepare.d/10-first", f"{DIRECTORY}/")
     host.wait("a warning", lambda: (done := host.status()).returncode == 1 and "10-first" in done.stdout)
     host.run("sh", "-c", "echo '{' >/etc/scheduled-events/poller.json")
     done = host.attempt("systemctl", "restart", "scheduled-events-poller.service")
