@@ -10,7 +10,7 @@ import re
 import pytest
 from scheduled_events_poller import spool
 
-from plugins.module_utils._poller import options as check_options
+from plugins.plugin_utils._poller import options as role_options
 
 ROOT = pathlib.Path(__file__).parents[3]
 PACKAGE = ROOT / "roles" / "poller" / "files" / "scheduled_events_poller"
@@ -42,7 +42,7 @@ def test_the_places_and_the_hooks_in_the_picture_are_those_of_the_program(sectio
         places.results,
         spool.WEBHOOKS_RUNTIME_DIRECTORY,
     }
-    hooks = [check_options.WEBHOOK_HOOK, check_options.CONTROLLER_HOOK]
+    hooks = [role_options.WEBHOOK_HOOK, role_options.CONTROLLER_HOOK]
     assert re.findall(r"─► ([\w-]+): notify/\w+_hook\.py", section) == hooks
 
 
