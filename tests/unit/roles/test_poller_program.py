@@ -26,7 +26,7 @@ CASES = {
     "headers": (
         {"poller_webhooks": [{**WEBHOOK, "headers": f"A: {SECRET}"}]},
         "check",
-        "poller_webhooks[0] (ops): headers",
+        "poller_webhooks[0].headers",
     ),
     "an unknown key": ({"poller_webhooks": [{**WEBHOOK, "token": SECRET}]}, "main", "Validation of arguments failed"),
     "a file in the way": (
