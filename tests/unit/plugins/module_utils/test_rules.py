@@ -4,7 +4,7 @@
 
 import pytest
 from _scheduled_events.checks import WrongValue
-from _scheduled_events.document import parse
+from _scheduled_events.document import TYPES, parse
 from _scheduled_events.rules import decide, parse_rules
 
 from .conftest import document_text, event
@@ -90,8 +90,7 @@ for _level in range(2000):  # more than Python can follow
         ),
         (
             [{"event_types": ["Rebot"], "action": "hold"}],
-            "rules[0].event_types[0]: expected one of Freeze, Reboot, Redeploy, Preempt, Terminate, "
-            'SpotRebalanceRecommendation, not "Rebot"',
+            f'rules[0].event_types[0]: expected one of {", ".join(TYPES)}, not "Rebot"',
         ),
         (
             [{"event_sources": "User", "action": "hold"}],
