@@ -83,11 +83,19 @@ def write_atomically(path: Path, content: bytes, *, mode: int, durable: bool = F
     with _written_beside(path, content, mode, durable=durable) as temporary:
         os.replace(temporary, path)
     if durable:
-        descriptor = os.open(os.path.dirname(path), os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        sync_directory(os.path.dirname(path))
+
+
+def sync_directory(path: Path) -> None:
+    """Let the names in a directory outlast a power cut.
+
+    :raises OSError: that cannot be done.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def write_once(path: Path, content: bytes, *, mode: int) -> bool:

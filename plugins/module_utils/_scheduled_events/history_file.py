@@ -16,7 +16,7 @@ import stat
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from .checks import WrongValue
-from .files import NotPlain, plain, read_plain, remove_half_written, write_atomically
+from .files import NotPlain, plain, read_plain, remove_half_written, sync_directory, write_atomically
 from .history import MAX_LINE, Fact, line_of, parse_line
 
 UNIT_DIRECTORY, ROLES_DIRECTORY = "/var/lib/scheduled-events-history", "/var/lib/maintops"
@@ -75,25 +75,7 @@ class History:
     def _append(self, lines: Sequence[bytes], now: float) -> None:
         content = b"".join(lines)
         self._forget_old(len(content), now)
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-        descriptor = os.open(self._path(PRESENT), flags, MODE)
-        try:
-            size = _plain_size(descriptor)
-            if size == 0:
-                os.fchmod(descriptor, MODE)  # whatever the mask is
-            elif os.pread(descriptor, 1, size - 1) != b"\n":
-                content = b"\n" + content  # a crash has cut the last line
-            try:
-                _write_whole(descriptor, content)
-                os.fsync(descriptor)
-                if size == 0:
-                    self._sync_directory()
-            except OSError:  # the next try writes these facts again
-                with contextlib.suppress(OSError):
-                    os.ftruncate(descriptor, size)
-                raise
-        finally:
-            os.close(descriptor)
+        _write(self.directory, content, make=True, alone=True)
 
     def _forget_old(self, more: int, now: float) -> None:
         present, before = self._path(PRESENT), self._path(BEFORE)
@@ -109,13 +91,6 @@ class History:
     def _path(self, name: str) -> str:
         return os.path.join(self.directory, name)
 
-    def _sync_directory(self) -> None:
-        descriptor = os.open(self.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
 
 def append_beside(directories: Sequence[str], facts: Sequence[Fact]) -> bool:
     """Append to the first history that this process may write, beside the process that owns it; whether it could.
@@ -124,22 +99,41 @@ def append_beside(directories: Sequence[str], facts: Sequence[Fact]) -> bool:
     """
     content = b"".join(map(line_of, facts))
     for directory in directories if facts else ():
-        flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         with contextlib.suppress(OSError):
-            if os.stat(directory).st_uid == os.geteuid():
-                flags |= os.O_CREAT
-            descriptor = os.open(os.path.join(directory, PRESENT), flags, MODE)
-            try:
-                size = _plain_size(descriptor)
-                if size and os.pread(descriptor, 1, size - 1) != b"\n":
-                    content = b"\n" + content  # a crash has cut the last line
-                if size + len(content) <= MAX_FILE:
-                    _write_whole(descriptor, content)
-                    os.fsync(descriptor)
-                    return True
-            finally:
-                os.close(descriptor)
+            _write(directory, content, make=os.stat(directory).st_uid == os.geteuid(), alone=False)
+            return True
     return False
+
+
+def _write(directory: str, content: bytes, *, make: bool, alone: bool) -> None:
+    """Add lines to the present file, durably.
+
+    :param make: whether to make the file if it is missing.
+    :param alone: whether no other process writes, so that what was written in part can be taken back.
+    :raises OSError: they could not be added, or the file would be too long.
+    """
+    flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_CREAT if make else 0)
+    descriptor = os.open(os.path.join(directory, PRESENT), flags, MODE)
+    try:
+        size = _plain_size(descriptor)
+        if size == 0 and make:
+            os.fchmod(descriptor, MODE)  # whatever the mask is
+        elif size and os.pread(descriptor, 1, size - 1) != b"\n":
+            content = b"\n" + content  # a crash has cut the last line
+        if size + len(content) > MAX_FILE:
+            raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+        try:
+            _write_whole(descriptor, content)
+            os.fsync(descriptor)
+            if size == 0:
+                sync_directory(directory)
+        except OSError:  # the next try writes these facts again
+            if alone:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(descriptor, size)
+            raise
+    finally:
+        os.close(descriptor)
 
 
 def read(directory: str, *, now: float, since: float = 0.0) -> Found:

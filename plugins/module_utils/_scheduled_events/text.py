@@ -7,7 +7,7 @@
 import json
 import math
 import re
-from typing import Any, Dict, List, Tuple, Union
+from typing import Any, Dict, Tuple, Union
 
 MAX_DEPTH = 32
 MAX_SHOWN = 200
@@ -50,41 +50,38 @@ def excerpt(text: Union[bytes, str]) -> str:
 def sanitize(value: Any, room: int) -> Tuple[Any, int]:
     """Copy a decoded JSON value with clean text, and return its length as JSON.
 
-    Works without recursion, since the value may be nested deeper than Python can follow.
-
     :param room: the length as JSON that is allowed.
     :raises TooMuch: the value is longer, or nested deeper than 32 levels.
     """
-    size = 0
-    root: List[Any] = [None]
-    todo: List[Tuple[Any, Any, Any, int]] = [(value, root, 0, 0)]
-    while todo:
-        item, place, at, depth = todo.pop()
-        if isinstance(item, (dict, list)):
-            # Each element takes two characters at least; so a long list is refused before it is copied.
-            size += 2 + 2 * len(item)
-            if depth == MAX_DEPTH:
-                raise TooMuch(f"nested deeper than {MAX_DEPTH} levels")
-        if size > room:
+    left = room
+
+    def take(length: int) -> None:
+        nonlocal left
+        left -= length
+        if left < 0:
             raise TooMuch(f"longer than {room} characters")
-        copy: Any
-        if isinstance(item, dict):
-            copy = {}
-            for key, child in item.items():
-                name = clean(key, room)
-                size += len(json.dumps(name)) + 2
-                copy[name] = None
-                todo.append((child, copy, name, depth + 1))
-        elif isinstance(item, list):
-            copy = [None] * len(item)
-            todo.extend((child, copy, index, depth + 1) for index, child in enumerate(item))
-        else:
-            copy = _scalar(item, room)
-            size += len(json.dumps(copy))
-        place[at] = copy
-    if size > room:
-        raise TooMuch(f"longer than {room} characters")
-    return root[0], size
+
+    def copy_of(item: Any, depth: int) -> Any:
+        if not isinstance(item, (dict, list)):
+            scalar = _scalar(item, room)
+            take(len(json.dumps(scalar)))
+            return scalar
+        if depth == MAX_DEPTH:
+            raise TooMuch(f"nested deeper than {MAX_DEPTH} levels")
+        take(
+            2 + 2 * len(item)
+        )  # each element takes two characters at least: a long list is refused before it is copied
+        if isinstance(item, list):
+            return [copy_of(child, depth + 1) for child in item]
+        copy = {}
+        for key, child in item.items():
+            name = clean(key, room)
+            take(len(json.dumps(name)) + 2)
+            copy[name] = copy_of(child, depth + 1)
+        return copy
+
+    copied = copy_of(value, 0)
+    return copied, room - left
 
 
 def _scalar(value: Any, room: int) -> Any:
