@@ -52,9 +52,9 @@ def test_keys_that_are_null_have_their_defaults():
         ({"url": "https://x/a\r\nHost: " + SECRET}, "[0].url: expected https://HOST/PATH"),
         (
             {"phases": ["prepair"]},
-            f"[0].phases: expected a list of some of {', '.join(PHASES)}, not [",
+            f'[0].phases[0]: expected one of {", ".join(PHASES)}, not "prepair"',
         ),
-        ({"phases": []}, "[0].phases: expected a list of some of"),
+        ({"phases": []}, "[0].phases: expected a list of phases (1 or more), not []"),
         ({"format": "xml"}, f'[0].format: expected one of {", ".join(FORMATS)}, not "xml"'),
         ({"format": ["json"]}, "[0].format: expected one of"),
         ({"format": "pagerduty"}, "[0]: expected routing_key with the format pagerduty, and only there"),
@@ -62,8 +62,14 @@ def test_keys_that_are_null_have_their_defaults():
         ({"headers": SECRET}, "[0].headers: expected a dictionary of texts, not this value, which may be secret"),
         ({"headers": {"A b": SECRET}}, '[0].headers: the key "A b": expected the name of a header'),
         ({"headers": {"X-A": SECRET + "\nX"}}, "[0].headers.X-A: expected printable ASCII on one line"),
-        ({"headers": {"host": "x"}}, "[0].headers: host is set by the polling unit itself"),
-        ({"headers": {"X-Scheduled-Events-Id": "x"}}, "X-Scheduled-Events-Id is set by the polling unit itself"),
+        (
+            {"headers": {"host": "x"}},
+            '[0].headers: the key "host": expected the name of a header that the polling unit does not',
+        ),
+        (
+            {"headers": {"X-Scheduled-Events-Id": "x"}},
+            'the key "X-Scheduled-Events-Id": expected the name of a header that the polling unit does not',
+        ),
         ({"secret": [SECRET]}, "[0].secret: expected printable ASCII on one line, without blanks around it, not this"),
         ({"ca_file": "ca.pem"}, '[0].ca_file: expected an absolute path, not "ca.pem"'),
         ({"proxy": "socks5://" + SECRET}, "[0].proxy: expected http://HOST:PORT, not this value, which may be secret"),

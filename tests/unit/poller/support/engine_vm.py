@@ -37,15 +37,16 @@ class EngineVm:
         self.state = State(serial=1)
         self.recovers, self.results, self.approved = [], [], []
         self.done = None
-        self.seen = set()  # each NotBefore of EVENT_ID since it was absent
+        self.seen = set()  # each NotBefore of EVENT_ID that the state may know
 
     def poll(self, announced, meanwhile=lambda: None):
         """A step with a document. ``meanwhile``: what happens after it was read and before the step."""
         raw = json.dumps({"DocumentIncarnation": 1, "Events": announced})
         document = parse(raw, api_version="2020-07-01")
         meanwhile()
-        moments = {each["NotBefore"] for each in announced if each["EventId"] == EVENT_ID}
-        self.seen = moments and self.seen | moments
+        if EVENT_ID.lower() not in self.state.events:
+            self.seen = set()
+        self.seen |= {each["NotBefore"] for each in announced if each["EventId"] == EVENT_ID}
         self.step(document)
 
     def step(self, document=None):

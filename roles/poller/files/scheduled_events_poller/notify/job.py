@@ -109,7 +109,6 @@ class Jobs:
         self._inventory: Optional[int] = None
         self._mine: Optional[_Attempt] = None
         self._seen: Dict[int, float] = {}  # attempts of others without a job: when this VM saw them first
-        self._ignored: Dict[int, List[str]] = {}  # by job, what it did not take according to the answer to its launch
 
     def find(self) -> Optional[ControllerJob]:
         """The job that counts: one that has not ended, else the newest, which may be a relaunch.
@@ -141,19 +140,12 @@ class Jobs:
                 hosts = _lower(limit.split(",")) if isinstance(limit, str) else set()
                 # A job that repeats one of this VM may leave out the hosts on which that succeeded.
                 is_part = fields.get("launch_type") == RELAUNCH and any(each.counts for each in jobs)
-                wrong = self._what_is_wrong(fields, hosts)
-                job = job._replace(counts=not wrong and (is_part or bool(hosts & self._own_hosts)), wrong=wrong)
+                wrong = [] if hosts & _lower(self._hosts) else ["limit"]
+                wrong += [] if _has_event(fields.get("extra_vars")) else [EVENT_VARIABLE]
+                counts = not wrong and (is_part or bool(hosts & self._own_hosts))
+                job = job._replace(counts=counts, wrong=", ".join(wrong))
             jobs.append(job)
         return jobs[::-1]
-
-    def _what_is_wrong(self, fields: Mapping[str, Any], hosts: Set[str]) -> str:
-        """Return what a job did not take of its launch, whichever VM launched it."""
-        wrong = set(self._ignored.get(fields["id"], ()))
-        if not hosts & _lower(self._hosts):
-            wrong.add("limit")
-        if not _has_event(fields.get("extra_vars")):
-            wrong.add(EVENT_VARIABLE)
-        return ", ".join(sorted(wrong))
 
     def attempt(self) -> None:
         """Launch the job, unless another VM launches it first. To be called again as long as there is no job."""
@@ -163,10 +155,7 @@ class Jobs:
         if self._mine is None:
             return
         # Also by the clock on the wall: the other may stop with the VM, and the lease goes on elsewhere.
-        passed = max(
-            self._clock.monotonic() - self._mine.began,
-            self._clock.wall() - self._mine.began_wall,
-        )
+        passed = max(self._clock.monotonic() - self._mine.began, self._clock.wall() - self._mine.began_wall)
         if passed > LAUNCH_WITHIN:
             self._say(f"attempt {self._mine.number} to launch the job took too long: the next VM takes over")
             self._mine = None
@@ -277,10 +266,7 @@ class Jobs:
                 self._memory.set(running=before)
             raise
         self._mine = None
-        if launched.get("ignored_fields"):
-            self._ignored[launched["id"]] = _leaves(launched["ignored_fields"])
-        else:
-            self._say(f"job {launched['id']} is launched, limited to {', '.join(self._hosts)}")
+        self._say(f"job {launched['id']} is launched, limited to {', '.join(self._hosts)}")
 
     # The template
 
@@ -329,15 +315,6 @@ def _has_event(variables: Any) -> bool:
     except (ValueError, RecursionError):
         return True
     return not isinstance(decoded, dict) or EVENT_VARIABLE in decoded
-
-
-def _leaves(ignored: Any) -> List[str]:
-    """The names of what was ignored, without the values."""
-    if not isinstance(ignored, dict):
-        return ["a field"]
-    variables = ignored.get("extra_vars")
-    names = sorted(str(name) for name in ignored if name != "extra_vars")
-    return names + (sorted(map(str, variables)) if isinstance(variables, dict) else [])
 
 
 def without_templates(value: Any) -> Any:

@@ -15,22 +15,8 @@ from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 from urllib.parse import urlsplit
 
-from _scheduled_events.checks import (
-    FLAG,
-    PATH,
-    Kind,
-    WrongValue,
-    check,
-    check_fields,
-    choice,
-    converted,
-    map_of,
-    number,
-    show,
-    text,
-    url,
-    whole,
-)
+from _scheduled_events import checks
+from _scheduled_events.checks import Kind, WrongValue
 from _scheduled_events.runs import PHASES
 
 from . import template
@@ -48,9 +34,6 @@ _SHORTEST_SECRET = 6  # characters of a part of a URL that is long enough to be 
 
 _PLACEHOLDER = re.compile(r"\{([^{}]*)\}")
 _PLACEHOLDERS = ("name", "lower", "set", "instance")
-# Nothing that a pattern of Ansible gives a meaning to: the name of a VM comes from outside.
-_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}\Z")
-_GROUPS = ("all", "ungrouped")  # that every inventory has
 _LOOPBACK = re.compile(r"(localhost|::1|127(\.[0-9]{1,3}){3})\Z")
 
 
@@ -115,10 +98,7 @@ def load_receivers(path: str) -> Tuple[Receiver, ...]:
 
     :raises WrongValue: the file cannot be read, or the first mistake in it.
     """
-    try:
-        return parse_receivers(_read_json(path), place=path)
-    except FileNotFoundError:
-        return ()
+    return parse_receivers(_read_json(path), place=path) if os.path.lexists(path) else ()
 
 
 def load_controller(path: str) -> ControllerSettings:
@@ -126,10 +106,7 @@ def load_controller(path: str) -> ControllerSettings:
 
     :raises WrongValue: the file cannot be read, or the first mistake in it.
     """
-    try:
-        return parse_controller(_read_json(path))
-    except FileNotFoundError:
-        raise WrongValue(f"{path}: it is missing: run the role poller again") from None
+    return parse_controller(_read_json(path))
 
 
 def read_token(settings: ControllerSettings) -> str:
@@ -137,20 +114,14 @@ def read_token(settings: ControllerSettings) -> str:
 
     :raises WrongValue: its file cannot be read, or holds something else.
     """
-    if settings.token:
-        return settings.token
-    try:
-        found: str = check(_read_private(settings.token_file).strip(), _TOKEN, settings.token_file)
-    except FileNotFoundError:
-        raise WrongValue(f"{settings.token_file}: it is missing: correct poller_controller.token_file") from None
-    return found
+    path = settings.token_file
+    return settings.token or str(checks.check(_read_private(path).strip(), _TOKEN, path))
 
 
 def _read_json(path: str) -> Any:
+    text = _read_private(path)
     try:
-        return json.loads(_read_private(path))
-    except WrongValue:
-        raise
+        return json.loads(text)
     except (ValueError, RecursionError):  # whose own words may quote a secret
         raise WrongValue(f"{path}: it is not JSON: run the role poller again") from None
 
@@ -162,8 +133,6 @@ def _read_private(path: str) -> str:
             if not stat.S_ISREG(found.st_mode) or found.st_uid not in (0, os.geteuid()) or found.st_mode & 0o077:
                 raise WrongValue(f"{path}: expected a file that only root can read: chown root and chmod 0600 it")
             return file.read(MOST_BYTES).decode("utf-8")
-    except FileNotFoundError:
-        raise
     except OSError as error:
         raise WrongValue(f"{path}: it cannot be read: {error.strerror}") from error
     except UnicodeDecodeError:
@@ -189,11 +158,11 @@ def parse_receivers(decoded: Any, *, place: str) -> Tuple[Receiver, ...]:
 
 def _receiver(raw: Any, place: str) -> Receiver:
     given = _given(raw, place)
-    wanted = check(given.get("format", DEFAULT_FORMAT), _RECEIVER["format"], f"{place}.format")
+    wanted = checks.check(given.get("format", DEFAULT_FORMAT), _RECEIVER["format"], f"{place}.format")
     chosen = FORMATS[wanted]
     if chosen.url:
         given.setdefault("url", chosen.url)
-    receiver = Receiver(**check_fields(given, _RECEIVER, place=place, required=("name", "url")))
+    receiver = Receiver(**checks.check_fields(given, _RECEIVER, place=place, required=("name", "url")))
     if chosen.routing_key != (receiver.routing_key is not None):
         raise WrongValue(f"{place}: expected routing_key with {_formats('routing_key')}, and only there: correct one")
     if receiver.template is not None and not chosen.template:
@@ -219,15 +188,15 @@ def parse_controller(decoded: Any) -> ControllerSettings:
     """
     given = _given(decoded, "controller")
     settings = ControllerSettings(
-        **check_fields(given, _CONTROLLER, place="controller", required=("url", "job_template"))
+        **checks.check_fields(given, _CONTROLLER, place="controller", required=("url", "job_template"))
     )
     if bool(settings.token) == bool(settings.token_file):
         raise WrongValue("controller: expected exactly one of token and token_file: add or remove one")
     parts = urlsplit(settings.url)
     if parts.scheme == "http" and not _LOOPBACK.match(parts.hostname or "") and not settings.allow_http:
         raise WrongValue(
-            f"controller.url: expected https://, since http sends the token in clear text, not {show(settings.url)}: "
-            f"correct it, or set allow_http"
+            f"controller.url: expected https://, since http sends the token in clear text, "
+            f"not {checks.show(settings.url)}: correct it, or set allow_http"
         )
     return settings
 
@@ -235,71 +204,21 @@ def parse_controller(decoded: Any) -> ControllerSettings:
 # The kinds of values
 
 
-def _line(value: Any) -> str:
-    """A text for a header. YAML may have read it as a number."""
-    line = str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
-    if not isinstance(line, str) or not re.match(r"[\x21-\x7e]([\x20-\x7e]{0,3998}[\x21-\x7e])?\Z", line):
-        raise ValueError
-    return line
-
-
-def _headers(value: Any, place: str) -> Mapping[str, str]:
-    headers: Dict[str, str] = map_of(_LINE, "texts", keys=_HEADER_NAME).read(value, place)
-    for name in headers:
-        if name.lower() in _OWN_HEADERS or name.lower().startswith(HEADER_PREFIX.lower()):
-            raise WrongValue(f"{place}: {name} is set by the polling unit itself: remove it")
-    return headers
-
-
-def _phases(value: Any) -> Tuple[str, ...]:
-    if not isinstance(value, list) or not value or any(phase not in PHASES for phase in value):
-        raise ValueError
-    return tuple(phase for phase in PHASES if phase in value)
-
-
-def _template(value: Any, place: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError
-    try:
-        template.check(value)
-    except ValueError as error:
-        raise WrongValue(f"{place}: {error}") from error
-    return value
-
-
-def _proxy(value: Any) -> str:
-    """A URL that may have a user and a password."""
-    found = re.match(r"(https?://)(?:[!-~]*@)?([!-~]+)\Z", value)
-    if not found:
-        raise ValueError
-    url().read("".join(found.groups()), "")
-    return str(value)
-
-
 def _controller_url(value: Any, place: str) -> str:
     if isinstance(value, str) and "@" in value:
         raise WrongValue(f"{place}: expected a URL without user and password: remove them")
-    if "?" in url().read(value, place):
-        raise ValueError
-    return str(value).rstrip("/")
+    return str(checks.url().read(value, place)).rstrip("/")
 
 
 def _reference(value: Any) -> Union[int, str]:
     if isinstance(value, str) and 0 < len(value) <= 512 and value.isprintable():
-        text_ = value.strip()
-        return int(text_) if re.match(r"[0-9]{1,18}\Z", text_) else text_
-    return int(whole(1).read(value, ""))
+        return int(value) if re.match(r"[0-9]{1,18}\Z", value) else value
+    return int(checks.whole(1).read(value, ""))
 
 
 def _pattern(value: Any) -> str:
     left = _PLACEHOLDER.sub("", value)
     if set(_PLACEHOLDER.findall(value)) - set(_PLACEHOLDERS) or "{" in left or "}" in left or left == value:
-        raise ValueError
-    return str(value)
-
-
-def _host(value: Any) -> str:
-    if not _HOST.match(value) or value in _GROUPS:
         raise ValueError
     return str(value)
 
@@ -310,49 +229,65 @@ def _variables(value: Any) -> Dict[str, Any]:
     return value
 
 
-_LINE = converted("printable ASCII on one line, without blanks around it", _line, secret=True)
-_HEADER_NAME = text("the name of a header, such as Authorization", pattern=r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
-_TOKEN = text("a token of ASCII letters, digits and signs without a blank", longest=4096, pattern="[!-~]+", secret=True)
-_REFERENCE = converted("an id, a name, or NAME++ORGANIZATION", _reference)
-_PROXY = converted("http://HOST:PORT", _proxy, secret=True)
+_LINE = checks.text(
+    "printable ASCII on one line, without blanks around it",
+    longest=4000,
+    pattern="[!-~]([ -~]*[!-~])?",
+    secret=True,
+)
+_HEADER_NAME = checks.text(
+    "the name of a header that the polling unit does not set itself, such as Authorization",
+    pattern=rf"(?i:(?!(?:{'|'.join(_OWN_HEADERS)})\Z|{HEADER_PREFIX})[A-Z0-9!#$%&'*+.^_`|~-]{{1,100}})",
+)
+_TOKEN = checks.text(
+    "a token of ASCII letters, digits and signs without a blank", longest=4096, pattern="[!-~]+", secret=True
+)
+_PROXY = checks.text("http://HOST:PORT", longest=4000, pattern="https?://[!-~]+", secret=True)
+_REFERENCE = checks.converted("an id, a name, or NAME++ORGANIZATION", _reference)
+# Nothing that a pattern of Ansible gives a meaning to: the name of a VM comes from outside. Every inventory has the
+# groups all and ungrouped.
+_HOST = checks.text(
+    'the name of one host, of letters, digits, ".", "_" and "-"',
+    pattern=r"(?!(all|ungrouped)\Z)[A-Za-z0-9_][A-Za-z0-9_.-]{0,254}",
+)
 
 _RECEIVER = {
-    "name": text(
+    "name": checks.text(
         'at most 50 lower-case letters, digits, "_" and "-", with a letter or digit first',
         pattern="[a-z0-9][a-z0-9_-]{0,49}",
     ),
-    "url": url("https://HOST/PATH or http://HOST/PATH without a user and a fragment", secret=True),
-    "phases": converted(f"a list of some of {', '.join(PHASES)}", _phases),
-    "format": choice(*FORMATS),
-    "template": Kind("a dictionary, which is the body", _template),
-    "headers": Kind("a dictionary of texts", _headers, secret=True),
+    "url": checks.url("https://HOST/PATH or http://HOST/PATH without a user and a fragment", secret=True),
+    "phases": checks.list_of(checks.choice(*PHASES), "phases", least=1),
+    "format": checks.choice(*FORMATS),
+    "template": Kind("a dictionary, which is the body", template.read),
+    "headers": checks.map_of(_LINE, "texts", keys=_HEADER_NAME)._replace(secret=True),
     "secret": _LINE,
     "routing_key": _LINE,
-    "ca_file": PATH,
+    "ca_file": checks.PATH,
     "proxy": _PROXY,
-    "timeout": number(1, 120, "seconds"),
-    "max_messages": whole(1, 10000),
-    "max_bytes": whole(256 * 1024, 1024 * 1024 * 1024, "a whole number of bytes"),
+    "timeout": checks.number(1, 120, "seconds"),
+    "max_messages": checks.whole(1, 10000),
+    "max_bytes": checks.whole(256 * 1024, 1024 * 1024 * 1024, "a whole number of bytes"),
 }
 
 _CONTROLLER = {
     "url": Kind("https://HOST or https://HOST:PORT", _controller_url),
     "job_template": _REFERENCE,
     "token": _TOKEN,
-    "token_file": PATH,
-    "ca_file": PATH,
+    "token_file": checks.PATH,
+    "ca_file": checks.PATH,
     "proxy": _PROXY,
-    "host_pattern": converted("a text with some of {name}, {lower}, {set}, {instance}", _pattern),
-    "host_map": map_of(
-        converted('the name of one host, of letters, digits, ".", "_" and "-"', _host), "hosts by names of VMs"
-    ),
+    "host_pattern": checks.converted("a text with some of {name}, {lower}, {set}, {instance}", _pattern),
+    "host_map": checks.map_of(_HOST, "hosts by names of VMs"),
     "inventory": _REFERENCE,
-    "extra_vars": converted(f"a dictionary without {EVENT_VARIABLE}, which is the event", _variables, secret=True),
-    "cancel_on_cancelled": FLAG,
-    "request_timeout": number(1, 60, "seconds"),
-    "interval": number(1, 60, "seconds"),
-    "grace": number(0, 86400, "seconds"),
-    "allow_http": FLAG,
+    "extra_vars": checks.converted(
+        f"a dictionary without {EVENT_VARIABLE}, which is the event", _variables, secret=True
+    ),
+    "cancel_on_cancelled": checks.FLAG,
+    "request_timeout": checks.number(1, 60, "seconds"),
+    "interval": checks.number(1, 60, "seconds"),
+    "grace": checks.number(0, 86400, "seconds"),
+    "allow_http": checks.FLAG,
 }
 
 # The hosts of an event
@@ -372,14 +307,14 @@ def _by_pattern(name: str, pattern: str) -> str:
     values = {"name": name, "lower": name.lower(), "set": scale_set, "instance": instance}
     if not (scale_set and instance) and {"set", "instance"} & set(_PLACEHOLDER.findall(pattern)):
         raise WrongValue(
-            f"the VM {show(name)} is not SET_INSTANCE of a scale set, which poller_controller.host_pattern "
-            f"{show(pattern)} expects: add it to poller_controller.host_map"
+            f"the VM {checks.show(name)} is not SET_INSTANCE of a scale set, which poller_controller.host_pattern "
+            f"{checks.show(pattern)} expects: add it to poller_controller.host_map"
         )
     host = _PLACEHOLDER.sub(lambda found: values[found.group(1)], pattern)
     try:
-        return _host(host)
+        return str(_HOST.read(host, ""))
     except ValueError:
         raise WrongValue(
-            f'the VM {show(name)} would be the host {show(host)}, expected letters, digits, ".", "_" and "-", '
-            f"and no group of every inventory: add it to poller_controller.host_map"
+            f"the VM {checks.show(name)} would be the host {checks.show(host)}, expected {_HOST.expected}: add it to "
+            f"poller_controller.host_map"
         ) from None

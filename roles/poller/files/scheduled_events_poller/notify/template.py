@@ -11,6 +11,8 @@ import re
 import string
 from typing import Any, Callable, Dict
 
+from _scheduled_events.checks import WrongValue
+
 FIELDS = (
     "id",
     "time",
@@ -35,12 +37,19 @@ DEEPEST = 20
 _ALONE = re.compile(r"\$\{([a-z_]+)\}\Z")
 
 
-def check(template: Any) -> None:
+def read(template: Any, place: str) -> Dict[str, Any]:
     """Check a template.
 
-    :raises ValueError: it names what is not a field, or is nested too deep.
+    :raises ValueError: it is not a dictionary.
+    :raises WrongValue: it names what is not a field, or is nested too deep.
     """
-    _walk(template, _check_text, 0)
+    if not isinstance(template, dict):
+        raise ValueError
+    try:
+        _walk(template, _check_text, 0)
+    except ValueError as error:
+        raise WrongValue(f"{place}: {error}") from error
+    return template
 
 
 def fill(template: Any, fields: Dict[str, Any]) -> Any:
