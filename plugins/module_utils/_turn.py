@@ -372,7 +372,7 @@ class Turn:
             "accepted": entry.approval.accepted,
             "not_before": None if not_before is None else not_before.timestamp(),
             "decision": decisions.decide(entry.event, config.rules),
-            "condition": found.kind,
+            "condition": str(found.kind),
             "detail": found.detail,
         }
 

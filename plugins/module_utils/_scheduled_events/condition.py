@@ -2,65 +2,150 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The condition of an event and the reason for its wait, as data. Other modules make texts for users from it."""
+"""The condition of an event and the reason for its wait, as data and in words."""
 
-from typing import NamedTuple, Tuple
+import datetime
+from typing import NamedTuple, Optional, Tuple
 
 from . import document, policies, terms
 from . import rules as decisions
 from .runs import FAILED, OK, PHASES, TIMEOUT
 from .state import RUNNING, EventState, State
 
-RUNS = "hooks run"
-CANNOT_ASK = "hooks cannot be asked for"
-RECOVERY_FAILED = "recovery failed"
-RECOVERY_MISSING = "recover hooks missing"
-RECOVERY_UNCONFIGURED = "recover hooks no longer configured"
-RECOVERY_WAITS = "recovery waits for another event"
-RECOVERY_NEXT = "recovery next"
-UNDER_WAY = "under way"
-ACKNOWLEDGED = "acknowledged"
-NOT_ACCEPTED = "acknowledgement not accepted"
-PREPARE_FAILED = "preparation failed"
-PREPARE_MISSING = "prepare hooks missing"
-PREPARE_UNCONFIGURED = "prepare hooks no longer configured"
-NOTHING_PREPARES = "nothing prepares"
-NOTHING_PREPARED = "nothing prepared"
-ADVISORY = "advisory"
-ADVISED_FAILED = "advised hooks failed"
-HELD_BY_RULE = "held by a rule"
-HELD_BY_POLICY = "held by the policy"
-LEFT_TO_CONTROLLER = "left to the controller"
-TAKES_OVER = "left to the controller until a moment"
-TOOK_OVER = "taken over from the controller"
-STATUS_UNKNOWN = "status unknown"
-STATE_LOST = "state lost"
-WAITS_FOR_RECOVERY = "waits for the recovery of another event"
-TO_BE_ACKNOWLEDGED = "to be acknowledged"
 
-# What an operator has to look at.
-TROUBLES = frozenset(
-    (
-        CANNOT_ASK,
-        RECOVERY_FAILED,
-        RECOVERY_MISSING,
-        RECOVERY_UNCONFIGURED,
-        NOT_ACCEPTED,
-        PREPARE_FAILED,
-        PREPARE_MISSING,
-        PREPARE_UNCONFIGURED,
-        STATUS_UNKNOWN,
-        STATE_LOST,
-        ADVISED_FAILED,
-    )
+class Kind(str):
+    """The name of a condition, as a text.
+
+    :ivar sentence: for people, with the places ``phases``, ``detail``, ``until`` and ``event_id``.
+    :ivar trouble: whether an operator has to look at it.
+    :ivar held: whether an event waits for an operator, a controller or another VM, or a VM for its recovery.
+    """
+
+    sentence: str
+    trouble: bool
+    held: bool
+
+    def __new__(cls, name: str, sentence: str, *, trouble: bool = False, held: bool = False) -> "Kind":
+        kind = super().__new__(cls, name)
+        kind.sentence, kind.trouble, kind.held = sentence, trouble, held
+        return kind
+
+
+RUNS = Kind("hooks run", "{phases} hooks run, until {until} at the latest")
+CANNOT_ASK = Kind(
+    "hooks cannot be asked for",
+    "{phases} hooks cannot be started: {detail}; the poller tries again",
+    trouble=True,
+    held=True,
 )
+RECOVERY_FAILED = Kind(
+    "recovery failed",
+    "recovery failed: {detail}; this VM may still be drained. "
+    "Run 'scheduled-events retry {event_id}', or recover it by hand and run 'scheduled-events clear {event_id}'",
+    trouble=True,
+    held=True,
+)
+RECOVERY_MISSING = Kind(
+    "recover hooks missing",
+    "over, but not recovered: the recover hooks {detail} are configured but missing. Run the role poller again",
+    trouble=True,
+    held=True,
+)
+RECOVERY_UNCONFIGURED = Kind(
+    "recover hooks no longer configured",
+    "over, but not recovered: recover hooks were configured when its hooks ran, but are not configured now. "
+    "Configure them, or recover it by hand and run 'scheduled-events clear {event_id}'",
+    trouble=True,
+    held=True,
+)
+RECOVERY_WAITS = Kind(
+    "recovery waits for another event", "over; recovery waits until another event of this VM is over", held=True
+)
+RECOVERY_NEXT = Kind("recovery next", "over; recovery is next")
+UNDER_WAY = Kind("under way", "started; recovery runs when the event is over")
+ACKNOWLEDGED = Kind("acknowledged", "acknowledged; waiting for its start")
+NOT_ACCEPTED = Kind("acknowledgement not accepted", "not acknowledged yet: {detail}", trouble=True)
+PREPARE_FAILED = Kind(
+    "preparation failed",
+    "not acknowledged, because its prepare hooks did not succeed: {detail}. "
+    "Fix the cause and run 'scheduled-events retry {event_id}'",
+    trouble=True,
+    held=True,
+)
+PREPARE_MISSING = Kind(
+    "prepare hooks missing",
+    "not acknowledged, because the prepare hooks {detail} are configured but missing. Run the role poller again",
+    trouble=True,
+    held=True,
+)
+PREPARE_UNCONFIGURED = Kind(
+    "prepare hooks no longer configured",
+    "not acknowledged, because its preparation must run again, and no prepare hooks are configured now",
+    trouble=True,
+    held=True,
+)
+NOTHING_PREPARES = Kind(
+    "nothing prepares",
+    "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore",
+    held=True,
+)
+NOTHING_PREPARED = Kind(
+    "nothing prepared",
+    "not acknowledged, because no prepare hook prepared this VM: {detail}; waiting for NotBefore. "
+    "If a hook has to run again, run 'scheduled-events retry {event_id}'",
+    held=True,
+)
+ADVISORY = Kind("advisory", "a hint of Azure: nothing starts, and nothing is acknowledged")
+ADVISED_FAILED = Kind(
+    "advised hooks failed", "a hint of Azure, and its advised hooks did not succeed: {detail}", trouble=True
+)
+HELD_BY_RULE = Kind(
+    "held by a rule", "not acknowledged, because the action of a rule is hold; waiting for NotBefore", held=True
+)
+HELD_BY_POLICY = Kind(
+    "held by the policy",
+    "not acknowledged, because acknowledge is {detail}; waiting for NotBefore. Set poller_acknowledge, or run "
+    "'scheduled-events approve {event_id}' to acknowledge it by hand",
+    held=True,
+)
+HELD_FOR_OTHERS = Kind(
+    "held by the policy alone",
+    "not acknowledged, because acknowledge is alone, and the event also names {detail}; waiting for NotBefore. Set "
+    "poller_acknowledge, or run 'scheduled-events approve --force {event_id}' to acknowledge it for all its VMs",
+    held=True,
+)
+LEFT_TO_CONTROLLER = Kind(
+    "left to the controller", "acknowledged by the job of the controller, not by this VM: {detail}", held=True
+)
+TAKES_OVER = Kind(
+    "left to the controller until a moment",
+    "acknowledged by the job of the controller, or at {until} by this VM: {detail}",
+    held=True,
+)
+TOOK_OVER = Kind(
+    "taken over from the controller", "acknowledged by this VM, which took over from the controller: {detail}"
+)
+STATUS_UNKNOWN = Kind("status unknown", "not acknowledged, because its status is {detail}", trouble=True, held=True)
+STATE_LOST = Kind(
+    "state lost",
+    "not acknowledged yet, because the state of the polling unit was lost, and its history does not show what was done "
+    "on this VM: {detail}. Look at this VM, then run 'scheduled-events clear --all'",
+    trouble=True,
+    held=True,
+)
+WAITS_FOR_RECOVERY = Kind(
+    "waits for the recovery of another event", "not acknowledged yet, because a recovery of this VM is running"
+)
+TO_BE_ACKNOWLEDGED = Kind("to be acknowledged", "to be acknowledged now")
+
+NAMES_SHOWN = 20  # names of VMs in one sentence
 
 
 class Condition(NamedTuple):
-    """``phases``: those whose hooks run. ``detail``: a reason, or the names of hooks. ``until``: the deadline of the
-    hooks that run, or the moment at which this VM takes over from the controller, in seconds since the epoch."""
+    """``phases``: those whose hooks run. ``detail``: a reason, or the names of hooks or of VMs. ``until``: the deadline
+    of the hooks that run, or the moment at which this VM takes over from the controller, in seconds since the epoch."""
 
-    kind: str
+    kind: Kind
     phases: Tuple[str, ...] = ()
     detail: str = ""
     until: float = 0.0
@@ -68,7 +153,17 @@ class Condition(NamedTuple):
     @property
     def trouble(self) -> bool:
         """Whether an operator has to look at it."""
-        return self.kind in TROUBLES
+        return self.kind.trouble
+
+    def sentence(self, event_id: Optional[str]) -> str:
+        """What happens to the event, and what it waits for."""
+        until = datetime.datetime.fromtimestamp(self.until, datetime.timezone.utc)
+        return self.kind.sentence.format(
+            phases=" and ".join(self.phases),
+            detail=self.detail,
+            until=document.format_time(until),
+            event_id=event_id,
+        )
 
 
 def condition(state: State, key: str, config: terms.Config) -> Condition:
@@ -137,7 +232,7 @@ def _ready(state: State, entry: EventState, config: terms.Config, *, left: bool)
         kind = LEFT_TO_CONTROLLER if moment is None else TAKES_OVER
         return Condition(kind, detail=_said(entry), until=moment or 0.0)
     if not policies.policy_allows(entry.event, config):
-        return Condition(HELD_BY_POLICY, detail=config.acknowledge)
+        return _held_by_policy(entry, config)
     if state.withheld:
         return Condition(STATE_LOST, detail=state.lost)
     if policies.recovery_runs(state):
@@ -145,6 +240,14 @@ def _ready(state: State, entry: EventState, config: terms.Config, *, left: bool)
     if entry.approval.error:
         return Condition(NOT_ACCEPTED, detail=entry.approval.error)
     return Condition(TO_BE_ACKNOWLEDGED)
+
+
+def _held_by_policy(entry: EventState, config: terms.Config) -> Condition:
+    others = [name for name in entry.event.resources if name.lower() != config.vm_name.lower()]
+    if config.acknowledge != terms.ALONE or not others:
+        return Condition(HELD_BY_POLICY, detail=config.acknowledge)
+    more = f" and {len(others) - NAMES_SHOWN} more" if len(others) > NAMES_SHOWN else ""
+    return Condition(HELD_FOR_OTHERS, detail=", ".join(others[:NAMES_SHOWN]) + more)
 
 
 def _nothing_prepares(entry: EventState, config: terms.Config) -> bool:
@@ -160,7 +263,7 @@ def _unprepared(entry: EventState, config: terms.Config, *, left: bool) -> Condi
     if left and (policies.takes_over_at(entry.event, config) is None or not policies.prepared_nothing(entry)):
         return Condition(LEFT_TO_CONTROLLER, detail=_said(entry))
     if not policies.policy_allows(entry.event, config):
-        return Condition(HELD_BY_POLICY, detail=config.acknowledge)
+        return _held_by_policy(entry, config)
     if policies.prepared_nothing(entry) and policies.can_prepare(config):
         return Condition(NOTHING_PREPARED, detail=entry.runs["prepare"].reason)
     return Condition(NOTHING_PREPARES)

@@ -17,28 +17,6 @@ from .state import INTERRUPTED, RUNNING, EventState, State
 # The reason of a second fact "seen": what was done for the event before still counts.
 AGAIN = "announced again before its recovery"
 
-# Conditions in which an event waits for an operator, a controller or another VM, or a VM for its recovery.
-HELD = frozenset(
-    (
-        conditions.CANNOT_ASK,
-        conditions.PREPARE_FAILED,
-        conditions.PREPARE_MISSING,
-        conditions.PREPARE_UNCONFIGURED,
-        conditions.NOTHING_PREPARES,
-        conditions.NOTHING_PREPARED,
-        conditions.HELD_BY_RULE,
-        conditions.HELD_BY_POLICY,
-        conditions.LEFT_TO_CONTROLLER,
-        conditions.TAKES_OVER,
-        conditions.STATUS_UNKNOWN,
-        conditions.STATE_LOST,
-        conditions.RECOVERY_FAILED,
-        conditions.RECOVERY_MISSING,
-        conditions.RECOVERY_UNCONFIGURED,
-        conditions.RECOVERY_WAITS,
-    )
-)
-
 
 class Writer(NamedTuple):
     """Who writes the facts of a step.
@@ -200,7 +178,7 @@ class _Facts:
 
     def _held(self, key: str, before: Optional[EventState], after: EventState) -> Iterator[history.Fact]:
         found = conditions.condition(self._step.after, key, self._step.config)
-        if found.kind not in HELD:
+        if not found.kind.held:
             return
         config_before = self._step.config_before or self._step.config
         if before is not None and conditions.condition(self._step.before, key, config_before) == found:

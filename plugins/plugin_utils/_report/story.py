@@ -14,7 +14,7 @@ import typing as t
 from ...module_utils._scheduled_events import condition, document, history
 from ...module_utils._scheduled_events.history import Fact
 from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
-from ...module_utils._scheduled_events.runs import OK
+from ...module_utils._scheduled_events.runs import NOTHING, OK
 from ...module_utils._scheduled_events.transitions import AGAIN
 from .lives import lives
 
@@ -40,7 +40,7 @@ class Stretch(t.NamedTuple):
 
     @property
     def failed(self) -> bool:
-        return self.outcome not in ("", OK)
+        return self.outcome not in ("", OK, NOTHING)
 
 
 class Lane(t.NamedTuple):

@@ -26,9 +26,10 @@ DOORS = {
     "notify": {"unit.status"},
     "drill": {"unit.config", "unit.endpoint_resolver", "unit.hooks", "unit.poller", "unit.sample", "unit.status"},
     "command": {
-        "unit.boot",
         "unit.config",
         "unit.control",
+        "unit.effects",
+        "unit.instance",
         "unit.poller",
         "unit.sample",
         "unit.status",

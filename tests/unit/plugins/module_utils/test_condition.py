@@ -88,6 +88,14 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
         (prepared(), Condition(condition.TO_BE_ACKNOWLEDGED)),
         (prepared(acknowledge="never"), Condition(condition.HELD_BY_POLICY, detail="never")),
         (
+            Vm().read(event(resources=["VM1", "vm2", "vm3"])).end("prepare"),
+            Condition(condition.HELD_FOR_OTHERS, detail="vm2, vm3"),
+        ),
+        (
+            Vm().read(event(resources=["vm1", *["vm2"] * 21])).end("prepare"),
+            Condition(condition.HELD_FOR_OTHERS, detail=", ".join(["vm2"] * 20) + " and 1 more"),
+        ),
+        (
             prepared(acknowledge="controller"),
             Condition(condition.LEFT_TO_CONTROLLER, detail="this VM has no information about its job"),
         ),

@@ -158,6 +158,22 @@ def test_a_changed_configuration_that_holds_an_event_leaves_a_fact():
     assert held.reason == "held by the policy: never"
 
 
+def test_an_event_that_is_over_has_returned_where_no_recovery_is_configured():
+    vm = Vm(CONFIG._replace(hooks=frozenset(["prepare"])))
+    vm.step(an_event())
+    vm.step(an_event(), results=[vm.ends("prepare")])
+    over, returned = vm.step()
+    assert (over.kind, returned.kind, returned.reason) == ("over", "returned", "no recovery is configured")
+
+
+def test_a_recovery_that_ends_well_leaves_one_fact_of_the_return():
+    vm = Vm()
+    vm.step(an_event())
+    vm.step(an_event(), results=[vm.ends("prepare")])
+    vm.step()
+    assert words(vm.take(None, results=[vm.ends("recover")])) == ["phase_ended recover ok", "returned"]
+
+
 def test_a_refused_acknowledgement_leaves_one_fact_for_one_reason():
     vm = Vm()
     vm.step(an_event())

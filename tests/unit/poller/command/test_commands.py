@@ -72,6 +72,17 @@ def test_approve_speaks_for_others_only_by_force_and_never_for_others_alone(
     assert len(imds.posts) == (1 if code == 0 else 0)
 
 
+def test_the_status_names_the_other_vm_the_option_and_a_command_for_an_event_that_alone_holds(unit, imds):
+    unit.add_hook("prepare", "true")
+    unit.start()
+    imds.announce(Resources=["vm1", "vm2"])
+    sentence = (
+        "not acknowledged, because acknowledge is alone, and the event also names vm2; waiting for NotBefore. Set "
+        f"poller_acknowledge, or run 'scheduled-events approve --force {ID}' to acknowledge it for all its VMs"
+    )
+    until(lambda: sentence in unit.command("status")[1], "the status")
+
+
 def test_approve_refuses_what_its_hooks_prepared_nothing_for(unit, imds):
     unit.add_hook("prepare", "exit 77")
     unit.start()

@@ -313,7 +313,7 @@ def test_a_repetition_that_cannot_be_started_does_not_end_a_run(root_side, start
     starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
     root_side.accept(ends_at=1000.0)
     root_side.leave(ends_at=1000.0)
-    with jobs.locked(root_side.directories, root_side.run_id):
+    with jobs.held(root_side.directories, root_side.run_id):
         look()
     assert root_side.result() is None
     assert root_side.jobs() == [root_side.run_id]

@@ -90,7 +90,7 @@ def test_a_job_runs_once_however_often_it_is_started(root_side, tmp_path):
 def test_a_job_that_runs_is_not_run_a_second_time(root_side, tmp_path):
     root_side.add_hook(f"#!/bin/sh\necho ran >> {tmp_path / 'ran'}\n")
     root_side.accept()
-    with jobs.locked(root_side.directories, root_side.run_id):
+    with jobs.held(root_side.directories, root_side.run_id):
         assert runner.run(root_side.run_id, root_side.directories) == 0
     assert not (tmp_path / "ran").exists()
     assert root_side.result() is None
@@ -190,7 +190,7 @@ def test_the_end_of_a_unit_without_a_job_leaves_nothing(root_side):
 
 def test_the_end_of_a_unit_leaves_a_job_alone_that_another_process_runs(root_side):
     root_side.accept()
-    with jobs.locked(root_side.directories, root_side.run_id):
+    with jobs.held(root_side.directories, root_side.run_id):
         runner.ended(root_side.run_id, root_side.directories, {})
     assert (root_side.result(), root_side.jobs()) == (None, [root_side.run_id])
 

@@ -266,6 +266,15 @@ def test_a_dry_run_runs_no_hook_posts_nothing_and_remembers_nothing(unit, imds):
     imds.announce()
     until(lambda: "dry run: would acknowledge it" in unit.log(), "the note")
     assert "dry run: would run the prepare hooks" in unit.log()
+    imds.events = []
+    until(lambda: f"{ID}: over\n" in unit.log(), "the end")
+    about = [line.split(f"{ID}: ")[1] for line in unit.log().splitlines() if ID in line]
+    assert about == [
+        "Reboot seen as Scheduled, of vm1",
+        "dry run: would run the prepare hooks",
+        "dry run: would acknowledge it",
+        "over",
+    ]
     assert imds.posts == []
     assert not os.path.exists(unit.path("ran"))
     assert not os.path.exists(unit.path("state.json"))
@@ -584,7 +593,7 @@ def test_the_watchdog_is_fed_while_requests_come_to_their_end(quiet, monkeypatch
 
 
 def test_nothing_is_done_that_could_not_be_remembered(quiet, monkeypatch, capsys):
-    monkeypatch.setattr(quiet, "_carry_out", pytest.fail)
+    monkeypatch.setattr(quiet, "_take_step", pytest.fail)
     quiet._decide(document())
     assert quiet._state == state.State(serial=1)
     assert "the state cannot be saved, so nothing can be done" in capsys.readouterr().err

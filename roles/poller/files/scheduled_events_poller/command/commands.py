@@ -19,7 +19,7 @@ from _scheduled_events.approval import approve
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
 from _scheduled_events.clock import Moment
 from _scheduled_events.discovery import search_leases
-from _scheduled_events.document import DocumentError, ScheduledEvent, describe, format_time, parse
+from _scheduled_events.document import DocumentError, ScheduledEvent, describe, parse
 from _scheduled_events.endpoint import GIVEN
 from _scheduled_events.files import read_plain
 from _scheduled_events.history_file import append_beside
@@ -29,7 +29,7 @@ from _scheduled_events.text import shown as one_line
 from _scheduled_events.transitions import acknowledgement
 
 from .. import spool
-from ..unit import boot, config, control, endpoint_resolver, poller, status, wording
+from ..unit import config, control, endpoint_resolver, instance, poller, status, wording
 from ..unit.sample import sample_event
 from .output import say, say_json, say_table
 
@@ -275,26 +275,14 @@ def poll(chosen: argparse.Namespace) -> int:
     vm_name = settings.vm_name or client.fetch_name()
     state = _load_state(chosen)
     decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
-    now = Moment(time.time(), time.monotonic(), boot.find_boot_id(chosen.runtime_directory))
+    now = Moment(time.time(), time.monotonic(), instance.find_boot_id(chosen.runtime_directory))
     after, actions = engine.step(state, document, [], now, decided)
     for action in actions:
-        say(words(action, after))
+        say(wording.of_action(action, after))
     if not actions:
         events = status.count(list(document.events))
         say(f"nothing to do (incarnation {document.incarnation}, {events})")
     return 0
-
-
-def words(action: terms.Action, state: State) -> str:
-    """What an action would do."""
-    if isinstance(action, terms.RunHooks):
-        deadline = format_time(datetime.datetime.fromtimestamp(action.deadline, datetime.timezone.utc))
-        event_id = action.event["event_id"]
-        return f"{event_id}: would run the {action.phase} hooks, until {deadline} at the latest"
-    if isinstance(action, terms.Approve):
-        return f"{action.event_id}: would acknowledge it"
-    entry = state.events.get(action.key)
-    return f"{action.key or 'poll'}: {wording.of_report(action, entry.event if entry else None)[1]}"
 
 
 def test_hooks(chosen: argparse.Namespace) -> int:

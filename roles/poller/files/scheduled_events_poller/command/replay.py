@@ -10,9 +10,9 @@ Hooks count as successful, and acknowledgements as accepted, as in a dry run.
 import argparse
 import json
 import time
-from typing import Dict, Iterator, List, NamedTuple, Optional
+from typing import Dict, Iterator, List, NamedTuple
 
-from _scheduled_events import engine, history, terms
+from _scheduled_events import history
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
@@ -20,10 +20,9 @@ from _scheduled_events.document import Document, DocumentError, ScheduledEvent, 
 from _scheduled_events.files import read_plain
 from _scheduled_events.history import Fact
 from _scheduled_events.lost_state import event_of
-from _scheduled_events.runs import OK
 from _scheduled_events.state import State
 
-from ..unit import config, poller, wording
+from ..unit import config, effects, poller, wording
 from . import commands
 from .output import say
 
@@ -55,9 +54,11 @@ def show_replay(chosen: argparse.Namespace) -> int:
             monotonic += 1.0
             now = Moment(read.at, monotonic, "replay")
             say(f"{history.format_moment(read.at)}  {len(read.document.events)} events in the document")
-            state = _decide(state, read.document, now, decided)
+            state, actions = effects.rehearse(state, read.document, [], now, decided)
+            for action in actions:
+                say(f"  {wording.of_action(action, state)}")
             lines = {
-                key: f"  {entry.event.event_id}: {wording.of_condition(condition(state, key, decided), entry.event)}"
+                key: f"  {entry.event.event_id}: {condition(state, key, decided).sentence(entry.event.event_id)}"
                 for key, entry in state.events.items()
             }
             for key, line in lines.items():
@@ -65,23 +66,6 @@ def show_replay(chosen: argparse.Namespace) -> int:
                     say(line)
             shown = lines
     return 0
-
-
-def _decide(state: State, document: Optional[Document], now: Moment, decided: terms.Config) -> State:
-    """Take steps until nothing more follows from the document."""
-    results: List[terms.Result] = []
-    while True:
-        state, actions = engine.step(state, document, results, now, decided)
-        results = []
-        for action in actions:
-            say(f"  {commands.words(action, state)}")
-            if isinstance(action, terms.RunHooks):
-                results.append(terms.HookResult(action.request_id, OK))
-            elif isinstance(action, terms.Approve):
-                results.append(terms.ApprovalResult(action.key, accepted=True))
-        document = None
-        if not results:
-            return state
 
 
 def _read(path: str, api_version: str) -> Iterator[Read]:

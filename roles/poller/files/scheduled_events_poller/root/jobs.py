@@ -8,20 +8,15 @@ The file of a job is the lock of its run, so it is made once and never replaced.
 """
 
 import contextlib
-import fcntl
 import os
-from typing import IO, Iterator, Optional, Tuple
+from typing import Iterator, Optional, Tuple
 
-from _scheduled_events.files import write_atomically, write_once
+from _scheduled_events.files import Occupied, locked, write_atomically, write_once
 from _scheduled_events.runs import FAILED, parse_run_id
 
-from ..spool import Directories, Job, RequestError, RunResult, format_result, parse_request
+from ..spool import MAX_REQUEST, Directories, Job, RequestError, RunResult, format_result, parse_request
 
 REVISION = ".times"  # ends the name of the file with the newest times of a job
-
-
-class JobRuns(Exception):
-    """Another process runs the hooks of this job."""
 
 
 def prepare(directories: Directories) -> None:
@@ -91,18 +86,14 @@ def _read(path: str, request_id: str) -> Optional[Job]:
 
 
 @contextlib.contextmanager
-def locked(directories: Directories, request_id: str) -> Iterator[IO[bytes]]:
-    """The file of a job, which no other process runs meanwhile.
+def held(directories: Directories, request_id: str) -> Iterator[bytes]:
+    """The text of a job, which no other process runs meanwhile.
 
     :raises FileNotFoundError: there is no such job.
-    :raises JobRuns: another process runs it.
+    :raises Occupied: another process runs it.
     """
-    with open(_job(directories, request_id), "rb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise JobRuns(request_id) from None
-        yield file
+    with locked(_job(directories, request_id), patience=0.0, make=False) as descriptor:
+        yield os.pread(descriptor, MAX_REQUEST + 1, 0)
 
 
 def end(directories: Directories, result: RunResult) -> bool:
@@ -131,8 +122,8 @@ def give_up(directories: Directories, request_id: str, reason: str) -> bool:
     """
     with contextlib.ExitStack() as stack:
         try:
-            stack.enter_context(locked(directories, request_id))
-        except (FileNotFoundError, JobRuns):
+            stack.enter_context(held(directories, request_id))
+        except (FileNotFoundError, Occupied):
             return False
         return end(directories, RunResult(request_id, FAILED, reason, 0.0))
 

@@ -15,6 +15,7 @@ import time
 from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events.clock import CLOCK, Clock
+from _scheduled_events.files import Occupied
 from _scheduled_events.runs import FAILED, NOTHING, OK, TIMEOUT, parse_run_id, token_of
 from _scheduled_events.text import shown
 
@@ -123,16 +124,16 @@ def run(request_id: str, directories: Directories) -> int:
         return 2
     with contextlib.ExitStack() as stack:
         try:
-            file = stack.enter_context(jobs.locked(directories, request_id))
+            text = stack.enter_context(jobs.held(directories, request_id))
         except FileNotFoundError:
             _say(f"there is no job {request_id}: it has ended")
-        except jobs.JobRuns:
+        except Occupied:
             _say(f"{request_id} is running already")
         else:
             if jobs.has_ended(directories, request_id):
                 jobs.forget(directories, request_id)
             else:
-                jobs.end(directories, _carry_out(file.read(), request_id, directories))
+                jobs.end(directories, _carry_out(text, request_id, directories))
     return 0
 
 

@@ -87,9 +87,9 @@ class Display:
         name = (entry.event.event_id if entry else None) or report.key
         systemd.log(level, f"{name}: {text}" if name else text)
 
-    def report_step(self, step: Step) -> None:
-        """Report what a step changed; its actions have been carried out."""
-        self._report_conditions(step.after, step.config)
+    def report_step(self, step: Step, *, dry_run: bool) -> None:
+        """Report what a step changed; its actions have been carried out, or would be."""
+        self._report_conditions(step.after, step.config, dry_run=dry_run)
         self._record_impact(self._impact.step(step, polled=self.metrics.polled))
         if self.recorder.problem:
             self.journal.complain("history", self.recorder.problem)
@@ -102,18 +102,20 @@ class Display:
             self.metrics.impact(fact.event_type, fact.outcome, fact.measured or 0.0)
             systemd.log(systemd.INFO, f"{fact.event_id}: {fact.reason}")
 
-    def _report_conditions(self, state: State, config: terms.Config) -> None:
+    def _report_conditions(self, state: State, config: terms.Config, *, dry_run: bool) -> None:
         """Report what happens to each event and what it waits for, when that has changed."""
         conditions = {}
         unprepared = 0
         for key, entry in state.events.items():
             condition = condition_of(state, key, config)
             unprepared += condition.kind in (NOTHING_PREPARES, NOTHING_PREPARED)
-            conditions[key] = wording.of_condition(condition, entry.event)
-            if conditions[key] != self._conditions.get(key):
+            conditions[key] = condition.sentence(entry.event.event_id)
+            if conditions[key] == self._conditions.get(key):
+                continue
+            self.hurry()
+            if not dry_run or condition.kind.held or condition.trouble:
                 level = systemd.WARNING if condition.trouble else systemd.INFO
                 systemd.log(level, f"{entry.event.event_id}: {conditions[key]}")
-                self.hurry()
         self._conditions = conditions
         self.metrics.nothing_prepares(unprepared)
 

@@ -2,78 +2,53 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The means by which something is done: hooks, acknowledgements, the state file and the history, or their dry run."""
+"""What the unit does around a step: the state that it begins with, results and requests of hooks, and a dry run."""
 
 import contextlib
-from typing import Any, Callable, List, NamedTuple, Optional, Tuple, Union
+from typing import Iterator, List, Optional, Sequence, Tuple
 
 from _scheduled_events import engine, history_file, terms
-from _scheduled_events.clock import Clock, Moment
+from _scheduled_events.clock import Moment
+from _scheduled_events.document import Document
 from _scheduled_events.history_file import History
 from _scheduled_events.lost_state import state_from
+from _scheduled_events.runs import OK
 from _scheduled_events.state import RUNNING, State, StateError, StateFile
 
 from .. import systemd
-from ..spool import Directories, Job, RunResult
-from . import hooks
+from ..spool import Job, RunResult
 from .config import Settings
-from .dry_run import DryRunAcknowledger, DryRunHooks, DryRunStateFile
-from .endpoint_resolver import EndpointResolver
-from .service import Acknowledger
-
-Hooks = Union[hooks.HookRequests, DryRunHooks]
-AnyAcknowledger = Union[Acknowledger, DryRunAcknowledger]
-AnyStateFile = Union[StateFile, DryRunStateFile]
+from .hooks import HookRequests
 
 
-class Means(NamedTuple):
-    """The means of the unit, or those of a dry run, which has no history since nothing happens."""
+def rehearse(
+    state: State, document: Optional[Document], results: Sequence[terms.Result], now: Moment, config: terms.Config
+) -> Tuple[State, List[terms.Action]]:
+    """Take steps until nothing more follows. Hooks count as successful, and acknowledgements as accepted.
 
-    hooks: Hooks
-    acknowledger: AnyAcknowledger
-    state_file: AnyStateFile
-    history: Optional[History]
-
-
-def prepare(
-    settings: Settings,
-    state_file: str,
-    history_directory: str,
-    directories: Directories,
-    resolver: EndpointResolver,
-    deliver: Callable[[Any], None],
-    *,
-    drill: str,
-    spawn_hooks: bool,
-    clock: Clock,
-) -> Means:
-    """Make the means that the settings ask for.
-
-    :param deliver: takes the outcome of an attempt to acknowledge, in another thread.
-    :param drill: directory in which a drill announces its event.
-    :param spawn_hooks: run hooks as processes of our own instead of units.
-    :raises OSError: a directory cannot be used.
+    :returns: the last state, and the actions of all steps.
     """
-    if settings.dry_run:
-        means = Means(DryRunHooks(), DryRunAcknowledger(deliver), DryRunStateFile(), None)
-    else:
-        means = Means(
-            hooks.HookRequests(directories, spawn=spawn_hooks),
-            Acknowledger(settings, resolver, deliver, drill=drill, clock=clock),
-            StateFile(state_file),
-            History(history_directory),
-        )
-    means.hooks.prepare()
-    means.state_file.prepare()
-    return means
+    done: List[terms.Action] = []
+    while True:
+        state, actions = engine.step(state, document, results, now, config)
+        done += actions
+        document, results = None, [result for action in actions for result in _success_of(action)]
+        if not results:
+            return state, done
 
 
-def first_state(state_file: AnyStateFile, history: Optional[History], *, now: Moment, hook_timeout: float) -> State:
+def _success_of(action: terms.Action) -> Iterator[terms.Result]:
+    if isinstance(action, terms.RunHooks):
+        yield terms.HookResult(action.request_id, OK)
+    elif isinstance(action, terms.Approve):
+        yield terms.ApprovalResult(action.key, accepted=True)
+
+
+def first_state(state_file: StateFile, history: History, *, now: Moment, hook_timeout: float) -> State:
     """The saved state, or the one that follows from the history of this VM.
 
     A state that cannot be used is put aside, and replaced at once if that is possible now.
 
-    :param history: ``None``: nothing is carried out, so nothing can be owed.
     :raises OSError: the state cannot be read, or not be put aside.
     """
     problem = ""
@@ -83,14 +58,12 @@ def first_state(state_file: AnyStateFile, history: Optional[History], *, now: Mo
             return engine.resume(saved)
     except StateError as error:
         problem = str(error)
-    if history is None:
-        return State(serial=int(now.wall * 1000))
     found = history_file.read(history.directory, now=now.wall)
     unread = "; ".join(found.problems)
     state = state_from(found.facts, now=now, hook_timeout=hook_timeout, unread=unread)
     if problem and not (found.facts or unread):
         state = state._replace(lost=f"there is no history in {history.directory}")
-    if problem and isinstance(state_file, StateFile):
+    if problem:
         systemd.log(systemd.ERROR, f"{problem}; kept as {state_file.put_aside()}")
     if problem or state.events or state.lost:
         systemd.log(systemd.ERROR, "the poller begins without its state. An event that is announced now is prepared")
@@ -100,7 +73,7 @@ def first_state(state_file: AnyStateFile, history: Optional[History], *, now: Mo
     return state
 
 
-def ended_runs(state: State, root_side: Hooks) -> List[Tuple[str, RunResult]]:
+def ended_runs(state: State, root_side: HookRequests) -> List[Tuple[str, RunResult]]:
     """The runs that have ended, each with its phase."""
     ended = []
     for entry in state.events.values():

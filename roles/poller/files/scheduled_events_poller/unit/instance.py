@@ -2,33 +2,38 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One polling unit for each state and each socket, as the user that the state belongs to."""
+"""One polling unit for each state and each socket, as the user that the state belongs to, and in which boot it runs."""
 
 import contextlib
-import fcntl
 import os
 import pwd
-from typing import Iterator
+import uuid
+from typing import Iterator, Tuple
 
-
-class Occupied(Exception):
-    """The unit cannot begin here. The message contains the reason and an instruction."""
+from _scheduled_events.files import NotPlain, Occupied, locked, read_plain, write_atomically
 
 
 def check_owner(state_file: str, runtime_directory: str) -> None:
     """Refuse files of another user: a file that this user leaves there keeps the other one from its state.
 
-    :raises Occupied: the state, or a directory, belongs to another user.
+    :raises PermissionError: the state, or a directory, belongs to another user.
     """
     for path in (os.path.dirname(os.path.abspath(state_file)), state_file, runtime_directory):
         with contextlib.suppress(FileNotFoundError):
             owner = os.lstat(path).st_uid
             if owner != os.geteuid():
-                raise Occupied(
+                raise PermissionError(
                     f"{path} belongs to {_name(owner)}, and this process runs as {_name(os.geteuid())}. Start "
                     "scheduled-events-poller.service instead, or use 'scheduled-events poll', which only shows what "
                     "would be done. If the owner of the file is wrong, run chown"
                 )
+
+
+def _name(uid: int) -> str:
+    try:
+        return f"the user {pwd.getpwuid(uid).pw_name}"
+    except KeyError:
+        return f"user {uid}"
 
 
 @contextlib.contextmanager
@@ -41,25 +46,34 @@ def alone(state_file: str, runtime_directory: str) -> Iterator[None]:
     with contextlib.ExitStack() as stack:
         # Of the state it is the directory itself, which also works where nothing can be written. Other users could open
         # the runtime directory, and so lock it.
-        _lock(stack, os.path.dirname(os.path.abspath(state_file)), os.O_RDONLY | os.O_DIRECTORY)
-        _lock(stack, os.path.join(runtime_directory, "lock"), os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK)
+        for path in (os.path.dirname(os.path.abspath(state_file)), os.path.join(runtime_directory, "lock")):
+            try:
+                stack.enter_context(locked(path, patience=0.0))
+            except Occupied:
+                raise Occupied(
+                    f"another polling unit holds {path}. Use 'scheduled-events status' to see what it does, or stop "
+                    "scheduled-events-poller.service first"
+                ) from None
         yield
 
 
-def _lock(stack: contextlib.ExitStack, path: str, flags: int) -> None:
-    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o600)
-    stack.callback(os.close, descriptor)
+def find_boot_id(runtime_directory: str) -> str:
+    """The mark of this boot that the poller left; empty if it has not run since the boot.
+
+    It is in a directory that does not outlast the boot. The kernel's own id stays the same when a container starts
+    again, and is out of sight in a sandbox.
+    """
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise Occupied(
-            f"another polling unit holds {path}. Use 'scheduled-events status' to see what it does, or stop "
-            "scheduled-events-poller.service first"
-        ) from None
+        return read_plain(os.path.join(runtime_directory, "boot"), most=100).decode("ascii").strip()
+    except (FileNotFoundError, NotPlain, UnicodeDecodeError):
+        return ""
 
 
-def _name(uid: int) -> str:
-    try:
-        return f"the user {pwd.getpwuid(uid).pw_name}"
-    except KeyError:
-        return f"user {uid}"
+def boot_id(runtime_directory: str) -> Tuple[str, bool]:
+    """The mark, and whether it was made now because there was none."""
+    found = find_boot_id(runtime_directory)
+    if found:
+        return found, False
+    made = uuid.uuid4().hex
+    write_atomically(os.path.join(runtime_directory, "boot"), made.encode(), mode=0o644)
+    return made, True

@@ -12,19 +12,20 @@ from typing import Any, Callable, ContextManager, Iterator, List, Mapping, Named
 
 from _scheduled_events import announced, engine, terms
 from _scheduled_events.clock import CLOCK, Clock, Moment, pause_after
-from _scheduled_events.history_file import UNIT_DIRECTORY
-from _scheduled_events.state import EventState, State
+from _scheduled_events.document import Document
+from _scheduled_events.history_file import UNIT_DIRECTORY, History
+from _scheduled_events.state import State, StateFile
 from _scheduled_events.terms import HookResult, NotAsked
 from _scheduled_events.transitions import Step
 
 from .. import systemd
 from ..spool import Directories
-from . import boot, control, effects, hooks, instance, status
+from . import control, effects, hooks, instance, status
 from .config import ConfigError, Settings
 from .display import HEARTBEAT, Display, View
 from .endpoint_resolver import EndpointResolver, find
 from .inbox import Inbox
-from .service import SHORT_TIMEOUT, Acknowledged, Polled, PollEnded, Polling
+from .service import SHORT_TIMEOUT, Acknowledged, Acknowledger, Polled, PollEnded, Polling
 
 STATE_FILE = "/var/lib/scheduled-events/state.json"
 # The role makes it, for a group that may read it. So it is not in the directory of the state, which is private.
@@ -98,7 +99,8 @@ class Poller:
         self._settings = load_settings()
         self._places = places
         self._resolver = self._find_out()
-        self._spawn_hooks = spawn_hooks
+        self._hooks = hooks.HookRequests(places.directories, spawn=spawn_hooks)
+        self._state_file = StateFile(places.state_file)
         self._results: List[terms.Result] = []
         self._display = Display(clock)
         self._polls = status.Polls(vm_name=self._settings.vm_name)
@@ -130,15 +132,16 @@ class Poller:
             instance.check_owner(self._places.state_file, directories.runtime)
             os.makedirs(directories.runtime, exist_ok=True)
             stack.enter_context(instance.alone(self._places.state_file, directories.runtime))
-            self._boot_id, self._display.rebooted = boot.boot_id(directories.runtime)
+            self._boot_id, self._display.rebooted = instance.boot_id(directories.runtime)
             self._inbox = Inbox(directories.socket, stack)
+            self._hooks.prepare()
             self._take_up()
-        except (OSError, instance.Occupied) as error:
+        except OSError as error:
             raise PollerError(f"the poller cannot begin: {error}") from error
         stack.enter_context(self._signals())
-        self._polling = Polling(
-            self._settings, self._resolver, self._inbox.deliver, drill=self._places.drill, clock=self._clock
-        )
+        deliver, drill = self._inbox.deliver, self._places.drill
+        self._polling = Polling(self._settings, self._resolver, deliver, drill=drill, clock=self._clock)
+        self._acknowledger = Acknowledger(self._settings, self._resolver, deliver, drill=drill, clock=self._clock)
 
     def _find_out(self) -> EndpointResolver:
         settings = self._settings
@@ -146,21 +149,15 @@ class Poller:
         return EndpointResolver(settings, lambda: find(settings, patience=0))
 
     def _take_up(self) -> None:
-        """Load the state, and make the means of the unit, or those of a dry run."""
-        self._hooks, self._acknowledger, self._state_file, history = effects.prepare(
-            self._settings,
-            self._places.state_file,
-            self._places.history_directory,
-            self._places.directories,
-            self._resolver,
-            self._inbox.deliver,
-            drill=self._places.drill,
-            spawn_hooks=self._spawn_hooks,
-            clock=self._clock,
-        )
-        self._state = effects.first_state(
-            self._state_file, history, now=self._now(), hook_timeout=self._settings.hook_timeout
-        )
+        """Begin with the state of the unit, or with none in a dry run, which must never count as done."""
+        if self._settings.dry_run:
+            self._state, history = State(serial=int(self._clock.wall() * 1000)), None
+        else:
+            state_file, history = self._state_file, History(self._places.history_directory)
+            state_file.prepare()
+            self._state = effects.first_state(
+                state_file, history, now=self._now(), hook_timeout=self._settings.hook_timeout
+            )
         self._display.begin(history)
 
     def _signals(self) -> ContextManager[None]:
@@ -232,8 +229,6 @@ class Poller:
             yield None
 
     def _take_attempt(self, ended: Acknowledged) -> None:
-        if ended.by is not self._acknowledger:
-            return  # dry run has begun or ended since, and what it records was not carried out
         self._acknowledger.end()
         self._results.extend(ended.results)
         for result in ended.results:
@@ -293,24 +288,52 @@ class Poller:
         if self._polls.vm_name is None or self._clock.monotonic() < self._blocked_until:
             return  # whose events they are is not known yet, or nothing can be written down
         config = engine_config(self._settings, self._polls.vm_name, self._places.directories.hooks)
+        document = polled.document if polled else None
+        if self._settings.dry_run:
+            self._rehearse(document, config)
+        else:
+            self._act(document, config)
+
+    def _act(self, document: Optional[Document], config: terms.Config) -> None:
         ended = effects.ended_runs(self._state, self._hooks)
         results = self._results + [HookResult(end.request_id, end.outcome, end.reason) for _phase, end in ended]
         now = self._now()
-        state, actions = engine.step(self._state, polled.document if polled else None, results, now, config)
+        state, actions = engine.step(self._state, document, results, now, config)
         # What could not be saved may be over by now, but only a save shows that the next event can be saved.
         if (state != self._state or self._unsaved) and not self._save(state):
             return  # nothing is done that would be forgotten; a later iteration decides the same
         for phase, end in ended:
             self._display.metrics.hooks_ended(phase, end.outcome, end.seconds)
-        # A report on an event that has just ended is about an entry of the state before.
-        known = {**self._state.events, **state.events}
         step = Step(self._state, state, actions, now, config, self._config)
-        self._state, self._config, self._results = state, config, []
         self._display.recorder.record_step(step)  # first: of what is done, the history knows whatever follows
-        for action in actions:
-            self._carry_out(action, config, known)
+        self._take_step(step, self._carry_out)
         self._acknowledger.offer([action for action in actions if isinstance(action, terms.Approve)], config)
-        self._display.report_step(step)
+        self._display.report_step(step, dry_run=False)
+
+    def _carry_out(self, action: terms.Action, config: terms.Config) -> None:
+        if isinstance(action, terms.RunHooks):
+            problem = self._hooks.ask(effects.job_of(action, config, self._settings))
+            if problem:
+                self._results.append(NotAsked(action.request_id, problem))
+
+    def _rehearse(self, document: Optional[Document], config: terms.Config) -> None:
+        now = self._now()
+        state, actions = effects.rehearse(self._state, document, self._results, now, config)
+        actions = [action for action in actions if not _is_success(action)]
+        step = Step(self._state, state, actions, now, config, self._config)
+        self._take_step(step, _say_what_would_be_done)
+        self._display.report_step(step, dry_run=True)
+
+    def _take_step(self, step: Step, carry_out: Callable[[terms.Action, terms.Config], None]) -> None:
+        """The state after the step counts now. Report what the engine reports, and carry out the rest."""
+        # A report on an event that has just ended is about an entry of the state before.
+        known = {**step.before.events, **step.after.events}
+        self._state, self._config, self._results = step.after, step.config, []
+        for action in step.actions:
+            if isinstance(action, terms.Report):
+                self._display.report(action, known.get(action.key))
+            else:
+                carry_out(action, step.config)
 
     def _save(self, state: State) -> bool:
         try:
@@ -329,14 +352,6 @@ class Poller:
             self._display.hurry()
         self._unsaved = problem
         self._display.metrics.unsaved = bool(problem)
-
-    def _carry_out(self, action: terms.Action, config: terms.Config, known: Mapping[str, EventState]) -> None:
-        if isinstance(action, terms.Report):
-            self._display.report(action, known.get(action.key))
-        elif isinstance(action, terms.RunHooks):
-            problem = self._hooks.ask(effects.job_of(action, config, self._settings))
-            if problem:
-                self._results.append(NotAsked(action.request_id, problem))
 
     # Configuration
 
@@ -394,6 +409,17 @@ class Poller:
             self._unsaved,
         )
         self._display.show(view, self._places.status_file)
+
+
+def _is_success(action: terms.Action) -> bool:
+    return isinstance(action, terms.Report) and action.kind in (terms.ReportKind.ENDED, terms.ReportKind.ACKNOWLEDGED)
+
+
+def _say_what_would_be_done(action: terms.Action, _config: terms.Config) -> None:
+    if isinstance(action, terms.RunHooks):
+        systemd.log(systemd.INFO, f"{action.event['event_id']}: dry run: would run the {action.phase} hooks")
+    elif isinstance(action, terms.Approve):
+        systemd.log(systemd.INFO, f"{action.event_id}: dry run: would acknowledge it")
 
 
 def _asked(settings: Settings) -> Tuple[Any, ...]:

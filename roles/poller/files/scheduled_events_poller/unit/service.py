@@ -263,9 +263,8 @@ def _decisions(actions: Sequence[terms.Approve]) -> FrozenSet[Tuple[str, Optiona
 
 
 class Acknowledged(NamedTuple):
-    """The end of an attempt to acknowledge. ``by``: the acknowledger that made it."""
+    """The end of an attempt to acknowledge."""
 
-    by: Any
     results: List[terms.ApprovalResult]
 
 
@@ -336,7 +335,7 @@ class Acknowledger:
         except Exception as error:  # reported like any failed attempt, and tried again
             problem = f"{type(error).__name__}: {error}"
             results = [terms.ApprovalResult(action.key, accepted=False, error=problem) for action in actions]
-        return Acknowledged(self, results)
+        return Acknowledged(results)
 
     def end(self) -> None:
         """Note the end of the attempt."""

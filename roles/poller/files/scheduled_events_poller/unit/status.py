@@ -12,8 +12,6 @@ from _scheduled_events import policies, terms
 from _scheduled_events.document import Document, format_time
 from _scheduled_events.state import State
 
-from . import wording
-
 VERSION = 2
 
 # Exit codes of `scheduled-events status`, as monitoring plugins have them.
@@ -112,7 +110,7 @@ def _event(state: State, key: str, config: terms.Config) -> Dict[str, Any]:
         "acknowledged": entry.approval.accepted,
         "hooks": {phase: run.outcome for phase, run in entry.runs.items()},
         "phase": condition.kind,
-        "doing": wording.of_condition(condition, event),
+        "doing": condition.sentence(event.event_id),
         "trouble": condition.trouble,
     }
 

@@ -145,6 +145,14 @@ def test_of_several_impacts_the_largest_counts():
         ([a_fact("held", 2, reason="nothing_prepares")], "held: nothing_prepares"),
         (a_phase("started", 1, 20, outcome="failed", reason="pause: exit status 1"), "the phase started failed: pause"),
         ([*HELD, a_fact("started", 900), a_fact("over", 990)], "nothing had prepared for it: prepare hooks missing"),
+        (
+            [
+                *a_phase("prepare", 1, 20, outcome="nothing", reason="0-notify ended with exit status 77"),
+                a_fact("held", 20, reason="nothing prepared: 0-notify ended with exit status 77"),
+                a_fact("started", 900),
+            ],
+            "the event started and nothing had prepared for it: nothing prepared: 0-notify",
+        ),
         ([*HELD, a_fact("over", 990)], "nothing had prepared for it: prepare hooks missing"),  # its start was not seen
         ([a_fact("phase_began", 1, phase="prepare"), a_fact("over", 990)], "the preparation did not end"),
     ],
