@@ -67,6 +67,10 @@ def test_every_option_of_the_configuration_is_one_of_the_role():
     assert set(check().config) == set(config.Settings._fields)
 
 
+def test_the_defaults_of_the_role_are_those_of_the_unit():
+    assert config.parse(check().config) == config.Settings(endpoint="http://127.0.0.1")
+
+
 def test_texts_as_surveys_send_them_are_converted():
     rules = [{"action": "approve", "event_types": "Freeze, Reboot", "max_duration": "8", "min_duration": 0}]
     converted = check(interval="2", hook_timeout=" 60 ", margin="0.5", dry_run="Yes", rules=rules).config
@@ -92,8 +96,8 @@ def test_an_empty_name_and_directory_are_none():
     [
         ({"interval": "soon"}, "poller_interval"),
         ({"interval": "0.1"}, "poller_interval: expected seconds from 0.25 to 5, not 0.1"),
-        ({"margin": "nan"}, "poller_margin: expected seconds from 0 to 86400, not NaN"),
-        ({"hook_timeout": "inf"}, "poller_hook_timeout: expected seconds from 1 to 604800, not Infinity"),
+        ({"margin": "nan"}, 'poller_margin: expected seconds from 0 to 86400, not "nan"'),
+        ({"hook_timeout": "inf"}, 'poller_hook_timeout: expected seconds from 1 to 604800, not "inf"'),
         ({"dry_run": "maybe"}, "poller_dry_run"),
         ({"dry_run": 2}, "poller_dry_run"),
         ({"rules": '[{"action": "hold"}]'}, "poller_rules"),
@@ -101,7 +105,7 @@ def test_an_empty_name_and_directory_are_none():
         ({"rules": [{"action": "hold", "event_types": ["Rebot"]}]}, "poller_rules[0].event_types"),
         ({"rules": ["hold"]}, "poller_rules"),
         ({"endpoint": "ftp://x"}, "poller_endpoint: "),
-        ({"endpoint_networks": "10.0.0.0/8, azure"}, 'poller_endpoint_networks: endpoint_networks holds "azure"'),
+        ({"endpoint_networks": "10.0.0.0/8, azure"}, "poller_endpoint_networks[1]: expected an IPv4 network"),
         ({"metrics_directory": "relative"}, "poller_metrics_directory: expected the absolute path"),
     ],
 )
@@ -138,11 +142,11 @@ def test_a_name_may_be_a_number():
         ([{**DRAIN, "phase": "prepair"}], "value of phase must be one of: prepare, started, recover, advised, failed"),
         ([{"name": "a", "content": "#!x"}], "missing required arguments: phase found in poller_hooks"),
         ([{**DRAIN, "mode": "0755"}], "poller_hooks.mode. Supported parameters include: command, content, name"),
-        ([{**DRAIN, "name": "10 drain"}], "poller_hooks.prepare: expected a name of letters"),
-        ([{**DRAIN, "name": "10-drain\n"}], "poller_hooks.prepare: expected a name of letters"),
-        ([{**DRAIN, "name": "../x"}], "poller_hooks.prepare: expected a name of letters"),
-        ([{**DRAIN, "name": ".x"}], "poller_hooks.prepare: expected a name of letters"),
-        ([{**DRAIN, "name": "x" * 300}], "poller_hooks.prepare: expected a name of letters"),
+        ([{**DRAIN, "name": "10 drain"}], "poller_hooks.prepare[0]: expected a name of letters"),
+        ([{**DRAIN, "name": "10-drain\n"}], "poller_hooks.prepare[0]: expected a name of letters"),
+        ([{**DRAIN, "name": "../x"}], "poller_hooks.prepare[0]: expected a name of letters"),
+        ([{**DRAIN, "name": ".x"}], "poller_hooks.prepare[0]: expected a name of letters"),
+        ([{**DRAIN, "name": "x" * 300}], "poller_hooks.prepare[0]: expected a name of letters"),
         (
             [{**DRAIN, "content": None}],
             "(10-drain of prepare) has no program, expected exactly one of content, src, command",
