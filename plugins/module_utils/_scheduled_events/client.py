@@ -157,7 +157,7 @@ class ImdsClient:
     def fetch(self) -> Document:
         """Ask for the document, again after transient failures.
 
-        :raises ImdsError: as :meth:`poll`, at the time that :meth:`retry` gives.
+        :raises ImdsError: as :meth:`poll`, once :meth:`retry` gives up.
         """
         return self.retry(self.poll)
 
@@ -183,7 +183,7 @@ class ImdsClient:
     def fetch_name(self) -> str:
         """Ask for the name of this VM, again after transient failures.
 
-        :raises ImdsError: as :meth:`poll_name`, at the time that :meth:`retry` gives.
+        :raises ImdsError: as :meth:`poll_name`, once :meth:`retry` gives up.
         """
         return self.retry(self.poll_name)
 

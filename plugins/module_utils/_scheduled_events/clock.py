@@ -25,8 +25,8 @@ class Moment(NamedTuple):
     def since(self, stamp: Mapping[str, Any]) -> float:
         """The time since the moment that was written as ``stamp``; below 0 if the clock went back.
 
-        After a reboot only the wall clock spans them, and it may have been set. What is older than this boot is at
-        least as old as this boot.
+        Within one boot the monotonic clock counts. After a reboot the wall clock counts, which may have been set; the
+        result is then at least the time since the boot.
 
         :raises KeyError, TypeError, ValueError: it is not a moment.
         """
@@ -89,7 +89,7 @@ def lease(seconds: float, now: Moment) -> Dict[str, Any]:
 
 
 def lease_left(written: Mapping[str, Any], now: Moment) -> float:
-    """The time for which a lease still counts; 0 if it has run out, or is from a future that the clock went back from.
+    """The time for which a lease still counts; 0 if it has run out, or begins in the future by more than its length.
 
     :raises KeyError, TypeError, ValueError: it is not a lease.
     """

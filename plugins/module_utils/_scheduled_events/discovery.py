@@ -144,7 +144,7 @@ def find(
 def _candidates(
     default: str, searched: Searched, networks: Sequence[ipaddress.IPv4Network], ports: Sequence[int]
 ) -> Tuple[List[FoundEndpoint], List[str]]:
-    """The addresses to ask, in this order, and what is to be said of the leases."""
+    """The addresses to ask, in this order, and the lines for the message about the leases."""
     candidates, lines = [FoundEndpoint(default, DEFAULT_SOURCE)], list(searched.lines)
     for address, place in searched.addresses.items():
         if not any(ipaddress.IPv4Address(address) in network for network in networks):
@@ -167,7 +167,7 @@ def _url(address: str, port: int) -> str:
 def _ask(
     candidates: Sequence[FoundEndpoint], api_version: str, ends: float, clock: Clock
 ) -> Tuple[Optional[FoundEndpoint], List[str]]:
-    """The first candidate that is the service, else the first that may be it; and what the others answered."""
+    """The first candidate that is the service, else the first that may be it; and what each other one answered."""
     likely, asked = [], []
     for candidate in candidates:
         left = ends - clock.monotonic()

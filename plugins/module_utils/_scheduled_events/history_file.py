@@ -42,7 +42,7 @@ class History:
         self.directory = directory
 
     def prepare(self) -> None:
-        """Make the directory, and let its group read files that were written for another one.
+        """Make the directory, and give older files to its group.
 
         :raises OSError: it cannot be used.
         """
@@ -93,9 +93,10 @@ class History:
 
 
 def append_beside(directories: Sequence[str], facts: Sequence[Fact]) -> bool:
-    """Append to the first history that this process may write, beside the process that owns it; whether it could.
+    """Append to the first of these histories that this process may write; returns whether there was one.
 
-    It makes no file in the directory of another user, and begins no new file: the owner could not write it.
+    The owner of the history may write at the same time. No file is made in the directory of another user, who could not
+    write it.
     """
     content = b"".join(map(line_of, facts))
     for directory in directories if facts else ():
@@ -162,7 +163,7 @@ def read(directory: str, *, now: float, since: float = 0.0) -> Found:
 
 
 def _facts_in(content: bytes) -> Tuple[List[Fact], List[str]]:
-    """The facts of a file, and the reason for each line that is none; the last line may be cut."""
+    """The facts of a file, and the reason for each line that is not a fact; the last line may be cut."""
     facts, wrong = [], []
     *lines, rest = content.split(b"\n")
     for line in lines:

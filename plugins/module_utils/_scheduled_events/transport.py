@@ -52,7 +52,7 @@ class _TooMuch(Exception):
 
 
 class _Limits:
-    """The limits of the present exchange. ``serial`` counts exchanges, so that a socket recognises an older one."""
+    """The limits of the present exchange. ``serial``: its number; a socket of an earlier one is reused."""
 
     def __init__(self) -> None:
         self.serial = 0

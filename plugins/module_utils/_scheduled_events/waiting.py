@@ -135,7 +135,7 @@ class _Wait:
     def poll(self) -> Optional[Waited]:
         """Ask once; return what was seen if the state holds, for as long as it has to.
 
-        :raises ImdsError: there is no sense in waiting.
+        :raises ImdsError: waiting cannot help.
         """
         began = self._clock()
         try:
