@@ -79,7 +79,7 @@ def wait_for_state(run: ImdsModule) -> Dict[str, Any]:
             stable_for=run.params["stable_for"],
             request_timeout=run.params["request_timeout"],
             retry_for=run.params["retry_for"],
-            pause=run.sleep,
+            clock=run.clock,
         )
     except WaitTimeout as error:
         run.module.fail_json(msg=str(error), **_report(run, error.last, error.elapsed))

@@ -6,7 +6,6 @@
 
 import datetime
 import re
-import time
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from ansible.module_utils.basic import missing_required_lib
@@ -15,6 +14,7 @@ from ._options import CheckedModule
 from ._scheduled_events.announced import DIRECTORY as DRILL_DIRECTORY
 from ._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
+from ._scheduled_events.clock import CLOCK, Clock
 from ._scheduled_events.discovery import FoundEndpoint, find
 from ._scheduled_events.document import (
     EVENT_SOURCES,
@@ -74,12 +74,10 @@ class ImdsModule:
     :param exchanger: what carries the requests to the VM; by default a connection of this machine.
     """
 
-    def __init__(
-        self, module: Any, exchanger: Optional[Exchanger] = None, sleep: Callable[[float], None] = time.sleep
-    ) -> None:
+    def __init__(self, module: Any, exchanger: Optional[Exchanger] = None, clock: Clock = CLOCK) -> None:
         self.module = module
         self.is_on_the_vm = exchanger is None
-        self.sleep = sleep
+        self.clock = clock
         self.params: Dict[str, Any] = module.params
         self._drop_blanks()
         self.found = _find_endpoint(self.params)
@@ -90,7 +88,7 @@ class ImdsModule:
             retry_for=RETRY_FOR if self.params["retry_for"] is None else self.params["retry_for"],
             drill_directory=self.params["drill_directory"] if self.is_on_the_vm else None,
             exchanger=exchanger,
-            sleep=sleep,
+            clock=clock,
         )
         self._vm_name: Optional[str] = None
         self._given_name: Optional[str] = None
@@ -215,10 +213,10 @@ def carry_out(
     module: Any,
     work: Callable[[ImdsModule], Dict[str, Any]],
     exchanger: Optional[Exchanger] = None,
-    sleep: Callable[[float], None] = time.sleep,
+    clock: Clock = CLOCK,
 ) -> Dict[str, Any]:
     """Do the work of a module, and return what it returns; for the parameters see :class:`ImdsModule`."""
     try:
-        return work(ImdsModule(module, exchanger, sleep))
+        return work(ImdsModule(module, exchanger, clock))
     except (ImdsError, SettingError) as error:
         return module.fail_json(msg=str(error))  # type: ignore[no-any-return]  # it never returns

@@ -8,7 +8,6 @@ from typing import Any, Dict, Optional
 
 from ._module import ImdsModule
 from ._scheduled_events.checks import WrongValue
-from ._scheduled_events.clock import Clock
 from ._scheduled_events.endpoint import SettingError
 from ._scheduled_events.files import Folder
 from ._scheduled_events.state import StateError
@@ -25,7 +24,6 @@ def take_turn(run: ImdsModule, folder: Optional[Folder] = None, intervals: Inter
         )
     control_node = dict(run.params["control_node"])
     vm_name = control_node.pop("vm_name", "") or run.vm_name()
-    clock = Clock(sleep=run.sleep)
     try:
         turn = Turn(
             run.client,
@@ -33,7 +31,7 @@ def take_turn(run: ImdsModule, folder: Optional[Folder] = None, intervals: Inter
             run.params,
             TurnRequest(**control_node),
             check_mode=run.module.check_mode,
-            clock=clock,
+            clock=run.clock,
             folder=folder,
             intervals=intervals,
         )

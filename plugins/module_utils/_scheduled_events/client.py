@@ -8,12 +8,11 @@ import http
 import json
 import os
 import pwd
-import time
 from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
 
 from . import transport
 from .announced import announced
-from .clock import pause_after
+from .clock import CLOCK, Clock, pause_after
 from .document import Document, DocumentError, parse
 from .endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, check_api_version, check_endpoint
 from .exchange import Answer, BadUrl, BrokenOff, Exchanger, Malformed, NotConnected
@@ -122,8 +121,7 @@ class ImdsClient:
         retry_for: float = RETRY_FOR,
         drill_directory: Optional[str] = None,
         exchanger: Optional[Exchanger] = None,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        clock: Clock = CLOCK,
     ) -> None:
         self.endpoint = check_endpoint(endpoint)
         self.api_version = check_api_version(api_version)
@@ -132,7 +130,6 @@ class ImdsClient:
         self._retry_for = retry_for
         self._drill_directory = drill_directory
         self._clock = clock
-        self._sleep = sleep
         self._exchanger = exchanger or transport.Transport()
         self._user = "that Ansible connects as" if exchanger else _own_user()
 
@@ -228,7 +225,7 @@ class ImdsClient:
         """
         # urllib3's Retry counts attempts and sees no bodies. Here seconds count, and an empty body is repeated
         # (docs/contract.md, section 5).
-        started, failures = self._clock(), 0
+        started, failures = self._clock.monotonic(), 0
         while True:
             try:
                 return attempt()
@@ -236,12 +233,12 @@ class ImdsClient:
                 # A caller that asks only once repeats its work itself, and outages are nothing new to it.
                 missing = self._retry_for > 0 and self.is_missing(error)
                 patience = min(FIRST_CONTACT, self._retry_for) if missing else self._retry_for
-                remaining = started + patience - self._clock()
+                remaining = started + patience - self._clock.monotonic()
                 if missing and remaining <= 0:
                     raise without_service(error) from error
                 if not error.transient or remaining <= 0:
                     raise
-            self._sleep(min(pause_after(failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE), remaining))
+            self._clock.sleep(min(pause_after(failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE), remaining))
             failures += 1
 
     def is_missing(self, error: ImdsError) -> bool:

@@ -4,7 +4,6 @@
 
 """Wait until events are present, or gone, through failing polls."""
 
-import time
 from typing import Callable, NamedTuple, Optional, Tuple
 
 from .client import (
@@ -18,7 +17,7 @@ from .client import (
     Refused,
     without_service,
 )
-from .clock import pause_after
+from .clock import CLOCK, Clock, pause_after
 from .document import Document, Filter, ScheduledEvent, format_time
 
 SHORTEST_REQUEST_TIMEOUT = 1.0  # so that the last poll before the timeout has a chance
@@ -52,8 +51,7 @@ def wait(
     stable_for: float = 0.0,
     request_timeout: float = REQUEST_TIMEOUT,
     retry_for: Optional[float] = None,
-    clock: Callable[[], float] = time.monotonic,
-    pause: Callable[[float], None] = time.sleep,
+    clock: Clock = CLOCK,
 ) -> Waited:
     """Poll until there is an event that ``wanted`` selects, or until there is none.
 
@@ -90,7 +88,7 @@ def wait(
         limit = waiting.limit_reached()
         if limit:
             raise WaitTimeout(f"{limit}: {waiting.complaint()}", last=waiting.last, elapsed=elapsed)
-        pause(min(waiting.gap, timeout - elapsed))
+        clock.sleep(min(waiting.gap, timeout - elapsed))
 
 
 class _Wait:
@@ -107,7 +105,7 @@ class _Wait:
         stable_for: float,
         request_timeout: float,
         retry_for: float,
-        clock: Callable[[], float],
+        clock: Clock,
     ) -> None:
         self._client = client
         self._wanted = wanted
@@ -118,7 +116,7 @@ class _Wait:
         self._request_timeout = request_timeout
         self._retry_for = retry_for
         self._clock = clock
-        self._started = clock()
+        self._started = clock.monotonic()
         self._failing_since: Optional[float] = None
         self._failure: Optional[ImdsError] = None
         self._failures = 0  # in a row
@@ -130,14 +128,14 @@ class _Wait:
 
     def elapsed(self) -> float:
         """Seconds since the wait began."""
-        return self._clock() - self._started
+        return self._clock.monotonic() - self._started
 
     def poll(self) -> Optional[Waited]:
         """Ask once; return what was seen if the state holds, for as long as it has to.
 
         :raises ImdsError: waiting cannot help.
         """
-        began = self._clock()
+        began = self._clock.monotonic()
         try:
             document, events = self._ask()
         except ImdsError as error:
@@ -150,18 +148,18 @@ class _Wait:
         if bool(events) != self._present:
             self._held_since = None
         elif self._held_since is None:
-            self._held_since = self._clock()
-        holds = self._held_since is not None and self._clock() - self._held_since >= self._stable_for
+            self._held_since = self._clock.monotonic()
+        holds = self._held_since is not None and self._clock.monotonic() - self._held_since >= self._stable_for
         return self.last if holds else None
 
     def _ask(self) -> Tuple[Document, Tuple[ScheduledEvent, ...]]:
         # One limit for both requests, so that the second one cannot carry the wait beyond its timeout either.
         available = max(self._timeout - self.elapsed(), SHORTEST_REQUEST_TIMEOUT)
-        ends = self._clock() + available
+        ends = self._clock.monotonic() + available
         self._cut_short = available < self._request_timeout
         document = self._client.poll(request_timeout=min(self._request_timeout, available))
         self._document_read = True
-        left = max(ends - self._clock(), SHORTEST_NAME_TIMEOUT)
+        left = max(ends - self._clock.monotonic(), SHORTEST_NAME_TIMEOUT)
         return document, self._wanted(min(self._request_timeout, left)).select(document)
 
     def _fail(self, error: ImdsError) -> None:
@@ -180,7 +178,7 @@ class _Wait:
         self.gap = min(self.gap, max(self._retry_for - self._failing_for(), 0))
 
     def _failing_for(self) -> float:
-        return 0.0 if self._failing_since is None else self._clock() - self._failing_since
+        return 0.0 if self._failing_since is None else self._clock.monotonic() - self._failing_since
 
     def limit_reached(self) -> Optional[str]:
         """The limit that ends the wait now, if any."""
@@ -199,7 +197,7 @@ class _Wait:
         if self.last is None:
             return "the name of this VM could not be read" if self._document_read else "no document could be read"
         if self._held_since is not None:
-            state, held = "present" if self._present else "absent", self._clock() - self._held_since
+            state, held = "present" if self._present else "absent", self._clock.monotonic() - self._held_since
             return f"the events asked for are {state} for {held:.0f} of {self._stable_for:g} seconds only"
         if self._present:
             held_by = self.last.document

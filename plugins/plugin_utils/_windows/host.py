@@ -22,6 +22,7 @@ from ansible.plugins.action import ActionBase
 
 from ...module_utils._module import ImdsModule, carry_out
 from ...module_utils._options import wrong_option
+from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import BrokenOff
 from .._core.private import copy_beside, forget_temporary_directory
 from .._remote.delegate_host import bounded, failure_in
@@ -112,7 +113,7 @@ class WindowsHost:
         module = Module(check_mode=check_mode)
         try:
             module.take(arguments, options, name=self._name)
-            found = carry_out(module, work, exchanger=self.exchanger(losable=losable), sleep=self.sleep)
+            found = carry_out(module, work, exchanger=self.exchanger(losable=losable), clock=Clock(sleep=self.sleep))
         except Failed as failure:
             found = failure.result
         except WinUriError as error:

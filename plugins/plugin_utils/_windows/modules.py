@@ -19,6 +19,7 @@ from ...module_utils._load_balancer import health_probe
 from ...module_utils._load_balancer import record as balancer_record
 from ...module_utils._maintenance import Host, MaintenanceError
 from ...module_utils._module import COMMON_OPTIONS, ImdsModule
+from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import ExchangeFailed
 from ...module_utils._scheduled_events.files import Changed
 from .._core.private import is_windows
@@ -110,7 +111,7 @@ def _survey(host: WindowsHost, module: Module) -> Result:
         _maintained(folder),
         folder,
         flag_is_up=_Flag(host, module.params["flag"]).is_up,
-        read=lambda: maintenance.read_events(lambda: ImdsModule(module, exchanger, host.sleep)),
+        read=lambda: maintenance.read_events(lambda: ImdsModule(module, exchanger, Clock(sleep=host.sleep))),
     )
     return {**found, "boot_id": folder.identity}
 

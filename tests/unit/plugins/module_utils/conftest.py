@@ -12,6 +12,7 @@ import sys
 import threading
 
 import pytest
+from _scheduled_events.clock import Clock as LibraryClock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAYLOADS = os.path.join(HERE, "..", "..", "..", "payloads")
@@ -47,6 +48,7 @@ class Clock:
     def __init__(self):
         self.now = 100.0
         self.sleeps = []
+        self.clock = LibraryClock(monotonic=self, sleep=self.sleep)
 
     def __call__(self):
         return self.now

@@ -28,7 +28,7 @@ PATH = "/metadata/scheduledevents?api-version=2020-07-01"
 
 @pytest.fixture
 def client(service, clock):
-    with_retry = ImdsClient(endpoint=service.endpoint, retry_for=70, request_timeout=5, clock=clock, sleep=clock.sleep)
+    with_retry = ImdsClient(endpoint=service.endpoint, retry_for=70, request_timeout=5, clock=clock.clock)
     yield with_retry
     with_retry.close()
 
@@ -227,7 +227,7 @@ def test_a_host_that_does_not_answer_is_given_up_after_the_request_timeout(clock
         silent.bind(("127.0.0.1", 0))
         silent.listen(1)
         endpoint = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        client = ImdsClient(endpoint=endpoint, request_timeout=0.1, clock=clock, sleep=clock.sleep)
+        client = ImdsClient(endpoint=endpoint, request_timeout=0.1, clock=clock.clock)
         with pytest.raises(NoAnswer) as caught:
             client.poll()
         client.close()
@@ -238,7 +238,7 @@ def test_a_closed_port_is_named_with_the_cause(clock):
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))
         endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        client = ImdsClient(endpoint=endpoint, retry_for=2, clock=clock, sleep=clock.sleep)
+        client = ImdsClient(endpoint=endpoint, retry_for=2, clock=clock.clock)
         with pytest.raises(NoAnswer) as caught:
             client.fetch()
         client.close()
@@ -281,7 +281,7 @@ class TestFirstContact:
     @pytest.fixture
     def client(self, closed, clock):
         asking = ImdsClient(
-            endpoint=f"http://127.0.0.1:{closed.getsockname()[1]}", request_timeout=5, clock=clock, sleep=clock.sleep
+            endpoint=f"http://127.0.0.1:{closed.getsockname()[1]}", request_timeout=5, clock=clock.clock
         )
         yield asking
         asking.close()
@@ -300,7 +300,7 @@ class TestFirstContact:
 
     def test_retry_for_can_be_shorter(self, closed, clock):
         endpoint = f"http://127.0.0.1:{closed.getsockname()[1]}"
-        client = ImdsClient(endpoint=endpoint, retry_for=1, clock=clock, sleep=clock.sleep)
+        client = ImdsClient(endpoint=endpoint, retry_for=1, clock=clock.clock)
         with pytest.raises(Unreachable):
             client.fetch()
         assert sum(clock.sleeps) == 1
@@ -327,7 +327,7 @@ class TestFirstContact:
         assert sum(clock.sleeps) == 4
 
     def test_after_a_first_contact_an_outage_is_tolerated_as_long_as_before(self, service, clock):
-        client = ImdsClient(endpoint=service.endpoint, clock=clock, sleep=clock.sleep)
+        client = ImdsClient(endpoint=service.endpoint, clock=clock.clock)
         service.answers((429, ""))
         with pytest.raises(Unavailable):
             client.poll()
@@ -341,7 +341,7 @@ class TestFirstContact:
 
     @pytest.mark.parametrize("first", [(410, ""), (429, ""), (500, ""), None, ""])
     def test_a_service_that_is_being_enabled_is_waited_for(self, service, clock, first):
-        client = ImdsClient(endpoint=service.endpoint, clock=clock, sleep=clock.sleep)
+        client = ImdsClient(endpoint=service.endpoint, clock=clock.clock)
         service.answers(*[first] * 10, document_text())
         assert client.fetch().events == ()
         assert sum(clock.sleeps) > 30

@@ -15,10 +15,10 @@ OUTAGE = [(410, ""), (429, "Throttle Result: Too Many Requests"), (500, ""), "",
 
 @pytest.fixture
 def waiting(service, clock):
-    asking = ImdsClient(endpoint=service.endpoint, clock=clock, sleep=clock.sleep)
+    asking = ImdsClient(endpoint=service.endpoint, clock=clock.clock)
 
     def run(**options):
-        options = dict({"present": False, "timeout": 60, "clock": clock, "pause": clock.sleep}, **options)
+        options = dict({"present": False, "timeout": 60, "clock": clock.clock}, **options)
         return wait(asking, lambda _seconds: Filter(vm_name="vm1"), **options)
 
     yield run
@@ -154,7 +154,7 @@ class AskedInVain:
 
 def test_a_timeout_shows_what_the_service_answered_and_not_that_the_rest_of_the_wait_was_too_short(clock):
     with pytest.raises(WaitTimeout) as caught:
-        wait(AskedInVain(clock), None, present=False, timeout=10, request_timeout=5, clock=clock, pause=clock.sleep)
+        wait(AskedInVain(clock), None, present=False, timeout=10, request_timeout=5, clock=clock.clock)
     assert str(caught.value).endswith("the last request failed: GET / answered 500")
 
 
@@ -195,7 +195,7 @@ class Scripted:
         return answer
 
     def wait(self, **options):
-        options = dict({"present": False, "clock": self.clock, "pause": self.clock.sleep}, **options)
+        options = dict({"present": False, "clock": self.clock.clock}, **options)
         return wait(self, self.wanted, **options)
 
 

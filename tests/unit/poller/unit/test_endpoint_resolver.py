@@ -12,6 +12,7 @@ import os
 import pytest
 from _scheduled_events import discovery
 from _scheduled_events.client import ImdsError
+from _scheduled_events.clock import Clock as LibraryClock
 from _scheduled_events.discovery import FoundEndpoint, NotFound, Searched
 from polling_unit import ROOT, Imds, until
 from scheduled_events_poller.command import cli, commands
@@ -28,7 +29,7 @@ class Clock:
     def __init__(self):
         self.now = 0.0
 
-    def __call__(self):
+    def monotonic(self):
         return self.now
 
 
@@ -218,5 +219,5 @@ def test_an_endpoint_that_another_thread_forgets_meanwhile_is_used_once(clock):
         known._found = None
         return 0.0
 
-    known._clock = forget
+    known._clock = LibraryClock(monotonic=forget)
     assert known.endpoint() == "http://127.0.0.1:9"

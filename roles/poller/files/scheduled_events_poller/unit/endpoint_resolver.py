@@ -5,11 +5,11 @@
 """The service that the unit asks: the configured endpoint, or one that is found, and searched again if it is silent."""
 
 import threading
-import time
 from typing import Callable, Optional
 
 from _scheduled_events import discovery
 from _scheduled_events.client import FIRST_CONTACT
+from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.discovery import DISCOVERY_TIMEOUT, FoundEndpoint
 from _scheduled_events.endpoint import AUTO, GIVEN, check_networks
 
@@ -24,16 +24,14 @@ class EndpointResolver:
     :param find: searches the service.
     """
 
-    def __init__(
-        self, settings: Settings, find: Callable[[], FoundEndpoint], *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, settings: Settings, find: Callable[[], FoundEndpoint], *, clock: Clock = CLOCK) -> None:
         self._named = settings.endpoint
         self._find = find
         self._clock = clock
         self._lock = threading.Lock()  # one search at a time; the others use what it finds
         self._found = None if settings.endpoint == AUTO else FoundEndpoint(settings.endpoint, GIVEN)
         self._proved = False  # whether what was found gave a document
-        self._document_at = clock()
+        self._document_at = clock.monotonic()
 
     @property
     def longest_search(self) -> float:
@@ -50,7 +48,7 @@ class EndpointResolver:
             if found is None:
                 found = self._found = self._find()
                 self._proved = False
-                self._document_at = self._clock()
+                self._document_at = self._clock.monotonic()
             return found.endpoint
 
     def known(self) -> Optional[FoundEndpoint]:
@@ -60,13 +58,13 @@ class EndpointResolver:
     def succeeded(self) -> None:
         """Note that there was a document."""
         self._proved = True
-        self._document_at = self._clock()
+        self._document_at = self._clock.monotonic()
 
     def failed(self) -> None:
         """Note that there was none. The service is searched again after a while, or at once if this endpoint never gave
         a document.
         """
-        silent = self._clock() - self._document_at >= SEARCH_AGAIN_AFTER
+        silent = self._clock.monotonic() - self._document_at >= SEARCH_AGAIN_AFTER
         if self._named == AUTO and (silent or not self._proved):
             self._found = None
 
