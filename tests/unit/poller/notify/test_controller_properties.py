@@ -10,7 +10,8 @@ VM last left that type. VMs share a job.
 
 The same holds with the engine in front: what a VM acknowledges was prepared by a job that was launched after its last
 recovery, also if it hears of the event late because its polls failed, the recovery ended while it was reading, or the
-VM lost the memory of its hook or all that it knew.
+VM lost the memory of its hook or all that it knew. A hook that continues without the job prepares nothing: only a VM
+with another prepare hook acknowledges then.
 """
 
 import json
@@ -26,7 +27,7 @@ from controller_vm import EVENT_ID, Vm, again  # noqa: E402
 from engine_vm import EngineVm, event  # noqa: E402
 from hypothesis import example, given, settings  # noqa: E402
 from hypothesis import strategies as st  # noqa: E402
-from scheduled_events_poller.notify.controller_hook import DONE  # noqa: E402
+from scheduled_events_poller.notify.controller_hook import DONE, NOTHING_PREPARED  # noqa: E402
 
 NAMES = ["vm1", "vm2"]
 OUTCOMES = st.sampled_from(["successful", "successful", "failed", "running"])
@@ -104,7 +105,10 @@ class Fleet:
 
     def __init__(self, directory, controller):
         self.controller = controller
-        self.vms = [EngineVm(f"{directory}/{name}", controller.url, name) for name in NAMES]
+        self.vms = [
+            EngineVm(f"{directory}/{name}", controller.url, name, has_own_hook=has_own_hook, grace=120)
+            for name, has_own_hook in zip(NAMES, (False, True))
+        ]
         self.announced = {}
         self.announcements = 0
         self.kind = "Reboot"
@@ -163,11 +167,21 @@ class Fleet:
         self.vms[number].lose_all()
         self.undone_at[number] = len(self.controller.jobs)
 
+    def jobs_fail(self, _number):
+        """The jobs that are launched from now on fail, or succeed again."""
+        self.controller.status = "failed" if self.controller.status == "successful" else "successful"
+
+    def token_is_refused(self, _number):
+        self.controller.faults["GET /api/v2/jobs/"] = [(401, {}, b"")]
+
     def check(self, number):
         vm = self.vms[number]
         if EVENT_ID in vm.approved:
             status, reason = vm.done
-            assert status == DONE
+            assert status in (DONE, NOTHING_PREPARED)
+            if status == NOTHING_PREPARED:
+                assert vm.own_hook_ran, "nothing has prepared it since its last recovery"
+                return
             job = self.controller.jobs[int(re.match(r"job (\d+) has ended", reason).group(1))]
             known = vm.state.events[EVENT_ID.lower()].event
             assert f".{known.event_type.lower()}." in job["label"], "it ran for another type of the event"
@@ -188,6 +202,8 @@ MOVES = [
     Fleet.rest,
     Fleet.memory_is_lost,
     Fleet.state_is_lost,
+    Fleet.jobs_fail,
+    Fleet.token_is_refused,
 ]
 OF_OTHER, OF_THIS = (1, Fleet.poll), (0, Fleet.poll)
 RECOVERS = [(0, Fleet.own_event), (0, Fleet.rest)]
@@ -201,6 +217,8 @@ LOST_BETWEEN_ANNOUNCEMENTS = [
     (0, Fleet.shared_event),
     OF_THIS,
 ]
+HANDED_OVER = [(0, Fleet.jobs_fail), (0, Fleet.shared_event), OF_OTHER, OF_THIS, (1, Fleet.recovery_ends), OF_OTHER]
+REFUSED = [(0, Fleet.shared_event), (0, Fleet.token_is_refused), OF_THIS, OF_OTHER, OF_THIS]
 ENDED_WHILE_READING = [*RECOVERS, (0, Fleet.poll_too_early), OF_THIS]
 
 
@@ -210,6 +228,8 @@ ENDED_WHILE_READING = [*RECOVERS, (0, Fleet.poll_too_early), OF_THIS]
 @example(HEARD_WHILE_IT_RAN)
 @example(ENDED_WHILE_READING)
 @example(LOST_BETWEEN_ANNOUNCEMENTS)
+@example(HANDED_OVER)
+@example(REFUSED)
 def test_what_a_vm_acknowledges_was_prepared_after_its_last_recovery(moves):
     controller = Controller()
     try:

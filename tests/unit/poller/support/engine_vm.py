@@ -10,9 +10,10 @@ import types
 from _scheduled_events import engine, terms
 from _scheduled_events.clock import Moment
 from _scheduled_events.document import parse
+from _scheduled_events.runs import FAILED, NOTHING, OK
 from _scheduled_events.state import UNKNOWN, State
 from controller_vm import EVENT_ID, Vm
-from scheduled_events_poller.notify.controller_hook import DONE
+from scheduled_events_poller.notify.controller_hook import DONE, NOTHING_PREPARED
 from scheduled_events_poller.root import runner
 from scheduled_events_poller.spool import format_request, parse_request
 from scheduled_events_poller.unit.effects import job_of
@@ -26,13 +27,15 @@ def event(event_id, resources, kind="Reboot", not_before=""):
 
 
 class EngineVm:
-    """A VM that any poll of the test reaches. ``done``: how the last hook for EVENT_ID ended.
+    """A VM that any poll of the test reaches. ``done``: how the last hook of the controller for EVENT_ID ended.
 
     ``approved``: what it acknowledges after a step. Preparations end at once, recoveries when the test wants.
+    ``has_own_hook``: the owner has a prepare hook, too; ``own_hook_ran``: since the last recovery.
     """
 
-    def __init__(self, directory, url, name):
-        self.vm = Vm(directory, url, name=name)
+    def __init__(self, directory, url, name, *, has_own_hook=False, **settings):
+        self.vm = Vm(directory, url, name=name, **settings)
+        self.has_own_hook, self.own_hook_ran = has_own_hook, False
         self.config = terms.Config(vm_name=name, hooks=frozenset(["prepare", "recover"]), acknowledge="any")
         self.state = State(serial=1)
         self.recovers, self.results, self.approved = [], [], []
@@ -65,10 +68,15 @@ class EngineVm:
         if action.phase == "recover":
             self.recovers.append(action.request_id)
             return
-        if action.key == EVENT_ID.lower():
-            self.done = self._run_hook(action)
-        succeeded = action.key != EVENT_ID.lower() or self.done[0] == DONE
-        self.results.append(terms.HookResult(action.request_id, "ok" if succeeded else "failed"))
+        outcome = self._prepare(action) if action.key == EVENT_ID.lower() else OK
+        self.results.append(terms.HookResult(action.request_id, outcome))
+
+    def _prepare(self, action):
+        self.done = self._run_hook(action)
+        if self.done[0] not in (DONE, NOTHING_PREPARED):
+            return FAILED
+        self.own_hook_ran = self.has_own_hook
+        return OK if self.has_own_hook or self.done[0] == DONE else NOTHING
 
     def _run_hook(self, action):
         job = job_of(action, self.config, NO_HOOKS)
@@ -81,8 +89,10 @@ class EngineVm:
         self.vm.lose_memory()
         self.state = State(serial=self.state.serial + 1000, unannounced=UNKNOWN)
         self.recovers, self.results, self.approved, self.seen = [], [], [], set()
+        self.own_hook_ran = False
 
     def end_recovery(self):
         """The recoveries end; the engine learns of it in the next step."""
-        self.results += [terms.HookResult(request_id, "ok") for request_id in self.recovers]
+        self.own_hook_ran = False
+        self.results += [terms.HookResult(request_id, OK) for request_id in self.recovers]
         self.recovers = []
