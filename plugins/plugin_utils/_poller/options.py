@@ -85,7 +85,10 @@ def plan(
             f"a job runs, so set poller_controller, or take it out"
         )
     own = _own_hooks(controller, webhooks, shlex.quote(python))
-    found = [(hook["phase"], hook["name"], _content(hook, read_source)) for hook in typed["poller_hooks"]]
+    found = [
+        (hook["phase"], hook["name"], _content(f"poller_hooks[{index}]", hook, read_source))
+        for index, hook in enumerate(typed["poller_hooks"])
+    ]
     for phase, name, _bytes in found:
         if (phase, name) in own:
             raise WrongOption(f'poller_hooks: "{name}" of {phase} is the hook of {own[phase, name][0]}: rename yours')
@@ -149,8 +152,8 @@ def _own_hooks(
     return own
 
 
-def _content(hook: Values, read_source: t.Callable[[str], bytes]) -> bytes:
-    place = f"poller_hooks ({hook['name']} of {hook['phase']})"
+def _content(place: str, hook: Values, read_source: t.Callable[[str], bytes]) -> bytes:
+    place = f"{place} ({hook['name']} of {hook['phase']})"
     given = [key for key in PROGRAMS if hook[key] not in (None, "", [])]
     if len(given) != 1:
         raise WrongOption(

@@ -29,7 +29,7 @@ PLAY = [
     {
         "hosts": "all",
         "gather_facts": False,
-        "tasks": [{"include_role": {"name": ROLE, "tasks_from": file}} for file in ("check", "hooks")],
+        "tasks": [{"include_role": {"name": ROLE, "tasks_from": file}} for file in ("check", "hooks", "former")],
     }
 ]
 # systemctl says whether a hook runs.
@@ -56,6 +56,7 @@ class Host:
                 "poller_python": sys.executable,
                 "__poller_hidden": "/nothing/",
                 "__poller_hooks": str(self.hooks),
+                "__poller_link": str(self.hooks.parent / "scheduled-events"),
                 "__poller_user": "root",
                 "__poller_only_look": "--check" in options,
             },

@@ -158,7 +158,10 @@ def test_a_name_may_be_a_number():
         ([{**DRAIN, "content": "#!/bin/sh \ud800"}], "content cannot be written as UTF-8"),
         ([{"name": "a", "phase": "failed", "src": "gone"}], 'src "gone" cannot be read, or is empty, expected a file'),
         ([{"name": "a", "phase": "failed", "src": "empty"}], 'src "empty" cannot be read, or is empty'),
-        ([{"name": "a", "phase": "failed", "command": "rm -f x"}], "(a of failed): command is not a list"),
+        (
+            [{"name": "a", "phase": "failed", "command": "rm -f x"}],
+            "poller_hooks[0] (a of failed): command is not a list",
+        ),
         ([{"name": "a", "phase": "failed", "command": ["a", True]}], "command[1] is not a text"),
         ([{"name": "a", "phase": "failed", "command": ["a", ["b"]]}], "command[1] is not a text"),
         ([{"name": "a", "phase": "failed", "command": ["a", "\0"]}], "command[1] is not a text without NUL"),
