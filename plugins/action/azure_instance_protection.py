@@ -6,7 +6,8 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleActionFail
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ARM_ARGUMENTS, ArmAction
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import ARM_OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.pools import COMPUTE_API
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.resources import (
@@ -17,7 +18,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.r
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
 
 ARGUMENTS = {
-    **ARM_ARGUMENTS,
+    **ARM_OPTIONS,
     "resource_id": {"type": "str", "required": True},
     "from_scale_in": {"type": "bool", "required": True},
 }

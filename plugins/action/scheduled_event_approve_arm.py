@@ -6,6 +6,7 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleActionFail
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import ARM_OPTIONS
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
     AcknowledgementResult,
     acknowledge,
@@ -13,12 +14,12 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.a
     resource_id_of,
     scope_of,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ARM_ARGUMENTS, ArmAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
 
 ARGUMENTS = {
-    **ARM_ARGUMENTS,
+    **ARM_OPTIONS,
     "event_id": {"type": "list", "elements": "str", "required": True, "aliases": ["event_ids"]},
     "resource_id": {"type": "str"},
     "metadata": {"type": "dict"},

@@ -9,12 +9,13 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 from ansible.utils.display import Display
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import ARM_OPTIONS
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.clock import CLOCK
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.document import (
     EVENT_TYPES,
     LEAST_NOTICE,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ARM_ARGUMENTS, ArmAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.azure import (
@@ -56,7 +57,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.
 AZURE_ANNOUNCES_WITHIN, AZURE_TAKES = 900.0, 1800.0  # seconds
 
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
-    **ARM_ARGUMENTS,
+    **ARM_OPTIONS,
     "step": {"type": "str", "choices": ["preview", "drill", "verdict"], "required": True},
     "after": {"type": "dict", "default": {}},
     "source": {"type": "str", "choices": ["emulator", "azure"], "default": "emulator"},

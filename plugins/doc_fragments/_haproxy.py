@@ -26,10 +26,10 @@ requirements:
     BALANCERS = r"""
 options:
   balancers:
-    description: Inventory names of the balancers.
+    description: Inventory names of the HAProxy balancers.
     type: list
     elements: str
-    required: true
+    default: []
   socket:
     description:
       - Runtime socket of HAProxy, an absolute path or C(HOST:PORT).

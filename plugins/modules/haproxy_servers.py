@@ -57,7 +57,7 @@ attributes:
     support: full
 seealso:
   - module: maintops.scheduled_events.haproxy_servers_info
-  - module: maintops.scheduled_events.load_balancer_haproxy
+  - module: maintops.scheduled_events.load_balancer
 """
 
 EXAMPLES = r"""
@@ -103,14 +103,13 @@ unfinished:
 
 from typing import Any, Dict
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import Member
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy_call import (
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import (
     COMMON_OPTIONS,
-    ERRORS,
-    describe,
+    Member,
     found_in,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.runtime_socket import (
+    HAProxyError,
     RuntimeSocket,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
@@ -133,10 +132,10 @@ def work(module: CheckedModule) -> Dict[str, Any]:
     else:
         outcome = member.put_back(params["found"], timeout=params["timeout"])
     return {
-        "servers": [describe(server) for server in outcome.servers],
+        "servers": [server.shown for server in outcome.servers],
         "found": found_in(before),
         "sent": outcome.sent,
-        "unfinished": [describe(server) for server in outcome.left],
+        "unfinished": [server.shown for server in outcome.left],
     }
 
 
@@ -144,7 +143,7 @@ def main() -> None:
     module = CheckedModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
     try:
         result = work(module)
-    except ERRORS as error:
+    except HAProxyError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=bool(result["sent"]), **result)
 

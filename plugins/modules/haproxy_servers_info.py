@@ -29,7 +29,7 @@ extends_documentation_fragment:
   - maintops.scheduled_events._imds.reads
 seealso:
   - module: maintops.scheduled_events.haproxy_servers
-  - module: maintops.scheduled_events.load_balancer_haproxy_info
+  - module: maintops.scheduled_events.load_balancer_info
 """
 
 EXAMPLES = r"""
@@ -109,16 +109,13 @@ down:
 import typing as t
 
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import (
+    COMMON_OPTIONS,
     Member,
+    found_in,
     read_servers,
 )
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy_call import (
-    COMMON_OPTIONS,
-    ERRORS,
-    describe,
-    found_in,
-)
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.runtime_socket import (
+    HAProxyError,
     RuntimeSocket,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
@@ -129,12 +126,12 @@ OPTIONS = {"server": {"type": "str"}, "wait": {"type": "float", "default": 0}}
 def work(params: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
     socket = RuntimeSocket(params["socket"])
     if params["server"] is None:
-        return {"servers": [describe(server) for server in read_servers(socket, backends=params["backends"])]}
+        return {"servers": [server.shown for server in read_servers(socket, backends=params["backends"])]}
     outcome = Member(socket, params["server"], params["backends"]).wait_until_served(timeout=params["wait"])
     return {
-        "servers": [describe(server) for server in outcome.servers],
+        "servers": [server.shown for server in outcome.servers],
         "found": found_in(outcome.servers),
-        "down": [describe(server) for server in outcome.left],
+        "down": [server.shown for server in outcome.left],
     }
 
 
@@ -142,7 +139,7 @@ def main() -> None:
     module = CheckedModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
     try:
         result = work(module.params)
-    except ERRORS as error:
+    except HAProxyError as error:
         module.fail_json(msg=str(error))
     module.exit_json(changed=False, **result)
 

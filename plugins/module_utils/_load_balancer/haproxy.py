@@ -7,10 +7,10 @@
 import csv
 import io
 import re
-import time
-from typing import Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from .runtime_socket import Fleeting, RuntimeSocket
+from .._scheduled_events.clock import CLOCK, Clock
+from .runtime_socket import Fleeting, HAProxyError, RuntimeSocket
 
 # The flags of srv_admin_state in the answer to "show servers state"
 FORCED_MAINT, TRACKED_MAINT, FORCED_DRAIN, TRACKED_DRAIN, UNRESOLVED = 0x01, 0x02, 0x08, 0x10, 0x20
@@ -24,8 +24,10 @@ LOOK_AGAIN_AFTER = 1.0  # seconds
 COUNT = re.compile(r"[0-9]{1,18}\Z")
 
 
-class HAProxyError(Exception):
-    """It could not be done. The message says what to do."""
+COMMON_OPTIONS: Dict[str, Dict[str, Any]] = {
+    "backends": {"type": "list", "elements": "str", "default": []},
+    "socket": {"type": "path", "default": "/run/haproxy/admin.sock"},
+}
 
 
 class Server(NamedTuple):
@@ -63,20 +65,25 @@ class Server(NamedTuple):
         """Whether it gets nothing by order, whatever its health checks give."""
         return self.weight == 0 or bool(self.admin & KEPT_OUT)
 
+    @property
+    def shown(self) -> Dict[str, Any]:
+        """As the modules return it."""
+        return {
+            "backend": self.backend,
+            "server": self.name,
+            "status": self.status,
+            "sessions": self.sessions + self.queued,
+            "gets_no_new_sessions": self.gets_no_new_sessions,
+            "check": f"{self.check_status} {self.last_check}".strip(),
+        }
+
 
 class Outcome(NamedTuple):
-    """``sent``: the orders, as "www/web1: drain". ``left``: the servers that keep the caller waiting.
-
-    ``done``: whether there is nothing left to wait for.
-    """
+    """``sent``: the orders, as "www/web1: drain". ``left``: the servers that keep the caller waiting."""
 
     sent: List[str]
     servers: List[Server]
     left: List[Server]
-
-    @property
-    def done(self) -> bool:
-        return not self.left
 
 
 def read_servers(socket: RuntimeSocket, *, name: Optional[str] = None, backends: Sequence[str] = ()) -> List[Server]:
@@ -84,8 +91,7 @@ def read_servers(socket: RuntimeSocket, *, name: Optional[str] = None, backends:
 
     :param name: only the servers of this name.
     :param backends: only these; empty means every backend.
-    :raises HAProxyError: the answers of HAProxy could not be read.
-    :raises SocketError: there are none.
+    :raises HAProxyError: there are no answers, or they could not be read.
     """
     states = _states(socket.ask("show servers state"), socket.address)
     servers = []
@@ -128,15 +134,13 @@ class Member:
         backends: Sequence[str],
         *,
         simulate: bool = False,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        clock: Clock = CLOCK,
     ) -> None:
         self._socket = socket
         self._name = name
         self._backends = backends
         self._simulate = simulate
         self._clock = clock
-        self._sleep = sleep
         self._sent: List[str] = []
 
     def look(self) -> List[Server]:
@@ -151,7 +155,7 @@ class Member:
         :param force: then take it out nevertheless.
         :raises HAProxyError: another program put a server back, or removed it.
         """
-        give_up_at = self._clock() + timeout
+        give_up_at = self._clock.monotonic() + timeout
         process = self._process()
         servers = self._look_for_some()
         self._order("drain", [server for server in servers if not server.admin & LEAVING])
@@ -166,27 +170,27 @@ class Member:
                 process = self._drain_again_after_a_restart(servers, process)
                 busy = [server for server in servers if server.sessions + server.queued > 0]
                 not_out = [server for server in servers if not server.admin & FORCED_MAINT]
-                is_over = self._clock() >= give_up_at
+                is_over = self._clock.monotonic() >= give_up_at
                 if not_out and (not busy or (force and is_over)):
                     if ordered and is_over:
                         raise HAProxyError(_put_back_by_others(not_out))
                     self._order("maint", not_out)
-                    self._sleep(LOOK_AGAIN_AFTER if ordered else 0)
+                    self._clock.sleep(LOOK_AGAIN_AFTER if ordered else 0)
                     ordered = True
                     continue  # clients that stick to a server still got to one that was in state drain: look again
                 if not busy or is_over:
                     return Outcome(self._sent, servers, busy)
             except Fleeting:
-                if self._clock() >= give_up_at:
+                if self._clock.monotonic() >= give_up_at:
                     raise  # until then HAProxy may come back, and what is down gives no sessions
-            self._sleep(LOOK_AGAIN_AFTER)
+            self._clock.sleep(LOOK_AGAIN_AFTER)
 
     def put_back(self, found: Mapping[str, str], *, timeout: float) -> Outcome:
         """Restore the state that was found of each server, and wait until those that were not kept out are up.
 
         :param found: backend → what :attr:`Server.found` was.
         """
-        give_up_at = self._clock() + timeout
+        give_up_at = self._clock.monotonic() + timeout
         servers = self._look_for_some()
         for state in ("ready", "drain"):
             self._order(
@@ -194,32 +198,38 @@ class Member:
             )
         if self._simulate:
             return Outcome(self._sent, servers, [])
-        while True:
-            is_over = self._clock() >= give_up_at
-            try:
-                servers = self._look_for_some()
-                down = [server for server in servers if not _is_back(server, found.get(server.backend, READY))]
-                if not down or is_over:
-                    return Outcome(self._sent, servers, down)
-            except Fleeting:
-                if is_over:
-                    raise
-            self._sleep(LOOK_AGAIN_AFTER)
+        return self._wait(
+            self._look_for_some,
+            lambda server: not _is_back(server, found.get(server.backend, READY)),
+            within=give_up_at - self._clock.monotonic(),
+        )
 
     def wait_until_served(self, *, timeout: float) -> Outcome:
         """Wait until the servers get traffic, but for those that HAProxy was ordered to give none. Order nothing."""
-        give_up_at = self._clock() + timeout
-        while True:
-            is_over = self._clock() >= give_up_at
+        return self._wait(
+            self.look, lambda server: server.gets_no_new_sessions and not server.is_kept_out, within=timeout
+        )
+
+    def _wait(
+        self, look: Callable[[], List[Server]], keeps_waiting: Callable[[Server], bool], *, within: float
+    ) -> Outcome:
+        """Wait until no server keeps the caller waiting. HAProxy may restart meanwhile."""
+        last: List[Union[Outcome, Fleeting]] = []
+
+        def is_done() -> bool:
             try:
-                servers = self.look()
-                left = [server for server in servers if server.gets_no_new_sessions and not server.is_kept_out]
-                if not left or is_over:
-                    return Outcome([], servers, left)
-            except Fleeting:
-                if is_over:
-                    raise
-            self._sleep(LOOK_AGAIN_AFTER)
+                servers = look()
+            except Fleeting as error:
+                last[:] = [error]
+                return False
+            left = [server for server in servers if keeps_waiting(server)]
+            last[:] = [Outcome(self._sent, servers, left)]
+            return not left
+
+        self._clock.until(is_done, within=within)
+        if isinstance(last[0], Fleeting):
+            raise last[0]
+        return last[0]
 
     def _look_for_some(self) -> List[Server]:
         servers = self.look()
@@ -261,6 +271,11 @@ class Member:
             if not self._simulate:
                 self._socket.send(f"set server {server.full_name} state {state}")
             self._sent.append(f"{server.full_name}: {state}")
+
+
+def found_in(servers: Sequence[Server]) -> Dict[str, str]:
+    """The state to restore of each server of a host, by backend."""
+    return {server.backend: server.found for server in servers}
 
 
 def _order_for(found: str) -> str:

@@ -4,39 +4,34 @@
 """The file on a host that says for whom it is drained, and what was found before anything was changed."""
 
 import contextlib
-import json
-import time
-from typing import Any, Callable, ContextManager, Dict, Iterator, List, Mapping, NamedTuple, Optional
+from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional
+
+from .._scheduled_events.clock import CLOCK, Clock, Moment, lease, lease_left
 
 FILE = "load-balancer.json"
 LONGEST_LEASE = 3600.0  # seconds
 LOOK_AGAIN_AFTER = 1.0  # seconds
 
 
-class RecordError(Exception):
+class DrainError(Exception):
+    """It could not be done. The message says what to do."""
+
+
+class RecordError(DrainError):
     """The record cannot be read. The message says what to do."""
 
 
 class Kept(NamedTuple):
     """The content of the record.
 
-    ``returning``: the only holder, which no longer needs the host out and puts it back now, and until when others wait
-    for that.
+    ``returning``: the only holder, which no longer needs the host out and puts it back now, and its lease: for how long
+    others wait for that.
     """
 
     holders: List[str]
     found: Dict[str, Any]
     returning: Optional[Dict[str, Any]] = None
 
-
-OPTIONS: Dict[str, Dict[str, Any]] = {
-    "state": {"type": "str", "choices": ["held", "returning", "interrupted", "released"], "required": True},
-    "holder": {"type": "str", "required": True},
-    "found": {"type": "dict", "default": {}},
-    "wait": {"type": "float", "default": 60},
-    "lease": {"type": "float", "default": 300},
-    "directory": {"type": "path", "default": "/var/lib/maintops"},
-}
 
 NOTHING = Kept([], {})
 
@@ -51,22 +46,24 @@ class Record:
     :param simulate: whether to change nothing.
     """
 
-    def __init__(
-        self,
-        folder: Any,
-        *,
-        simulate: bool = False,
-        clock: Callable[[], float] = time.time,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, folder: Any, *, simulate: bool = False, clock: Clock = CLOCK) -> None:
         self._folder = folder
         self._simulate = simulate
         self._clock = clock
-        self._sleep = sleep
+        self._is_locked = False
 
-    def locked(self) -> ContextManager[Any]:
-        """Exclude other processes; nothing is made for a simulation."""
-        return contextlib.ExitStack() if self._simulate else self._folder.guarded()
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Exclude other processes, also while this is done within itself. Nothing is made for a simulation."""
+        if self._is_locked or self._simulate:
+            yield
+            return
+        with self._folder.guarded():
+            self._is_locked = True
+            try:
+                yield
+            finally:
+                self._is_locked = False
 
     def write_changes(self) -> None:
         """Let what is noted be there before something else is done."""
@@ -78,10 +75,11 @@ class Record:
         :raises RecordError: it cannot be read.
         """
         try:
-            raw = json.loads(self._folder.read(FILE).decode())
+            raw = self._folder.read_json(FILE)
             returning = raw.get("returning")
             if returning is not None:
-                returning = {"holder": str(returning["holder"]), "until": float(returning["until"])}
+                returning = dict(returning, holder=str(returning["holder"]))
+                lease_left(returning, self._moment())
             kept = Kept(list(raw["holders"]), dict(raw["found"]), returning)
         except FileNotFoundError:
             return NOTHING
@@ -117,13 +115,13 @@ class Record:
 
         :param wait: seconds after which to go on nevertheless.
         """
-        give_up_at = self._clock() + wait
+        give_up_at = self._clock.monotonic() + wait
         while True:
             with self.locked():
-                if self.returning_for(holder) <= 0 or self._clock() >= give_up_at:
+                if self.returning_for(holder) <= 0 or self._clock.monotonic() >= give_up_at:
                     yield
                     return
-            self._sleep(LOOK_AGAIN_AFTER)
+            self._clock.sleep(LOOK_AGAIN_AFTER)
             self._folder.write_changes()
 
     def returning_for(self, holder: str) -> float:
@@ -134,24 +132,20 @@ class Record:
     def returning(self) -> Optional[Dict[str, Any]]:
         """The holder that puts the host back now, and the seconds for which that counts at most; None without one."""
         returning = self.read().returning
-        if returning is None:
-            return None
-        left = returning["until"] - self._clock()
-        if not 0 < left <= LONGEST_LEASE:  # it was killed, or the clock was set
-            return None
-        return {"holder": returning["holder"], "seconds": left}
+        left = lease_left(returning, self._moment()) if returning else 0.0
+        return {"holder": returning["holder"], "seconds": left} if returning and left > 0 else None
 
     def is_returning(self, holder: str) -> bool:
         """Whether the host is put back by this holder, and no other one has come since."""
         returning = self.read().returning
         return returning is not None and returning["holder"] == holder
 
-    def release(self, holder: str, *, lease: float) -> str:
+    def release(self, holder: str, *, seconds: float) -> str:
         """Take a holder back. The last one stays until :meth:`forget`, so that a run that is killed is repeated.
 
         To be called under the lock.
 
-        :param lease: seconds for which other holders wait before they drain the host again.
+        :param seconds: for which other holders wait before they drain the host again.
         :returns: what to do now.
         """
         before = self.read()
@@ -161,8 +155,7 @@ class Record:
         if others:
             self._replace(before, Kept(others, before.found))
             return LEAVE_OUT
-        until = self._clock() + min(max(lease, 0.0), LONGEST_LEASE)
-        self._replace(before, before._replace(returning={"holder": holder, "until": until}))
+        self._replace(before, before._replace(returning=self._returning(holder, min(max(seconds, 0.0), LONGEST_LEASE))))
         return PUT_BACK
 
     def interrupt(self, holder: str) -> str:
@@ -173,7 +166,7 @@ class Record:
         before = self.read()
         if not self.is_returning(holder):
             return NOTHING_TO_DO
-        self._replace(before, before._replace(returning={"holder": holder, "until": self._clock()}))
+        self._replace(before, before._replace(returning=self._returning(holder, 0.0)))
         return PUT_BACK
 
     def forget(self, holder: str) -> None:
@@ -185,16 +178,22 @@ class Record:
             with contextlib.suppress(FileNotFoundError):
                 self._folder.remove(FILE)
 
+    def _moment(self) -> Moment:
+        now: Moment = self._folder.moment(self._clock)
+        return now
+
+    def _returning(self, holder: str, seconds: float) -> Dict[str, Any]:
+        return dict(lease(seconds, self._moment()), holder=holder)
+
     def _replace(self, before: Kept, after: Kept) -> None:
         if after == before or self._simulate:
             return
         raw = {key: value for key, value in after._asdict().items() if value is not None}
-        content = json.dumps(raw, indent=4, sort_keys=True) + "\n"
-        self._folder.write(FILE, content.encode(), mode=0o600, durable=True)
+        self._folder.write_json(FILE, raw, mode=0o600, durable=True)
 
 
 def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
-    """Carry out the module with its parameters."""
+    """Carry out the options of the provider ``record``."""
     holder = params["holder"]
     more: Dict[str, Any] = {"msg": ""}
     if params["state"] == "held":
@@ -206,7 +205,7 @@ def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
         with record.locked():
             before = record.read()
             if params["state"] == "returning":
-                more["todo"] = record.release(holder, lease=params["lease"])
+                more["todo"] = record.release(holder, seconds=params["lease"])
             elif params["state"] == "interrupted":
                 more["todo"] = record.interrupt(holder)
             else:

@@ -8,19 +8,20 @@ import errno
 import os
 import re
 import socket
-import time
-from typing import Callable, Tuple, Union
+from typing import Tuple, Union
+
+from .._scheduled_events.clock import CLOCK, Clock
 
 MAX_ANSWER = 64 * 1024 * 1024  # bytes; "show stat" needs about 500 for each server
 FLEETING = (errno.ENOENT, errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE, errno.EAGAIN)  # while HAProxy restarts
 LONGEST_PATH = 107  # bytes of the path of a Unix socket, in Linux
 
 
-class SocketError(Exception):
-    """The socket gave no complete answer, or HAProxy refused the command. The message says what to do."""
+class HAProxyError(Exception):
+    """HAProxy gave no complete answer, or refused the command. The message says what to do."""
 
 
-class Fleeting(SocketError):
+class Fleeting(HAProxyError):
     """As happens while HAProxy restarts: a little later it may work."""
 
 
@@ -38,37 +39,35 @@ class RuntimeSocket:
         *,
         timeout: float = 10.0,
         retry_for: float = 5.0,
-        clock: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
+        clock: Clock = CLOCK,
     ) -> None:
         self.address = address
         self._timeout = timeout
         self._retry_for = retry_for
         self._clock = clock
-        self._sleep = sleep
 
     def ask(self, command: str) -> str:
         """The answer to a command, without the empty line at its end.
 
-        :raises SocketError: there is none, even after some seconds, or HAProxy refuses the command.
+        :raises HAProxyError: there is none, even after some seconds, or HAProxy refuses the command.
         """
-        give_up_at = self._clock() + self._retry_for
+        give_up_at = self._clock.monotonic() + self._retry_for
         while True:
             try:
                 answer = self._exchange(command)
                 break
             except Fleeting:
-                if self._clock() >= give_up_at:
+                if self._clock.monotonic() >= give_up_at:
                     raise
-                self._sleep(0.5)
+                self._clock.sleep(0.5)
         text = re.sub(r"^\[\d\]:", "", answer)  # with "set severity-output number"
         if text.startswith("Permission denied"):
-            raise SocketError(
+            raise HAProxyError(
                 f'HAProxy refused "{command}" on {self.address}: {text.strip()}. Give the socket "level admin" in '
                 "haproxy.cfg"
             )
         if text.startswith("Unknown command"):
-            raise SocketError(
+            raise HAProxyError(
                 f'HAProxy does not know "{command}" (answer on {self.address}: {text.splitlines()[0]}). '
                 "Expected HAProxy 1.6 or newer, and the socket of a worker, not of the master process"
             )
@@ -77,11 +76,11 @@ class RuntimeSocket:
     def send(self, command: str) -> None:
         """Send a command that has no answer when it succeeds.
 
-        :raises SocketError: it did not succeed.
+        :raises HAProxyError: it did not succeed.
         """
         answer = self.ask(command).strip()
         if answer:
-            raise SocketError(f'HAProxy refused "{command}" on {self.address}: {answer}')
+            raise HAProxyError(f'HAProxy refused "{command}" on {self.address}: {answer}')
 
     def _exchange(self, command: str) -> str:
         family, where = _target(self.address)
@@ -113,13 +112,13 @@ class RuntimeSocket:
                 return bytes(answer)
             answer += part
             if len(answer) > MAX_ANSWER:
-                raise SocketError(
+                raise HAProxyError(
                     f"{self.address} sent more than {MAX_ANSWER} bytes. "
                     "Check that this is the runtime socket of HAProxy"
                 )
 
-    def _explained(self, error: OSError, command: str) -> SocketError:
-        kind = Fleeting if error.errno in FLEETING else SocketError
+    def _explained(self, error: OSError, command: str) -> HAProxyError:
+        kind = Fleeting if error.errno in FLEETING else HAProxyError
         advice = {
             errno.ENOENT: 'Check that HAProxy runs, and that this is the path in its "stats socket"',
             errno.ECONNREFUSED: "No program listens there. Check that HAProxy runs",
@@ -134,7 +133,7 @@ def _target(address: str) -> Tuple[int, Union[str, Tuple[str, int]]]:
     if address.startswith("/"):
         length = len(os.fsencode(address))
         if length > LONGEST_PATH:
-            raise SocketError(
+            raise HAProxyError(
                 f"{address} is not a socket: its path has {length} bytes, expected {LONGEST_PATH} at most. "
                 "Use a shorter path or HOST:PORT"
             )
@@ -142,5 +141,5 @@ def _target(address: str) -> Tuple[int, Union[str, Tuple[str, int]]]:
     host, colon, port = address.rpartition(":")
     host = host.strip("[]")
     if not (colon and host and re.match(r"[0-9]{1,5}\Z", port)):
-        raise SocketError(f"{address} is not a socket: expected an absolute path or HOST:PORT")
+        raise HAProxyError(f"{address} is not a socket: expected an absolute path or HOST:PORT")
     return (socket.AF_INET6 if ":" in host else socket.AF_INET), (host, int(port))

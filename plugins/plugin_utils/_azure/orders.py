@@ -13,14 +13,13 @@ host carries out the remaining orders.
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import hashlib
 import json
-import os
-import tempfile
-import time
 import typing as t
 from pathlib import Path
+
+from ...module_utils._scheduled_events.clock import CLOCK, Clock
+from ...module_utils._scheduled_events.files import locked, write_atomically
 
 QUIET = 3.0  # seconds without a new order after which no more are waited for
 LONGEST_GATHERING = 20.0  # seconds
@@ -46,20 +45,18 @@ class Orders:
         *,
         hosts: int,
         quiet: float = QUIET,
-        clock: t.Callable[[], float] = time.monotonic,
-        sleep: t.Callable[[float], None] = time.sleep,
+        clock: Clock = CLOCK,
     ) -> None:
         self._directory = directory / digest(resource.lower())
         self._hosts = hosts
         self._quiet = quiet
         self._clock = clock
-        self._sleep = sleep
 
     def place(self, host: str, desired: Desired) -> None:
         """Leave the order of a host; it replaces the one before."""
         with contextlib.suppress(FileNotFoundError):
             self._file("answers", host).unlink()
-        self._write(self._file("orders", host), {"host": host, "at": self._clock(), "desired": desired})
+        self._write(self._file("orders", host), {"host": host, "at": self._clock.monotonic(), "desired": desired})
 
     def fulfil(self, host: str, carry_out: t.Callable[[Desired], bool], *, errors: type[Exception]) -> bool:
         """See to it that the order of a host is carried out.
@@ -85,25 +82,19 @@ class Orders:
         with self._locked("reading"):  # not the other lock: who holds that one waits for hosts that read first
             if path.exists():
                 known = self._read(path)
-                if 0 <= self._clock() - known["at"] <= at_most:
+                if 0 <= self._clock.monotonic() - known["at"] <= at_most:
                     return dict(known["body"])
             return self.note(read())
 
     def note(self, body: dict[str, t.Any]) -> dict[str, t.Any]:
         """Keep what was read just now."""
-        self._write(self._directory / "read.json", {"at": self._clock(), "body": body})
+        self._write(self._directory / "read.json", {"at": self._clock.monotonic(), "body": body})
         return body
 
-    @contextlib.contextmanager
-    def _locked(self, what: str) -> t.Iterator[None]:
+    def _locked(self, what: str) -> t.ContextManager[int]:
         """Keep the other hosts out."""
         self._directory.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(self._directory / what, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(descriptor)
+        return locked(self._directory / what)
 
     def _carry_out_all(self, carry_out: t.Callable[[Desired], bool], errors: type[Exception]) -> None:
         orders = self._gather()
@@ -121,21 +112,19 @@ class Orders:
     def _gather(self) -> list[dict[str, t.Any]]:
         """The orders, once no more are to be expected."""
         while True:
-            orders = [self._read(path) for path in sorted((self._directory / "orders").iterdir())]
-            times, now = [order["at"] for order in orders], self._clock()
+            orders = [self._read(path) for path in sorted((self._directory / "orders").glob("[!.]*"))]
+            times, now = [order["at"] for order in orders], self._clock.monotonic()
             complete = len(orders) >= self._hosts or now - max(times) >= self._quiet
             if complete or now - min(times) >= LONGEST_GATHERING + self._quiet:
                 return sorted(orders, key=lambda order: float(order["at"]))
-            self._sleep(0.1)
+            self._clock.sleep(0.1)
 
     def _file(self, kind: str, host: str) -> Path:
         return self._directory / kind / digest(host)
 
     def _write(self, path: Path, value: t.Any) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=self._directory, delete=False) as stream:
-            json.dump(value, stream)
-        os.replace(stream.name, path)
+        write_atomically(path, json.dumps(value).encode(), mode=0o600)
 
     @staticmethod
     def _read(path: Path) -> dict[str, t.Any]:

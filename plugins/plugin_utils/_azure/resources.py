@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ...module_utils._load_balancer.record import DrainError
 from . import ids, pools
 from .arm import Arm, ArmError
 from .orders import OrderFailed, Orders
@@ -20,10 +21,6 @@ NEVER_STALE = 1e9  # seconds; the rules of a balancer are read once in a run
 WRITTEN, FAILED_STATES = "Succeeded", ("Failed", "Canceled")
 
 Body = t.Dict[str, t.Any]
-
-
-class BalancingError(Exception):
-    """It could not be done. The message says what to do."""
 
 
 def provisioning_state(body: Body) -> str:
@@ -139,7 +136,7 @@ class Resources:
     def fulfil(self, host: str, desired: t.Mapping[str, t.Any]) -> bool:
         """Have the orders of the host carried out, on each of its resources; whether anything was changed.
 
-        :raises BalancingError: some could not be carried out. The others were.
+        :raises DrainError: some could not be carried out. The others were.
         """
         changed, problems = False, []
         for target, own in _by_target(desired).items():
@@ -148,7 +145,7 @@ class Resources:
             except OrderFailed as failure:
                 problems.append(str(failure))
         if problems:
-            raise BalancingError("; ".join(problems))
+            raise DrainError("; ".join(problems))
         return changed
 
     def _fulfil_one(self, host: str, target: str, own: t.Mapping[str, t.Any]) -> bool:
@@ -229,7 +226,7 @@ class LoadBalancer:
         balancer = self._resources.look(pools.owner_of(pool, pools.BALANCERS), at_most=NEVER_STALE)
         without = pools.rules_without_probe(balancer, pool)
         if without:
-            raise BalancingError(
+            raise DrainError(
                 f"the rules {', '.join(without)} of {pool} have no health probe, so they send connections to every "
                 "member in any admin state. Give them a probe"
             )
@@ -273,7 +270,7 @@ def survey(product: LoadBalancer | ApplicationGateway, hosts: t.Mapping[str, Pla
     """Find the hosts that are not in one of their pools, or that this role or an operator took out there.
 
     :raises ArmError: a pool cannot be read.
-    :raises BalancingError: a pool does not say whether its members get traffic.
+    :raises DrainError: a pool does not say whether its members get traffic.
     """
     traffic = Traffic([], [])
     for host, (own, me) in hosts.items():

@@ -15,11 +15,12 @@ from ansible.plugins.action.normal import ActionModule as NormalAction
 
 from ...module_utils import _calls as calls
 from ...module_utils import _maintenance_calls as maintenance
-from ...module_utils._load_balancer import health_probe
-from ...module_utils._load_balancer import record as balancer_record
+from ...module_utils._load_balancer import call as load_balancer
+from ...module_utils._load_balancer.health_probe import Flag, ProbeAnswer
+from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._maintenance import Host, MaintenanceError
 from ...module_utils._module import COMMON_OPTIONS, ImdsModule
-from ...module_utils._scheduled_events.clock import Clock
+from ...module_utils._scheduled_events.clock import CLOCK
 from ...module_utils._scheduled_events.exchange import ExchangeFailed
 from ...module_utils._scheduled_events.files import Changed
 from .._core.private import is_windows
@@ -86,7 +87,7 @@ def run_here(host: WindowsHost, name: str, arguments: t.Mapping[str, t.Any], *, 
         result = _repeated(lambda: work(host, module))
     except Failed as failure:
         result = failure.result
-    except (MaintenanceError, balancer_record.RecordError, health_probe.ProbeError, WinUriError, OSError) as error:
+    except (MaintenanceError, DrainError, WinUriError, OSError) as error:
         result = {"failed": True, "msg": str(error)}
     except HostGone as error:
         raise error.original or AnsibleConnectionFailure(str(error)) from None
@@ -124,42 +125,33 @@ def _maintained(folder: t.Any) -> Host:
     return Host(folder)
 
 
-def _record(host: WindowsHost, module: Module) -> Result:
-    folder = host.folder(module.params["directory"])
-    record = balancer_record.Record(folder, simulate=module.check_mode, sleep=host.sleep)
-    return balancer_record.take_note(record, module.params)
-
-
-def _health_probe(host: WindowsHost, module: Module) -> Result:
+def _load_balancer(host: WindowsHost, module: Module) -> Result:
     """The balancer stops sending. No module lists the connections on Windows, so there is no wait for them."""
     params = module.params
-    params["flag"] = place_of("flag", params["flag"])
-    health_probe.check_settings(params, ntpath.isabs)
-    notice = health_probe.notice_time(params["interval"], params["count"])
-    probed = health_probe.Host(
-        health_probe.ProbeSettings(
-            params["flag"], params["url"], notice, params["interval"], params["ports"], params["drained_status"]
-        ),
-        balancer_record.Record(host.folder(params["directory"]), simulate=module.check_mode, sleep=host.sleep),
-        probe=lambda: _probe(host, params["url"]),
-        peers=list,
-        flag=_Flag(host, params["flag"]),
+    if params["provider"] == "health_probe":
+        params["flag"] = place_of("flag", params["flag"])
+    return load_balancer.carry_out(
+        params,
+        host.folder(params["directory"]),
         simulate=module.check_mode,
-        sleep=host.sleep,
+        probe=lambda url: _probe(host, url),
+        peers=list,
+        clock=CLOCK._replace(sleep=host.sleep),
+        flag=_Flag(host, params["flag"]),
+        is_absolute=ntpath.isabs,
     )
-    return health_probe.bring(module, probed)
 
 
-def _probe(host: WindowsHost, url: str) -> health_probe.ProbeAnswer:
+def _probe(host: WindowsHost, url: str) -> ProbeAnswer:
     exchanger = host.exchanger(losable=True)
     try:
         answer = exchanger.exchange("GET", url, query={}, headers={}, body=None, seconds=PROBE_TIMEOUT)
     except ExchangeFailed as error:
-        return health_probe.ProbeAnswer(0, str(error))
-    return health_probe.ProbeAnswer(answer.status)
+        return ProbeAnswer(0, str(error))
+    return ProbeAnswer(answer.status)
 
 
-class _Flag(health_probe.Flag):
+class _Flag(Flag):
     """A file of the host."""
 
     def __init__(self, host: WindowsHost, path: str) -> None:
@@ -193,6 +185,5 @@ REQUESTS: dict[str, tuple[dict[str, t.Any], t.Callable[[ImdsModule], Result]]] =
 MODULES: dict[str, tuple[dict[str, t.Any], t.Callable[[WindowsHost, Module], Result]]] = {
     "maintenance_survey": ({**COMMON_OPTIONS, **maintenance.SURVEY_OPTIONS}, _survey),
     "maintenance_mark": (maintenance.MARK_OPTIONS, _mark),
-    "load_balancer_record": (balancer_record.OPTIONS, _record),
-    "load_balancer_health_probe": (health_probe.OPTIONS, _health_probe),
+    "load_balancer": (load_balancer.OPTIONS, _load_balancer),
 }

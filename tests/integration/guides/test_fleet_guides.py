@@ -15,8 +15,7 @@ from playbooks import LOCAL
 
 pytestmark = pytest.mark.timeout(900)  # two hosts, one after the other
 GUIDES = pathlib.Path(__file__).parents[3] / "docs"
-PROBE = "maintops.scheduled_events.load_balancer_health_probe"
-HAPROXY = "maintops.scheduled_events.load_balancer_haproxy"
+BALANCE = "maintops.scheduled_events.load_balancer"
 TASK = '- name: Leave a trace\n  ansible.builtin.file: {path: "{{ vm_directory }}/%s", state: touch, mode: "0644"}\n'
 
 
@@ -74,8 +73,8 @@ def test_behind_an_azure_load_balancer(ansible, web):
         extra_vars=ports,
     )
     assert run.rc == 0, run.output
-    assert [task["changed"] for task in run.all(action=PROBE, host="web1")] == [True, True]  # out, and back
-    assert run.all(action=PROBE, host="web2") == []
+    assert [task["changed"] for task in run.all(action=BALANCE, host="web1")] == [True, True]  # out, and back
+    assert run.all(action=BALANCE, host="web2") == []
     assert [ids for _vm, ids, _status in web.emulator.posts()] == [[event_id]]
     assert web.traces("web1") == []  # the flag is gone
 
@@ -93,7 +92,7 @@ def test_behind_haproxy(ansible, web):
                 options=("--limit", "web1,balancers"),
             )
             assert run.rc == 0, run.output
-            assert [task["changed"] for task in run.all(action=HAPROXY, host="web1")][-2:] == [True, True]
+            assert [task["changed"] for task in run.all(action=BALANCE, host="web1")][-2:] == [True, True]
             assert haproxy.status() == {"www/web1": "UP", "www/web2": "UP"}
         finally:
             haproxy.stop()

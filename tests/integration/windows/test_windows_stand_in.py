@@ -16,7 +16,6 @@ INFO, WAIT, APPROVE = "scheduled_events_info", "scheduled_events_wait", "schedul
 DELEGATED = {"api_version": "2019-08-01"}  # distinguishes its requests from others
 WINDOWS = {**LOCAL, "ansible_connection": CONNECTION}
 # Module of the collection that runs on the control node for a Windows host → arguments
-HOLDER = {"holder": "test"}
 SUPPORTED = {
     INFO: {},
     WAIT: {},
@@ -24,8 +23,7 @@ SUPPORTED = {
     "scheduled_events_turn": {},
     "maintenance_survey": {},
     "maintenance_mark": {"state": "held"},
-    "load_balancer_health_probe": {"state": "drained", **HOLDER},
-    "load_balancer_record": {"state": "held", **HOLDER},
+    "load_balancer": {"provider": "health_probe", "state": "drained"},
 }
 
 
@@ -167,7 +165,7 @@ def bare(ansible):
     modules = SUPPORTED
     tasks = [module_task(module, arguments) for module, arguments in modules.items()]
     role = {"name": "role", "ansible.builtin.include_role": {"name": f"{COLLECTION}.poller"}}
-    balancers = module_task("load_balancer_haproxy_info", {"balancers": ["windows"]})
+    balancers = module_task("load_balancer_info", {"provider": "haproxy", "hosts": [], "balancers": ["windows"]})
     hosts = {"windows": WINDOWS, "linux": LOCAL}
     hosts.update({kind: {**LOCAL, **variables} for kind, variables in POLLER.items()})
     plays = [

@@ -33,7 +33,7 @@ def choices_of_state():
 def test_no_module_queries_through_a_value_of_state():
     found = choices_of_state()
     assert {name: choices - STATES for name, choices in found.items() if choices - STATES} == {}
-    assert {"_azure", "haproxy_servers", "load_balancer_haproxy"} <= set(found)  # they are found wherever they are
+    assert {"haproxy_servers", "load_balancer"} <= set(found)  # they are found wherever they are
 
 
 def test_no_info_module_has_a_state():

@@ -17,15 +17,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from plugins.module_utils._load_balancer import health_probe
-from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
-from plugins.plugin_utils._azure import balancing as azure
-from plugins.plugin_utils._azure.pools import Me, Member
-from plugins.plugin_utils._haproxy import balancers as haproxy
+from plugins.module_utils._load_balancer.call import OPTIONS
+from plugins.module_utils._load_balancer.record import DrainError, Record, take_note
+from plugins.module_utils._scheduled_events import files
+from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.plugin_utils._azure.pools import Member
+from plugins.plugin_utils._balancers import azure, haproxy
 
 EXAMPLES = int(os.environ.get("HOLDERS_EXAMPLES", "60"))
 HOLDERS = ("respond", "rolling_maintenance", "operator")
 RETURN_TIMEOUT = 120.0
-RECORD_DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
+DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 POOL = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/lb/backendAddressPools/www"
 FLAG = "/var/lib/maintops/drained"
 
@@ -38,15 +40,14 @@ class ModuleFailed(Exception):
     pass
 
 
-EXPECTED = (health_probe.ProbeError, haproxy.BalancersError, azure.BalancingError)
+EXPECTED = (DrainError,)
 
 
-class Folder:
+class Folder(files.Folder):
     """The state directory, in memory. It must not be left locked at a step."""
 
-    path = "/var/lib/maintops"
-
     def __init__(self, world):
+        super().__init__("/var/lib/maintops")
         self.files = {}
         self.is_locked = False
         self._world = world
@@ -66,7 +67,7 @@ class Folder:
     def path_of(self, name):
         return f"{self.path}/{name}"
 
-    def read(self, name):
+    def read(self, name, largest=-1):  # noqa: ARG002
         if name not in self.files:
             raise FileNotFoundError(name)
         return self.files[name]
@@ -126,6 +127,13 @@ class World:
     def clock(self):
         return self.now
 
+    @property
+    def clocks(self):
+        return Clock(self.clock, self.clock, self.sleep, lambda: "boot")
+
+    def options(self, holder, state, **more):
+        return {**DEFAULTS, "holder": holder, "state": state, "return_timeout": RETURN_TIMEOUT, **more}
+
     def sleep(self, seconds):
         assert not self.folder.is_locked
         self.actor.wakes_at = self.now + seconds
@@ -145,8 +153,8 @@ class World:
             self.actor.ends_after -= 1
 
     def record(self, options=None):
-        made = Record(self.folder, clock=self.clock, sleep=self.sleep)
-        return made if options is None else take_note(made, {**RECORD_DEFAULTS, **options})
+        made = Record(self.folder, clock=self.clocks)
+        return made if options is None else take_note(made, {**DEFAULTS, **options})
 
     @property
     def service_answers(self):
@@ -201,19 +209,15 @@ class ProbedWorld(World):
             world.step()
             return health_probe.ProbeAnswer(200 if world.service_answers and not world.flag else 503)
 
-        host = health_probe.Host(
-            health_probe.ProbeSettings(FLAG, "http://127.0.0.1/healthz", 11, 5, [80]),
+        host = health_probe.Probed(
+            self.options(holder, state, flag=FLAG, ports=[80], drain_timeout=10, on_timeout="continue"),
             self.record(),
             probe=probe,
             peers=list,
             flag=Flag(),
-            clock=self.clock,
-            sleep=self.sleep,
+            clock=self.clocks,
         )
-        if state == "drained":
-            host.wait_for_the_end(host.take_out(holder, insist=False).peers, timeout=10)
-        else:
-            host.put_back(holder, timeout=RETURN_TIMEOUT)
+        host.bring()
 
 
 class HAProxyWorld(World):
@@ -255,15 +259,9 @@ class HAProxyWorld(World):
         return self.servers[name] == "ready" and self.service_answers
 
     def bring(self, holder, state):
-        membership = haproxy.Membership(
-            ["lb1", "lb2"],
-            haproxy.MembershipSettings("web1", [], holder, 300, "fail", RETURN_TIMEOUT, 0, False),
-            ask=self.ask,
-            record=self.record,
-            errors=ModuleFailed,
-            clock=self.clock,
-        )
-        result = membership.drain({}) if state == "drained" else membership.restore({})
+        balancers = haproxy.Balancers(["lb1", "lb2"], ask=self.ask, errors=ModuleFailed, clock=self.clocks)
+        options = self.options(holder, state, server="web1")
+        result = haproxy.Membership(options, self.record, balancers, simulate=False, clock=self.clocks).bring()
         assert not result.get("failed"), result
 
 
@@ -289,16 +287,15 @@ class AzureWorld(World):
         self.sleep(20)
         self.may_end()
         if not self.service_answers and self.now % 2:
-            raise azure.BalancingError("Azure could not change it")
+            raise DrainError("Azure could not change it")
         changed = self.members != desired
         self.members.update(desired)
         self.sleep(20)
         return changed
 
     def bring(self, holder, state):
-        settings = azure.PoolSettings("web1", [POOL], Me([], []), holder, 300, -1, "continue", 600, 0, False)
-        balancing = azure.Balancing(self, self, settings, record=self.record, clock=self.clock, sleep=self.sleep)
-        result = balancing.drain({}) if state == "drained" else balancing.restore({})
+        options = self.options(holder, state, pools=[POOL], drain_time=-1, on_timeout="continue", operation_timeout=600)
+        result = azure.Pooled(options, self.record, "web1", self, self, simulate=False, clock=self.clocks).bring()
         assert not result.get("failed"), result
 
 

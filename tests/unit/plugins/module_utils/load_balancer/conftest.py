@@ -12,11 +12,13 @@ import threading
 
 import pytest
 
+from plugins.module_utils._scheduled_events.clock import Clock
+
 STAT = "# pxname,svname,qcur,qmax,scur,smax,status,weight,check_status,last_chk,"
 STATE = "# be_id be_name srv_id srv_name srv_addr srv_op_state srv_admin_state srv_uweight srv_iweight"
 
 
-class Clock:
+class Time:
     """Starts at 1000. ``at`` holds what is to happen when the time has come: (time, function)."""
 
     def __init__(self):
@@ -25,6 +27,10 @@ class Clock:
 
     def __call__(self):
         return self.now
+
+    @property
+    def clock(self):
+        return Clock(self, self, self.sleep, lambda: "boot")
 
     def sleep(self, seconds):
         self.now += seconds
@@ -114,7 +120,7 @@ class TcpServer(socketserver.ThreadingMixIn, socketserver.TCPServer):
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return Time()
 
 
 @pytest.fixture

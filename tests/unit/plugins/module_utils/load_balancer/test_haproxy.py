@@ -2,8 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
-from _load_balancer.haproxy import HAProxyError, Member, read_servers
-from _load_balancer.runtime_socket import RuntimeSocket, SocketError
+
+from plugins.module_utils._load_balancer.haproxy import Member, read_servers
+from plugins.module_utils._load_balancer.runtime_socket import HAProxyError, RuntimeSocket
 
 from .conftest import STAT, STATE, FakeHAProxy
 
@@ -21,10 +22,10 @@ def haproxy():
 @pytest.fixture
 def member(haproxy, serve, clock):
     """Return a function that makes a member, web1 unless it is given another name."""
-    runtime_socket = RuntimeSocket(serve(haproxy), clock=clock, sleep=clock.sleep)
+    runtime_socket = RuntimeSocket(serve(haproxy), clock=clock.clock)
 
     def make(name="web1", backends=(), **how):
-        return Member(runtime_socket, name, backends, clock=clock, sleep=clock.sleep, **how)
+        return Member(runtime_socket, name, backends, clock=clock.clock, **how)
 
     return make
 
@@ -103,7 +104,7 @@ def test_servers_of_many_backends_are_found_by_name_and_limited_by_backend(membe
 def test_an_idle_host_is_drained_and_taken_out_without_a_pause(haproxy, member, clock):
     outcome = member().take_out(timeout=300)
     assert haproxy.orders() == DRAIN_BOTH + MAINT_BOTH
-    assert outcome.done
+    assert not outcome.left
     assert outcome.sent == ["www/web1: drain", "api/web1: drain", "www/web1: maint", "api/web1: maint"]
     assert clock.now == 1000
 
@@ -122,7 +123,7 @@ def test_sessions_and_queues_of_every_backend_are_waited_for(haproxy, member, cl
         (1010, lambda: haproxy.servers["www/web1"].update(scur=0)),
         (1020, lambda: haproxy.servers["api/web1"].update(qcur=0)),
     ]
-    assert member().take_out(timeout=300).done
+    assert not member().take_out(timeout=300).left
     assert clock.now == 1020
     assert haproxy.orders() == DRAIN_BOTH + MAINT_BOTH
 
@@ -150,7 +151,7 @@ def test_a_session_that_came_to_a_draining_server_is_waited_for_once_it_is_out(h
 
     haproxy.answer = stick
     clock.at = [(1007, lambda: haproxy.servers["www/web1"].update(scur=0))]
-    assert member().take_out(timeout=300).done
+    assert not member().take_out(timeout=300).left
     assert clock.now == 1007
 
 
@@ -184,21 +185,21 @@ def test_a_haproxy_that_restarts_is_waited_for_and_drained_again(haproxy, member
         haproxy.servers["api/web1"].update(admin=0, status="UP")
 
     clock.at = [(1010, go_away), (1040, come_back)]
-    assert member().take_out(timeout=300).done
+    assert not member().take_out(timeout=300).left
     assert haproxy.orders() == DRAIN_BOTH + DRAIN_BOTH + MAINT_BOTH
 
 
 def test_a_haproxy_that_stays_away_is_given_up_at_the_timeout(haproxy, member, clock):
     haproxy.servers["www/web1"]["scur"] = 1
     clock.at = [(1010, lambda: haproxy.faults.update({"show": b""}))]
-    with pytest.raises(SocketError, match="was cut off"):
+    with pytest.raises(HAProxyError, match="was cut off"):
         member().take_out(timeout=60)
     assert 1060 <= clock.now <= 1070
 
 
 def test_a_haproxy_that_is_away_at_the_start_is_given_up_at_once(haproxy, member, clock):
     haproxy.faults["show"] = b""
-    with pytest.raises(SocketError, match="was cut off"):
+    with pytest.raises(HAProxyError, match="was cut off"):
         member().take_out(timeout=300)
     assert clock.now == 1005
     assert haproxy.orders() == []
@@ -235,7 +236,7 @@ def test_a_name_that_haproxy_does_not_know_is_refused(member):
 
 def test_a_socket_without_level_admin_changes_nothing(haproxy, member):
     haproxy.level = "operator"
-    with pytest.raises(SocketError, match="level admin"):
+    with pytest.raises(HAProxyError, match="level admin"):
         member().take_out(timeout=300)
     assert {each["admin"] for each in haproxy.servers.values()} == {0}
 
@@ -262,12 +263,12 @@ def out(haproxy, member):
 
 @pytest.mark.parametrize("found", [{}, {"www": "ready", "api": "ready"}])
 def test_what_was_ready_is_put_back(out, member, found):
-    assert member().put_back(found, timeout=300).done
+    assert not member().put_back(found, timeout=300).left
     assert out.orders() == READY_BOTH
 
 
 def test_what_an_operator_kept_out_stays_as_it_was(out, member):
-    assert member().put_back({"www": "MAINT", "api": "DRAIN"}, timeout=300).done
+    assert not member().put_back({"www": "MAINT", "api": "DRAIN"}, timeout=300).left
     assert out.orders() == [DRAIN_BOTH[1]]
     assert out.servers["www/web1"]["status"] == "MAINT"
 
@@ -279,21 +280,21 @@ def test_putting_back_a_host_that_is_back_sends_nothing(haproxy, member):
 
 
 def test_an_operator_who_enables_what_was_kept_out_is_not_overruled(haproxy, member):
-    assert member().put_back({"www": "MAINT", "api": "MAINT"}, timeout=300).done
+    assert not member().put_back({"www": "MAINT", "api": "MAINT"}, timeout=300).left
     assert haproxy.orders() == []
 
 
 def test_a_server_is_back_when_it_is_up(out, member, clock):
     out.status_when_ready = "DOWN"
     clock.at = [(1030, lambda: [each.update(status="UP") for each in out.servers.values()])]
-    assert member().put_back({}, timeout=300).done
+    assert not member().put_back({}, timeout=300).left
     assert clock.now == 1030
 
 
 def test_a_server_is_not_back_before_a_health_check_has_confirmed_it(out, member, clock):
     out.status_when_ready = "UP 1/2"
     clock.at = [(1030, lambda: [each.update(status="UP") for each in out.servers.values()])]
-    assert member().put_back({}, timeout=300).done
+    assert not member().put_back({}, timeout=300).left
     assert clock.now == 1030
 
 
@@ -306,7 +307,7 @@ def test_a_haproxy_that_restarts_while_a_host_returns_is_waited_for(out, member,
             each.update(status="UP", admin=0)
 
     clock.at = [(1010, lambda: out.faults.update({"show": b""})), (1040, come_back)]
-    assert member().put_back({}, timeout=300).done
+    assert not member().put_back({}, timeout=300).left
 
 
 def test_servers_that_do_not_come_up_are_reported_with_their_check(out, member):
@@ -327,7 +328,7 @@ def test_servers_that_do_not_come_up_are_reported_with_their_check(out, member):
 )
 def test_a_server_that_gets_nothing_for_another_reason_counts_as_back(haproxy, member, fields, found):
     haproxy.servers["www/web1"].update(fields)
-    assert member(backends=["www"]).put_back({"www": found}, timeout=0).done
+    assert not member(backends=["www"]).put_back({"www": found}, timeout=0).left
 
 
 def test_the_found_of_another_reason_does_not_excuse_the_order_of_an_operator(haproxy, member):
@@ -351,7 +352,7 @@ def test_a_server_is_waited_for_until_it_gets_traffic_and_nothing_is_ordered(hap
     haproxy.servers["api/web1"].update(status="DOWN 1/2")
     clock.at = [(1009, lambda: haproxy.servers["api/web1"].update(status="UP 1/3"))]
     outcome = member().wait_until_served(timeout=60)
-    assert (outcome.done, clock.now, haproxy.orders()) == (True, 1009, [])
+    assert (outcome.left, clock.now, haproxy.orders()) == ([], 1009, [])
 
 
 @pytest.mark.parametrize("status", ["DOWN", "DOWN (agent)", "NOLB", "MAINT (resolution)"])
@@ -374,11 +375,11 @@ def test_a_server_that_gets_no_traffic_is_left_after_the_time(haproxy, member, c
 )
 def test_a_server_is_not_waited_for_if_it_is_kept_out_by_order_or_not_checked(haproxy, member, clock, fields):
     haproxy.servers["www/web1"].update(fields)
-    assert member().wait_until_served(timeout=30).done
+    assert not member().wait_until_served(timeout=30).left
     assert clock.now == 1000
 
 
 def test_a_restart_of_haproxy_does_not_end_the_wait(haproxy, member, clock):
     haproxy.faults["show stat"] = b""
     clock.at = [(1020, haproxy.faults.clear)]
-    assert member().wait_until_served(timeout=60).done
+    assert not member().wait_until_served(timeout=60).left

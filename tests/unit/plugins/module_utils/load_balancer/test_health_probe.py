@@ -4,23 +4,17 @@
 import re
 
 import pytest
-from _load_balancer import health_probe
-from _load_balancer.health_probe import (
-    Host,
-    ProbeAnswer,
-    ProbeError,
-    ProbeSettings,
-    Returned,
-    check_settings,
-    notice_time,
-)
-from _load_balancer.record import Record
-from _scheduled_events.files import Folder
+
+from plugins.module_utils._load_balancer.call import OPTIONS
+from plugins.module_utils._load_balancer.health_probe import ProbeAnswer, Probed, check_settings
+from plugins.module_utils._load_balancer.record import DrainError, Record
+from plugins.module_utils._scheduled_events.files import Folder
 
 pytestmark = pytest.mark.edge
 
 UNKNOWN = "whether its balancers send it traffic again is not known: they had 16 s to notice"
 URL = "http://127.0.0.1/healthz"
+DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 
 
 class Service:
@@ -42,26 +36,42 @@ def service(tmp_path):
     return Service(tmp_path / "etc" / "drained")
 
 
+class Host:
+    """A host for which each call is one run of the module. Two probes of the balancer take 10 s."""
+
+    def __init__(self, service, record, clock, simulate, options):
+        self._service, self._record, self._clock, self._simulate = service, record, clock, simulate
+        self._options = {**DEFAULTS, "flag": str(service.flag), "url": URL, "ports": [80], **options}
+
+    def drain(self, holder, **options):
+        return self._run(holder, "drained", **{"drain_timeout": 0, **options})
+
+    def put_back(self, holder, timeout=60, **options):
+        return self._run(holder, "active", return_timeout=timeout, **options)
+
+    def _run(self, holder, state, **options):
+        return Probed(
+            {**self._options, "holder": holder, "state": state, **options},
+            self._record,
+            probe=self._service.probe,
+            peers=lambda: list(self._service.peers),
+            simulate=self._simulate,
+            clock=self._clock.clock,
+        ).bring()
+
+
 @pytest.fixture
 def make(service, tmp_path, clock):
-    def host(simulate=False, drained_status=503):
-        record = Record(Folder(str(tmp_path / "state")), simulate=simulate, clock=clock, sleep=clock.sleep)
-        return Host(
-            ProbeSettings(str(service.flag), URL, 11, 5, [80], drained_status),
-            record,
-            probe=service.probe,
-            peers=lambda: list(service.peers),
-            simulate=simulate,
-            clock=clock,
-            sleep=clock.sleep,
-        )
+    def host(simulate=False, **options):
+        record = Record(Folder(str(tmp_path / "state")), simulate=simulate, clock=clock.clock)
+        return Host(service, record, clock, simulate, options)
 
     return host
 
 
 @pytest.fixture
 def record(tmp_path, clock):
-    return Record(Folder(str(tmp_path / "state")), clock=clock, sleep=clock.sleep)
+    return Record(Folder(str(tmp_path / "state")), clock=clock.clock)
 
 
 @pytest.fixture
@@ -69,26 +79,22 @@ def host(make):
     return make()
 
 
-def out(host, holder, **how):
-    return host.take_out(holder, **{"insist": True, **how})
-
-
 def test_a_flag_is_raised_once_and_is_readable_for_all(host, service):
-    assert out(host, "first").raised
-    assert not out(host, "first").raised
+    assert host.drain("first")["changed"]
+    assert not host.drain("first")["changed"]
     assert service.flag.stat().st_mode & 0o777 == 0o644
 
 
 def test_the_balancer_gets_the_time_to_notice_even_when_the_flag_was_there(host, service, clock):
     service.peers = ["10.0.0.7:1"]
     for _run in range(2):
-        assert out(host, "first").peers == ["10.0.0.7:1"]
+        assert host.drain("first")["msg"].endswith("still has 1 on port 80, from 10.0.0.7:1")
     assert clock.now == 1022
 
 
 def test_a_service_that_honours_the_flag_late_is_waited_for(host, service, clock):
     service.answers = [ProbeAnswer(200), ProbeAnswer(200), ProbeAnswer(200), ProbeAnswer(503)]
-    assert not out(host, "first").problem
+    assert host.drain("first")["msg"] == ""
     assert clock.now == 1013
 
 
@@ -114,8 +120,8 @@ WRONG = {
 @pytest.mark.parametrize("kind", WRONG)
 def test_a_wrong_probe_does_not_pass_as_drained_and_leaves_nothing(host, service, record, clock, kind):
     service.answers, message = list(WRONG[kind][0]), WRONG[kind][1]
-    with pytest.raises(ProbeError, match=message):
-        out(host, "first")
+    with pytest.raises(DrainError, match=message):
+        host.drain("first")
     assert clock.now == 1005
     assert not service.flag.exists()
     assert record.read().holders == []
@@ -123,61 +129,61 @@ def test_a_wrong_probe_does_not_pass_as_drained_and_leaves_nothing(host, service
 
 def test_a_service_that_comes_up_just_then_is_waited_for(host, service):
     service.answers = [ProbeAnswer(502), ProbeAnswer(200), ProbeAnswer(503)]
-    assert not out(host, "first").problem
+    assert host.drain("first")["msg"] == ""
 
 
 def test_the_status_of_a_drained_host_can_be_another_one(make, service):
     service.answers = [ProbeAnswer(200), ProbeAnswer(404)]
-    assert not out(make(drained_status=404), "first").problem
+    assert make(drained_status=404).drain("first")["msg"] == ""
 
 
 @pytest.mark.parametrize("answer", [ProbeAnswer(503), ProbeAnswer(404), ProbeAnswer(0, "Connection refused")])
 def test_a_flag_that_exists_is_not_checked_again_but_for_200(make, service, answer):
     """The service may be down: since a reboot, or by its maintenance."""
-    out(make(), "first")
+    make().drain("first")
     service.answers = [answer]
     for holder in ("first", "second"):
-        assert not out(make(), holder).problem
+        assert make().drain(holder)["msg"] == ""
     service.answers = [ProbeAnswer(200)]
-    with pytest.raises(ProbeError, match=r"answers 200 although .* exists"):
-        out(make(), "second")
+    with pytest.raises(DrainError, match=r"answers 200 although .* exists"):
+        make().drain("second")
     assert service.flag.exists()
 
 
 @pytest.mark.parametrize("kind", WRONG)
 def test_without_insisting_the_flag_is_raised_and_the_problem_named(host, service, kind):
     service.answers, message = list(WRONG[kind][0]), WRONG[kind][1]
-    problem = out(host, "first", insist=False).problem if kind != "a flag that is not honoured" else ""
-    if not problem:
-        with pytest.raises(ProbeError, match="answers 200 although"):
-            out(host, "first", insist=False)
+    if kind == "a flag that is not honoured":
+        with pytest.raises(DrainError, match="answers 200 although"):
+            host.drain("first", on_timeout="continue")
     else:
-        assert re.search(message, problem)
+        result = host.drain("first", on_timeout="continue")
+        assert re.search(message, result["msg"])
+        assert "failed" not in result
     assert service.flag.exists()
 
 
 def test_check_mode_does_not_ask_a_service_that_may_not_be_installed(make, service):
     service.answers = [ProbeAnswer(0, "Connection refused")]
-    assert out(make(simulate=True), "first").raised
+    assert make(simulate=True).drain("first")["changed"]
 
 
 @pytest.mark.parametrize(
     ("seconds", "notice", "is_certain"), [(100, 11, True), (11, 11, True), (7, 7, False), (0, 0, False)]
 )
 def test_the_wait_for_the_notice_ends_with_the_time_there_is(host, service, clock, seconds, notice, is_certain):
-    drain = out(host, "first", finish_within=seconds)
+    result = host.drain("first", finish_within=seconds)
     assert clock.now == 1000 + notice
-    assert drain.problem == (
-        "" if is_certain else f"its balancers need 11 s to notice that it is out, and had {seconds} s"
-    )
+    problem = f"its balancers need 11 s to notice that it is out, and had {seconds} s"
+    assert (result["msg"], result.get("failed", False)) == (("", False) if is_certain else (problem, True))
     assert service.flag.exists()
 
 
 def test_a_return_is_waited_for_half_of_the_time_there_is(host, make, clock, record):
-    out(host, "first")
-    assert host.put_back("first", timeout=600, ask=True).is_asked_for
+    host.drain("first")
+    assert host.put_back("first", timeout=600, balancers=["lb1"])["ask"]
     begin = clock.now
-    out(make(), "second", finish_within=60)
+    make().drain("second", finish_within=60)
     assert clock.now == begin + 30 + 11
     assert record.read().holders == ["second"]
 
@@ -185,116 +191,131 @@ def test_a_return_is_waited_for_half_of_the_time_there_is(host, make, clock, rec
 def test_only_connections_that_were_there_are_waited_for(host, service, clock):
     service.peers = ["a:1", "a:2"]
     clock.at = [
-        (1003, lambda: service.peers.append("probe:9")),
-        (1005, lambda: service.peers.remove("a:1")),
-        (1010, lambda: service.peers.remove("a:2")),
+        (1013, lambda: service.peers.append("probe:9")),
+        (1015, lambda: service.peers.remove("a:1")),
+        (1020, lambda: service.peers.remove("a:2")),
     ]
-    assert host.wait_for_the_end(["a:1", "a:2"], timeout=60) == []
-    assert clock.now == 1010
+    assert host.drain("first", drain_timeout=60)["msg"] == ""
+    assert clock.now == 1020
 
 
 def test_remaining_connections_are_reported(host, service, clock):
     service.peers = ["a:1", "a:2"]
-    clock.at = [(1005, lambda: service.peers.remove("a:1"))]
-    assert host.wait_for_the_end(["a:1", "a:2"], timeout=60) == ["a:2"]
-    assert clock.now == 1060
+    clock.at = [(1015, lambda: service.peers.remove("a:1"))]
+    result = host.drain("first", drain_timeout=60)
+    assert result["failed"]
+    assert result["msg"] == "it gets no new connections, but after 60 s it still has 1 on port 80, from a:2"
+    assert clock.now == 1011 + 60
+
+
+def test_a_wait_for_connections_ends_with_its_stretch_and_is_continued(host, service, clock):
+    service.peers = ["a:1", "a:2"]
+    first = host.drain("first", drain_timeout=60, wait_at_most=15)
+    assert (first["changed"], clock.now) == (True, 1011 + 15)
+    service.peers = ["a:2", "later:1"]
+    clock.at = [(1030, lambda: service.peers.remove("a:2"))]
+    last = host.drain("first", drain_timeout=60, wait_at_most=15, resume=first["resume"])
+    assert last == {"changed": False, "msg": "", "resume": {}}
+    assert clock.now == 1030
 
 
 def test_a_host_is_back_when_it_answers_200_and_the_balancer_had_time_to_notice(host, service, clock):
-    out(host, "first")
+    host.drain("first")
     service.answers = [ProbeAnswer(0, "refused"), ProbeAnswer(502), ProbeAnswer(200)]
-    assert host.put_back("first", timeout=60) == Returned(True, UNKNOWN)
+    assert host.put_back("first") == {"changed": True, "msg": UNKNOWN, "resume": {}}
     assert clock.now == 1011 + 18  # 2 s for the service, then 11 s to notice and one interval more
     assert not service.flag.exists()
-    assert host.put_back("first", timeout=60) == Returned(False, "")
+    assert host.put_back("first") == {"changed": False, "msg": "", "resume": {}}
 
 
 def test_the_end_of_a_return_is_left_to_a_caller_that_asks_the_balancers(host, service, clock, record):
-    out(host, "first")
-    assert host.put_back("first", timeout=60, ask=True) == Returned(True, "", is_asked_for=True)
+    host.drain("first")
+    assert host.put_back("first", balancers=["lb1"]) == {"changed": True, "msg": "", "resume": {}, "ask": True}
     assert clock.now == 1011
     assert record.returning() == {"holder": "first", "seconds": 196}  # twice 60, 16 to notice, and 60 to spare
     assert not service.flag.exists()
 
 
 def test_a_host_that_does_not_answer_is_named_and_stays_held_so_that_a_second_run_continues(host, service):
-    out(host, "first")
+    host.drain("first")
     service.answers = [ProbeAnswer(0, "Connection refused")]
     with pytest.raises(
-        ProbeError, match=r"does not answer 200 although .* does not exist; waited 60 s, last answer none Conn"
+        DrainError, match=r"does not answer 200 although .* does not exist; waited 60 s, last answer none Conn"
     ):
-        host.put_back("first", timeout=60)
+        host.put_back("first")
     service.answers = []
-    assert host.put_back("first", timeout=60).changed
+    assert host.put_back("first")["changed"]
 
 
 def test_a_flag_of_an_operator_stays(host, service):
     service.flag.parent.mkdir()
     service.flag.touch()
-    out(host, "first")
-    out(host, "first")
-    back = host.put_back("first", timeout=60)
-    assert (back.changed, service.flag.exists()) == (True, True)
-    assert back.msg.startswith("stays out, for ")
+    host.drain("first")
+    host.drain("first")
+    back = host.put_back("first")
+    assert (back["changed"], service.flag.exists()) == (True, True)
+    assert back["msg"].startswith("stays out, for ")
 
 
 def test_a_flag_stays_for_another_holder(host, service):
-    out(host, "first")
-    out(host, "second")
-    assert host.put_back("first", timeout=60) == Returned(True, "stays drained for second")
+    host.drain("first")
+    host.drain("second")
+    assert host.put_back("first")["msg"] == "stays drained for second"
     assert service.flag.exists()
 
 
 def test_a_holder_that_comes_while_the_host_returns_waits_until_it_is_back(host, service, clock, record):
-    out(host, "first")
-    assert host.put_back("first", timeout=60, ask=True).is_asked_for
+    host.drain("first")
+    assert host.put_back("first", balancers=["lb1"])["ask"]
 
     def end():
         with record.locked():
             record.forget("first")
 
     clock.at = [(1030, end)]
-    out(host, "second")
+    host.drain("second")
     assert clock.now == 1030 + 11
     assert service.flag.exists()
 
 
 def test_a_holder_that_comes_after_the_lease_takes_the_place_of_the_other(host, make, service, clock, record):
-    out(host, "first")
+    host.drain("first")
     service.answers = [ProbeAnswer(502)]
 
     def come():
         clock.now += 500  # the lease is over, since this machine stood still
         service.answers = []
-        out(make(), "second")
+        make().drain("second")
 
     clock.at = [(1015, come)]
-    assert host.put_back("first", timeout=60) == Returned(True, "stays drained for second")
+    assert host.put_back("first")["msg"] == "stays drained for second"
     assert service.flag.exists()
-    make().put_back("second", timeout=60)
+    make().put_back("second")
     assert not service.flag.exists()
     assert record.read().holders == []
 
 
 def test_a_flag_that_was_raised_by_hand_while_the_host_returns_is_named(host, service, clock):
-    out(host, "first")
+    host.drain("first")
     service.answers = [ProbeAnswer(503)]
     clock.at = [(1015, service.flag.touch)]
-    with pytest.raises(ProbeError, match=r"does not answer 200 since .*/drained was created again; waited 60 s"):
-        host.put_back("first", timeout=60)
+    with pytest.raises(DrainError, match=r"does not answer 200 since .*/drained was created again; waited 60 s"):
+        host.put_back("first")
 
 
 def test_check_mode_changes_nothing(make, service, tmp_path):
-    assert out(make(simulate=True), "first").raised
+    assert make(simulate=True).drain("first")["changed"]
     assert list(tmp_path.iterdir()) == []
-    out(make(), "first")
-    assert make(simulate=True).put_back("first", timeout=60) == Returned(True, f"would remove {service.flag}")
+    make().drain("first")
+    back = make(simulate=True).put_back("first")
+    assert (back["changed"], back["msg"]) == (True, f"would remove {service.flag}")
     assert service.flag.exists()
 
 
 @pytest.mark.parametrize(("interval", "count", "seconds"), [(5, 2, 11), (0.1, 2, 2), (2.5, 3, 9)])
-def test_the_balancer_notices_after_its_probes_and_a_second(interval, count, seconds):
-    assert notice_time(interval, count) == seconds
+def test_the_balancer_notices_after_its_probes_and_a_second(make, clock, interval, count, seconds):
+    make(interval=interval, count=count).drain("first")
+    assert clock.now == 1000 + seconds
 
 
 @pytest.mark.parametrize(
@@ -311,54 +332,5 @@ def test_the_balancer_notices_after_its_probes_and_a_second(interval, count, sec
 def test_settings_that_cannot_be_meant_are_refused(option, value, message):
     settings = {"flag": "/etc/drained", "ports": [80], "interval": 5.0, "count": 2}
     check_settings(settings)
-    with pytest.raises(ProbeError, match=message):
+    with pytest.raises(DrainError, match=message):
         check_settings(dict(settings, **{option: value}))
-
-
-@pytest.fixture
-def upgraded(service, tmp_path, clock, monkeypatch):
-    """Return a function that makes a host with the default flag, and a service that honours the given flags."""
-    monkeypatch.setattr(health_probe, "DEFAULT_FLAG", str(service.flag))
-    former = tmp_path / "old" / "drained"
-
-    def host(*honoured):
-        flags = {"new": service.flag, "former": former}
-        made = Host(
-            ProbeSettings(str(service.flag), URL, 11, 5, [80]),
-            Record(Folder(str(tmp_path / "state")), clock=clock, sleep=clock.sleep),
-            probe=lambda: ProbeAnswer(503 if any(flags[name].exists() for name in honoured) else 200),
-            peers=list,
-            flag=health_probe.Flag(str(service.flag), str(former)),
-            clock=clock,
-            sleep=clock.sleep,
-        )
-        return made, former
-
-    return host
-
-
-@pytest.mark.parametrize(("honoured", "is_former"), [(["new"], False), (["new", "former"], False), (["former"], True)])
-def test_the_flag_of_before_an_upgrade_is_raised_if_the_service_honours_only_that_one(
-    upgraded, service, honoured, is_former
-):
-    host, former = upgraded(*honoured)
-    assert not out(host, "first").problem
-    assert (service.flag.exists(), former.exists()) == (True, is_former)
-    host.put_back("first", timeout=60)
-    assert (service.flag.exists(), former.exists()) == (False, False)
-
-
-def test_a_service_that_honours_neither_flag_fails_the_drain_and_none_stays(upgraded, service):
-    host, former = upgraded()
-    with pytest.raises(ProbeError, match=r"answers 200 although .* exists"):
-        out(host, "first")
-    assert (service.flag.exists(), former.exists()) == (False, False)
-
-
-def test_a_flag_that_the_release_before_raised_is_lowered(upgraded):
-    host, former = upgraded("former")
-    former.parent.mkdir()
-    out(host, "first")
-    host, former = upgraded("former")
-    host.put_back("first", timeout=60)
-    assert not former.exists()

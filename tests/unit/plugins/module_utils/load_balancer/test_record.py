@@ -6,8 +6,9 @@ import os
 import threading
 
 import pytest
-from _load_balancer.record import LEAVE_OUT, NOTHING_TO_DO, PUT_BACK, Record, RecordError
-from _scheduled_events.files import LOCK_FILE, Folder
+
+from plugins.module_utils._load_balancer.record import LEAVE_OUT, NOTHING_TO_DO, PUT_BACK, Record, RecordError
+from plugins.module_utils._scheduled_events.files import LOCK_FILE, Folder
 
 
 @pytest.fixture
@@ -17,7 +18,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def record(path, clock):
-    return Record(Folder(str(path.parent)), clock=clock, sleep=clock.sleep)
+    return Record(Folder(str(path.parent)), clock=clock.clock)
 
 
 def hold(record, holder, found=None):
@@ -27,7 +28,7 @@ def hold(record, holder, found=None):
 
 def release(record, holder, lease=0):
     with record.locked():
-        return record.release(holder, lease=lease)
+        return record.release(holder, seconds=lease)
 
 
 def forget(record, holder):
@@ -130,7 +131,7 @@ def test_a_holder_that_came_when_the_lease_had_run_out_is_not_forgotten(record):
 
 
 def test_check_mode_changes_nothing(path, record, clock):
-    simulated = Record(Folder(str(path.parent)), simulate=True, clock=clock, sleep=clock.sleep)
+    simulated = Record(Folder(str(path.parent)), simulate=True, clock=clock.clock)
     assert hold(simulated, "first", {"a": "ready"}).holders == ["first"]
     assert not path.parent.exists()
     hold(record, "first", {"a": "ready"})

@@ -6,7 +6,8 @@ import socket
 import threading
 
 import pytest
-from _load_balancer.runtime_socket import RuntimeSocket, SocketError
+
+from plugins.module_utils._load_balancer.runtime_socket import HAProxyError, RuntimeSocket
 
 from .conftest import FakeHAProxy
 
@@ -20,7 +21,7 @@ def haproxy():
 
 @pytest.fixture
 def ask(haproxy, serve, clock):
-    return RuntimeSocket(serve(haproxy), clock=clock, sleep=clock.sleep)
+    return RuntimeSocket(serve(haproxy), clock=clock.clock)
 
 
 @pytest.mark.parametrize("tcp", [False, True])
@@ -35,14 +36,14 @@ def test_an_order_that_succeeds_has_no_answer(ask, haproxy):
 
 
 def test_an_order_that_fails_is_named_with_the_answer(ask):
-    with pytest.raises(SocketError, match=r'"set server www/web9 state drain" on .*: No such server\.'):
+    with pytest.raises(HAProxyError, match=r'"set server www/web9 state drain" on .*: No such server\.'):
         ask.send("set server www/web9 state drain")
 
 
 @pytest.mark.parametrize("prefix", ["", "[3]:"])
 def test_a_socket_without_level_admin_is_named_with_what_to_do(ask, haproxy, prefix):
     haproxy.faults["set"] = f"{prefix}Permission denied\n\n".encode()
-    with pytest.raises(SocketError, match=r'Permission denied\. Give the socket "level admin" in haproxy\.cfg'):
+    with pytest.raises(HAProxyError, match=r'Permission denied\. Give the socket "level admin" in haproxy\.cfg'):
         ask.send("set server www/web1 state drain")
 
 
@@ -55,14 +56,14 @@ def test_a_socket_without_level_admin_is_named_with_what_to_do(ask, haproxy, pre
 )
 def test_a_version_that_does_not_know_a_command_is_named(ask, haproxy, answer):
     haproxy.faults["show servers"] = answer
-    with pytest.raises(SocketError, match=r'does not know "show servers state" .* Expected HAProxy 1\.6 or newer'):
+    with pytest.raises(HAProxyError, match=r'does not know "show servers state" .* Expected HAProxy 1\.6 or newer'):
         ask.ask("show servers state")
 
 
 @pytest.mark.parametrize("answer", [b"# pxname,svname\nwww,we", b"# pxname,svname\nwww,web1\n", b"", None])
 def test_an_answer_that_was_cut_is_asked_for_again_and_then_refused(ask, haproxy, answer, clock):
     haproxy.faults["show stat"] = answer
-    with pytest.raises(SocketError, match="was cut off after"):
+    with pytest.raises(HAProxyError, match="was cut off after"):
         ask.ask("show stat")
     assert len(haproxy.asked) == 11
     assert clock.now == 1005
@@ -74,12 +75,12 @@ def test_what_fails_while_haproxy_restarts_is_asked_again(ask, haproxy):
 
 
 def test_a_socket_that_is_not_there_is_named(clock):
-    with pytest.raises(SocketError, match=r"could not be sent to /nowhere/admin\.sock: No such file .* HAProxy runs"):
-        RuntimeSocket("/nowhere/admin.sock", clock=clock, sleep=clock.sleep).ask("show stat")
+    with pytest.raises(HAProxyError, match=r"could not be sent to /nowhere/admin\.sock: No such file .* HAProxy runs"):
+        RuntimeSocket("/nowhere/admin.sock", clock=clock.clock).ask("show stat")
 
 
 def test_a_path_that_is_too_long_for_a_socket_is_refused():
-    with pytest.raises(SocketError, match=r"^/aa*/s is not a socket: its path has 108 bytes, expected 107 at most"):
+    with pytest.raises(HAProxyError, match=r"^/aa*/s is not a socket: its path has 108 bytes, expected 107 at most"):
         RuntimeSocket("/" + "a" * 105 + "/s").ask("show stat")
 
 
@@ -87,27 +88,27 @@ def test_a_socket_without_a_listener_is_named(sockets, clock):
     path = os.path.join(sockets, "s")
     with socket.socket(socket.AF_UNIX) as holder:
         holder.bind(path)
-    with pytest.raises(SocketError, match=r"Connection refused\. No program listens there"):
-        RuntimeSocket(path, clock=clock, sleep=clock.sleep).ask("show stat")
+    with pytest.raises(HAProxyError, match=r"Connection refused\. No program listens there"):
+        RuntimeSocket(path, clock=clock.clock).ask("show stat")
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open any socket")
 def test_a_socket_of_another_user_is_named(haproxy, serve):
     address = serve(haproxy)
     os.chmod(address, 0)
-    with pytest.raises(SocketError, match=r"Permission denied\. Become root, or change the mode of the socket"):
+    with pytest.raises(HAProxyError, match=r"Permission denied\. Become root, or change the mode of the socket"):
         RuntimeSocket(address).ask("show stat")
 
 
 def test_a_haproxy_that_hangs_is_given_up(serve, clock):
     haproxy, released = FakeHAProxy([]), threading.Event()
     haproxy.answer = lambda _command: released.wait(60) and None
-    with pytest.raises(SocketError, match=r"got no answer within 0\.2 s"):
-        RuntimeSocket(serve(haproxy), timeout=0.2, clock=clock, sleep=clock.sleep).ask("show stat")
+    with pytest.raises(HAProxyError, match=r"got no answer within 0\.2 s"):
+        RuntimeSocket(serve(haproxy), timeout=0.2, clock=clock.clock).ask("show stat")
     released.set()
 
 
 @pytest.mark.parametrize("address", ["admin.sock", "127.0.0.1:", ":80", "127.0.0.1:http", ""])
 def test_an_address_that_is_not_a_socket_is_refused(address):
-    with pytest.raises(SocketError, match="expected an absolute path or HOST:PORT"):
+    with pytest.raises(HAProxyError, match="expected an absolute path or HOST:PORT"):
         RuntimeSocket(address).ask("show stat")

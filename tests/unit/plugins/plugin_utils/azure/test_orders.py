@@ -4,10 +4,11 @@
 
 import pytest
 
+from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure.orders import LONGEST_GATHERING, QUIET, OrderFailed, Orders
 
 
-class Clock:
+class Time:
     def __init__(self):
         self.now = 1000.0
         self.at = {}  # actions during a sleep, by time
@@ -23,13 +24,13 @@ class Clock:
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return Time()
 
 
 @pytest.fixture
 def orders(tmp_path, clock):
     """Return a function that gives the orders of one resource, as a host of a batch of ten has them."""
-    return lambda hosts=10: Orders(tmp_path, "/pool", hosts=hosts, clock=clock, sleep=clock.sleep)
+    return lambda hosts=10: Orders(tmp_path, "/pool", hosts=hosts, clock=Clock(clock, clock, clock.sleep))
 
 
 @pytest.fixture

@@ -11,10 +11,13 @@ import pytest
 
 from plugins.module_utils._lease import Lease, Locked
 from plugins.module_utils._load_balancer import health_probe
+from plugins.module_utils._load_balancer.call import OPTIONS
 from plugins.module_utils._load_balancer.record import Record
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Changed
 from plugins.plugin_utils._windows.folder import Broken, WindowsFolder, decode
+
+DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 
 
 class Lost(Exception):
@@ -281,26 +284,26 @@ class Time:
         self.now += seconds
 
 
-def probed(folder, flag, time):
-    settings = health_probe.ProbeSettings("C:\\drained", "http://127.0.0.1/", 1.0, 1.0, [80])
-    return health_probe.Host(
-        settings,
-        Record(folder, clock=time, sleep=time.sleep),
+def probed(folder, flag, time, holder, state):
+    clock = Clock(time, time, time.sleep)
+    options = {**DEFAULTS, "holder": holder, "state": state, "return_timeout": 0, "interval": 1.0, "count": 1}
+    return health_probe.Probed(
+        options,
+        Record(folder, clock=clock),
         probe=lambda: health_probe.ProbeAnswer(503 if flag.up else 200),
         peers=list,
         flag=flag,
-        clock=time,
-        sleep=time.sleep,
-    )
+        clock=clock,
+    ).bring()
 
 
 def test_a_host_that_another_run_drains_while_its_flag_is_lowered_stays_out(run):
     flag, time = Flag(), Time()
-    assert probed(run(), flag, time).take_out("first", insist=True).raised
-    flag.others = lambda: probed(run("run2"), flag, time).take_out("second", insist=True)
-    assert probed(run(), flag, time).put_back("first", timeout=0).msg == "stays drained for second"
+    assert probed(run(), flag, time, "first", "drained")["changed"]
+    flag.others = lambda: probed(run("run2"), flag, time, "second", "drained")
+    assert probed(run(), flag, time, "first", "active")["msg"] == "stays drained for second"
     assert flag.up
-    assert probed(run("run2"), flag, time).put_back("second", timeout=0).changed
+    assert probed(run("run2"), flag, time, "second", "active")["changed"]
     assert not flag.up
 
 
@@ -308,5 +311,5 @@ def test_a_flag_is_noted_before_it_is_raised(host, run):
     flag = Flag()
     host.breaks = 0
     with pytest.raises(Lost):
-        probed(run(), flag, Time()).take_out("first", insist=True)
+        probed(run(), flag, Time(), "first", "drained")
     assert not flag.up

@@ -3,30 +3,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 
-from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
+from plugins.module_utils._load_balancer.call import OPTIONS
+from plugins.module_utils._load_balancer.record import DrainError, Record, take_note
+from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Folder
-from plugins.plugin_utils._haproxy.balancers import (
-    CHANGE,
-    INFO,
-    Balancers,
-    BalancersError,
-    Membership,
-    MembershipSettings,
-)
+from plugins.plugin_utils._balancers.haproxy import CHANGE, INFO, Balancers, Membership
 
-SETTINGS = MembershipSettings(
-    server="web1",
-    backends=[],
-    holder="respond",
-    drain_timeout=300,
-    on_timeout="fail",
-    return_timeout=120,
-    wait_at_most=0,
-    simulate=False,
-)
-
-
-RECORD_DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
+DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
+SETTINGS = {**DEFAULTS, "server": "web1", "holder": "respond", "drain_timeout": 300, "return_timeout": 120}
 
 
 class Dead(Exception):
@@ -38,7 +22,8 @@ class Fleet:
 
     def __init__(self, directory):
         self.now = 1000.0
-        self._record = Record(Folder(str(directory)), clock=lambda: self.now, sleep=self.sleep)
+        self.clock = Clock(lambda: self.now, lambda: self.now, self._sleep, lambda: "boot")
+        self._record = Record(Folder(str(directory)), clock=self.clock)
         self.servers = {"lb1": {"www": "ready"}, "lb2": {"www": "ready"}}
         self.sessions = {}  # balancer → number
         self.down = set()
@@ -70,7 +55,7 @@ class Fleet:
 
     def record(self, options):
         self.calls.append(("web1", options["state"]))
-        return take_note(self._record, {**RECORD_DEFAULTS, **options})
+        return take_note(self._record, {**DEFAULTS, **options})
 
     @property
     def holders(self):
@@ -83,6 +68,9 @@ class Fleet:
     def sleep(self, seconds):
         self.now += seconds
 
+    def _sleep(self, seconds):  # tests replace the other one
+        self.sleep(seconds)
+
     def states(self, state):
         return [call[0] for call in self.calls if call[1] == state]
 
@@ -92,19 +80,29 @@ def fleet(tmp_path):
     return Fleet(tmp_path)
 
 
+class Host:
+    """A host for which each call is one run of the module."""
+
+    def __init__(self, fleet, names, settings):
+        self._fleet, self._names = fleet, names
+        self._simulate = settings.pop("simulate", False)
+        self._options = {**SETTINGS, **settings}
+
+    def _member(self, resume):
+        balancers = Balancers(self._names, ask=self._fleet.ask, errors=Dead, clock=self._fleet.clock)
+        options = {**self._options, "resume": resume}
+        return Membership(options, self._fleet.record, balancers, simulate=self._simulate, clock=self._fleet.clock)
+
+    def drain(self, resume):
+        return self._member(resume).drain()
+
+    def restore(self):
+        return self._member({}).restore()
+
+
 @pytest.fixture
 def membership(fleet):
-    def make(*names, **settings):
-        return Membership(
-            names or ("lb1", "lb2"),
-            SETTINGS._replace(**settings),
-            ask=fleet.ask,
-            record=fleet.record,
-            errors=Dead,
-            clock=lambda: fleet.now,
-        )
-
-    return make
+    return lambda *names, **settings: Host(fleet, names or ("lb1", "lb2"), settings)
 
 
 def test_one_balancer_is_read_noted_and_drained_once(fleet, membership):
@@ -142,7 +140,7 @@ def test_what_another_holder_was_just_putting_back_is_not_taken_for_the_order_of
 
 def test_a_dead_balancer_is_named_before_anything_is_changed(fleet, membership):
     fleet.dead = {"lb1"}
-    with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
+    with pytest.raises(DrainError, match=r"^lb1 cannot be reached$"):
         membership().drain({})
     assert fleet.holders == []
     assert fleet.states("drained") == []
@@ -150,7 +148,7 @@ def test_a_dead_balancer_is_named_before_anything_is_changed(fleet, membership):
 
 def test_balancers_that_lack_the_host_are_named_before_anything_is_changed(fleet, membership):
     fleet.servers["lb2"] = {}
-    with pytest.raises(BalancersError, match="No server is called web1 on lb2, in any backend"):
+    with pytest.raises(DrainError, match="No server is called web1 on lb2, in any backend"):
         membership().drain({})
     assert fleet.holders == []
 
@@ -158,7 +156,7 @@ def test_balancers_that_lack_the_host_are_named_before_anything_is_changed(fleet
 def test_a_backend_must_exist_on_one_balancer(fleet, membership):
     fleet.servers["lb2"]["api"] = "ready"
     membership(backends=["www", "api"]).drain({})
-    with pytest.raises(BalancersError, match="No server is called web1 in apo on any of lb1, lb2"):
+    with pytest.raises(DrainError, match="No server is called web1 in apo on any of lb1, lb2"):
         membership(backends=["www", "apo"]).drain({})
 
 
@@ -183,7 +181,7 @@ def test_sessions_that_last_may_be_left_where_the_host_is_taken_out_nevertheless
 def test_a_wait_ends_with_its_stretch_and_is_taken_up_again(fleet, membership):
     fleet.sessions = {"lb1": 1}
     first = membership("lb1", wait_at_most=15).drain({})
-    assert (first["resume"], fleet.now) == ({"until": 1300.0, "seconds": 300.0}, 1015)
+    assert (first["resume"], fleet.now) == ({"is_noticed": True, "until": 1300.0, "seconds": 300.0}, 1015)
     fleet.now = 1290
     fleet.calls.clear()
     last = membership("lb1", wait_at_most=15).drain(first["resume"])
@@ -194,14 +192,14 @@ def test_a_wait_ends_with_its_stretch_and_is_taken_up_again(fleet, membership):
 def test_a_clock_that_was_set_back_does_not_prolong_the_drain(fleet, membership):
     fleet.sessions = {"lb1": 1}
     fleet.now = -1e6
-    membership("lb1").drain({"until": 1300.0})
+    membership("lb1").drain({"is_noticed": True, "until": 1300.0, "seconds": 300.0})
     assert fleet.now == -1e6 + 300
 
 
 def test_a_host_is_put_back_everywhere_before_any_balancer_is_waited_for(fleet, membership):
     membership().drain({})
     fleet.calls.clear()
-    assert membership().restore({}) == {"changed": True, "msg": "", "resume": {}}
+    assert membership().restore() == {"changed": True, "msg": "", "resume": {}}
     assert [call[:3] for call in fleet.calls if call[1] == "active"] == [
         ("lb1", "active", 0),
         ("lb1", "active", 120),
@@ -213,12 +211,12 @@ def test_a_host_is_put_back_everywhere_before_any_balancer_is_waited_for(fleet, 
 def test_a_host_stays_out_for_another_holder(fleet, membership):
     membership(holder="rolling_maintenance").drain({})
     membership().drain({})
-    assert membership().restore({})["msg"] == "stays drained for rolling_maintenance"
+    assert membership().restore()["msg"] == "stays drained for rolling_maintenance"
     assert fleet.states("active") == []
 
 
 def test_a_host_that_was_not_drained_is_not_put_back(fleet, membership):
-    assert membership().restore({}) == {"changed": False, "msg": "", "resume": {}}
+    assert membership().restore() == {"changed": False, "msg": "", "resume": {}}
     assert fleet.states("active") == []
 
 
@@ -226,8 +224,8 @@ def test_a_dead_balancer_does_not_keep_the_host_out_of_the_others(fleet, members
     membership().drain({})
     fleet.calls.clear()
     fleet.dead = {"lb1"}
-    with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
-        membership().restore({})
+    with pytest.raises(DrainError, match=r"^lb1 cannot be reached$"):
+        membership().restore()
     assert fleet.states("active") == ["lb1", "lb2"]
     assert fleet.holders == ["respond"]  # so that the next run finishes it
 
@@ -235,8 +233,8 @@ def test_a_dead_balancer_does_not_keep_the_host_out_of_the_others(fleet, members
 def test_servers_that_do_not_come_up_are_named_with_their_balancer_and_check(fleet, membership):
     membership().drain({})
     fleet.down = {"lb2"}
-    with pytest.raises(BalancersError, match=r"^lb2 www/web1 is DOWN 120 s after it was put back; .* gave L7STS 503"):
-        membership().restore({})
+    with pytest.raises(DrainError, match=r"^lb2 www/web1 is DOWN 120 s after it was put back; .* gave L7STS 503"):
+        membership().restore()
     assert fleet.holders == ["respond"]
 
 
@@ -244,7 +242,7 @@ def test_check_mode_names_what_would_change(fleet, membership):
     result = membership(simulate=True).drain({})
     assert result["msg"] == "would take out lb1 www/web1, which is UP; lb2 www/web1, which is UP"
     membership().drain({})
-    assert membership(simulate=True).restore({})["msg"] == "would put it back on lb1, lb2"
+    assert membership(simulate=True).restore()["msg"] == "would put it back on lb1, lb2"
     assert fleet.holders == ["respond"]
 
 
@@ -256,12 +254,12 @@ def test_servers_that_some_balancer_gives_no_traffic_are_read(fleet):
     fleet.servers["lb2"]["www"] = "DRAIN"
     assert out() == ["web1"]
     fleet.dead = {"lb1"}
-    with pytest.raises(BalancersError, match="lb1 cannot be reached"):
+    with pytest.raises(DrainError, match="lb1 cannot be reached"):
         out()
 
 
 def wait_until_served(fleet, **more):
-    balancers = Balancers(["lb1", "lb2"], ask=fleet.ask, errors=Dead, clock=lambda: fleet.now, sleep=fleet.sleep)
+    balancers = Balancers(["lb1", "lb2"], ask=fleet.ask, errors=Dead, clock=fleet.clock)
     return balancers.wait_until_served("web1", more.get("backends", []), timeout=60)
 
 
@@ -273,7 +271,7 @@ def test_a_host_that_all_balancers_send_traffic_is_back_at_once(fleet):
 
 def test_a_balancer_that_does_not_send_traffic_is_named_with_its_check(fleet):
     fleet.down = {"lb2"}
-    with pytest.raises(BalancersError, match=r"^lb2 www/web1 is DOWN 60 s after it was put back; .* gave L7STS 503"):
+    with pytest.raises(DrainError, match=r"^lb2 www/web1 is DOWN 60 s after it was put back; .* gave L7STS 503"):
         wait_until_served(fleet)
     assert fleet.now == 1060
 
@@ -301,14 +299,14 @@ def test_a_balancer_that_cannot_be_reached_for_a_moment_is_asked_again(fleet):
 
 def test_a_dead_balancer_is_named_when_the_time_is_over(fleet):
     fleet.dead = {"lb1"}
-    with pytest.raises(BalancersError, match=r"^lb1 cannot be reached$"):
+    with pytest.raises(DrainError, match=r"^lb1 cannot be reached$"):
         wait_until_served(fleet)
     assert fleet.now == 1060
 
 
 def test_balancers_that_lack_the_host_are_named_when_it_returns(fleet):
     fleet.servers["lb2"] = {}
-    with pytest.raises(BalancersError, match="No server is called web1 on lb2, in any backend"):
+    with pytest.raises(DrainError, match="No server is called web1 on lb2, in any backend"):
         wait_until_served(fleet)
 
 
@@ -324,7 +322,7 @@ def test_a_return_that_another_holder_has_taken_over_is_no_failure(fleet, member
         return ask(balancer, module, options)
 
     fleet.ask = come
-    assert membership().restore({})["msg"] == "stays drained for rolling_maintenance"
+    assert membership().restore()["msg"] == "stays drained for rolling_maintenance"
     assert fleet.holders == ["rolling_maintenance"]
 
 
@@ -341,7 +339,6 @@ def test_what_another_holder_left_while_this_one_waited_for_it_is_read_again(fle
             fleet.record({"state": "released", "holder": "respond"})
 
     fleet.sleep = end
-    fleet._record._sleep = end
     membership(holder="rolling_maintenance").drain({})
     assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready"}
 

@@ -9,6 +9,7 @@ import functools
 import math
 import threading
 import time
+import types
 
 import pytest
 from arm_stand_in import (
@@ -24,28 +25,28 @@ from arm_stand_in import (
     send,
 )
 
-from plugins.module_utils._load_balancer.record import OPTIONS, Record, take_note
+from plugins.module_utils._load_balancer.call import OPTIONS
+from plugins.module_utils._load_balancer.record import DrainError, Record, take_note
 from plugins.module_utils._scheduled_events import clock as clocks
 from plugins.module_utils._scheduled_events.files import Folder
-from plugins.plugin_utils._azure.action import each_of
 from plugins.plugin_utils._azure.arm import Arm, ArmError, Token
-from plugins.plugin_utils._azure.balancing import Balancing, PoolSettings
 from plugins.plugin_utils._azure.orders import Orders
 from plugins.plugin_utils._azure.pools import Me
 from plugins.plugin_utils._azure.resources import (
     ApplicationGateway,
-    BalancingError,
     LoadBalancer,
     Places,
     Resources,
     Snapshot,
     survey,
 )
+from plugins.plugin_utils._balancers.azure import Pooled
+from plugins.plugin_utils._balancers.providers import each_of
 
 NIC = f"{NETWORK}/networkInterfaces/web1-nic"
 INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
 ME = Me([NIC], ["10.0.0.4"])
-RECORD_DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
+DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 OTHER_POOL = POOL.replace("/www", "/api")
 
 
@@ -106,12 +107,22 @@ def host(arm, clock, tmp_path):
     """Return a function that makes a host, with its record in a separate directory."""
 
     def make(
-        name="web1", *, product=LoadBalancer, me=ME, pools=(POOL,), hosts=1, quiet=0.0, sleep=clock.sleep, **settings
+        name="web1",
+        *,
+        before_note=lambda: None,
+        product=LoadBalancer,
+        me=ME,
+        pools=(POOL,),
+        hosts=1,
+        quiet=0.0,
+        sleep=clock.sleep,
+        **settings,
     ):
         record = Record(Folder(str(tmp_path / name)), simulate=settings.get("simulate", False))
 
         def run_record(options):
-            return take_note(record, {**RECORD_DEFAULTS, **options})
+            before_note()
+            return take_note(record, {**DEFAULTS, **options})
 
         transport = transport_to(arm, clock)
 
@@ -119,29 +130,21 @@ def host(arm, clock, tmp_path):
         pause = clock.sleep if quiet < math.inf else lambda _seconds: time.sleep(0.001)
 
         def orders(target):
-            return Orders(tmp_path / "run", target, hosts=hosts, quiet=quiet, clock=clock, sleep=pause)
+            return Orders(tmp_path / "run", target, hosts=hosts, quiet=quiet, clock=clocks.Clock(clock, clock, pause))
 
         resources = Resources(transport, orders, timeout=min(600, settings.get("finish_within", 600)))
-        values = {
-            "holder": "respond",
-            "drain_timeout": 300.0,
-            "drain_time": None,
-            "on_timeout": "fail",
-            "operation_timeout": 600.0,
-            "wait_at_most": 0.0,
-            "simulate": False,
-            **settings,
-        }
-        made = Balancing(
-            product(resources),
-            resources,
-            PoolSettings(host=name, pools=list(pools), me=me, **values),
-            record=run_record,
-            clock=clock,
-            sleep=sleep,
+        simulate = settings.pop("simulate", False)
+        options = {**DEFAULTS, "holder": "respond", "operation_timeout": 600.0, "pools": pools, **settings}
+        options.update(network_interfaces=me.interfaces, addresses=me.addresses)
+        own_clock = clocks.Clock(clock, clock, sleep, lambda: "boot")
+
+        def call(resume):
+            own = {**options, "resume": resume}
+            return Pooled(own, run_record, name, product(resources), resources, simulate=simulate, clock=own_clock)
+
+        return types.SimpleNamespace(
+            drain=lambda resume: call(resume).drain(), restore=lambda resume: call(resume).restore(), record=record
         )
-        made.record = record
-        return made
 
     return make
 
@@ -197,7 +200,7 @@ def test_a_drain_again_writes_nothing_and_keeps_what_was_found(arm, host):
 
 def test_a_rule_without_a_probe_is_refused_because_it_ignores_the_admin_state(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, probe=False)
-    with pytest.raises(BalancingError, match=r"the rules http of .* have no health probe"):
+    with pytest.raises(DrainError, match=r"the rules http of .* have no health probe"):
         host().drain({})
     assert arm.count("PUT") == 0
 
@@ -207,7 +210,7 @@ def test_a_host_that_is_in_no_pool_is_refused_and_not_noted(arm, host, product, 
     arm.add_balancer({"b": {"ipAddress": "10.0.0.5"}})
     arm.add_gateway(["10.0.0.5"])
     web1 = host(product=product, pools=[pool])
-    with pytest.raises(BalancingError, match=r"web1 is not a member of .*: correct load_balancer_azure_pools"):
+    with pytest.raises(DrainError, match=r"web1 is not a member of .*: correct load_balancer_azure_pools"):
         web1.drain({})
     assert not web1.record.read().holders
 
@@ -258,7 +261,7 @@ def test_a_change_that_azure_could_not_provision_is_a_failure(arm, host):
             body["properties"]["provisioningState"] = "Failed"
 
     arm.answers.append(fail)
-    with pytest.raises(BalancingError, match=r"its provisioning state is Failed. Check the activity log"):
+    with pytest.raises(DrainError, match=r"its provisioning state is Failed. Check the activity log"):
         host().drain({})
 
 
@@ -266,7 +269,7 @@ def test_the_role_waits_for_the_change_of_another_client_and_names_a_resource_th
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
     arm._updating[POOL.lower()] = 10**9
     began = clock.now
-    with pytest.raises(BalancingError, match="was not changed within 600 s: its provisioning state is Updating"):
+    with pytest.raises(DrainError, match="was not changed within 600 s: its provisioning state is Updating"):
         host().drain({})
     assert clock.now - began >= 600
     assert arm.count("PUT") == 0
@@ -278,7 +281,7 @@ def test_connections_that_got_less_time_than_azure_gives_are_a_failure_unless_it
     assert result["failed"]
     assert "of 500 s to end" in result["msg"]
     result = host(on_timeout="continue", drain_timeout=0.0).drain({})
-    assert not result["failed"]
+    assert not result.get("failed")
     assert "its connections had 0 s of 500 s to end" in result["msg"]
 
 
@@ -287,7 +290,7 @@ def test_a_host_that_a_user_put_back_during_the_drain_is_named(arm, host):
     web1 = host(wait_at_most=40.0)
     resume = web1.drain(web1.drain({})["resume"])["resume"]
     arm.resources[POOL.lower()]["properties"]["loadBalancerBackendAddresses"][0]["properties"]["adminState"] = "None"
-    with pytest.raises(BalancingError, match="Another program put it back into lb/www"):
+    with pytest.raises(DrainError, match="Another program put it back into lb/www"):
         web1.drain(resume)
 
 
@@ -297,7 +300,7 @@ def test_a_member_that_another_program_added_during_the_drain_is_named(arm, host
     resume = web1.drain(web1.drain({})["resume"])["resume"]
     members = arm.resources[POOL.lower()]["properties"]["loadBalancerBackendAddresses"]
     members.append({"name": "b", "properties": nic_member(NIC)})
-    with pytest.raises(BalancingError, match="Another program put it back into lb/www"):
+    with pytest.raises(DrainError, match="Another program put it back into lb/www"):
         web1.drain(resume)
 
 
@@ -338,18 +341,14 @@ def test_addresses_of_a_host_leave_the_gateway_and_return_to_it(arm, host, clock
 
 def test_a_drain_finds_its_members_when_another_holder_has_put_the_host_back_meanwhile(arm, host):
     arm.add_gateway(["10.0.0.4", "10.0.0.5"])
-    operator, respond = (
-        host(product=ApplicationGateway, pools=[GATEWAY_POOL], holder=name) for name in ("operator", "respond")
-    )
-    operator.drain({})
-    take_note_of = respond._holding._run
+    operator = host(product=ApplicationGateway, pools=[GATEWAY_POOL], holder="operator")
 
-    def after_the_return(options):
+    def return_meanwhile():
         if operator.record.read().holders == ["operator"]:
             operator.restore({})
-        return take_note_of(options)
 
-    respond._holding._run = after_the_return
+    respond = host(product=ApplicationGateway, pools=[GATEWAY_POOL], holder="respond", before_note=return_meanwhile)
+    operator.drain({})
     assert respond.drain({})["changed"]
     assert arm.addresses() == ["10.0.0.5"]
     respond.restore({})
@@ -423,7 +422,7 @@ def look(arm, clock, tmp_path):
         transport = transport_to(arm, clock)
 
         def orders(target):
-            return Orders(tmp_path / "run", target, hosts=1, clock=clock, sleep=clock.sleep)
+            return Orders(tmp_path / "run", target, hosts=1, clock=clocks.Clock(clock, clock, clock.sleep))
 
         return survey(product(Snapshot(Resources(transport, orders, timeout=0))), hosts)
 
@@ -475,7 +474,7 @@ def test_a_host_without_pools_or_identity_is_unknown_and_not_in(arm, look):
 def test_a_pool_that_does_not_say_who_is_out_is_an_error(arm, look, product, pool, probe, message):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, probe=probe)
     arm.add_gateway(["10.0.0.4"])
-    with pytest.raises((ArmError, BalancingError), match=message):
+    with pytest.raises((ArmError, DrainError), match=message):
         look(product, {"web1": in_pools("10.0.0.4", pool)})
 
 
@@ -497,7 +496,7 @@ def test_connections_get_their_time_when_azure_has_carried_out_a_change_that_too
 @pytest.mark.usefixtures("slow_arm")
 @pytest.mark.parametrize("seconds", [60.0, 0.0])
 def test_a_change_that_takes_longer_than_the_time_there_is_fails_the_drain(host, clock, seconds):
-    with pytest.raises(BalancingError, match=f"was not changed within {seconds:g} s: "):
+    with pytest.raises(DrainError, match=f"was not changed within {seconds:g} s: "):
         host(finish_within=seconds).drain({})
     assert clock.now <= 1000 + seconds + 5
 
@@ -523,7 +522,7 @@ def test_a_host_with_more_time_carries_out_the_orders_when_one_with_less_has_giv
     urgent = host(hosts=2, quiet=0.5, finish_within=30.0, wait_at_most=1000.0)
     patient = host("web2", me=Me([], ["10.0.0.5"]), hosts=2, quiet=0.5, wait_at_most=1000.0)
     orders = [each.drain({})["resume"] for each in (urgent, patient)]
-    with pytest.raises(BalancingError, match="was not changed within 30 s"):
+    with pytest.raises(DrainError, match="was not changed within 30 s"):
         urgent.drain(orders[0])
     assert not patient.drain(orders[1]).get("failed")
     assert slow_arm.states()["b"] == "Down"

@@ -1,0 +1,71 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import (
+    ON_HOST,
+    OPTIONS,
+    wrong_state,
+)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import DrainError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balancers.providers import (
+    RecordFailed,
+    balancers_of,
+    behind_haproxy,
+    in_pools,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import HostOrHereAction
+
+
+class ActionModule(HostOrHereAction, ArmAction):
+    """Take a host out of its load balancers, and put it back."""
+
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        variables = task_vars or {}
+        options = arguments_of(self, OPTIONS)
+        if wrong_state(options):
+            raise AnsibleActionFail(wrong_state(options))
+        unknown = [name for name in options["balancers"] if name not in variables["hostvars"]]
+        if unknown and options["provider"] == "health_probe":  # which asks them only when the host returns
+            raise AnsibleActionFail(
+                f"balancers has {', '.join(unknown)}, expected hosts of the inventory. Correct "
+                "load_balancer_haproxy_hosts"
+            )
+        try:
+            if options["provider"] in ON_HOST:
+                result = super().run(tmp, variables)
+                return {**result, **self._end_return(variables, options)} if result.pop("ask", False) else result
+            return {**ActionBase.run(self, tmp, variables), **self._from_here(variables, options)}
+        except (ArmError, DrainError, OtherHostError) as error:
+            raise AnsibleActionFail(str(error)) from error
+        except RecordFailed as failure:
+            return t.cast("dict[str, t.Any]", failure.args[0])
+
+    def _from_here(self, variables: dict[str, t.Any], options: dict[str, t.Any]) -> dict[str, t.Any]:
+        if options["provider"] == "haproxy":
+            with balancers_of(self, variables, options) as balancers:
+                return behind_haproxy(self, variables, options, balancers).bring()
+        with self._arm(options, variables) as arm:
+            return in_pools(self, variables, options, arm).bring()
+
+    def _end_return(self, variables: dict[str, t.Any], options: dict[str, t.Any]) -> dict[str, t.Any]:
+        """End the return of a host whose service answers: its balancers send it traffic."""
+        with balancers_of(self, variables, options) as balancers:
+            host, problem, msg = behind_haproxy(self, variables, options, balancers), None, ""
+            try:
+                msg = balancers.wait_until_served(
+                    host.options["server"], options["backends"], timeout=options["return_timeout"]
+                )
+            except DrainError as error:
+                problem = error
+            return {"msg": host.end_return(problem) or msg}

@@ -1,0 +1,86 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+from __future__ import annotations
+
+import typing as t
+
+from ansible.errors import AnsibleActionFail, AnsibleError
+from ansible.module_utils.common.validation import check_type_list
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import (
+    ARM_OPTIONS,
+    HAPROXY_OPTIONS,
+    ON_CONTROL_NODE,
+)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import DrainError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.pools import Me
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.resources import (
+    Places,
+    Snapshot,
+    Traffic,
+    survey,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balancers.providers import (
+    PRODUCTS,
+    balancers_of,
+    resources_of_run,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet_host import HostVariables
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
+
+ARGUMENTS: dict[str, dict[str, t.Any]] = {
+    "provider": {"type": "str", "choices": [*ON_CONTROL_NODE], "required": True},
+    "hosts": {"type": "list", "elements": "str", "required": True},
+    **HAPROXY_OPTIONS,
+    **ARM_OPTIONS,
+}
+# Variables of the role, which may differ from host to host
+SERVER = "load_balancer_haproxy_server"
+POOLS, INTERFACES, ADDRESSES = (f"load_balancer_azure_{each}" for each in ("pools", "network_interfaces", "addresses"))
+
+
+class ActionModule(ArmAction):
+    """Read which hosts get no traffic. It runs on the control node, and on no host."""
+
+    _requires_connection = False
+
+    def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
+        result, variables = super().run(tmp, task_vars), task_vars or {}
+        options = arguments_of(self, ARGUMENTS)
+        look = self._on_balancers if options["provider"] == "haproxy" else self._in_pools
+        try:
+            traffic = look(
+                options, {host: HostVariables(self, host, variables) for host in options["hosts"]}, variables
+            )
+        except (ArmError, DrainError, OtherHostError) as error:
+            raise AnsibleActionFail(str(error)) from error
+        return {**result, "changed": False, "hosts_without_traffic": traffic.out, "unknown": traffic.unknown}
+
+    def _on_balancers(
+        self, options: dict[str, t.Any], hosts: dict[str, HostVariables], variables: dict[str, t.Any]
+    ) -> Traffic:
+        with balancers_of(self, variables, options) as balancers:
+            out = balancers.out()
+        return Traffic([host for host, own in hosts.items() if (own.get(SERVER) or host) in out], [])
+
+    def _in_pools(
+        self, options: dict[str, t.Any], hosts: dict[str, HostVariables], variables: dict[str, t.Any]
+    ) -> Traffic:
+        places = {host: _places(host, own) for host, own in hosts.items()}
+        with self._arm(options, variables) as arm:
+            resources = resources_of_run(arm, hosts=1, timeout=options["operation_timeout"])
+            return survey(PRODUCTS[options["provider"]](Snapshot(resources)), places)
+
+
+def _places(host: str, variables: HostVariables) -> Places:
+    def names(variable: str) -> list[str]:
+        try:
+            return [str(each) for each in check_type_list(variables.get(variable) or []) if each]
+        except (AnsibleError, TypeError) as error:
+            raise OtherHostError(f"{host}: {variable}: {error}") from error
+
+    return Places(names(POOLS), Me(names(INTERFACES), names(ADDRESSES)))

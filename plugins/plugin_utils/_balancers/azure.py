@@ -1,0 +1,145 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""A host that leaves its pools of Azure and returns to them. Private to the collection."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._load_balancer.drain import Answer, Drain
+from ...module_utils._load_balancer.record import DrainError
+from ...module_utils._scheduled_events.clock import CLOCK, Clock
+from .._azure.arm import ArmError
+from .._azure.pools import Me, Member
+from .._azure.resources import FRESH_FOR, KNOWN_FOR, ApplicationGateway, LoadBalancer, Resources
+
+
+class Pooled(Drain):
+    """A host as a member of all its pools.
+
+    :param host: its name in the inventory.
+    """
+
+    FOLLOWS_OTHERS = True  # so one write is for all hosts, also for those that wait for a fork
+
+    def __init__(
+        self,
+        options: t.Mapping[str, t.Any],
+        record: t.Callable[[dict[str, t.Any]], Answer],
+        host: str,
+        product: LoadBalancer | ApplicationGateway,
+        resources: Resources,
+        *,
+        simulate: bool,
+        clock: Clock = CLOCK,
+    ) -> None:
+        super().__init__(options, record, simulate=simulate, clock=clock)
+        self._host = host
+        self._product = product
+        self._resources = resources
+        self._pools = list(dict.fromkeys(options["pools"]))
+        self._me = Me(options["network_interfaces"], options["addresses"])
+
+    def look(self) -> dict[str, t.Any]:
+        return self._look(KNOWN_FOR if self.seen is None else 0)
+
+    def is_untouched(self) -> bool:
+        seen = self.seen or {}
+        return self._product.out not in seen.values() and self.is_complete(seen)
+
+    def is_complete(self, found: t.Mapping[str, t.Any]) -> bool:
+        return not self._pools_without(found)
+
+    def planned(self) -> tuple[bool, str]:
+        desired, seen = self._desired(), self.seen or {}
+        todo = [key for key in desired if key in seen and seen[key] != self._product.out]
+        return bool(todo), f"would take it out of {_names(todo)}" if todo else ""
+
+    def take_out(self) -> None:
+        self.stage["desired"] = self._desired()
+        self._resources.place(self._host, self.stage["desired"])
+
+    def notice(self) -> None:
+        self.changed |= self._resources.fulfil(self._host, self.stage["desired"])
+        drain_time = self.options["drain_time"]
+        if drain_time is None:
+            drain_time = max(self._product.drain_time(pool) for pool in self._pools)
+        self.stage.update(drain_time=drain_time, ends=self.clock.wall() + drain_time)
+
+    def connections(self, seconds: float) -> float:
+        """Only Azure knows the connections: give them their time."""
+        left = min(self.stage["ends"] - self.clock.wall(), self.stage["drain_time"])  # also if the clock is set
+        self.clock.sleep(max(0.0, min(seconds, left)))
+        return float(max(0.0, left - seconds))
+
+    def check_out(self) -> None:
+        settled_at = self.stage["ends"] - self.stage["drain_time"]
+        seen = self._look(min(FRESH_FOR, max(0.0, self.clock.wall() - settled_at)))
+        back = [key for key, state in seen.items() if state != self._product.out]
+        if back:
+            raise DrainError(
+                f"Another program put it back into {_names(back)} while it was taken out. Prevent that, and "
+                "run it again"
+            )
+
+    def describe(self, left: float) -> str:
+        drain_time, timeout = self.stage["drain_time"], self.options["drain_timeout"]
+        had = max(0.0, drain_time - left)
+        return (
+            f"it gets no new connections, but its connections had {had:.0f} s of {drain_time:g} s to end. "
+            f"load_balancer_drain_timeout is {timeout:g} s"
+        )
+
+    def return_seconds(self) -> float:
+        return float(self.options["operation_timeout"])
+
+    def planned_return(self) -> str:
+        return f"would put it back into {_names(self._in_pools(self.found))}"
+
+    def put_back(self) -> None:
+        self._resources.place(self._host, self._in_pools(self.found))
+
+    def wait_until_back(self) -> Exception | None:
+        try:
+            self._resources.fulfil(self._host, self._in_pools(self.found))
+        except (ArmError, DrainError) as error:
+            return error
+        return None
+
+    def remark(self) -> str:
+        kept_out = [key for key, value in self._in_pools(self.found).items() if value == self._product.out]
+        return f"stays out of {_names(kept_out)}, as it was before" if kept_out else ""
+
+    def _look(self, at_most: float) -> dict[str, t.Any]:
+        return {
+            key: value
+            for pool in self._pools
+            for key, value in self._product.find(pool, self._me, at_most=at_most).items()
+        }
+
+    def _desired(self) -> dict[str, t.Any]:
+        members = list(self._in_pools({**(self.seen or {}), **self.noted["found"]}))
+        missing = self._pools_without(members)
+        if missing:
+            if self.noted["first"]:
+                self.let_go()
+            raise DrainError(
+                f"{self._host} is not a member of {', '.join(missing)}: correct load_balancer_azure_pools, or "
+                "set load_balancer_azure_network_interfaces and load_balancer_azure_addresses to what it has there"
+            )
+        return dict.fromkeys(members, self._product.out)
+
+    def _in_pools(self, found: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        return {key: value for key, value in found.items() if Member.of(key).pool in self._pools}
+
+    def _pools_without(self, members: t.Iterable[str]) -> list[str]:
+        known = {Member.of(key).pool for key in members}
+        return [pool for pool in self._pools if pool not in known]
+
+
+def _names(keys: t.Iterable[str]) -> str:
+    """The pools, as people call them."""
+    shown = dict.fromkeys("/".join(Member.of(key).pool.split("/")[-3::2]) for key in keys)
+    return ", ".join(shown)

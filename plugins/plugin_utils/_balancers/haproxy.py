@@ -1,0 +1,226 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""A host behind several HAProxies, all of which it leaves and returns to. Private to the collection."""
+
+from __future__ import annotations
+
+import typing as t
+
+from ...module_utils._load_balancer.drain import Answer, Drain
+from ...module_utils._load_balancer.record import DrainError
+from ...module_utils._scheduled_events.clock import CLOCK, Clock
+
+INFO, CHANGE = "haproxy_servers_info", "haproxy_servers"  # the modules that run on a balancer
+LOOK_AGAIN_AFTER = 2.0  # seconds, for a balancer without an answer
+
+
+class Balancers:
+    """Several balancers, which are asked one after the other.
+
+    :param ask: ``ask(balancer, module, options)`` runs the module :data:`INFO` or :data:`CHANGE` there. It raises an
+        error of ``errors``, whose message names the balancer.
+    """
+
+    def __init__(
+        self,
+        names: t.Sequence[str],
+        *,
+        ask: t.Callable[[str, str, dict[str, t.Any]], dict[str, t.Any]],
+        errors: type[Exception],
+        clock: Clock = CLOCK,
+    ) -> None:
+        self.names = list(dict.fromkeys(names))
+        self._ask = ask
+        self._errors = errors
+        self._clock = clock
+        self._problems: dict[str, str] = {}
+
+    def out(self) -> list[str]:
+        """The names of all servers that some balancer gives no traffic."""
+        answers = self.ask_all(self.names, INFO, {})
+        self.raise_problems()
+        servers = [server for answer in answers.values() for server in answer["servers"]]
+        return sorted({each["server"] for each in servers if each["gets_no_new_sessions"]})
+
+    def wait_until_served(self, server: str, backends: t.Sequence[str], *, timeout: float) -> str:
+        """Wait until all balancers send traffic to a server that was not taken out there; what is to be said about it.
+
+        :raises DrainError: some do not after ``timeout`` seconds, or cannot be asked.
+        """
+        member = {"server": server, "backends": list(backends)}
+        give_up_at, answers = self._clock.monotonic() + timeout, dict[str, dict[str, t.Any]]()
+
+        def all_have_answered() -> bool:
+            self._problems.clear()
+            for name in [each for each in self.names if each not in answers]:
+                rest = max(0.0, give_up_at - self._clock.monotonic())
+                answers.update(self.ask_all([name], INFO, {**member, "wait": rest}))
+            return not self._problems
+
+        self._clock.until(all_have_answered, within=timeout, every=LOOK_AGAIN_AFTER)
+        self._refuse_unknown(answers, server, backends)
+        self.note_down({name: answer["down"] for name, answer in answers.items()}, timeout)
+        self.raise_problems()
+        kept_out = [
+            f"{name} {each['backend']}/{each['server']} ({each['status']})"
+            for name, answer in answers.items()
+            for each in answer["servers"]
+            if each["gets_no_new_sessions"]
+        ]
+        return f"{', '.join(kept_out)} stays out, as it was ordered there" if kept_out else ""
+
+    def look(self, server: str, backends: t.Sequence[str]) -> dict[str, dict[str, t.Any]]:
+        """What each balancer says about a server that is to be taken out."""
+        seen = self.ask_all(self.names, INFO, {"server": server, "backends": backends})
+        self.raise_problems()
+        self._refuse_unknown(seen, server, backends)
+        known = {each["backend"] for answer in seen.values() for each in answer["servers"]}
+        missing = [backend for backend in backends if backend not in known]
+        if missing:
+            raise DrainError(
+                f"No server is called {server} in {', '.join(missing)} on any of {', '.join(self.names)}: "
+                "correct load_balancer_haproxy_backends"
+            )
+        return seen
+
+    def note_down(self, down: t.Mapping[str, list[dict[str, t.Any]]], timeout: float) -> None:
+        for name, servers in down.items():
+            if servers:
+                self._problems[name] = "; ".join(_down(name, each, timeout) for each in servers)
+
+    @staticmethod
+    def _refuse_unknown(answers: t.Mapping[str, dict[str, t.Any]], server: str, backends: t.Sequence[str]) -> None:
+        without = [name for name, answer in answers.items() if not answer["servers"]]
+        if without:
+            where = "the backends " + ", ".join(backends) if backends else "any backend"
+            raise DrainError(
+                f"No server is called {server} on {', '.join(without)}, in {where}: set "
+                "load_balancer_haproxy_server to its name in haproxy.cfg"
+            )
+
+    def ask_all(self, names: t.Sequence[str], module: str, options: dict[str, t.Any]) -> dict[str, dict[str, t.Any]]:
+        """The answers by balancer. A balancer without an answer does not delay the others, and is a problem."""
+        answers = {}
+        for name in names:
+            try:
+                answers[name] = self._ask(name, module, options)
+            except self._errors as error:
+                self._problems[name] = str(error)
+        return answers
+
+    def problem(self) -> DrainError | None:
+        return DrainError("; ".join(self._problems.values())) if self._problems else None
+
+    def raise_problems(self) -> None:
+        problem = self.problem()
+        if problem:
+            raise problem
+
+
+class Membership(Drain):
+    """A host as a server of all its balancers."""
+
+    def __init__(
+        self,
+        options: t.Mapping[str, t.Any],
+        record: t.Callable[[dict[str, t.Any]], Answer],
+        balancers: Balancers,
+        *,
+        simulate: bool,
+        clock: Clock = CLOCK,
+    ) -> None:
+        super().__init__(options, record, simulate=simulate, clock=clock)
+        self._balancers = balancers
+        self._member = {"server": options["server"], "backends": list(options["backends"])}
+        self._reached = balancers.names
+
+    def look(self) -> dict[str, t.Any]:
+        seen = self._balancers.look(**self._member)
+        # Each server by balancer/backend
+        return {f"{name}/{key}": state for name, answer in seen.items() for key, state in answer["found"].items()}
+
+    def is_untouched(self) -> bool:
+        return all(state == "ready" for state in (self.seen or {}).values())
+
+    def planned(self) -> tuple[bool, str]:
+        planned = self._change_all(self._balancers.names, "drained")
+        self._balancers.raise_problems()
+        sent = {f"{name} {order.partition(':')[0]}" for name, answer in planned.items() for order in answer["sent"]}
+        plans = [
+            f"{name} {server['backend']}/{server['server']}, which is {server['status']}"
+            for name, answer in planned.items()
+            for server in answer["servers"]
+            if f"{name} {server['backend']}/{server['server']}" in sent
+        ]
+        return bool(plans), f"would take out {'; '.join(plans)}" if plans else ""
+
+    def take_out(self) -> None:
+        # Sessions are waited for on one balancer after the other; new ones must come through none of them.
+        self._change_all(self._balancers.names[:-1], "drained", timeout=0)
+        self._balancers.raise_problems()
+
+    def connections(self, seconds: float) -> dict[str, list[dict[str, t.Any]]]:
+        give_up_at, answers = self.clock.monotonic() + seconds, dict[str, dict[str, t.Any]]()
+        for name in self._balancers.names:
+            rest = max(0.0, give_up_at - self.clock.monotonic())
+            answers.update(self._change_all([name], "drained", timeout=rest))
+        self._balancers.raise_problems()
+        return _unfinished(answers)
+
+    def describe(self, left: dict[str, list[dict[str, t.Any]]]) -> str:
+        sessions = ", ".join(
+            f"{server['sessions']} on {name} {server['backend']}/{server['server']}"
+            for name, servers in left.items()
+            for server in servers
+        )
+        return f"it gets no new connections, but after {self.stage['seconds']:.0f} s it still has sessions: {sessions}"
+
+    def take_out_anyway(self, left: dict[str, list[dict[str, t.Any]]]) -> None:
+        self._change_all(list(left), "drained", timeout=0, force=True)
+        self._balancers.raise_problems()
+
+    def planned_return(self) -> str:
+        names = self._names
+        for name in names:
+            self._put_back_on(name, 0)
+        self._balancers.raise_problems()
+        return f"would put it back on {', '.join(names)}" if names else ""
+
+    def put_back(self) -> None:
+        names = self._names
+        self._reached = [name for name in names[:-1] if self._put_back_on(name, 0)] + names[-1:]
+
+    def wait_until_back(self) -> Exception | None:
+        timeout = self.options["return_timeout"]
+        give_up_at, answers = self.clock.monotonic() + timeout, dict[str, dict[str, t.Any]]()
+        for name in self._reached:
+            answers.update(self._put_back_on(name, max(0.0, give_up_at - self.clock.monotonic())))
+        self._balancers.note_down(_unfinished(answers), timeout)
+        return self._balancers.problem()
+
+    @property
+    def _names(self) -> list[str]:
+        return self._balancers.names if self.found else []  # else the drain ended before anything was changed
+
+    def _put_back_on(self, name: str, timeout: float) -> dict[str, dict[str, t.Any]]:
+        start = f"{name}/"
+        own = {key[len(start) :]: state for key, state in self.found.items() if key.startswith(start)}
+        return self._change_all([name], "active", timeout=timeout, found=own)
+
+    def _change_all(self, names: t.Sequence[str], state: str, **more: t.Any) -> dict[str, dict[str, t.Any]]:
+        answers = self._balancers.ask_all(names, CHANGE, {"state": state, **self._member, **more})
+        self.changed |= any(answer["changed"] for answer in answers.values())
+        return answers
+
+
+def _unfinished(answers: t.Mapping[str, dict[str, t.Any]]) -> dict[str, list[dict[str, t.Any]]]:
+    """The servers that keep the caller waiting, by balancer."""
+    return {name: answer["unfinished"] for name, answer in answers.items() if answer["unfinished"]}
+
+
+def _down(name: str, server: t.Mapping[str, t.Any], timeout: float) -> str:
+    return (
+        f"{name} {server['backend']}/{server['server']} is {server['status']} {timeout:g} s after it "
+        f"was put back; its last health check gave {server['check'] or 'nothing'}. Check your service, and run it again"
+    )

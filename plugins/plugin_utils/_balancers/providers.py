@@ -1,0 +1,130 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The providers of load balancers that run on the control node. Private to the collection."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+import typing as t
+from pathlib import Path
+
+from ansible import constants
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ...module_utils._load_balancer.drain import Answer, Drain
+from .._azure.arm import Arm
+from .._azure.orders import Orders
+from .._azure.resources import ApplicationGateway, LoadBalancer, Resources
+from .._remote.delegate_host import OtherHost, OtherHostError
+from .._windows.modules import COLLECTION, run_for
+from .azure import Pooled
+from .haproxy import Balancers, Membership
+
+SOCKET_VARIABLE = "load_balancer_haproxy_socket"
+ANSWERS_WITHIN = 120.0  # seconds beyond what the module waits
+ANSWERS_AT_LEAST_WITHIN = 5.0  # seconds, also if the time of the drain is over
+PRODUCTS: dict[str, type[LoadBalancer | ApplicationGateway]] = {
+    "azure_load_balancer": LoadBalancer,
+    "azure_application_gateway": ApplicationGateway,
+}
+
+Options = t.Mapping[str, t.Any]
+
+
+class RecordFailed(Exception):
+    """The module on the host failed. Its first argument is the result for the play."""
+
+
+def record_on_host(action: ActionBase, variables: dict[str, t.Any]) -> t.Callable[[dict[str, t.Any]], Answer]:
+    """Return what carries out options of the provider ``record`` on the host of a task.
+
+    It raises :class:`RecordFailed`.
+    """
+    own = {name: action._task.args[name] for name in ("directory",) if name in action._task.args}
+
+    def run(options: dict[str, t.Any]) -> Answer:
+        answer = run_for(action, "load_balancer", {"provider": "record", **own, **options}, variables)
+        if answer.get("failed") or answer.get("unreachable"):
+            raise RecordFailed(answer)
+        return answer
+
+    return run
+
+
+@contextlib.contextmanager
+def balancers_of(action: ActionBase, variables: dict[str, t.Any], options: Options) -> t.Iterator[Balancers]:
+    """The balancers, each reached over its own connection.
+
+    :raises OtherHostError: a balancer cannot be asked. The message names it.
+    """
+    hosts: dict[str, OtherHost] = {}
+    seconds = options.get("finish_within", -1)
+    finish_at = time.monotonic() + seconds if seconds >= 0 else math.inf
+
+    def ask(name: str, module: str, more: dict[str, t.Any]) -> dict[str, t.Any]:
+        if name not in hosts:
+            hosts[name] = OtherHost(action, name, variables, become=options["become"])
+        socket = hosts[name].variables.get(SOCKET_VARIABLE, options["socket"])
+        within = max(float(more.get("timeout", 0)), float(more.get("wait", 0))) + ANSWERS_WITHIN
+        within = min(within, max(ANSWERS_AT_LEAST_WITHIN, finish_at - time.monotonic()))
+        return hosts[name].run(f"{COLLECTION}.{module}", {**more, "socket": socket}, within=within)
+
+    if not options["balancers"]:
+        raise AnsibleActionFail(
+            "balancers is empty, expected the inventory names of the balancers. Set load_balancer_haproxy_hosts"
+        )
+    try:
+        yield Balancers(options["balancers"], ask=ask, errors=OtherHostError)
+    finally:
+        for host in hosts.values():
+            host.close()
+
+
+def behind_haproxy(action: ActionBase, variables: dict[str, t.Any], options: Options, balancers: Balancers) -> Drain:
+    server = options["server"] or variables["inventory_hostname"]
+    record = record_on_host(action, variables)
+    return Membership({**options, "server": server}, record, balancers, simulate=bool(action._task.check_mode))
+
+
+def in_pools(action: ActionBase, variables: dict[str, t.Any], options: Options, arm: Arm) -> Drain:
+    lists = ("pools", "network_interfaces", "addresses")
+    options = {**options, **{name: each_of(options[name]) for name in lists}}
+    if not options["pools"]:
+        raise AnsibleActionFail("pools is empty, expected the ids of the pools. Set load_balancer_azure_pools")
+    drain_time = options["drain_time"]
+    if drain_time is not None and not 0 <= drain_time < math.inf:
+        raise AnsibleActionFail(
+            f"drain_time is {drain_time:g}, expected seconds, 0 or more. Correct load_balancer_azure_drain_time, or "
+            "leave it out to use the time that Azure gives"
+        )
+    seconds = options["finish_within"] if options["finish_within"] >= 0 else math.inf
+    hosts = len(variables.get("ansible_play_batch") or [1])
+    resources = resources_of_run(arm, hosts=hosts, timeout=min(options["operation_timeout"], seconds))
+    return Pooled(
+        options,
+        record_on_host(action, variables),
+        variables["inventory_hostname"],
+        PRODUCTS[options["provider"]](resources),
+        resources,
+        simulate=bool(action._task.check_mode),
+    )
+
+
+def resources_of_run(arm: Arm, *, hosts: int, timeout: float) -> Resources:
+    """The resources as all processes of this run share them.
+
+    :param hosts: how many may change one at the same time.
+    """
+    # Ansible makes the directory for each run, and removes it at the end.
+    directory = Path(constants.DEFAULT_LOCAL_TMP) / "scheduled-events-arm"
+    return Resources(arm, lambda target: Orders(directory, target, hosts=hosts), timeout=timeout)
+
+
+def each_of(values: t.Iterable[str]) -> list[str]:
+    """The values of a list option. Ansible makes a list with one empty value of an empty text."""
+    return [value for value in values if value]
