@@ -92,18 +92,18 @@ class Drain:
         """Wait until the balancers send nothing new."""
 
     def connections(self, seconds: float) -> Any:
-        """Wait until the connections have ended, for so many seconds at most; what is left of them."""
+        """Wait until the connections have ended, for so many seconds at most; those that remain."""
         raise NotImplementedError
 
     def check_out(self) -> None:
         """Refuse a host that another program has put back meanwhile."""
 
     def describe(self, left: Any) -> str:
-        """The message about the connections that are left."""
+        """The message about the connections that remain."""
         raise NotImplementedError
 
     def take_out_anyway(self, left: Any) -> None:
-        """Do not wait any longer for the connections that are left."""
+        """Do not wait any longer for the connections that remain."""
 
     def return_seconds(self) -> float:
         """The time that a return takes at most."""

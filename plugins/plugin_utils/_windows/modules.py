@@ -20,7 +20,7 @@ from ...module_utils._load_balancer.health_probe import Flag, ProbeAnswer
 from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._maintenance import Host, MaintenanceError
 from ...module_utils._module import COMMON_OPTIONS, ImdsModule
-from ...module_utils._scheduled_events.clock import CLOCK
+from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import ExchangeFailed
 from ...module_utils._scheduled_events.files import Changed
 from .._core.private import is_windows
@@ -136,7 +136,7 @@ def _load_balancer(host: WindowsHost, module: Module) -> Result:
         simulate=module.check_mode,
         probe=lambda url: _probe(host, url),
         peers=list,
-        clock=CLOCK._replace(sleep=host.sleep),
+        clock=Clock(sleep=host.sleep),
         flag=_Flag(host, params["flag"]),
         is_absolute=ntpath.isabs,
     )
