@@ -328,7 +328,7 @@ class Turn:
             "unprepared": [entry.event.event_id for entry in known if _failed(entry, "prepare")],
             "recover_failed": [entry.event.event_id for entry in known if _failed(entry, "recover")],
             "waiting": [self._waiting(state, key, config) for key in state.events],
-            "sight": None if document is None else self._sight(document),
+            "sight": None if document is None else _sight(document, self._rules),
             "drill": document is not None and bool(document.drill),
         }
         shown["marker"] = _digest(shown)
@@ -340,21 +340,6 @@ class Turn:
             vm_name=self._vm_name,
             state=self._planned,
         )
-
-    def _sight(self, document: Document) -> List[Dict[str, Any]]:
-        """The events that can be acknowledged, each with the names of its VMs, compared as they are."""
-        return [
-            {
-                "event_id": event.event_id,
-                "event_type": event.event_type or "",
-                "names": list(event.names),
-                "drill": event.key == document.drill,
-            }
-            for event in document.events
-            if event.event_id
-            and event.event_status == "Scheduled"
-            and decisions.decide(event, self._rules) != decisions.IGNORE
-        ]
 
     def _describe(self, event: ScheduledEvent) -> Dict[str, Any]:
         now = datetime.datetime.fromtimestamp(self._clock.wall(), datetime.timezone.utc)
@@ -375,6 +360,20 @@ class Turn:
             "condition": str(found.kind),
             "detail": found.detail,
         }
+
+
+def _sight(document: Document, rules: Sequence[decisions.Rule]) -> List[Dict[str, Any]]:
+    """The events that can be acknowledged, each with the names of its VMs, compared as they are."""
+    return [
+        {
+            "event_id": event.event_id,
+            "event_type": event.event_type or "",
+            "names": list(event.names),
+            "drill": event.key == document.drill,
+        }
+        for event in document.events
+        if event.event_id and event.event_status == "Scheduled" and decisions.decide(event, rules) != decisions.IGNORE
+    ]
 
 
 def _change(claim: Dict[str, Any], event: ScheduledEvent) -> str:

@@ -10,26 +10,21 @@ version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
   - The role P(maintops.scheduled_events.drill#role) uses this module, and describes the options. Use the role.
-  - The module runs on the control node. It has the host carry out commands of its polling unit.
-extends_documentation_fragment:
-  - maintops.scheduled_events._azure
+  - The module runs on the control node. While it watches a host, it runs itself there again and again, with
+    O(step=host). The event of the drill is in a file there, which counts for a minute at a time. So nothing has to be
+    restored, whatever is interrupted.
 options:
   step:
     description:
       - V(preview) shows what a drill would run, V(drill) carries it out. V(verdict) puts the results of all hosts of
-        the play together.
+        the play together. V(host) is for the module itself.
     type: str
-    choices: [preview, drill, verdict]
+    choices: [preview, drill, verdict, host]
     required: true
-  after:
-    description: Result of an earlier task with this module on the host. After a refusal, the module does nothing.
-    type: dict
-    default: {}
-  source:
-    description: Where the event comes from.
-    type: str
-    choices: [emulator, azure]
-    default: emulator
+  watch:
+    description: Whether to announce nothing, and to wait for the next event of Azure with this type.
+    type: bool
+    default: false
   event_type:
     description: Type of the event, but no hint.
     type: str
@@ -41,46 +36,19 @@ options:
     description: Seconds for which the event has the status Started.
     type: float
     default: 15
-  emulator_host:
-    description: Host of the inventory on which the emulator runs. The default is the host of the task.
-    type: str
-  emulator_address:
-    description: IP address at which the drilled host reaches the emulator.
-    type: str
-    default: 127.0.0.1
-  emulator_port:
-    description: Port of the emulator.
-    type: int
-    default: 8179
-  emulator_python:
-    description: Python interpreter of the emulator.
-    type: str
-    default: /usr/bin/python3
-  emulator_directory:
-    description: Directory with the program and the fleet file of the emulator.
-    type: str
-    default: /opt/scheduled-events-emulator-drill
-  command:
-    description: Command of drills on the host, which the role P(maintops.scheduled_events.poller#role) installs.
-    type: str
-    default: /usr/local/lib/scheduled-events/scheduled-events-drill
   state_directory:
     description: Directory of the history of the roles on the host.
-    type: str
+    type: path
     default: /var/lib/maintops
-  azure_operation:
-    description: What Azure does with O(source=azure).
-    type: str
-    choices: [restart, redeploy, simulate_eviction, reimage, delete]
-    default: restart
-  azure_resource_id:
-    description: Id of the VM, for O(source=azure) and for the preview of its policy.
-    type: str
-  confirm:
-    description: Names of the VMs that Azure may really maintain.
-    type: list
-    elements: str
-    default: []
+  places:
+    description:
+      - Other directories on the host than the default ones, for tests. The keys are C(configuration), C(runtime),
+        C(history) and C(drill).
+    type: dict
+    default: {}
+  request:
+    description: What the control node asks of the host, with O(step=host).
+    type: dict
   probe_urls:
     description: URLs of the service that are requested during the drill.
     type: list
@@ -135,6 +103,9 @@ options:
         type: float
       slow:
         description: Slow requests.
+        type: float
+      redirected:
+        description: Redirected requests. If no redirection is allowed, a redirected request is lost.
         type: float
 attributes:
   check_mode:
@@ -195,7 +166,7 @@ figures:
   description: Values of the keys of O(limits). A value is null if it was not measured.
   returned: O(step=preview) and O(step=drill)
   type: dict
-  sample: {hear: 0.8, prepare: 12.4, acknowledge: 0.1, margin: 887.2, back: 3.1, lost: 0, slow: 2}
+  sample: {hear: 0.8, prepare: 12.4, acknowledge: 0.1, margin: 887.2, back: 3.1, lost: 0, slow: 2, redirected: 0}
 requests:
   description: Number of requests to the service.
   returned: O(step=preview) and O(step=drill)
@@ -216,4 +187,42 @@ hosts:
   returned: O(step=verdict)
   type: dict
   sample: {web1: {outcome: passed, problems: []}}
+answer:
+  description: What the host answers to O(request).
+  returned: O(step=host)
+  type: raw
+facts:
+  description: Facts of the histories of the host.
+  returned: O(step=host)
+  type: list
+  elements: dict
+time:
+  description: Time on the clock of the host, in seconds since the epoch.
+  returned: O(step=host)
+  type: float
 """
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._drill import (
+    OPTIONS,
+    CannotDrill,
+    DrilledHost,
+    serve,
+)
+
+
+def main() -> None:
+    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
+    if not module.params["request"]:
+        module.fail_json(
+            msg="request is missing, expected what the action plugin asks. Call the module by its full name"
+        )
+    try:
+        host = DrilledHost(module.params["state_directory"], module.params["places"])
+        module.exit_json(changed=False, **serve(host, module.params["request"]))
+    except CannotDrill as error:
+        module.fail_json(msg=str(error))
+
+
+if __name__ == "__main__":
+    main()

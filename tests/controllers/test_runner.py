@@ -147,7 +147,7 @@ def test_a_drill_leaves_its_verdict_in_the_artifacts_also_if_it_is_refused(runne
     drilled = run.artifacts["scheduled_events_drill"]["web1"]
     assert (drilled["outcome"], drilled["event_type"]) == ("refused", "Redeploy")
     [problem] = drilled["problems"]  # this host has no polling unit
-    assert problem.endswith("If this command is missing, run the role poller of this release")
+    assert problem.endswith("Run the role poller of this release, and start the unit")
     assert "web1: refused: the drill did not begin: " in run.output
     assert emulator.polls("web1")["polls"] == 0
 

@@ -4,97 +4,49 @@
 
 """The course of a drill on one host. Private to the collection.
 
-Everything outside is an argument: the host, the source of the event, the load, the clock. So each way in which a drill
-can go wrong is a test without a host.
+The host, the load and the clock are arguments. So each way in which a drill can go wrong is a test without a host.
 """
 
 from __future__ import annotations
 
 import typing as t
 
+from ...module_utils._scheduled_events import condition, history
 from ...module_utils._scheduled_events.clock import Clock
+from ...module_utils._scheduled_events.document import ADVISORY, STARTED, parse_not_before
 from ...module_utils._scheduled_events.history import Fact
-from .._report.story import PREPARE, RECOVER, Lane
-from .load import Counts
+from .._report.story import RECOVER, Lane
+from .host import DrilledHost, DrillRefused, HostLost, Look
+from .load import Counts, Load
 from .verdict import ABORTED, FAILED, PASSED, Verdict, exceeded_limits, figures_of, lane_of, problems_of, unfinished
 
 LOOK_EVERY = 2.0  # seconds, and what a look takes
 OUT_OF_SIGHT = 60.0  # seconds without a look at the host after which the drill is given up
-RESTORED_WITHIN = 60.0  # seconds until the polling unit must have read its own service again
 HANDLED_WITHIN = 30.0  # seconds, besides what the hooks may take
-
-
-class DrillRefused(Exception):
-    """The drill did not begin; the message says why, and what to do."""
-
-
-class HostLost(Exception):
-    """The host cannot be reached."""
-
-
-class Announced(t.NamedTuple):
-    """The event of the drill. ``at``: when it was announced, in seconds since the epoch on the clock of the host.
-
-    :param event_id: empty until the host sees it, if only Azure knows it. Then ``at`` is when Azure was asked.
-    """
-
-    event_id: str
-    at: float
-
-
-class Look(t.NamedTuple):
-    """What the host shows.
-
-    :param ended: why the drill was ended on the host, in words; empty while it goes on.
-    :param restored: whether the polling unit asks its own service, and has read it.
-    """
-
-    facts: tuple[Fact, ...]
-    ended: str
-    restored: bool
-
-
-class Source(t.Protocol):
-    """Where the event comes from."""
-
-    def begin(self) -> None: ...
-
-    def announce(self) -> Announced: ...
-
-    def look(self) -> Look: ...
-
-    def cancel(self) -> bool: ...
-
-    def end(self) -> None: ...
-
-    def note(self, event_id: str, verdict: Verdict | None) -> None: ...
-
-
-class Requests(t.Protocol):
-    """The load on the service of the hosts."""
-
-    def start(self) -> None: ...
-
-    def stop(self) -> Counts: ...
-
-    def counts(self) -> Counts: ...
-
-    def failing(self) -> tuple[str, float]: ...
+CONTINUES = (condition.LEFT_TO_CONTROLLER, condition.TAKES_OVER)  # an event that is held so can still be acknowledged
 
 
 class Settings(t.NamedTuple):
     """What the owner wants. Times are in seconds.
 
+    :param watch: announce nothing, and wait for an event of the service.
+    :param acknowledges: whether the host is to acknowledge the event, or only to prepare.
     :param steady: how long the service must be healthy before the event.
     :param stop_after: how long the service may fail before the drill is stopped.
-    :param patience: from the announcement until the event is over and the host has returned.
-    :param recovery: for the recovery after an event that was cancelled.
+    :param patience: until the event has shown what it can.
+    :param out_of_sight: until a host that cannot be reached is given up.
+    :param recovery: from the end of the event until the host has returned.
     """
 
     host: str
+    watch: bool
+    acknowledges: bool
+    notice: float
+    started_for: float
     steady: float
     stop_after: float
     patience: float
+    out_of_sight: float
     recovery: float
     limits: t.Mapping[str, float | None]
 
@@ -103,25 +55,21 @@ class Drill:
     """One drill of one host."""
 
     def __init__(
-        self,
-        source: Source,
-        load: Requests | None,
-        settings: Settings,
-        clock: Clock,
-        say: t.Callable[[str], None],
+        self, host: DrilledHost, load: Load | None, settings: Settings, clock: Clock, say: t.Callable[[str], None]
     ) -> None:
-        self._source, self._load = source, load
+        self._host, self._load = host, load
         self._settings = settings
         self._clock = clock
         self._say = say
         self._lane: Lane | None = None
-        self._event = Announced("", 0.0)
-        self._announced_at: float | None = None
-        self._stopped = ""
-        self._aborted = ""
+        self._event: dict[str, t.Any] | None = None  # as it is announced now
+        self._event_id = ""
+        self._announced_at: float | None = None  # this time and the next two are on the clock of the host
+        self._time = self._not_before = 0.0
+        self._started_at: float | None = None
+        self._stopped = self._aborted = ""
         self._seen_at = clock.monotonic()
         self._said: list[str] = []
-        self._problems: tuple[str, ...] = ()  # before the event was cancelled
 
     def run(self) -> Verdict:
         """The verdict.
@@ -131,22 +79,21 @@ class Drill:
         counts: Counts | None = None
         try:
             self._steady_state()
+            if not self._settings.watch:
+                self._begin()
             try:
-                self._source.begin()
-                self._event = self._source.announce()
-                self._announced_at = self._event.at if self._event.event_id else None
-                self._say(f"announced {self._event.event_id}".rstrip())
-                self._note(None)
-                self._watch()
-                self._cancel()
+                problems = self._watch()
             finally:
-                self._source.end()
-            unrestored = self._restored()
+                self._end()
         finally:
             if self._load is not None:
                 counts = self._load.stop()
-        verdict = self._verdict(counts, unrestored)
-        self._note(verdict)
+        verdict = self._verdict(counts, problems)
+        if self._event_id:
+            try:
+                self._host.note(self._event_id, verdict.outcome, "; ".join(verdict.problems))
+            except HostLost as error:
+                self._say(f"the history of the host lacks the verdict: {error}")
         return verdict
 
     def _steady_state(self) -> None:
@@ -168,51 +115,98 @@ class Drill:
             )
         self._say(f"healthy: {counts.requests} requests, none lost")
 
-    def _watch(self) -> None:
-        """Until the event is over and the host has returned, or something ends the drill."""
-        give_up_at = self._clock.monotonic() + self._settings.patience
-        while not self._has_to_end():
-            if self._clock.monotonic() > give_up_at:
-                self._stopped = f"the drill took more than {self._settings.patience:g} s"
-                return
-            self._look()
-            if self._is_complete() or self._is_stuck():
-                return
-            self._clock.sleep(LOOK_EVERY)
+    def _begin(self) -> None:
+        self._event, self._announced_at = self._host.begin(self._settings.notice)
+        self._event_id = self._event["EventId"]
+        not_before = parse_not_before(self._event["NotBefore"])
+        self._not_before = not_before.timestamp() if not_before else self._announced_at
+        self._time = self._announced_at
+        self._say(f"announced {self._event_id}")
 
-    def _has_to_end(self) -> bool:
-        if self._load is not None:
+    def _watch(self) -> tuple[str, ...]:
+        """Watch until the host has returned, or something ends the drill. Returns the problems before its end."""
+        if not self._clock.until(self._has_shown_all, within=self._settings.patience, every=LOOK_EVERY):
+            self._stopped = f"the drill took more than {self._settings.patience:g} s"
+        problems = problems_of(self._lane, acknowledges=self._settings.acknowledges)
+        if self._event is not None and not self._aborted:
+            self._say("ended" if self._started_at is not None else "cancelled")
+            self._end()
+            self._clock.until(self._has_returned, within=self._settings.recovery, every=LOOK_EVERY)
+        return problems
+
+    def _has_shown_all(self) -> bool:
+        """Look; whether the event can end, or the drill has to."""
+        self._look()
+        if self._load is not None and not self._stopped:
             url, seconds = self._load.failing()
             if seconds > self._settings.stop_after:
                 self._stopped = f"{url} failed for {seconds:.1f} s, so the drill was stopped"
-        return bool(self._stopped or self._aborted)
+        return bool(self._stopped or self._aborted or self._is_complete() or self._has_to_end())
+
+    def _has_to_end(self) -> bool:
+        """Whether the event has been Started for long enough, or nothing follows before NotBefore."""
+        if self._event is None or self._lane is None:
+            return False
+        if self._started_at is not None:
+            return self._time >= self._started_at + self._settings.started_for
+        if not self._settings.acknowledges and self._lane.prepared is not None:
+            return True
+        return bool(self._lane.held) and not self._lane.held.startswith(CONTINUES)
+
+    def _has_returned(self) -> bool:
+        self._look()
+        return bool(self._aborted) or self._is_complete()
+
+    def _is_complete(self) -> bool:
+        last = self._lane.last.get(RECOVER) if self._lane else None
+        return self._lane is not None and (not self._lane.unfinished or (last is not None and last.failed))
 
     def _look(self) -> None:
+        """Look at the host. This announces the event for another minute, and as Started once its time has come."""
+        if self._event is not None and self._started_at is None and self._begins_now():
+            self._started_at = self._time
+            self._event = {**self._event, "EventStatus": STARTED, "NotBefore": ""}
         try:
-            look = self._source.look()
+            look = self._host.look(self._event)
         except HostLost as error:
-            if self._clock.monotonic() - self._seen_at > OUT_OF_SIGHT:
-                self._stopped = f"the host was out of sight for more than {OUT_OF_SIGHT:g} s: {error}"
+            if self._clock.monotonic() - self._seen_at > self._settings.out_of_sight and not self._stopped:
+                self._stopped = f"the host was out of sight for more than {self._settings.out_of_sight:g} s: {error}"
             return
-        self._seen_at = self._clock.monotonic()
-        if look.ended:
-            self._aborted = look.ended
-        if not self._event.event_id:
-            seen = next((fact for fact in look.facts if fact.event_id and fact.time >= self._event.at), None)
-            if seen is not None:
-                self._event = self._event._replace(event_id=seen.event_id)
-                self._note(None)
-        if self._event.event_id:
-            self._lane = lane_of(look.facts, self._settings.host, self._event.event_id) or self._lane
+        self._seen_at, self._time = self._clock.monotonic(), look.time
+        self._aborted = self._aborted or self._why_aborted(look)
+        if self._settings.watch and not self._event_id:
+            self._event_id = next((fact.event_id for fact in look.facts if self._is_watched(fact)), "")
+        if self._event_id:
+            self._lane = lane_of(look.facts, self._settings.host, self._event_id) or self._lane
         self._report()
 
-    def _note(self, verdict: Verdict | None) -> None:
-        """Write into the history of the host that the event is a drill, and how the drill ended."""
-        if self._event.event_id:
+    def _begins_now(self) -> bool:
+        acknowledged = self._lane is not None and self._lane.acknowledged is not None
+        return acknowledged or self._time >= self._not_before
+
+    def _why_aborted(self, look: Look) -> str:
+        """Why the event is no longer announced although the drill goes on."""
+        if self._settings.watch:
+            return ""
+        key = self._event_id.lower()
+        for fact in look.facts:
+            if fact.kind == history.SEEN and fact.key != key and fact.event_status != ADVISORY:
+                return f"{fact.event_type} {fact.event_id} of Azure names this VM, and the host handles it"
+        if self._event is not None and not look.announced:
+            return "its event was no longer announced: the control node did not look in time, or the file was removed"
+        return ""
+
+    def _is_watched(self, fact: Fact) -> bool:
+        return fact.kind == history.SEEN and fact.event_type == self._host.event_type and bool(fact.event_id)
+
+    def _end(self) -> None:
+        """Announce the event no longer, if it is announced."""
+        event, self._event = self._event, None
+        if event is not None:
             try:
-                self._source.note(self._event.event_id, verdict)
+                self._host.end(event)
             except HostLost as error:
-                self._say(f"the history of the host lacks the drill: {error}")
+                self._say(f"the event ends by itself within a minute: {error}")
 
     def _report(self) -> None:
         """Say what is new."""
@@ -232,56 +226,17 @@ class Drill:
                 self._said.append(line)
                 self._say(line)
 
-    def _is_complete(self) -> bool:
-        return self._lane is not None and (not self._lane.unfinished or self._failed(RECOVER))
-
-    def _is_stuck(self) -> bool:
-        """Whether only an operator can go on, so that to wait shows nothing more."""
-        lane = self._lane
-        return (
-            lane is not None
-            and lane.over is None
-            and lane.started is None
-            and (bool(lane.held) or self._failed(PREPARE))
-        )
-
-    def _failed(self, phase: str) -> bool:
-        last = self._lane.last.get(phase) if self._lane else None
-        return last is not None and last.failed
-
-    def _cancel(self) -> None:
-        """Cancel the event unless it is over, and wait for the recovery of the host."""
-        if self._is_complete() or self._aborted:
-            return
-        self._problems = problems_of(self._lane)
-        if not self._source.cancel():
-            return
-        self._say("cancelled")
-        give_up_at = self._clock.monotonic() + self._settings.recovery
-        while not self._is_complete() and not self._aborted and self._clock.monotonic() < give_up_at:
-            self._clock.sleep(LOOK_EVERY)
-            self._look()
-
-    def _restored(self) -> str:
-        """Why the host is not as it was before; empty if it is."""
-        give_up_at = self._clock.monotonic() + RESTORED_WITHIN
-        why = "its polling unit has not read its own service"
-        while self._clock.monotonic() < give_up_at:
-            try:
-                if self._source.look().restored:
-                    return ""
-            except HostLost as error:
-                why = str(error)
-            self._clock.sleep(LOOK_EVERY)
-        return f"the host is not restored: {why}. Run 'systemctl stop scheduled-events-drill' on it"
-
-    def _verdict(self, counts: Counts | None, unrestored: str) -> Verdict:
+    def _verdict(self, counts: Counts | None, before: tuple[str, ...]) -> Verdict:
         figures = figures_of(self._lane, self._announced_at, counts)
-        exceeded = exceeded_limits(figures, self._settings.limits)
-        problems = [self._stopped, *self._problems, *problems_of(self._lane), *unfinished(self._lane), *exceeded]
+        problems = [
+            self._stopped,
+            *before,
+            *problems_of(self._lane, acknowledges=self._settings.acknowledges),
+            *unfinished(self._lane),
+            *exceeded_limits(figures, self._settings.limits),
+        ]
         if self._aborted:
             problems = [f"the drill was ended: {self._aborted}"]
-        problems.append(unrestored)
         problems = [each for each in problems if each]
         outcome = ABORTED if self._aborted else FAILED if problems else PASSED
         return Verdict(outcome, tuple(dict.fromkeys(problems)), figures, counts.requests if counts else 0)

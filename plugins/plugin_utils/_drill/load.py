@@ -4,22 +4,16 @@
 
 """A load probe: requests at a steady rate, of which it counts the lost and the slow ones. Private to the collection.
 
-It is also a program, "load.py RESULT RATE SECONDS URL...", which writes its counts to a file after this time, or at
-SIGTERM.
-
 Half of the workers keep their connections open, the others open one for each request: a balancer treats them
 differently.
 """
 
 from __future__ import annotations
 
-import json
-import signal
-import sys
 import threading
 import time
 import typing as t
-from pathlib import Path
+import urllib.parse
 
 try:
     import requests
@@ -33,6 +27,7 @@ TIMEOUT = 10.0  # seconds for one answer
 SLOW_AFTER = 1.0  # seconds
 MOST_FAILURES = 20  # that are named
 MOST_BYTES = 10 * 1024 * 1024  # of an answer
+REDIRECTIONS = [str(status) for status in range(300, 400)]
 
 
 class Failure(t.NamedTuple):
@@ -51,6 +46,7 @@ class Counts(t.NamedTuple):
     slow: int
     slowest: float
     first_failures: tuple[Failure, ...]
+    redirected: int = 0
 
 
 class Options(t.NamedTuple):
@@ -58,6 +54,7 @@ class Options(t.NamedTuple):
 
     :param rate: requests per second, to all URLs together.
     :param timeout: seconds after which a request without a whole answer is lost. ``slow_after``: seconds.
+    :param redirects: whether a redirection is an answer; otherwise the request is lost.
     """
 
     urls: t.Sequence[str]
@@ -66,20 +63,21 @@ class Options(t.NamedTuple):
     slow_after: float = SLOW_AFTER
     workers: int = WORKERS
     validate_certs: bool = True
+    redirects: bool = False
 
 
 class Load:
     """The requests, from :meth:`start` until :meth:`stop`.
 
-    An answer with a status of 400 or above, a reset, a refused connection, and no whole answer in time are lost
-    requests. A redirection is an answer, and is not followed. Proxies are not used.
+    An answer with a status of 300 or above, a reset, a refused connection, and no whole answer in time are lost
+    requests. A redirection is not followed. Proxies are not used.
     """
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._stop = threading.Event()
         self._lock = threading.Lock()
-        self._requests = self._lost = self._slow = 0
+        self._requests = self._lost = self._slow = self._redirected = 0
         self._slowest = 0.0
         self._failures: list[Failure] = []
         self._failing_since: dict[str, float] = {}
@@ -104,15 +102,17 @@ class Load:
     def counts(self) -> Counts:
         """The counts of now."""
         with self._lock:
-            return Counts(self._requests, self._lost, self._slow, round(self._slowest, 3), tuple(self._failures))
+            slowest, failures = round(self._slowest, 3), tuple(self._failures)
+            return Counts(self._requests, self._lost, self._slow, slowest, failures, self._redirected)
 
     def failing(self) -> tuple[str, float]:
-        """The URL that has failed for the longest time without a success, and the seconds; 0 seconds without one."""
+        """The URL that has failed for the longest time without a success, without a password, and the seconds; 0
+        seconds without one."""
         with self._lock:
             if not self._failing_since:
                 return "", 0.0
             url = min(self._failing_since, key=lambda each: self._failing_since[each])
-            return url, time.monotonic() - self._failing_since[url]
+            return without_password(url), time.monotonic() - self._failing_since[url]
 
     def _work(self, number: int, workers: int) -> None:
         keeps, urls = number % 2 == 0, self._options.urls
@@ -130,9 +130,12 @@ class Load:
     def _ask(self, session: requests.Session, url: str) -> None:
         began = time.monotonic()
         reason = _failure(session, url, self._options.timeout)
-        taken = time.monotonic() - began
+        taken, redirected = time.monotonic() - began, reason in REDIRECTIONS
+        if redirected and self._options.redirects:
+            reason = ""
         with self._lock:
             self._requests += 1
+            self._redirected += redirected
             self._slowest = max(self._slowest, taken)
             if not reason:
                 self._failing_since.pop(url, None)
@@ -141,7 +144,7 @@ class Load:
             self._lost += 1
             self._failing_since.setdefault(url, began)
             if len(self._failures) < MOST_FAILURES:
-                self._failures.append(Failure(round(time.time(), 3), url, reason))
+                self._failures.append(Failure(round(time.time(), 3), without_password(url), reason))
 
 
 def _session(validate_certs: bool) -> requests.Session:
@@ -156,7 +159,7 @@ def _failure(session: requests.Session, url: str, timeout: float) -> str:
     give_up_at, size = time.monotonic() + timeout, 0
     try:
         with session.get(url, timeout=timeout, allow_redirects=False, stream=True) as response:
-            if response.status_code >= 400:
+            if response.status_code >= 300:
                 return str(response.status_code)
             for chunk in response.iter_content(64 * 1024):
                 size += len(chunk)
@@ -169,16 +172,11 @@ def _failure(session: requests.Session, url: str, timeout: float) -> str:
     return ""
 
 
-def main(arguments: t.Sequence[str]) -> None:
-    """Ask until SIGTERM, or until the time is over, and write the counts."""
-    result, rate, seconds, *urls = arguments
-    ended = threading.Event()
-    signal.signal(signal.SIGTERM, lambda *_: ended.set())
-    load = Load(Options(urls, float(rate), timeout=60.0))
-    load.start()
-    ended.wait(float(seconds))
-    Path(result).write_text(json.dumps(load.stop()._asdict()))
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+def without_password(url: str) -> str:
+    """The URL as it can be shown."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        return "a URL that cannot be read"
+    name, at, where = parts.netloc.rpartition("@")
+    return urllib.parse.urlunsplit(parts._replace(netloc=f"{'***' if name else ''}{at}{where}"))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._scheduled_events.history import Fact
-from .._report.story import PREPARE, Lane, tell
+from .._report.story import CHOSEN, PREPARE, Lane, tell
 from .load import Counts
 
 PASSED, FAILED, ABORTED = "passed", "failed", "aborted"
@@ -23,9 +23,9 @@ FIGURES = {
     "back": "seconds from the end of the event until the host had returned",
     "lost": "lost requests",
     "slow": "slow requests",
+    "redirected": "redirected requests",
 }
 AT_LEAST = ("margin",)
-OF_REQUESTS = ("lost", "slow")
 
 Figures = dict[str, t.Optional[float]]
 
@@ -64,7 +64,7 @@ def figures_of(lane: Lane | None, announced: float | None, counts: Counts | None
     """
     figures: Figures = dict.fromkeys(FIGURES)
     if counts is not None:
-        figures.update(lost=float(counts.lost), slow=float(counts.slow))
+        figures.update({name: float(getattr(counts, name)) for name in ("lost", "slow", "redirected")})
     if lane is None:
         return figures
     prepare = [each for each in lane.stretches if each.phase == PREPARE]
@@ -81,13 +81,20 @@ def _between(begin: float | None, end: float | None) -> float | None:
     return None if begin is None or end is None else round(max(0.0, end - begin), 3)
 
 
-def problems_of(lane: Lane | None) -> tuple[str, ...]:
-    """What went wrong so far."""
+def problems_of(lane: Lane | None, *, acknowledges: bool) -> tuple[str, ...]:
+    """What went wrong so far.
+
+    :param acknowledges: whether the owner wants the host to acknowledge the event, or only to prepare.
+    """
     if lane is None:
         return ("the host did not see the event",)
+    if not acknowledges and lane.held.startswith(CHOSEN):
+        lane = lane._replace(held="")
     if lane.problem:
         return (lane.problem,)
-    return () if lane.acknowledged is not None else ("the event was not acknowledged",)
+    if acknowledges:
+        return () if lane.acknowledged is not None else ("the event was not acknowledged",)
+    return () if lane.prepared is not None else ("nothing was prepared",)
 
 
 def unfinished(lane: Lane | None) -> tuple[str, ...]:

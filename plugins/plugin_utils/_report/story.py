@@ -12,6 +12,7 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._scheduled_events import condition, document, history
+from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ...module_utils._scheduled_events.history import Fact
 from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
 from ...module_utils._scheduled_events.runs import NOTHING, OK
@@ -364,7 +365,7 @@ def _lane(host: str, all_facts: t.Sequence[Fact]) -> Lane:
         ignored=_ignored(facts),
         is_maintenance=bool(facts[0].maintenance),
         is_watched=any(fact.source != history.OPERATOR for fact in facts),
-        drill=(drills[-1].outcome or "began") if drills else "",
+        drill=drills[-1].outcome if drills else "began" if facts[0].key.startswith(DRILL_PREFIX) else "",
         drill_reason=drills[-1].reason if drills else "",
     )
 

@@ -15,7 +15,7 @@ from polling_unit import COMMAND, until
 
 PACKAGE = os.path.dirname(scheduled_events_poller.__file__)
 COMMAND_OF_ROOT = os.path.join(os.path.dirname(PACKAGE), "scheduled-events-hooks")
-WINGS = ("unit", "root", "notify", "drill", "command")
+WINGS = ("unit", "root", "notify", "command")
 
 # What a package may import of another one, besides the modules at the top, which import none of them. Between unit and
 # root is the border of privileges.
@@ -24,7 +24,6 @@ DOORS = {
     "unit": set(),
     "root": set(),
     "notify": {"unit.status"},
-    "drill": {"unit.config", "unit.endpoint_resolver", "unit.hooks", "unit.poller", "unit.sample", "unit.status"},
     "command": {
         "unit.config",
         "unit.control",

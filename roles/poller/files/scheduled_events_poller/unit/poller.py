@@ -250,17 +250,8 @@ class Poller:
         now = self._clock.wall()
         if self._polls.failures:
             self._display.journal.better("poll", f"polling works again, after {self._polls.failures} failed polls")
-        if self._polls.failures or self._polls.last_success is None:
-            self._display.hurry()
-        document = polled.document
-        read = status.Polls(
-            vm_name=polled.vm_name,
-            last_success=now,
-            named=status.named(document, polled.vm_name),
-            drill=bool(document.drill),
-            drill_problem=document.drill_problem,
-        )
-        if read._replace(last_success=None) != self._polls._replace(last_success=None):
+        read = status.polls_of(polled.document, polled.vm_name, now=now)
+        if self._polls.last_success is None or read._replace(last_success=self._polls.last_success) != self._polls:
             self._display.hurry()
         self._polls = read
         self._document_at = self._clock.monotonic()

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from _scheduled_events import condition as conditions
 from _scheduled_events import policies, terms
-from _scheduled_events.document import Document, format_time
+from _scheduled_events.document import ADVISORY, Document, format_time
 from _scheduled_events.state import State
 
 VERSION = 2
@@ -40,9 +40,15 @@ class Polls(NamedTuple):
     drill_problem: str = ""
 
 
-def named(document: Document, vm_name: str) -> int:
-    """How many events of a document name this VM; an advisory event announces no maintenance."""
-    return sum(event.affects(vm_name) and (event.event_status or "").lower() != "advisory" for event in document.events)
+def polls_of(document: Document, vm_name: str, *, now: float) -> Polls:
+    """The result of a poll that succeeded. An advisory event announces no maintenance."""
+    return Polls(
+        vm_name=vm_name,
+        last_success=now,
+        named=sum(event.affects(vm_name) and event.event_status != ADVISORY for event in document.events),
+        drill=bool(document.drill),
+        drill_problem=document.drill_problem,
+    )
 
 
 def describe(

@@ -5,12 +5,7 @@
 """The load probe of a drill, against a service of this test."""
 
 import http.server
-import json
-import os
-import signal
 import socketserver
-import subprocess
-import sys
 import threading
 import time
 
@@ -90,14 +85,14 @@ def counted(urls, least=20, **options):
     ("path", "reason"),
     [
         ("", None),
-        ("redirect", None),
+        ("redirect", "302"),
         ("503", "503"),
         ("reset", "ConnectionError"),
         ("cut", "ChunkedEncodingError"),
         ("large", f"more than {load.MOST_BYTES} bytes"),
     ],
 )
-def test_an_answer_counts_as_lost_unless_it_is_whole_and_below_400(service, path, reason):
+def test_an_answer_counts_as_lost_unless_it_is_whole_and_below_300(service, path, reason):
     counts = counted([service.url + path], least=4)
     if reason is None:
         assert (counts.lost, counts.first_failures) == (0, ())
@@ -144,10 +139,28 @@ def test_no_proxy_is_used(service, monkeypatch):
     assert counted([service.url]).lost == 0
 
 
-def test_the_program_writes_its_counts_at_sigterm(service, tmp_path):
-    result = tmp_path / "counts.json"
-    process = subprocess.Popen([sys.executable, load.__file__, result, "200", "60", service.url], env=os.environ)
-    until(lambda: len(service.connections) > 2)
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(GIVE_UP) == 0
-    assert json.loads(result.read_text())["lost"] == 0
+def test_a_redirection_that_is_allowed_is_an_answer_and_is_counted(service):
+    counts = counted([service.url + "redirect"], redirects=True)
+    assert (counts.lost, counts.first_failures, counts.redirected) == (0, (), counts.requests)
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://www.example.com:8443/x?y=1", "https://www.example.com:8443/x?y=1"),
+        ("https://user:p@ss@www.example.com/", "https://***@www.example.com/"),
+        ("https://token@[::1]:8080/x", "https://***@[::1]:8080/x"),
+        ("https://user:secret@[::1/", "a URL that cannot be read"),
+    ],
+)
+def test_a_url_is_shown_without_its_password(url, shown):
+    assert load.without_password(url) == shown
+
+
+def test_a_failure_names_its_url_without_the_password(service):
+    url = service.url.replace("http://", "http://user:secret@") + "503"
+    made = Load(Options([url], 400.0))
+    made.start()
+    until(lambda: made.failing()[0])
+    shown = service.url.replace("http://", "http://***@") + "503"
+    assert (made.failing()[0], {failure.url for failure in made.stop().first_failures}) == (shown, {shown})

@@ -1,0 +1,208 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Drills of a real polling unit, which asks an emulator in the place of Azure all the time."""
+
+import http.server
+import json
+import subprocess
+import sys
+import threading
+
+import pytest
+from emulation import LIMIT, until
+
+from playbooks import LOCAL
+
+MODULE = "maintops.scheduled_events.scheduled_events_drill"
+CONFIG = {"interval": 0.25, "rules": [], "acknowledge": "alone", "on_failure": "hold", "hook_timeout": 60, "margin": 1}
+
+
+class Vm:
+    """A VM whose polling unit runs as a process, with all its files in one directory."""
+
+    def __init__(self, collection, directory, emulator):
+        self.directory, self.emulator = directory, emulator
+        self._program = str(collection / "roles" / "poller" / "files" / "scheduled-events")
+        self.add_hook("prepare", "true")
+        self.add_hook("recover", "true")
+        for name in ("runtime", "root", "drill"):
+            (directory / name).mkdir()
+        self._process = None
+
+    def add_hook(self, phase, script):
+        hook = self.directory / "configuration" / "hooks" / f"{phase}.d" / "10-hook"
+        hook.parent.mkdir(parents=True, exist_ok=True)
+        hook.write_text(f'#!/bin/sh\necho "{phase} $SCHEDULED_EVENT_ID" >> {self.directory}/ran\n{script}\n')
+        hook.chmod(0o755)
+
+    def start(self, **changes):
+        config = {**CONFIG, "endpoint": self.emulator.endpoints["web1"], **changes}
+        (self.directory / "configuration" / "poller.json").write_text(json.dumps(config))
+        words = [
+            *(sys.executable, self._program),
+            f"--config={self.directory}/configuration/poller.json",
+            f"--state-file={self.directory}/state.json",
+            f"--runtime-directory={self.directory}/runtime",
+            f"--hooks-directory={self.directory}/configuration/hooks",
+            f"--hooks-runtime-directory={self.directory}/root",
+            f"--drill-directory={self.directory}/drill",
+            *("run", "--spawn-hooks"),
+        ]
+        with (self.directory / "log").open("ab") as log:
+            self._process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        until(lambda: self.status().get("last_successful_poll"))
+
+    def status(self):
+        path = self.directory / "runtime" / "status.json"
+        return json.loads(path.read_text()) if path.exists() else {}
+
+    def ran(self, phase):
+        path = self.directory / "ran"
+        lines = path.read_text().splitlines() if path.exists() else []
+        return [line.split()[1] for line in lines if line.startswith(phase)]
+
+    def verdicts(self):
+        lines = (self.directory / "roles" / "history.jsonl").read_text().splitlines()
+        return [(fact["kind"], fact["outcome"]) for fact in map(json.loads, lines)]
+
+    def stop(self):
+        if self._process is not None:
+            self._process.terminate()
+            self._process.wait(LIMIT)
+
+
+@pytest.fixture
+def vm(fleet, tmp_path, installed_collection):
+    made = Vm(installed_collection, tmp_path, fleet("web1", options=("--rate-limit", "0")))
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def drill(ansible, vm):
+    """Run the module, and then the verdict of the play."""
+
+    def run(others=None, **options):
+        places = {name: str(vm.directory / name) for name in ("configuration", "runtime", "history", "drill")}
+        arguments = {"step": "drill", "places": places, "state_directory": str(vm.directory / "roles"), **options}
+        # A task that is skipped would replace the result of another host.
+        only = {"when": "inventory_hostname == 'web1'"}
+        tasks = [
+            {"name": "Drill", MODULE: {"started_for": 1, **arguments}, "register": "own", **only},
+            {"name": "Keep", "ansible.builtin.set_fact": {"drill_result": "{{ own }}"}, **only},
+            {"name": "Verdict", MODULE: {"step": "verdict"}, "run_once": True},
+        ]
+        return ansible.run_playbook(
+            [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
+            inventory={"all": {"hosts": {"web1": {**LOCAL, "ansible_become": False}, **(others or {})}}},
+        )
+
+    return run
+
+
+def test_a_drill_passes_and_nothing_of_it_is_sent_to_azure(drill, vm):
+    vm.start()
+    run = drill()
+    assert run.rc == 0, run.output
+    done = run.one(task="Drill")
+    assert (done["outcome"], done["problems"], done["event_type"]) == ("passed", [], "Reboot")
+    assert all(done["figures"][name] is not None for name in ("hear", "prepare", "acknowledge", "margin", "back"))
+    assert vm.emulator.posts() == []
+    assert vm.verdicts() == [("drilled", "passed")]
+    [event_id] = vm.ran("recover")
+    assert (event_id.startswith("drill-"), vm.ran("prepare")) == (True, [event_id])
+    assert not (vm.directory / "drill" / "event.json").exists()
+    assert run.one(task="Verdict")["hosts"]["web1"]["outcome"] == "passed"
+
+
+def test_a_host_that_never_acknowledges_passes_once_it_is_prepared(drill, vm):
+    vm.start(acknowledge="never")
+    done = drill().one(task="Drill")
+    assert (done["outcome"], done["figures"]["acknowledge"]) == ("passed", None)
+
+
+def test_a_hook_that_fails_is_named_and_the_host_recovers(drill, vm):
+    vm.add_hook("prepare", "exit 7")
+    vm.start()
+    done = drill().one(task="Drill")
+    assert (done["outcome"], done["problems"][0].startswith("the preparation failed: 10-hook: ")) == ("failed", True)
+    assert len(vm.ran("recover")) == 1
+
+
+def test_an_event_of_azure_aborts_the_drill_and_is_handled(drill, vm):
+    vm.add_hook("prepare", f'case "$SCHEDULED_EVENT_ID" in drill-*) touch {vm.directory}/prepares; sleep 5 ;; esac')
+    vm.start()
+
+    def announce():
+        until((vm.directory / "prepares").exists)
+        vm.emulator.schedule("Reboot", "web1", started_for=1)
+
+    other = threading.Thread(target=announce, daemon=True)
+    other.start()
+    done = drill().one(task="Drill")
+    other.join(LIMIT)
+    assert (done["outcome"], "of Azure names this VM" in done["problems"][0]) == ("aborted", True)
+    until(vm.emulator.posts)
+    until(lambda: len(vm.ran("recover")) == 2)
+    assert [status for _name, _ids, status in vm.emulator.posts()] == [200]
+    until(lambda: not vm.status()["maintenance_pending"])
+
+
+@pytest.fixture
+def service():
+    """A service under test; ``asked`` is set with the first request, so after the preview of the drill."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.server.asked.set()
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_arguments):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.asked = threading.Event()
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    yield server
+    server.shutdown()
+    server.server_close()
+
+
+def test_a_watched_event_of_azure_is_judged_and_announced_by_nobody_else(drill, vm, service):
+    vm.start()
+
+    def announce():
+        service.asked.wait(LIMIT)
+        vm.emulator.schedule("Redeploy", "web1", source="User", started_for=1)
+
+    other = threading.Thread(target=announce, daemon=True)
+    other.start()
+    url = f"http://127.0.0.1:{service.server_address[1]}/"
+    run = drill(watch=True, event_type="Redeploy", probe_urls=[url], steady=0.5)
+    other.join(LIMIT)
+    assert run.one(task="Drill")["outcome"] == "passed", run.output
+    assert "Announce it with: az vm redeploy --resource-group GROUP --name web1" in run.output
+    assert not (vm.directory / "drill" / "event.json").exists()
+    assert len(vm.emulator.posts()) == 1
+
+
+def test_a_password_of_the_service_is_never_shown(drill, vm, closed_port):
+    vm.start()
+    url = closed_port.replace("http://", "http://user:s3cr3t@")
+    run = drill(probe_urls=[url], steady=0.5)
+    assert "the service is not healthy before the drill" in run.one(task="Drill")["problems"][0]
+    assert ("***@" in run.output, "s3cr3t" in run.output) == (True, False)
+
+
+def test_a_host_is_left_out_after_the_drill_of_another_one_failed(drill, vm):
+    before = {"outcome": "failed", "verdict": "failed: the event was not acknowledged"}
+    run = drill(others={"web0": {**LOCAL, "drill_result": before}})
+    done, verdict = run.one(task="Drill", host="web1"), run.one(task="Verdict")
+    assert (done["outcome"], done["problems"]) == ("skipped", ["the drill of web0 did not pass"])
+    assert verdict["msg"] == (
+        "web1: skipped: the drill of web0 did not pass; web0: failed: the event was not acknowledged"
+    )
+    assert vm.ran("prepare") == []
