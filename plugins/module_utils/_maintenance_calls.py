@@ -2,51 +2,71 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The calls of the modules of a rolling maintenance, on any host.
+"""What the module of a rolling maintenance does, on any host. Private to the collection."""
 
-Private to the collection: it may change in any release.
-"""
-
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from ._load_balancer.record import Record, RecordError
 from ._maintenance import ASKING, HELD, Host, MaintenanceError
-from ._maintenance_history import write
 from ._module import ImdsModule
 from ._scheduled_events.client import ImdsError
+from ._scheduled_events.clock import Moment
 from ._scheduled_events.endpoint import SettingError
 from ._scheduled_events.files import Folder
+from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
+from ._scheduled_events.history_file import append_where_possible
 
 LOAD_BALANCER_FILE = "load-balancer.json"
-SURVEY_OPTIONS: Dict[str, Dict[str, Any]] = {
+# On the control node: at the gate, and what it decided. The others are for a host.
+WAIT, DECISION = "wait", "decision"
+SURVEY, WITHDRAW, HOLD, NOTE, DONE, FAILED = "survey", "withdraw", "hold", "note", "done", "failed"
+OPTIONS: Dict[str, Dict[str, Any]] = {
+    "step": {
+        "type": "str",
+        "choices": [WAIT, DECISION, SURVEY, WITHDRAW, HOLD, NOTE, DONE, FAILED],
+        "required": True,
+    },
+    "fleet": {"type": "list", "elements": "str", "default": []},
+    "max_unavailable": {"type": "str", "default": "1"},
+    "on_event": {"type": "str", "choices": ["wait", "skip", "respond", "fail"], "default": "wait"},
+    "timeout": {"type": "float", "default": 3600},
+    "settle": {"type": "float", "default": 60},
+    "name": {"type": "str"},
+    "resume_within": {"type": "float", "default": 86400},
+    "hosts_without_traffic": {"type": "list", "elements": "str"},
+    "checked_hosts": {"type": "list", "elements": "str", "default": []},
+    "allow_skip_tags": {"type": "bool", "default": False},
     "directory": {"type": "path", "default": "/var/lib/maintops"},
     "flag": {"type": "path", "default": "/var/lib/maintops/drained"},
-    "owner": {"type": "str"},
-    "by": {"type": "dict", "default": {}},
-    "lease": {"type": "float", "default": 180},
-    "ended_owners": {"type": "list", "elements": "str", "default": []},
-    "checked": {"type": "bool", "default": False},
-}
-MARK_OPTIONS: Dict[str, Dict[str, Any]] = {
-    "state": {"type": "str", "choices": ["held", "noted", "done", "absent", "failed"], "required": True},
-    "directory": {"type": "path", "default": "/var/lib/maintops"},
     "lease": {"type": "float", "default": 1800},
-    "round": {"type": "dict", "default": {}},
-    "owner": {"type": "str"},
-    "by": {"type": "dict", "default": {}},
     "phase": {"type": "str", "choices": ["drain", "tasks", "reboot", "health", "return"]},
     "reason": {"type": "str", "default": ""},
+    "owner": {"type": "str"},
+    "by": {"type": "dict", "default": {}},
+    "ended_owners": {"type": "list", "elements": "str", "default": []},
+    "checked": {"type": "bool", "default": False},
+    "round": {"type": "dict", "default": {}},
     "history": {"type": "dict", "default": {}},
 }
+
+
+def take_step(
+    module: Any, folder: Folder, *, flag_is_up: Callable[[], bool], read: Callable[[], Dict[str, Any]]
+) -> Dict[str, Any]:
+    """Do what the module does, with its parameters.
+
+    :param read: reads the events, and the id of this boot.
+    :raises MaintenanceError: the host cannot be marked, or is marked for another run.
+    """
+    if module.params["step"] == SURVEY:
+        return survey(module, Host(folder), folder, flag_is_up=flag_is_up, read=read)
+    return mark(module, Host(folder))
 
 
 def survey(
     module: Any, host: Host, folder: Folder, *, flag_is_up: Callable[[], bool], read: Callable[[], Dict[str, Any]]
 ) -> Dict[str, Any]:
-    """Mark the host if an owner is given, then look at all that the gate wants to know.
-
-    :param read: reads the events.
-    """
+    """Mark the host if an owner is given, then look at all that the gate wants to know."""
     claimed = _claim(module, host)  # before the look at the events
     found = {
         "changed": claimed["marked"],
@@ -111,10 +131,7 @@ def unread(problem: str) -> Dict[str, Any]:
 
 
 def mark(module: Any, host: Host) -> Dict[str, Any]:
-    """Do what the module does, with its parameters.
-
-    :raises MaintenanceError: the host cannot be marked, or is marked for another run.
-    """
+    """Mark the host, or end its mark; for the rest see :func:`take_step`."""
     options = module.params
     if not options["owner"]:
         module.fail_json(msg="owner is empty, expected the name that the action plugin gives it")
@@ -125,20 +142,38 @@ def mark(module: Any, host: Host) -> Dict[str, Any]:
     if not history:
         return {"changed": changed}
     try:
-        facts, maintenance, run = history["facts"], history["maintenance"], history["run"]
-        written = write(host.folder, facts, maintenance=maintenance, run=run, now=host.now())
+        facts = _facts(history["facts"], host.now(), maintenance=history["maintenance"], run=history["run"])
     except (KeyError, ValueError, TypeError):
         raise MaintenanceError(f"history is {history}, expected facts, maintenance and run. Leave it out") from None
-    if written.problem:
-        module.warn(written.problem)
-    return {"changed": changed, "facts": written.facts}
+    problem = append_where_possible(host.folder, facts, now=host.now().wall)
+    if problem:
+        module.warn(problem)
+    return {"changed": changed, "facts": [as_json(fact) for fact in facts]}
+
+
+def _facts(noted: Sequence[Mapping[str, Any]], now: Moment, *, maintenance: str, run: str) -> List[Fact]:
+    """What the control node noted: each with ``kind``, ``ago`` in seconds, and what is known of the rest."""
+    return [
+        Fact(
+            kind=str(each["kind"]),
+            time=now.wall - float(each["ago"]),
+            source=ROLLING_MAINTENANCE,
+            boot_id=now.boot_id,
+            run=run,
+            maintenance=maintenance,
+            phase=str(each.get("phase", "")),
+            outcome=str(each.get("outcome", "")),
+            reason=str(each.get("reason", "")),
+        )
+        for each in noted
+    ]
 
 
 def _marked(module: Any, host: Host) -> bool:
-    state = module.params["state"]
-    if state == "held":
+    step = module.params["step"]
+    if step == HOLD:
         return _hold(module, host)
-    if state == "done":
+    if step == DONE:
         return _done(module, host)
     return host.drop(module.params["owner"])
 

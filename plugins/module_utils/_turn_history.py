@@ -9,7 +9,7 @@ from typing import Any, Dict, List
 from ._scheduled_events.clock import CLOCK
 from ._scheduled_events.files import Folder
 from ._scheduled_events.history import RESPOND, ROLLING_MAINTENANCE, as_json
-from ._scheduled_events.history_file import History
+from ._scheduled_events.history_file import append_where_possible
 from ._scheduled_events.transitions import Step, Writer, facts_of
 from ._turn_request import TurnRequest
 
@@ -18,7 +18,6 @@ class TurnHistory:
     """The facts of one turn."""
 
     def __init__(self, folder: Folder, request: TurnRequest, *, within_maintenance: bool) -> None:
-        # On a Windows host, each file takes several starts of PowerShell. There the result of the run has the facts.
         self._folder = folder
         self._writer = Writer(
             ROLLING_MAINTENANCE if within_maintenance else RESPOND,
@@ -35,11 +34,5 @@ class TurnHistory:
         """
         facts = facts_of(step, self._writer)
         self._facts.extend(map(as_json, facts))
-        problems = list(shown["problems"])
-        if facts and self._folder.is_here:
-            try:
-                self._folder.make()
-                History(self._folder.path).append(facts, now=step.now.wall)
-            except OSError as error:
-                problems.append(f"the history in {self._folder.path} cannot be written: {error}")
-        return dict(shown, problems=problems, facts=self._facts)
+        problem = append_where_possible(self._folder, facts, now=step.now.wall)
+        return dict(shown, problems=[*shown["problems"], *filter(None, [problem])], facts=self._facts)

@@ -5,19 +5,36 @@
 
 DOCUMENTATION = r"""
 module: maintenance_gate
-short_description: Wait until a batch of a rolling maintenance may begin
+short_description: "Internal: let a batch of a rolling maintenance begin, and mark its hosts"
 version_added: 1.0.0
 author: The maintops.scheduled_events authors (@maintops)
 description:
-  - Runs M(maintops.scheduled_events.maintenance_survey) once on each host of the fleet, on as many hosts at the same
-    time as the number of forks allows. Each host is reached over its own connection, with its own variables.
-  - The hosts of the batch are marked as under maintenance before the fleet is examined. While the gate stays shut, the
-    marks are removed.
-  - The endpoint, the state directory, and the tasks files are taken from the variables of the role on each host.
-  - Use the module in a task with C(run_once), so that the decision covers the whole batch. Read the decision for each
-    host with M(maintops.scheduled_events.maintenance_gate_info) in the next task.
-  - The role P(maintops.scheduled_events.rolling_maintenance#role) uses this module.
+  - The role P(maintops.scheduled_events.rolling_maintenance#role) uses this module. The module belongs to the role, and
+    may change with it in any release.
+  - With O(step=wait) an action plugin runs the module with O(step=survey) on each host of the fleet, on as many hosts
+    at the same time as the number of forks allows, until the batch may begin. Each host is reached over its own
+    connection, with its own variables.
+  - The mark of a host belongs to the run of Ansible that sets it. Another run replaces it only after its lease has
+    expired, or when it knows that the first run has ended.
 options:
+  step:
+    description:
+      - V(wait) waits until the batch may begin. Use it in a task with C(run_once).
+      - V(decision) reads what V(wait) decided for this host. With C(run_once), Ansible registers each result for all
+        hosts. Under a strategy that runs the gate for each host, such as C(free), that result may belong to another
+        host.
+      - V(survey) reads on a host everything that the gate needs to know. With O(owner) it first marks the host.
+      - V(withdraw) removes the mark of O(owner).
+      - V(hold) sets or renews the mark of a host whose maintenance may begin. It fails if another run has marked the
+        host.
+      - V(note) records on the control node that O(phase) begins. The next mark writes this into the history of the
+        host.
+      - V(done) records that the maintenance of the host has finished, and removes the mark.
+      - V(failed) removes the mark and records on the control node that the maintenance failed. The gate then opens for
+        no further host.
+    type: str
+    choices: [wait, decision, survey, withdraw, hold, note, done, failed]
+    required: true
   fleet:
     description: The hosts that share O(max_unavailable). Empty means all hosts of the play.
     type: list
@@ -44,16 +61,13 @@ options:
     description: Name of the maintenance. Without this option, it is a digest of its tasks files.
     type: str
   resume_within:
-    description:
-      - If a run stops before all hosts are maintained, the next run leaves out the hosts that had finished. This option
-        is the number of seconds for which it does so.
+    description: Seconds for which the next run leaves out the hosts that an interrupted run has maintained.
     type: float
     default: 86400
   hosts_without_traffic:
     description:
-      - Hosts that receive no traffic from a load balancer.
-      - When this option is set, the gate returns at intervals with RV(open=false), so that the caller can read the list
-        again.
+      - Hosts that receive no traffic from a load balancer. When this option is set, the gate returns at intervals with
+        RV(open=false), so that the caller can read the list again.
     type: list
     elements: str
   checked_hosts:
@@ -69,79 +83,256 @@ options:
         and a later run without these tags maintains the hosts again.
     type: bool
     default: false
+  directory:
+    description: State directory of the roles, an absolute path.
+    type: path
+    default: /var/lib/maintops
+  flag:
+    description: File that makes the host fail the health probe of its load balancer.
+    type: path
+    default: /var/lib/maintops/drained
+  lease:
+    description: Seconds after which the mark expires unless it is renewed.
+    type: float
+    default: 1800
+  phase:
+    description:
+      - The phase of the maintenance that begins, for the history of the host. The phase before it ends well, or fails
+        with O(step=failed).
+    type: str
+    choices: [drain, tasks, reboot, health, return]
+  reason:
+    description: Why the maintenance failed, for the history of the host.
+    type: str
+    default: ''
+  owner:
+    description: Owner of the mark. The action plugin sets this option.
+    type: str
+  by:
+    description: Information about the owner that other runs can read. The action plugin sets this option.
+    type: dict
+    default: {}
+  ended_owners:
+    description:
+      - Owners whose runs have ended without removing their marks. The action plugin sets this option.
+    type: list
+    elements: str
+    default: []
+  checked:
+    description:
+      - Whether an operator has looked at the host. What an interrupted run began there then does not count any more.
+        The action plugin sets this option.
+    type: bool
+    default: false
+  round:
+    description: The maintenance that has finished. The action plugin sets this option.
+    type: dict
+    default: {}
+  history:
+    description: Facts for the history of the host. The action plugin sets this option.
+    type: dict
+    default: {}
 extends_documentation_fragment:
+  - maintops.scheduled_events._imds
   - maintops.scheduled_events._imds.attributes
   - maintops.scheduled_events._imds.files
 attributes:
   check_mode:
     support: full
     details:
-      - The module examines the fleet once and does not wait.
+      - The gate examines the fleet once and does not wait. No host is marked.
   diff_mode:
-    support: N/A
-    details:
-      - The module makes no lasting change.
+    support: none
   idempotent:
-    support: full
+    support: none
     details:
-      - The module makes no lasting change.
-seealso:
-  - module: maintops.scheduled_events.maintenance_gate_info
-  - module: maintops.scheduled_events.maintenance_survey
-  - module: maintops.scheduled_events.maintenance_mark
+      - A mark is renewed each time.
 """
 
 EXAMPLES = r"""
 - name: Wait until the batch may begin
   maintops.scheduled_events.maintenance_gate:
+    step: wait
     fleet: "{{ groups['web'] }}"
     max_unavailable: 25%
   run_once: true
 
 - name: Read the decision for this host
-  maintops.scheduled_events.maintenance_gate_info:
+  maintops.scheduled_events.maintenance_gate:
+    step: decision
   register: gate
 """
 
 RETURN = r"""
 open:
   description: Whether the batch may begin.
-  returned: success
+  returned: with O(step=wait)
   type: bool
   sample: true
 batch:
   description: The hosts of the batch that are to be maintained.
-  returned: success
+  returned: with O(step=wait)
   type: list
   elements: str
   sample: [web1]
 done:
   description: The hosts of the batch that an earlier, interrupted run has maintained.
-  returned: success
+  returned: with O(step=wait)
   type: list
   elements: str
   sample: []
 left_out:
   description: The hosts of the batch that are left out because of an event.
-  returned: success
+  returned: with O(step=wait)
   type: list
   elements: str
   sample: []
 respond:
   description: The hosts of the batch that must respond to events before they are maintained.
-  returned: success
+  returned: with O(step=wait)
   type: list
   elements: str
   sample: []
 waits_for:
   description: The reasons that keep the gate shut.
-  returned: success
+  returned: with O(step=wait)
   type: list
   elements: str
   sample: ['web2 (Reboot Scheduled, NotBefore 2026-11-21T09:00:00Z)']
+in_part:
+  description: The options of this run that may leave out tasks; empty without such options.
+  returned: with O(step=wait)
+  type: str
+  sample: ''
 msg:
   description: The decision as a sentence.
-  returned: success
+  returned: with O(step=wait)
   type: str
   sample: 'web1: goes ahead'
+decision:
+  description: What O(step=wait) returned for the batch of this host; V(null) if the host did not come to the gate.
+  returned: with O(step=decision)
+  type: dict
+  sample: {open: true, batch: [web1], done: [], left_out: [], respond: [], waits_for: [], msg: 'web1: goes ahead'}
+windows:
+  description: Whether the host is a Windows host.
+  returned: with O(step=hold), O(step=done) and O(step=failed)
+  type: bool
+  sample: false
+history:
+  description:
+    - The facts that this run has written into the history of the host so far. For a Windows host, only this list has
+      them.
+  returned: with O(step=hold), O(step=done) and O(step=failed)
+  type: list
+  elements: dict
+  sample: []
+mark:
+  description:
+    - The mark of another owner, with RV(mark.owner), RV(mark.by), RV(mark.stage) (V(asking) at the gate, V(held) after
+      it), its RV(mark.age) and RV(mark.lease) in seconds, and whether it is RV(mark.live).
+    - V(null) if the host has no such mark.
+  returned: with O(step=survey)
+  type: dict
+  sample: {owner: controller1/ansible-local-4711x2y/web1, by: {node: controller1, pid: 4711}, stage: held, age: 12.5,
+           lease: 1800, live: true, unfinished: {}}
+marked:
+  description: Whether this run marked the host for O(owner).
+  returned: with O(step=survey)
+  type: bool
+  sample: true
+unmarked_because:
+  description: Why the host could not be marked. Empty if it was marked, or if another owner has marked it.
+  returned: with O(step=survey)
+  type: str
+  sample: ''
+unfinished:
+  description:
+    - The owner, and information about it, of an earlier run that began the maintenance of the host and did not end it.
+    - Empty if there is none.
+  returned: with O(step=survey)
+  type: dict
+  sample: {}
+drained:
+  description: Whether one of the roles, or the flag, has taken the host out of its load balancer.
+  returned: with O(step=survey)
+  type: bool
+  sample: false
+returning:
+  description:
+    - The C(holder) that puts the host back into its load balancer at this moment, and the C(seconds) for which others
+      wait at most.
+    - V(null) if the host does not return, or if this has taken longer than it may.
+  returned: with O(step=survey)
+  type: dict
+  sample: {holder: respond, seconds: 175.2}
+records:
+  description: Maintenance that has finished on the host, by name.
+  returned: with O(step=survey)
+  type: dict
+  sample: {patch-june: {round: 7d0f, hosts: [web1, web2], since_begin: 61.2, age: 30.1}}
+events:
+  description:
+    - All events that the host sees, in the format of RV(maintops.scheduled_events.scheduled_events_info#module:events).
+    - V(null) if the events cannot be read.
+  returned: with O(step=survey)
+  type: list
+  elements: dict
+  sample: []
+vm_name:
+  description: Name of this VM in Azure; V(null) if it cannot be read.
+  returned: with O(step=survey)
+  type: str
+  sample: web_0
+problem:
+  description: Why the events cannot be read; empty if they can.
+  returned: with O(step=survey)
+  type: str
+  sample: ''
+boot_id:
+  description: Identity of the current boot of this machine; empty if the system does not provide it.
+  returned: with O(step=survey)
+  type: str
+  sample: 1e2b2f0e-6a0d-4b43-a4a5-5f0f5d4f4d0b
 """
+
+import typing as t
+
+from ansible.module_utils.basic import missing_required_lib
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import Flag
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import MaintenanceError
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance_calls import (
+    OPTIONS,
+    read_events,
+    take_step,
+    unread,
+)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS, ImdsModule
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.client import (
+    REQUESTS_IMPORT_ERROR,
+)
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.clock import boot_id
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
+
+
+def main() -> None:
+    module = CheckedModule(argument_spec=dict(COMMON_OPTIONS, **OPTIONS), supports_check_mode=True)
+
+    def read() -> t.Dict[str, t.Any]:
+        if REQUESTS_IMPORT_ERROR is not None:
+            found = unread(missing_required_lib("requests"))
+        else:
+            found = read_events(lambda: ImdsModule(module))
+        return dict(found, boot_id=boot_id())
+
+    flag = Flag(module.params["flag"])
+    try:
+        result = take_step(module, Folder(module.params["directory"]), flag_is_up=flag.is_up, read=read)
+    except MaintenanceError as error:
+        module.fail_json(msg=str(error))
+    module.exit_json(**result)
+
+
+if __name__ == "__main__":
+    main()

@@ -16,7 +16,7 @@ import stat
 from typing import List, NamedTuple, Optional, Sequence, Tuple
 
 from .checks import WrongValue
-from .files import NotPlain, plain, read_plain, remove_half_written, sync_directory, write_atomically
+from .files import Folder, NotPlain, plain, read_plain, remove_half_written, sync_directory, write_atomically
 from .history import MAX_LINE, Fact, line_of, parse_line
 
 UNIT_DIRECTORY, ROLES_DIRECTORY = "/var/lib/scheduled-events-history", "/var/lib/maintops"
@@ -90,6 +90,22 @@ class History:
 
     def _path(self, name: str) -> str:
         return os.path.join(self.directory, name)
+
+
+def append_where_possible(folder: Folder, facts: Sequence[Fact], *, now: float) -> str:
+    """Append to the history in a directory, which is made for that; why it failed, or empty.
+
+    On a Windows host, each file takes several starts of PowerShell. There the result of the run alone has the facts.
+
+    :param now: seconds since the epoch.
+    """
+    if facts and folder.is_here:
+        try:
+            folder.make()
+            History(folder.path).append(facts, now=now)
+        except OSError as error:
+            return f"the history in {folder.path} cannot be written: {error}"
+    return ""
 
 
 def append_beside(directories: Sequence[str], facts: Sequence[Fact]) -> bool:

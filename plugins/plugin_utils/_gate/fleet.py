@@ -11,13 +11,65 @@ itself does for its hosts: each child uses its own connections, and a host that 
 from __future__ import annotations
 
 import json
+import math
 import os
 import selectors
 import signal
 import time
 import typing as t
 
+from ansible.plugins.action import ActionBase
+
+from .._remote.delegate_host import OtherHostError, OtherHostUnreachable
+from .._remote.os_family import is_meant_as_windows
+from .fleet_host import FleetHost
+from .store import Store
+
+LOOK_TIMEOUT = 60.0  # seconds for one host
+HOST_TIMEOUT = 20.0  # seconds more for a look at several, for each that a fork asks
+WINDOWS_PATIENCE = 4.0  # times as long, where PowerShell starts about fifteen times for a look
+
 Result = t.Dict[str, t.Any]
+
+
+class Fleet:
+    """The hosts that a gate asks.
+
+    :param names: of all of them.
+    """
+
+    def __init__(self, action: ActionBase, task_vars: dict[str, t.Any], store: Store, names: t.Sequence[str]) -> None:
+        self._action, self._task_vars, self._store = action, task_vars, store
+        self._forks = max(1, int(task_vars.get("ansible_forks") or 5))
+        known = [task_vars["hostvars"][host] for host in names if host in task_vars["hostvars"]]
+        self._patience = WINDOWS_PATIENCE if any(map(is_meant_as_windows, known)) else 1.0
+
+    def longest(self, hosts: t.Sequence[str]) -> float:
+        """Seconds that a look at these hosts takes at most."""
+        return self._patience * (LOOK_TIMEOUT + HOST_TIMEOUT * math.ceil(len(hosts) / self._forks))
+
+    def ask(self, hosts: t.Sequence[str], options: t.Callable[[FleetHost], dict[str, t.Any]]) -> dict[str, Result]:
+        """Run the module of the gate on these hosts, with the options for each; for the results see ``ask_all``."""
+        with self._store.open() as store:
+            known = store.get("facts", {})
+
+        def ask_one(name: str) -> Result:
+            try:
+                host = FleetHost(self._action, name, self._task_vars, facts=known.get(name, {}))
+                try:
+                    return host.run("maintenance_gate", options(host), within=LOOK_TIMEOUT * self._patience)
+                finally:
+                    host.close()
+            except OtherHostError as error:
+                unreachable = isinstance(error, OtherHostUnreachable)
+                return {"problem": str(error).removeprefix(f"{name}: "), "unreachable": unreachable}
+
+        answers = ask_all(hosts, ask_one, forks=self._forks, timeout=self.longest(hosts))
+        found = {host: answer["ansible_facts"] for host, answer in answers.items() if answer.get("ansible_facts")}
+        if found:
+            with self._store.open() as store:
+                store.setdefault("facts", {}).update(found)
+        return answers
 
 
 def ask_all(

@@ -68,6 +68,14 @@ class FleetHost(OtherHost):
         except AnsibleError as error:
             raise OtherHostError(f"{name}: {error}") from error
 
+    def options(self, table: t.Mapping[str, t.Sequence[str]]) -> dict[str, t.Any]:
+        """The options of a module for which a variable of the host has a value: the first that is set."""
+        values = {
+            option: next((value for value in map(self.variables.get, names) if value not in (None, "")), None)
+            for option, names in table.items()
+        }
+        return {option: value for option, value in values.items() if value is not None}
+
     def _execute(self, action: ActionBase, module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
         if not is_windows(action._connection):
             return super()._execute(action, f"{COLLECTION}.{module}", arguments)

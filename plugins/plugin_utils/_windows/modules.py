@@ -18,7 +18,7 @@ from ...module_utils import _maintenance_calls as maintenance
 from ...module_utils._load_balancer import call as load_balancer
 from ...module_utils._load_balancer.health_probe import Flag, ProbeAnswer
 from ...module_utils._load_balancer.record import DrainError
-from ...module_utils._maintenance import Host, MaintenanceError
+from ...module_utils._maintenance import MaintenanceError
 from ...module_utils._module import COMMON_OPTIONS, ImdsModule
 from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import ExchangeFailed
@@ -104,25 +104,15 @@ def _repeated(work: t.Callable[[], Result]) -> Result:
     return work()
 
 
-def _survey(host: WindowsHost, module: Module) -> Result:
+def _maintain(host: WindowsHost, module: Module) -> Result:
     folder = host.folder(module.params["directory"])
     exchanger = host.exchanger(losable=True)
-    found = maintenance.survey(
-        module,
-        _maintained(folder),
-        folder,
-        flag_is_up=_Flag(host, module.params["flag"]).is_up,
-        read=lambda: maintenance.read_events(lambda: ImdsModule(module, exchanger, Clock(sleep=host.sleep))),
-    )
-    return {**found, "boot_id": folder.identity}
 
+    def read() -> Result:
+        events = maintenance.read_events(lambda: ImdsModule(module, exchanger, Clock(sleep=host.sleep)))
+        return {**events, "boot_id": folder.identity}
 
-def _mark(host: WindowsHost, module: Module) -> Result:
-    return maintenance.mark(module, _maintained(host.folder(module.params["directory"])))
-
-
-def _maintained(folder: t.Any) -> Host:
-    return Host(folder)
+    return maintenance.take_step(module, folder, flag_is_up=_Flag(host, module.params["flag"]).is_up, read=read)
 
 
 def _load_balancer(host: WindowsHost, module: Module) -> Result:
@@ -183,7 +173,6 @@ REQUESTS: dict[str, tuple[dict[str, t.Any], t.Callable[[ImdsModule], Result]]] =
     "scheduled_event_approve": (calls.APPROVE_OPTIONS, calls.acknowledge),
 }
 MODULES: dict[str, tuple[dict[str, t.Any], t.Callable[[WindowsHost, Module], Result]]] = {
-    "maintenance_survey": ({**COMMON_OPTIONS, **maintenance.SURVEY_OPTIONS}, _survey),
-    "maintenance_mark": (maintenance.MARK_OPTIONS, _mark),
+    "maintenance_gate": ({**COMMON_OPTIONS, **maintenance.OPTIONS}, _maintain),
     "load_balancer": (load_balancer.OPTIONS, _load_balancer),
 }

@@ -46,18 +46,18 @@ def test_one_look_asks_every_host_of_a_large_fleet_once_and_at_the_same_time(hos
         rolling_maintenance_fleet=names,
         host_vars={name: {"ansible_connection": "meets"} for name in others},
         extra=("--forks", "4"),
-        env={"MEETS_BEFORE": "maintenance_survey", "MEETS_NUMBER": "4", "MEETS_IN": str(tmp_path / "meeting")},
+        env={"MEETS_BEFORE": "maintenance_gate", "MEETS_NUMBER": "4", "MEETS_IN": str(tmp_path / "meeting")},
     )
     assert len(list((tmp_path / "meeting").iterdir())) == len(others)
     assert [hosts.emulator.polls(name)["polls"] for name in names] == [1] * len(names)
 
 
-def test_a_whole_run_takes_one_survey_and_three_marks_for_each_host(hosts_of, tmp_path):
+def test_a_whole_run_takes_one_look_and_three_marks_for_each_host(hosts_of, tmp_path):
     hosts = hosts_of("web1")
     log = tmp_path / "addressed"
     hosts.run(host_vars={"web1": ADDRESSED}, env={"ADDRESSED_LOG": str(log)})
     asked = collections.Counter(line.split()[1] for line in log.read_text().splitlines())
-    assert (asked["maintenance_survey"], asked["maintenance_mark"]) == (1, 3)
+    assert asked["maintenance_gate"] == 1 + 3
     # The record that it leaves is not for others to read.
     record = hosts.directory / "web1" / "state" / "maintenance.json"
     assert record.stat().st_mode & 0o777 == 0o600

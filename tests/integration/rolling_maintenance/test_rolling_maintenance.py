@@ -94,18 +94,18 @@ def test_the_gate_asks_each_host_where_it_is_when_addresses_are_made_from_names(
     hosts.run(check=True, host_vars=dict.fromkeys(hosts.emulator.endpoints, ADDRESSED), env={"ADDRESSED_LOG": str(log)})
     asked = sorted(log.read_text().splitlines())
     looks = 2  # one for each batch
-    assert asked == sorted(f"at-{name} maintenance_survey" for name in ("web1", "web2") for _look in range(looks))
+    assert asked == sorted(f"at-{name} maintenance_gate" for name in ("web1", "web2") for _look in range(looks))
 
 
-@pytest.mark.parametrize("module", ["maintenance_survey", "maintenance_mark"])
-def test_a_host_that_reboots_while_it_waits_at_the_gate_is_waited_for(hosts_of, tmp_path, module):
+@pytest.mark.parametrize("at", [1, 2], ids=["while it is looked at", "while its mark is removed"])
+def test_a_host_that_reboots_while_it_waits_at_the_gate_is_waited_for(hosts_of, tmp_path, at):
     hosts = hosts_of("web1")
-    event_id = hosts.emulator.schedule("Reboot", "web1", notice=900)
+    event_id, broken = hosts.emulator.schedule("Reboot", "web1", notice=900), tmp_path / "broken"
     started = hosts.start(
         host_vars={"web1": {"ansible_connection": "breaks_once"}},
-        env={"BREAKS_BEFORE": module, "BREAKS_MARKER": str(tmp_path / "broken")},
+        env={"BREAKS_BEFORE": "maintenance_gate", "BREAKS_AT": str(at), "BREAKS_MARKER": str(broken)},
     )
-    until((tmp_path / "broken").exists, what="the reboot")
+    until(lambda: broken.exists() and broken.stat().st_size >= at, what="the reboot")
     hosts.emulator.cancel(event_id)
     run = started.result()
     assert run.rc == 0, run.output

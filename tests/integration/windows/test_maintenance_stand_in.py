@@ -75,16 +75,17 @@ class Story:
             "load_balancer_probe_count": 1,
         }
         look = {
+            "step": "survey",
             "endpoint": "{{ rolling_maintenance_endpoint }}",
             "directory": "{{ rolling_maintenance_state_directory | default(omit) }}",
             "flag": "{{ load_balancer_probe_flag | default(omit) }}",
         }
         other = {"owner": "elsewhere/run/{{ inventory_hostname }}", "by": {"node": "elsewhere", "pid": 1}}
         before, over = (
-            [{**module_task("maintenance_survey", {**look, **other, "lease": lease}), "name": "before"}]
+            [{**module_task("maintenance_gate", {**look, **other, "lease": lease}), "name": "before"}]
             for lease in (3600, 1)
         )
-        after = [{**module_task("maintenance_survey", look), "name": "after"}]
+        after = [{**module_task("maintenance_gate", look), "name": "after"}]
         how = {"inventory": inventory, "env": windows(directory / "windows.log")}
         started = ansible.start_playbook(
             [play(before), {"import_playbook": PLAYBOOK, "vars": {"rolling_maintenance_hosts": "all"}}, play(after)],

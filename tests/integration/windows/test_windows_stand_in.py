@@ -21,9 +21,15 @@ SUPPORTED = {
     WAIT: {},
     APPROVE: {"event_id": ["A"]},
     "scheduled_events_turn": {},
+<<<<<<< HEAD
     "maintenance_survey": {},
     "maintenance_mark": {"state": "held"},
     "load_balancer": {"provider": "health_probe", "state": "drained"},
+=======
+    "maintenance_gate": {"step": "hold"},
+    "load_balancer_health_probe": {"state": "drained", **HOLDER},
+    "load_balancer_record": {"state": "held", **HOLDER},
+>>>>>>> df3df74 (Make one internal module of the gate of a rolling maintenance)
 }
 
 

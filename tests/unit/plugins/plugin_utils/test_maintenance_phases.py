@@ -9,7 +9,7 @@ import types
 import pytest
 
 from plugins.module_utils._maintenance import ASKING, Host
-from plugins.module_utils._maintenance_calls import MARK_OPTIONS, mark
+from plugins.module_utils._maintenance_calls import OPTIONS, mark
 from plugins.module_utils._scheduled_events import history_file
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Folder
@@ -27,12 +27,12 @@ class Maintenance:
     def __init__(self, directory):
         self.directory, self.notes, self.at, self.warnings = str(directory), {}, 100.0, []
 
-    def mark(self, state, maintenance="id1 kernel", after=10.0):
+    def mark(self, step, maintenance="id1 kernel", after=10.0):
         self.at += after
         history = {"facts": to_write(self.notes, self.at), "maintenance": maintenance, "run": "run1"}
-        options = {name: option.get("default") for name, option in MARK_OPTIONS.items()}
+        options = {name: option.get("default") for name, option in OPTIONS.items()}
         round_ = {"name": "kernel", "id": "id1", "hosts": ["web1"], "since_begin": 1.0}
-        params = {**options, "state": state, "owner": "run1/web1", "round": round_, "history": history}
+        params = {**options, "step": step, "owner": "run1/web1", "round": round_, "history": history}
         module = types.SimpleNamespace(params=params, check_mode=False, warn=self.warnings.append)
         clock = Clock(lambda: NOW + self.at, lambda: self.at, boot_id=lambda: "boot-1")
         host = Host(Folder(self.directory), clock=clock)
@@ -64,10 +64,10 @@ def words(facts):
 def whole(maintenance):
     note_waits(maintenance.notes, [{"at": 40.0, "why": "web2 (drained)"}])
     maintenance.phase("drain")
-    maintenance.mark("held")
+    maintenance.mark("hold")
     maintenance.phase("tasks")
     maintenance.phase("reboot")
-    maintenance.mark("held")
+    maintenance.mark("hold")
     maintenance.phase("health")
     maintenance.phase("return")
     maintenance.ends()
@@ -108,7 +108,7 @@ def test_a_failed_phase_has_its_reason_and_a_drained_host_is_held(maintenance):
 def test_a_history_that_cannot_be_written_fails_nothing(maintenance, tmp_path):
     (tmp_path / "state" / "history.jsonl").mkdir(parents=True)
     maintenance.phase("tasks")
-    maintenance.mark("held")
+    maintenance.mark("hold")
     assert "cannot be written" in maintenance.warnings[0]
     assert len(maintenance.notes["history"]) == 1
 
@@ -147,5 +147,5 @@ def test_a_failed_maintenance_is_a_problem_until_the_host_is_maintained_again(ma
 
 def test_a_maintenance_whose_control_node_ended_is_not_finished(maintenance):
     maintenance.phase("tasks")
-    maintenance.mark("held")
+    maintenance.mark("hold")
     assert tell({"web1": maintenance.facts()}, {}).events[0].unfinished == {"web1": "the maintenance has not ended"}

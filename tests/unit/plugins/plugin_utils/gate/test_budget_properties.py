@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils._maintenance import HELD, Host, MaintenanceError
-from plugins.module_utils._maintenance_calls import SURVEY_OPTIONS, survey
+from plugins.module_utils._maintenance_calls import OPTIONS, survey
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Folder
 from plugins.plugin_utils._gate.decision import GateSettings, Memory, Seen, decide
@@ -67,7 +67,7 @@ class World:
         return [name for name in FLEET if self.in_work[name]]
 
     def survey(self, name, **given):
-        options = {option: spec.get("default") for option, spec in SURVEY_OPTIONS.items()}
+        options = {option: spec.get("default") for option, spec in OPTIONS.items()}
         module = types.SimpleNamespace(params={**options, **given}, check_mode=False)
         read = {"events": [], "vm_name": name, "problem": ""}
         found = survey(module, self.hosts[name], self.folders[name], flag_is_up=lambda: False, read=lambda: read)

@@ -12,12 +12,12 @@ import sys
 
 import pytest
 
+from plugins.plugin_utils._gate.store import Store
 from plugins.plugin_utils._run.identity import owner_of
-from plugins.plugin_utils._run.store import Store, this_run
 
 
 def test_a_run_is_called_after_its_machine_and_its_directory(tmp_path):
-    run = this_run(tmp_path)
+    run = Store(tmp_path).this_run()
     assert run.name == f"{platform.node()}/{tmp_path.name}"
     assert run.owner == owner_of(os.getppid())
 
@@ -58,7 +58,7 @@ def test_each_host_reads_the_last_decision_of_its_own_gate(tmp_path):
 
 def test_no_change_of_several_processes_at_once_is_lost(tmp_path):
     script = (
-        "import pathlib, sys; from plugins.plugin_utils._run.store import Store\n"
+        "import pathlib, sys; from plugins.plugin_utils._gate.store import Store\n"
         "for _number in range(50):\n"
         "    with Store(pathlib.Path(sys.argv[1])).open() as content: content['n'] = content.get('n', 0) + 1\n"
     )
