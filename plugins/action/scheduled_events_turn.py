@@ -52,17 +52,12 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     Responding,
     looks_cut_off,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.balancer_choice import (
-    refuse_half_a_balancer,
-)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
     main_process_has_ended,
     run_id_of,
     this_owner,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job import this_job
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job_slice import refuse_slices
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.named_hosts import refuse_unnamed_hosts
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.strategy import (
     refuse_late_hosts,
     runs_each_host_alone,
@@ -96,9 +91,6 @@ class ActionModule(ArmAction):
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
         self._windows = self._windows_host() if is_windows(self._connection) else None
-        refuse_slices(self._variables)
-        refuse_unnamed_hosts(self, self._variables)
-        refuse_half_a_balancer("respond", self._variables)
         self._extras: dict[str, t.Any] = {}
         self._files = TasksFiles(self)
         options = arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})

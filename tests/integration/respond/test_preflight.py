@@ -1,0 +1,68 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the roles respond and rolling_maintenance refuse before their first look at a host."""
+
+import pytest
+
+from playbooks import LOCAL
+
+pytestmark = pytest.mark.core
+
+JOB = {"awx_job_id": 7, "awx_job_template_name": "Respond"}
+HALF = {"load_balancer_ports": [443], "load_balancer_haproxy_hosts": ["lb1"]}
+SLICE = "Job 7 is a slice of Respond, and sees only some of the hosts."
+# Name of the host → its variables, and the beginning of the message; empty if it is accepted. {} is the role.
+CASES = {
+    "plain": ({}, ""),
+    "job": (JOB, ""),
+    "job_of_a_workflow": ({**JOB, "awx_workflow_job_id": 6, "awx_workflow_job_name": "Every night"}, ""),
+    "workflow_alone": ({"awx_workflow_job_id": 6}, ""),
+    "slice": ({**JOB, "awx_workflow_job_id": 6, "awx_workflow_job_name": "Respond"}, SLICE),
+    "half": (
+        HALF,
+        "load_balancer_haproxy_hosts, load_balancer_ports describes a load balancer, but load_balancer_provider is not "
+        "set, so the hosts would stay in it. Set load_balancer_provider, for example to health_probe, or set "
+        "{}_load_balancer to false",
+    ),
+    "half_with_null": (
+        {**HALF, "{}_load_balancer": None},
+        "load_balancer_haproxy_hosts, load_balancer_ports describes",
+    ),
+    "half_with_a_blank": (
+        {**HALF, "{}_load_balancer": ""},
+        "load_balancer_haproxy_hosts, load_balancer_ports describes",
+    ),
+    "provider": ({**HALF, "load_balancer_provider": "haproxy"}, ""),
+    "chosen": ({**HALF, "{}_load_balancer": False}, ""),
+    "chosen_by_a_template": ({**HALF, "{}_load_balancer": "{{ 1 == 1 }}"}, ""),
+    "useful_alone": (
+        {f"load_balancer_{name}": "/x" for name in ("probe_flag", "nginx_snippet", "state_directory")},
+        "",
+    ),
+}
+TIMES = {
+    "nan": (
+        {"rolling_maintenance_reboot_timeout": "nan"},
+        "rolling_maintenance_reboot_timeout is nan, expected a number",
+    ),
+    "inf": ({"rolling_maintenance_reboot_timeout": "1e400"}, "rolling_maintenance_reboot_timeout is 1e400, expected"),
+    "zero": ({"rolling_maintenance_reboot_timeout": 0}, "rolling_maintenance_reboot_timeout is 0, expected a number"),
+}
+
+
+@pytest.mark.parametrize(("role", "cases"), [("respond", CASES), ("rolling_maintenance", {**CASES, **TIMES})])
+def test_a_slice_half_a_load_balancer_and_a_wrong_time_are_refused(ansible, role, cases):
+    hosts = {
+        name: {**LOCAL, **{variable.format(role): value for variable, value in variables.items()}}
+        for name, (variables, _message) in cases.items()
+    }
+    task = {"ansible.builtin.import_role": {"name": f"maintops.scheduled_events.{role}", "tasks_from": "preflight"}}
+    run = ansible.run_playbook(
+        [{"hosts": "all", "gather_facts": False, "tasks": [task]}], inventory={"all": {"hosts": hosts}}
+    )
+    said = {result.host: result["msg"] for result in run.tasks if result.failed}
+    for name, (_variables, message) in cases.items():
+        found = said.get(name, "")
+        assert found.startswith(message.format(role)) if message else found == "", (name, found)
