@@ -21,15 +21,8 @@ SUPPORTED = {
     WAIT: {},
     APPROVE: {"event_id": ["A"]},
     "scheduled_events_turn": {},
-<<<<<<< HEAD
-    "maintenance_survey": {},
-    "maintenance_mark": {"state": "held"},
-    "load_balancer": {"provider": "health_probe", "state": "drained"},
-=======
     "maintenance_gate": {"step": "hold"},
-    "load_balancer_health_probe": {"state": "drained", **HOLDER},
-    "load_balancer_record": {"state": "held", **HOLDER},
->>>>>>> df3df74 (Make one internal module of the gate of a rolling maintenance)
+    "load_balancer": {"provider": "health_probe", "state": "drained"},
 }
 
 
@@ -107,6 +100,30 @@ def ids(result):
 @pytest.mark.parametrize("host", ["windows", "linux"])
 def test_defaults_of_the_action_group_reach_the_stand_in_as_they_reach_a_linux_host(hosts, host):
     assert ids(hosts.one("read", host)) == [hosts.events[host]]
+
+
+@pytest.mark.core
+def test_modules_that_share_an_action_plugin_run_on_the_control_node_under_each_of_their_names(
+    ansible, emulate, tmp_path
+):
+    emulator = emulate([{"name": "windows"}], "--manual-clock", "--rate-limit", "0")
+    event_id = emulator.schedule("Reboot", "windows")
+    log = tmp_path / "win_uri.log"
+    tasks = [
+        module_task(APPROVE, {"event_id": [event_id]}, check_mode=True),
+        {"name": "short", APPROVE: {"event_id": [event_id]}, "check_mode": True},
+        {"name": "short", WAIT: {"state": "present"}},
+    ]
+    defaults = {f"{COLLECTION}.{module}": {"endpoint": emulator.endpoints["windows"]} for module in (APPROVE, WAIT)}
+    run = ansible.run_playbook(
+        [play(tasks, collections=[COLLECTION], module_defaults=defaults)],
+        inventory={"all": {"hosts": {"windows": WINDOWS}}},
+        env=windows(log),
+    )
+    approved, approved_by_short_name, present = run.tasks
+    assert (approved["approved"], approved_by_short_name["approved"]) == ([event_id], [event_id])
+    assert ids(present) == [event_id]
+    assert len(log.read_text().splitlines()) >= 3
 
 
 def test_an_answer_that_breaks_off_is_asked_for_again(hosts):
