@@ -202,17 +202,17 @@ time:
   type: float
 """
 
-from ansible.module_utils.basic import AnsibleModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._drill import (
     OPTIONS,
     CannotDrill,
     DrilledHost,
     serve,
 )
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 
 
 def main() -> None:
-    module = AnsibleModule(argument_spec=OPTIONS, supports_check_mode=True)
+    module = CheckedModule(argument_spec=OPTIONS, supports_check_mode=True)
     if not module.params["request"]:
         module.fail_json(
             msg="request is missing, expected what the action plugin asks. Call the module by its full name"
