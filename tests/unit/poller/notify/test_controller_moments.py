@@ -6,9 +6,9 @@
 
 import pytest
 from _scheduled_events.exchange import ExchangeFailed
-from controller_vm import IN_60, IN_300, IN_900, NOW, again
+from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, NOW, again
 from scheduled_events_poller.notify.controller import Controller
-from scheduled_events_poller.notify.controller_hook import DONE, FAILED, NOTHING_PREPARED, TRY_AGAIN, Timer
+from scheduled_events_poller.notify.controller_hook import DONE, FAILED, NOTHING_PREPARED, TRY_AGAIN, ControllerHook
 from scheduled_events_poller.notify.request import Unavailable
 from scheduled_events_poller.notify.settings import ControllerSettings
 
@@ -81,9 +81,13 @@ class StoppedClock:
         (291, False, -1),
     ],
 )
-def test_what_is_left_is_the_time_to_the_next_moment(passed, busy, left):
-    timer = Timer(NOW + 290, NOW + 300, 12.0, StoppedClock(passed), lambda: busy)
-    assert timer.left() == left
+def test_what_is_left_is_the_time_to_the_next_moment(make_vm, passed, busy, left):
+    vm = make_vm()
+    settings = ControllerSettings("https://awx", 7, token="token", grace=12.0)
+    event, environment = {"event_id": EVENT_ID, "not_before": IN_300}, {"SCHEDULED_EVENT_DEADLINE": AT_290}
+    hook = ControllerHook(event, environment, vm.files, settings, say=vm.said.append, clock=StoppedClock(passed))
+    hook.memory.running = 1 if busy else 0
+    assert hook.left() == left
 
 
 def test_a_slow_network_never_makes_the_hook_miss_its_moment(controller, make_vm):

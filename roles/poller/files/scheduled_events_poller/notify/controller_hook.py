@@ -58,102 +58,123 @@ class Notice(NamedTuple):
     not_before: Optional[float] = None
 
 
-class Timer:
-    """The moments of a hook, in seconds since the epoch.
-
-    :param deadline: ``None``: none.
-    :param grace: this many seconds before NotBefore the VM continues without a job; 0 is never.
-    :param is_busy: whether a job may run, so that this VM may not continue without it.
-    :ivar not_before: that of the event, as far as it is known.
-    """
-
-    def __init__(
-        self,
-        deadline: Optional[float],
-        not_before: Optional[float],
-        grace: float,
-        clock: Clock,
-        is_busy: Callable[[], bool],
-    ) -> None:
-        self.not_before = not_before
-        self._deadline = float("inf") if deadline is None else deadline
-        self._grace = grace
-        self._clock = clock
-        self._is_busy = is_busy
-
-    @property
-    def takes_over(self) -> bool:
-        """Whether this VM continues without the job, if that cannot be had."""
-        return self._grace > 0 and self.not_before is not None
-
-    def has_passed(self) -> bool:
-        """Whether the hook has no more time."""
-        return self._clock.wall() >= self._deadline
-
-    def is_due(self) -> bool:
-        """Whether the moment has come at which this VM continues without a job."""
-        return self.takes_over and not self._is_busy() and self._until_grace() <= 0
-
-    def until_due(self) -> float:
-        """Seconds until this VM continues without a job, as long as that lies ahead and is possible."""
-        left = self._until_grace()
-        return left if self.takes_over and not self._is_busy() and left > 0 else float("inf")
-
-    def left(self) -> float:
-        """Seconds until the next of these moments, after which an answer of the controller comes too late."""
-        return min(self._deadline - self._clock.wall(), self.until_due())
-
-    def _until_grace(self) -> float:
-        return (self.not_before or 0.0) - self._grace - self._clock.wall()
-
-
 class ControllerHook:
-    """One run of the hook.
+    """One run of the hook. Its moments are in seconds since the epoch.
 
-    :param look: what the polling unit knows of the event.
+    :param say: takes a line for the owner.
     """
 
     def __init__(
         self,
+        event: Mapping[str, Any],
+        environment: Mapping[str, str],
+        files: HookFiles,
         settings: ControllerSettings,
-        memory: EventMemory,
-        timer: Timer,
         *,
-        look: Callable[[], Optional[Notice]],
         say: Callable[[str], None],
         clock: Clock,
     ) -> None:
+        self.memory = EventMemory(files.memory, event, environment)
+        self._event = event
+        self._environment = environment
         self._settings = settings
-        self._memory = memory
-        self._timer = timer
-        self._look = look
-        self._say = say
+        self._say_plainly = say
+        self._hide: Callable[[str], str] = str
         self._clock = clock
+        self._not_before = _epoch(event.get("not_before"))
+        self._deadline = _epoch(environment.get("SCHEDULED_EVENT_DEADLINE")) or float("inf")
+        self._status_file = files.status
+        self._status_before = self._read_status()
         self._job: Optional[ControllerJob] = None
         self._problem = ""
         self._failures = 0
 
-    def run(self, jobs: Jobs) -> Ending:
+    def run(self) -> Ending:
         """Have the job launched, and follow it."""
+        self.memory.save()
+        self.memory.forget_others(self._clock.wall())
+        if self.memory.unsaved:
+            self._say(
+                f"WARNING: the memory of this hook cannot be written ({self.memory.unsaved}). If this VM goes down "
+                f"now, a later hook may launch a second job. Correct the directory"
+            )
+        vm_name = self._environment.get("SCHEDULED_EVENTS_VM_NAME", "")
+        try:
+            controller = Controller(self._settings, left=self.left)
+            self._hide = controller.hide
+            jobs = Jobs(controller, self._settings, self._event, vm_name, self.memory, self._say, self._clock)
+        except WrongValue as error:
+            return self._refused(str(error))
+        ending = self._follow(jobs)
+        return ending._replace(reason=self._hide(ending.reason))
+
+    def _say(self, line: str) -> None:
+        self._say_plainly(self._hide(line))  # no text of the controller leaves this process with the token in it
+
+    def _follow(self, jobs: Jobs) -> Ending:
         ask_at = self._clock.monotonic()
-        before = self._timer.not_before
         while True:
             # Also between two requests, however long the controller wants to be left alone.
-            notice = self._look() or Notice(not_before=before)
-            before = self._timer.not_before = notice.not_before
+            notice = self._look()
+            self._not_before = notice.not_before
             ending = self._over(notice) or self._out_of_time()
             if ending is None and self._clock.monotonic() >= ask_at:
                 ending, pause = self._ask(jobs, notice)
                 ask_at = self._clock.monotonic() + pause
             if ending is not None:
                 return ending
-            self._clock.sleep(max(MOMENT, min(TICK, ask_at - self._clock.monotonic(), self._timer.left())))
+            self._clock.sleep(max(MOMENT, min(TICK, ask_at - self._clock.monotonic(), self.left())))
 
-    def refuse(self, reason: str) -> Ending:
-        """The end of a hook that cannot ask the controller."""
-        if self._memory.may_run:  # the state of the job is not known: the VM must not continue without it
-            return Ending(FAILED, f"{self._known()}, and cannot be followed: {reason}")
-        return self._without_the_job(reason)
+    # The moments
+
+    @property
+    def _takes_over(self) -> bool:
+        """Whether this VM continues without the job, if that cannot be had."""
+        return self._settings.grace > 0 and self._not_before is not None
+
+    def _until_due(self) -> float:
+        """Seconds until this VM continues without a job, as long as that lies ahead and is possible."""
+        left = self._until_grace()
+        return left if self._takes_over and not self.memory.may_run and left > 0 else float("inf")
+
+    def left(self) -> float:
+        """Seconds until the next moment, after which an answer of the controller comes too late."""
+        return min(self._deadline - self._clock.wall(), self._until_due())
+
+    def _until_grace(self) -> float:
+        return (self._not_before or 0.0) - self._settings.grace - self._clock.wall()
+
+    def _out_of_time(self) -> Optional[Ending]:
+        if self._clock.wall() >= self._deadline:
+            # Not a failure: the deadline may have been moved since, and then the hook is run again.
+            return Ending(TRY_AGAIN, f"{self._known()}{self._problem and ': ' + self._problem}")
+        if self._problem and self._takes_over and not self.memory.may_run and self._until_grace() <= 0:
+            return self._without_the_job(self._problem)
+        return None
+
+    # What the polling unit knows
+
+    def _look(self) -> Notice:
+        """What the status file of the polling unit says of the event, if the unit wrote that since the hook began.
+
+        That is so as soon as the file is another one. Its time does not show that: the clock may have been set.
+        """
+        text = self._read_status()
+        if text is not None and text != self._status_before:
+            key = str(self._event["event_id"]).lower()
+            with contextlib.suppress(ValueError, RecursionError, KeyError, TypeError):  # it changes nothing then
+                for event in json.loads(text.decode("utf-8"))["events"]:
+                    if str(event["event_id"]).lower() == key:
+                        started = event["event_status"] == "Started"
+                        return Notice(bool(event["present"]), started, _epoch(event["not_before"]))
+        return Notice(not_before=self._not_before)
+
+    def _read_status(self) -> Optional[bytes]:
+        with contextlib.suppress(OSError):
+            return read_plain(self._status_file, most=status.MOST_BYTES)
+        return None
+
+    # The job
 
     def _ask(self, jobs: Jobs, notice: Notice) -> Tuple[Optional[Ending], float]:
         """Take the next step with the controller; returns the end of the hook, or the seconds until the next step."""
@@ -166,25 +187,25 @@ class ControllerHook:
             self._say(f"{self._known()}; trying again: {error}")
             return None, pause
         except Refused as error:
-            return self.refuse(str(error)), 0.0
+            return self._refused(str(error)), 0.0
         self._problem, self._failures = "", 0
         return ending, self._settings.interval
 
     def _go_on(self, jobs: Jobs, notice: Notice) -> Optional[Ending]:
         job = jobs.find()
         if job is None:
-            if self._memory.running != LAUNCHED:
-                self._memory.set(running=0)
+            if self.memory.running != LAUNCHED:
+                self.memory.set(running=0)
             if not notice.present:
                 return Ending(DONE, "the event is cancelled, and has no job")
-            jobs.attempt()
+            jobs.attempt(self._until_due)
             return None
         self._job = job
         if job.wrong:
             return self._wrong(jobs, job)
-        self._memory.set(running=0 if job.ended else job.id)
+        self.memory.set(running=0 if job.ended else job.id)
         if job.counts:
-            self._memory.set(job=max(self._memory.job, job.id))
+            self.memory.set(job=max(self.memory.job, job.id))
         if job.ended:
             return self._ended(jobs, job)
         if not notice.present:
@@ -196,16 +217,16 @@ class ControllerHook:
     def _wrong(self, jobs: Jobs, job: ControllerJob) -> Optional[Ending]:
         """End a job that does not do what it was launched for. It never counts, whatever becomes of it."""
         if not job.ended:
-            self._memory.set(running=job.id)
+            self.memory.set(running=job.id)
             try:
                 jobs.cancel(job)
             except Refused as error:
-                self._memory.set(after=job.id)
+                self.memory.set(after=job.id)
                 reason = f"{self._known()}, and it cannot be canceled: {error}. Cancel it on the controller"
                 return Ending(FAILED, reason)
             self._say(self._known())
             return None
-        self._memory.set(running=0, after=job.id)
+        self.memory.set(running=0, after=job.id)
         return self._without_the_job(
             f'{self._known()}: turn on "Prompt on launch" of the job template for limit, labels, variables and what '
             f"else poller_controller gives"
@@ -214,7 +235,7 @@ class ControllerHook:
     def _over(self, notice: Notice) -> Optional[Ending]:
         """Return the end of the hook, because the event needs no preparation any more."""
         if notice.started:
-            if self._memory.may_run and (self._job is None or self._job.counts):
+            if self.memory.may_run and (self._job is None or self._job.counts):
                 return Ending(DONE, f"the event has started; {self._known()}")
             return Ending(
                 FAILED, f"the event has started, and no job was launched for it: {self._problem or 'too late'}"
@@ -222,14 +243,6 @@ class ControllerHook:
         if notice.present or self._settings.cancel_on_cancelled:
             return None
         return Ending(DONE, f"the event is cancelled; {self._known()}, and stays unchanged")
-
-    def _out_of_time(self) -> Optional[Ending]:
-        if self._timer.has_passed():
-            # Not a failure: the deadline may have been moved since, and then the hook is run again.
-            return Ending(TRY_AGAIN, f"{self._known()}{self._problem and ': ' + self._problem}")
-        if self._problem and self._timer.is_due():
-            return self._without_the_job(self._problem)
-        return None
 
     def _ended(self, jobs: Jobs, job: ControllerJob) -> Ending:
         if job.status == SUCCESSFUL:
@@ -244,21 +257,26 @@ class ControllerHook:
                 why = jobs.why(job)
                 if why is not None:
                     return why
-            if self._timer.left() <= LOOKS * TICK:
+            if self.left() <= LOOKS * TICK:
                 break
             self._clock.sleep(TICK)
         return ""
 
+    def _refused(self, reason: str) -> Ending:
+        if self.memory.may_run:  # the state of the job is not known: the VM must not continue without it
+            return Ending(FAILED, f"{self._known()}, and cannot be followed: {reason}")
+        return self._without_the_job(reason)
+
     def _without_the_job(self, reason: str, todo: str = "") -> Ending:
         """Leave the preparation to the other hooks of this VM, if it may continue without the job."""
-        if self._timer.takes_over:
+        if self._takes_over:
             return Ending(NOTHING_PREPARED, f"{reason}; this VM continues without the job")
         return Ending(FAILED, f"{reason}. {todo}" if todo else reason)
 
     def _known(self) -> str:
         job = self._job
         if job is None:
-            return "a job may run" if self._memory.may_run else "there is no job yet"
+            return "a job may run" if self.memory.may_run else "there is no job yet"
         if job.wrong:
             return f"job {job.id}, which did not take {shown(job.wrong)}, is {job.status}"
         earlier = "" if job.counts else ", which does not count for this preparation,"
@@ -325,7 +343,7 @@ def check_settings(files: HookFiles) -> Ending:
         hide = controller.hide
         nothing = {"event_id": "check", "resources": []}
         memory = EventMemory(os.devnull, nothing, {})  # which keeps nothing
-        jobs = Jobs(controller, settings, nothing, "", memory, say=_ignore, clock=CLOCK)
+        jobs = Jobs(controller, settings, nothing, "", memory, _ignore, CLOCK)
         jobs.check_template()
         jobs.find()
     except (WrongValue, Refused, Unavailable) as error:
@@ -345,70 +363,7 @@ def run(
         settings = load_controller(files.settings)
     except WrongValue as error:
         return Ending(FAILED, str(error))
-    memory = EventMemory(files.memory, event, environment)
-    memory.save()
-    memory.forget_others(clock.wall())
-    timer = Timer(
-        _epoch(environment.get("SCHEDULED_EVENT_DEADLINE")),
-        _epoch(event.get("not_before")),
-        settings.grace,
-        clock,
-        lambda: memory.may_run,
-    )
-    hide: Callable[[str], str] = str
-
-    def say_without_secrets(line: str) -> None:  # no text of the controller leaves this process with the token in it
-        say(hide(line))
-
-    if memory.unsaved:
-        say(
-            f"WARNING: the memory of this hook cannot be written ({memory.unsaved}). If this VM goes down now, a later "
-            "hook may launch a second job. Correct the directory"
-        )
-    look = _Looker(files.status, str(event["event_id"])).look
-    hook = ControllerHook(settings, memory, timer, look=look, say=say_without_secrets, clock=clock)
-    try:
-        controller = Controller(settings, left=timer.left)
-        hide = controller.hide
-        vm_name = environment.get("SCHEDULED_EVENTS_VM_NAME", "")
-        jobs = Jobs(
-            controller, settings, event, vm_name, memory, say=say_without_secrets, clock=clock, left=timer.until_due
-        )
-    except WrongValue as error:
-        return hook.refuse(str(error))
-    ending = hook.run(jobs)
-    return ending._replace(reason=hide(ending.reason))
-
-
-class _Looker:
-    """Reads in the status file of the polling unit what it knows of an event, if it wrote that since the hook began.
-
-    That is so as soon as the file is another one. Its time does not show that: the clock may have been set.
-    """
-
-    def __init__(self, path: str, event_id: str) -> None:
-        self._path = path
-        self._key = event_id.lower()
-        self._old = self._read()
-
-    def look(self) -> Optional[Notice]:
-        text = self._read()
-        if text is None or text == self._old:
-            return None
-        try:
-            for event in json.loads(text.decode("utf-8"))["events"]:
-                if str(event["event_id"]).lower() == self._key:
-                    started = event["event_status"] == "Started"
-                    return Notice(bool(event["present"]), started, _epoch(event["not_before"]))
-        except (ValueError, RecursionError, KeyError, TypeError):
-            pass  # what is not known changes nothing
-        return None
-
-    def _read(self) -> Optional[bytes]:
-        try:
-            return read_plain(self._path, most=status.MOST_BYTES)
-        except OSError:
-            return None
+    return ControllerHook(event, environment, files, settings, say=say, clock=clock).run()
 
 
 def _epoch(text: Any) -> Optional[float]:

@@ -76,7 +76,6 @@ class Jobs:
     """Finds the job of a preparation, or launches it. Each request can fail with ``Refused`` or ``Unavailable``.
 
     :param say: takes a line for the owner.
-    :param left: the seconds until this VM continues without a job, if it can; a launch must be answered before.
     :raises WrongValue: a VM of the event has no name in the inventory.
     """
 
@@ -87,10 +86,8 @@ class Jobs:
         event: Mapping[str, Any],
         vm_name: str,
         memory: EventMemory,
-        *,
         say: Callable[[str], None],
         clock: Clock,
-        left: Callable[[], float] = lambda: float("inf"),
     ) -> None:
         self._controller = controller
         self._settings = settings
@@ -98,7 +95,6 @@ class Jobs:
         self._memory = memory
         self._say = say
         self._clock = clock
-        self._left = left
         self._hosts = hosts_of(event["resources"], settings)
         mine = [host for name, host in zip(event["resources"], self._hosts) if name.lower() == vm_name.lower()]
         self._own_hosts = _lower(mine or self._hosts)
@@ -147,8 +143,11 @@ class Jobs:
             jobs.append(job)
         return jobs[::-1]
 
-    def attempt(self) -> None:
-        """Launch the job, unless another VM launches it first. To be called again as long as there is no job."""
+    def attempt(self, left: Callable[[], float]) -> None:
+        """Launch the job, unless another VM launches it first. To be called again as long as there is no job.
+
+        :param left: the seconds until this VM continues without a job; a launch must be answered before.
+        """
         template = self.check_template()
         if self._mine is None:
             self._mine = self._next_attempt(template)
@@ -160,7 +159,7 @@ class Jobs:
             self._say(f"attempt {self._mine.number} to launch the job took too long: the next VM takes over")
             self._mine = None
         elif self.find() is None:  # else it is a late one of the attempt before
-            if self._left() < self._settings.request_timeout:
+            if left() < self._settings.request_timeout:
                 raise Unavailable("there is no time left to launch the job and to see the answer", sent=False)
             self._launch(self._mine, template)
 
