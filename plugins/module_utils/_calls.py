@@ -10,8 +10,8 @@ from typing import Any, Dict, Optional, Sequence
 
 from ._module import FILTER_OPTIONS, ImdsModule
 from ._scheduled_events.approval import ApprovalFailed, Outcome, approve
+from ._scheduled_events.checks import WrongValue
 from ._scheduled_events.document import ScheduledEvent
-from ._scheduled_events.endpoint import SettingError
 from ._scheduled_events.history_file import DIRECTORIES, append_beside
 from ._scheduled_events.transitions import acknowledgement
 from ._scheduled_events.waiting import Waited, WaitTimeout, wait
@@ -48,9 +48,9 @@ def read(run: ImdsModule) -> Dict[str, Any]:
 def _check_times(run: ImdsModule) -> None:
     stable_for, timeout = run.params["stable_for"], run.params["timeout"]
     if timeout == 0:
-        raise SettingError("timeout is 0, expected a number above 0")
+        raise WrongValue("timeout is 0, expected a number above 0")
     if stable_for >= timeout:
-        raise SettingError(
+        raise WrongValue(
             f"stable_for {stable_for:g} is out of range: expected seconds, 0 or more and less than timeout, "
             f"which is {timeout:g}"
         )
@@ -95,7 +95,7 @@ def _lists(run: ImdsModule, outcome: Outcome) -> Dict[str, Any]:
 
 def acknowledge(run: ImdsModule) -> Dict[str, Any]:
     if not all(event_id.strip() for event_id in run.params["event_id"]):
-        raise SettingError("event_id contains an empty text: expected the id of an event in each place")
+        raise WrongValue("event_id contains an empty text: expected the id of an event in each place")
     leader_only = run.params["leader_only"]
     seen: Dict[str, ScheduledEvent] = {}
 

@@ -9,9 +9,9 @@ from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 from ._load_balancer.record import Record, RecordError
 from ._maintenance import ASKING, HELD, Host, MaintenanceError
 from ._module import ImdsModule
+from ._scheduled_events.checks import WrongValue
 from ._scheduled_events.client import ImdsError
 from ._scheduled_events.clock import Moment
-from ._scheduled_events.endpoint import SettingError
 from ._scheduled_events.files import Folder
 from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import append_where_possible
@@ -122,7 +122,7 @@ def read_events(make: Callable[[], ImdsModule]) -> Dict[str, Any]:
         document = run.client.fetch()
         events, drill = run.describe(document.events), bool(document.drill)
         return {"events": events, "drill": drill, "vm_name": run.vm_name(), "problem": ""}
-    except (ImdsError, SettingError) as error:
+    except (ImdsError, WrongValue) as error:
         return unread(str(error))
 
 

@@ -13,6 +13,7 @@ from ansible.module_utils.basic import missing_required_lib
 from ._options import CheckedModule
 from ._scheduled_events.announced import DIRECTORY as DRILL_DIRECTORY
 from ._scheduled_events.announced import PREFIX as DRILL_PREFIX
+from ._scheduled_events.checks import WrongValue, check
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
 from ._scheduled_events.clock import CLOCK, Clock
 from ._scheduled_events.discovery import FoundEndpoint, find
@@ -26,15 +27,14 @@ from ._scheduled_events.document import (
     one_of,
 )
 from ._scheduled_events.endpoint import (
+    API_VERSION,
     AUTO,
     DEFAULT_API_VERSION,
     DEFAULT_ENDPOINT,
     DEFAULT_NETWORKS,
+    ENDPOINT_OR_AUTO,
     GIVEN,
-    SettingError,
-    check_api_version,
-    check_endpoint_or_auto,
-    check_networks,
+    NETWORKS,
 )
 from ._scheduled_events.exchange import Exchanger
 
@@ -95,7 +95,7 @@ class ImdsModule:
         if self.params["vm_name"] is not None:
             self._given_name = self.params["vm_name"].strip()
             if not self._given_name:
-                raise SettingError(
+                raise WrongValue(
                     "vm_name is empty: expected the name of this VM in Azure; leave it out to ask the service"
                 )
         self._warn_of_filters()
@@ -190,11 +190,11 @@ def _find_endpoint(params: Dict[str, Any]) -> FoundEndpoint:
 
     :raises ImdsError: none is found.
     """
-    endpoint = check_endpoint_or_auto(params["endpoint"])
-    networks = check_networks(params["endpoint_networks"])
+    endpoint = check(params["endpoint"], ENDPOINT_OR_AUTO, "endpoint")
+    networks = check(params["endpoint_networks"], NETWORKS, "endpoint_networks")
     if endpoint != AUTO:
         return FoundEndpoint(endpoint, GIVEN)
-    return find(api_version=check_api_version(params["api_version"]), networks=networks)
+    return find(api_version=check(params["api_version"], API_VERSION, "api_version"), networks=networks)
 
 
 def run_module(options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], Dict[str, Any]]) -> None:
@@ -218,5 +218,5 @@ def carry_out(
     """Do the work of a module, and return what it returns; for the parameters see :class:`ImdsModule`."""
     try:
         return work(ImdsModule(module, exchanger, clock))
-    except (ImdsError, SettingError) as error:
+    except (ImdsError, WrongValue) as error:
         return module.fail_json(msg=str(error))  # type: ignore[no-any-return]  # it never returns

@@ -8,7 +8,6 @@ from typing import Any, Dict, Optional
 
 from ._module import ImdsModule
 from ._scheduled_events.checks import WrongValue
-from ._scheduled_events.endpoint import SettingError
 from ._scheduled_events.files import Folder
 from ._scheduled_events.state import StateError
 from ._turn import INTERVALS, Intervals, Turn
@@ -18,7 +17,7 @@ from ._turn_request import TurnRequest
 def take_turn(run: ImdsModule, folder: Optional[Folder] = None, intervals: Intervals = INTERVALS) -> Dict[str, Any]:
     """Carry out the module; see :class:`Turn`."""
     if not run.params["control_node"]:
-        raise SettingError(
+        raise WrongValue(
             "control_node is missing, expected the values of the action plugin of this module. Call the module by its "
             "full name"
         )
@@ -37,4 +36,4 @@ def take_turn(run: ImdsModule, folder: Optional[Folder] = None, intervals: Inter
         )
         return dict(turn.take(), changed=False)
     except (WrongValue, StateError, OSError) as error:
-        raise SettingError(str(error)) from error
+        raise WrongValue(str(error)) from error

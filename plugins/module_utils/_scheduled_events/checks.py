@@ -11,6 +11,8 @@ from urllib.parse import urlsplit
 
 from .text import MAX_SHOWN, sanitize_or_report, shown
 
+_PASSWORD = re.compile(r"//[^/@\s]*@")  # of a URL, with its user
+
 
 class WrongValue(ValueError):
     """A value that cannot be used; the message names its place, the value, and what was expected."""
@@ -79,9 +81,10 @@ def fields(kinds: Mapping[str, Kind], *, required: Sequence[str] = (), others: b
 def show(value: Any) -> str:
     """The value for a message, on one line and not too long."""
     try:
-        return shown(json.dumps(sanitize_or_report(value, MAX_SHOWN), default=str))
+        text_of_value = json.dumps(sanitize_or_report(value, MAX_SHOWN), default=str)
     except ValueError:  # a number of thousands of digits
         return f"this {type(value).__name__}"
+    return shown(_PASSWORD.sub("//…@", text_of_value))
 
 
 def _text_of(key: Any) -> str:

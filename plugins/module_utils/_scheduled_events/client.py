@@ -12,9 +12,10 @@ from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
 
 from . import transport
 from .announced import announced
+from .checks import check
 from .clock import CLOCK, Clock, pause_after
 from .document import Document, DocumentError, parse
-from .endpoint import DEFAULT_API_VERSION, DEFAULT_ENDPOINT, check_api_version, check_endpoint
+from .endpoint import API_VERSION, DEFAULT_API_VERSION, DEFAULT_ENDPOINT, ENDPOINT
 from .exchange import Answer, BadUrl, BrokenOff, Exchanger, Malformed, NotConnected
 from .text import excerpt, parse_number, shown
 
@@ -109,7 +110,7 @@ class ImdsClient:
     :param retry_for: seconds to go on asking after a transient failure; 0 asks once.
     :param drill_directory: where a drill adds an event to the documents of this machine; ``None``: nowhere.
     :param exchanger: what carries the requests; by default a connection of this machine.
-    :raises SettingError: a setting cannot be used.
+    :raises WrongValue: a setting cannot be used.
     """
 
     def __init__(
@@ -123,8 +124,8 @@ class ImdsClient:
         exchanger: Optional[Exchanger] = None,
         clock: Clock = CLOCK,
     ) -> None:
-        self.endpoint = check_endpoint(endpoint)
-        self.api_version = check_api_version(api_version)
+        self.endpoint = check(endpoint, ENDPOINT, "endpoint")
+        self.api_version = check(api_version, API_VERSION, "api_version")
         self.reached = False  # whether there ever was a connection
         self._request_timeout = request_timeout
         self._retry_for = retry_for

@@ -106,7 +106,7 @@ def _read(path: str) -> Tuple[float, List[str]]:
 def find(
     *,
     api_version: str,
-    networks: Sequence[ipaddress.IPv4Network],
+    networks: Sequence[str],
     patience: float = FIRST_CONTACT,
     default: str = DEFAULT_ENDPOINT,
     ports: Sequence[int] = PORTS,
@@ -142,13 +142,13 @@ def find(
 
 
 def _candidates(
-    default: str, searched: Searched, networks: Sequence[ipaddress.IPv4Network], ports: Sequence[int]
+    default: str, searched: Searched, networks: Sequence[str], ports: Sequence[int]
 ) -> Tuple[List[FoundEndpoint], List[str]]:
     """The addresses to ask, in this order, and the lines for the message about the leases."""
     candidates, lines = [FoundEndpoint(default, DEFAULT_SOURCE)], list(searched.lines)
     for address, place in searched.addresses.items():
-        if not any(ipaddress.IPv4Address(address) in network for network in networks):
-            allowed = ", ".join(str(network) for network in networks) or "none"
+        if not any(ipaddress.IPv4Address(address) in ipaddress.IPv4Network(network) for network in networks):
+            allowed = ", ".join(networks) or "none"
             lines.append(
                 f"{address} of {place} was not asked, since it is not in an allowed network ({allowed}): "
                 "if it is the metadata service, add its network to endpoint_networks"

@@ -22,10 +22,9 @@ print(json.dumps(search_leases().addresses))
 FIND = """
 from _scheduled_events.client import ImdsError
 from _scheduled_events.discovery import find
-from _scheduled_events.endpoint import check_networks
 try:
     found = find(
-        api_version="2020-07-01", networks=check_networks({networks!r}), default="http://127.0.0.1:9", patience=0
+        api_version="2020-07-01", networks={networks!r}, default="http://127.0.0.1:9", patience=0
     )
     print(json.dumps(found))
 except ImdsError as error:

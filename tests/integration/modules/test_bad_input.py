@@ -7,19 +7,17 @@
 import pytest
 
 MODULES = ("scheduled_events_info", "scheduled_event_approve", "scheduled_events_wait")
-NO_URL = "is not the URL of a metadata service: expected http://HOST or http://HOST:PORT, or auto"
+NO_URL = "endpoint: expected http://HOST or http://HOST:PORT, or auto, not"
 NO_TIME = "expected a number above 0"
-NO_VERSION = (
-    'is not a version of Scheduled Events: expected a date such as 2020-07-01, and the service does not know "latest"'
-)
+NO_VERSION = "api_version: expected a date, such as 2020-07-01, not"
 
 # (arguments beyond a good endpoint, message), for every module
 COMMON = [
-    ({"endpoint": "not a url"}, f'endpoint "not a url" {NO_URL}'),
-    ({"endpoint": "ftp://127.0.0.1"}, f'endpoint "ftp://127.0.0.1" {NO_URL}'),
-    ({"endpoint": "http://user:secret@127.0.0.1"}, f'endpoint "http://…@127.0.0.1" {NO_URL}'),
-    ({"api_version": "latest"}, f'api_version "latest" {NO_VERSION}'),
-    ({"api_version": "2020-7-1"}, f'api_version "2020-7-1" {NO_VERSION}'),
+    ({"endpoint": "not a url"}, f'{NO_URL} "not a url"'),
+    ({"endpoint": "ftp://127.0.0.1"}, f'{NO_URL} "ftp://127.0.0.1"'),
+    ({"endpoint": "http://user:secret@127.0.0.1"}, f'{NO_URL} "http://…@127.0.0.1"'),
+    ({"api_version": "latest"}, f'{NO_VERSION} "latest"'),
+    ({"api_version": "2020-7-1"}, f'{NO_VERSION} "2020-7-1"'),
     ({"request_timeout": 0}, f"request_timeout is 0, {NO_TIME}"),
     ({"request_timeout": -1}, f"request_timeout is -1, {NO_TIME}"),
     ({"retry_for": 0}, f"retry_for is 0, {NO_TIME}"),

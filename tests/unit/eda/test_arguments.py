@@ -14,7 +14,7 @@ import yaml
 
 from .conftest import LIMIT, ROOT, SOURCE
 
-NO_URL = "is not the URL of a metadata service"
+NO_URL = "endpoints: expected http://HOST or http://HOST:PORT, not"
 A_URL = "expected http://HOST or http://HOST:PORT, or a dictionary of endpoint and vm_name"
 
 
@@ -37,23 +37,23 @@ A_URL = "expected http://HOST or http://HOST:PORT, or a dictionary of endpoint a
         ),
         (
             {"endpoints": ["127.0.0.1"]},
-            f'endpoints: endpoint "127.0.0.1" {NO_URL}: {A_URL}',
+            f'{NO_URL} "127.0.0.1"',
         ),
         (
             {"endpoints": ["http://127.0.0.1:0"]},
-            f'endpoints: endpoint "http://127.0.0.1:0" {NO_URL}: {A_URL}',
+            f'{NO_URL} "http://127.0.0.1:0"',
         ),
         (
             {"endpoints": ["http://[::1"]},
-            f'endpoints: endpoint "http://[::1" {NO_URL}: {A_URL}',
+            f'{NO_URL} "http://[::1"',
         ),
         (
             {"endpoints": ["http://h?a=1"]},
-            f'endpoints: endpoint "http://h?a=1" {NO_URL}: {A_URL}',
+            f'{NO_URL} "http://h?a=1"',
         ),
         (
             {"endpoints": ["http://me:secret@h"]},
-            f'endpoints: endpoint "http://…@h" {NO_URL}: {A_URL}',
+            f'{NO_URL} "http://…@h"',
         ),
         ({"endpoints": [{"url": "http://a:b@h"}]}, f'endpoints {{"url": "http://…@h"}} cannot be used: {A_URL}'),
         (
@@ -79,8 +79,7 @@ A_URL = "expected http://HOST or http://HOST:PORT, or a dictionary of endpoint a
         ({"request_timeout": 0}, "request_timeout 0 cannot be used: expected seconds, from 0.001 to 3600"),
         (
             {"api_version": "latest"},
-            'api_version "latest" is not a version of Scheduled Events: expected a date such as 2020-07-01, and the '
-            'service does not know "latest"',
+            'api_version: expected a date, such as 2020-07-01, not "latest"',
         ),
     ],
 )

@@ -25,8 +25,9 @@ import aiohttp
 
 sys.path.append(str(Path(__file__).resolve().parents[4] / "plugins" / "module_utils"))
 
+from _scheduled_events.checks import check, show
 from _scheduled_events.document import UNDERSCORE_VERSION, describe, parse
-from _scheduled_events.endpoint import SettingError, check_api_version, check_endpoint
+from _scheduled_events.endpoint import API_VERSION, ENDPOINT
 from _scheduled_events.exchange import MAX_BODY
 from _scheduled_events.text import shown
 
@@ -193,13 +194,13 @@ def read_settings(args: dict[str, Any]) -> SourceSettings:
         interval=_seconds("interval", given["interval"], 0.25, 5.0),
         repeat=_seconds("repeat", given["repeat"], 0.0, math.inf),
         request_timeout=_seconds("request_timeout", given["request_timeout"], 0.001, 3600.0),
-        api_version=check_api_version(str(given["api_version"])),  # YAML takes it for a date where it is not quoted
+        # YAML takes it for a date where it is not quoted.
+        api_version=check(str(given["api_version"]), API_VERSION, "api_version"),
     )
 
 
 def _unusable(name: str, value: Any, expected: str) -> ValueError:
-    text = re.sub(r"//[^\"]*@", "//…@", json.dumps(value, default=str))  # a password is not for logs
-    return ValueError(f"{name} {text} cannot be used: expected {expected}")
+    return ValueError(f"{name} {show(value)} cannot be used: expected {expected}")
 
 
 def _endpoints(value: Any) -> list[Endpoint]:
@@ -220,10 +221,7 @@ def _endpoint(item: Any) -> Endpoint:
         raise _unusable("endpoints", item, "http://HOST or http://HOST:PORT, or a dictionary of endpoint and vm_name")
     if name is not None and not (isinstance(name, str) and name.strip()):
         raise _unusable("vm_name", name, "the name of the VM in Azure; leave it out to ask the service")
-    try:
-        return Endpoint(check_endpoint(url), name and name.strip())
-    except SettingError as error:
-        raise ValueError(f"endpoints: {error}, or a dictionary of endpoint and vm_name") from error
+    return Endpoint(check(url, ENDPOINT, "endpoints"), name and name.strip())
 
 
 def _boolean(name: str, value: Any) -> bool:

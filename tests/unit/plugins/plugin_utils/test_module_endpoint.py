@@ -13,8 +13,8 @@ import pytest
 from plugins.module_utils import _module
 from plugins.module_utils._module import COMMON_OPTIONS, ImdsModule
 from plugins.module_utils._scheduled_events import discovery
+from plugins.module_utils._scheduled_events.checks import WrongValue
 from plugins.module_utils._scheduled_events.discovery import NotFound, Searched
-from plugins.module_utils._scheduled_events.endpoint import SettingError
 
 pytestmark = pytest.mark.core
 
@@ -86,12 +86,15 @@ def test_an_address_of_a_lease_is_used_only_if_the_owner_allows_its_network(sear
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"endpoint": "automatic"}, 'endpoint "automatic" is not the URL of a metadata service: expected .*, or auto$'),
-        ({"endpoint_networks": ["everywhere"]}, 'endpoint_networks holds "everywhere", which is not an IPv4 network'),
-        ({"endpoint": "auto", "api_version": "latest"}, 'api_version "latest" is not a version'),
+        ({"endpoint": "automatic"}, 'endpoint: expected .*, or auto, not "automatic"$'),
+        (
+            {"endpoint_networks": ["everywhere"]},
+            r'endpoint_networks\[0\]: expected an IPv4 network, .*"everywhere"$',
+        ),
+        ({"endpoint": "auto", "api_version": "latest"}, 'api_version: expected a date, .*, not "latest"$'),
     ],
 )
 def test_a_wrong_option_is_refused_before_anything_is_asked(search, options, message):
     search()
-    with pytest.raises(SettingError, match=message):
+    with pytest.raises(WrongValue, match=message):
         ImdsModule(Module(**options))

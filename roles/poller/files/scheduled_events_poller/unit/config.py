@@ -6,7 +6,7 @@
 
 import json
 from types import MappingProxyType
-from typing import Any, Callable, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events.checks import (
     FLAG,
@@ -14,19 +14,18 @@ from _scheduled_events.checks import (
     WrongValue,
     check_fields,
     choice,
-    converted,
     list_of,
     number,
     show,
     text,
 )
 from _scheduled_events.endpoint import (
+    API_VERSION,
     DEFAULT_API_VERSION,
     DEFAULT_ENDPOINT,
     DEFAULT_NETWORKS,
-    check_api_version,
-    check_endpoint_or_auto,
-    check_networks,
+    ENDPOINT_OR_AUTO,
+    NETWORKS,
 )
 from _scheduled_events.rules import HOLD, Rule, parse_rules
 from _scheduled_events.runs import PHASES
@@ -106,10 +105,6 @@ def parse(decoded: Any) -> Settings:
     return settings
 
 
-def _printable(read: Callable[[str], str]) -> Callable[[Any], str]:
-    return lambda value: read(text().read(value, ""))
-
-
 def _hooks(value: Any, place: str) -> Mapping[str, Tuple[str, ...]]:
     found = check_fields(value, dict.fromkeys(PHASES, Kind("a list of names", _hook_names)), place=place)
     return MappingProxyType({phase: names for phase, names in found.items() if names})
@@ -127,12 +122,9 @@ def _hook_names(value: Any, place: str) -> Tuple[str, ...]:
 _HOOK_NAME = text('a name of letters, digits, ".", "_" and "-"', longest=200, pattern="[A-Za-z0-9][A-Za-z0-9._-]*")
 
 _KINDS = {
-    "endpoint": converted("http://HOST or http://HOST:PORT, or auto", _printable(check_endpoint_or_auto)),
-    "endpoint_networks": list_of(
-        converted("an IPv4 network, such as 168.63.129.16/32", _printable(lambda value: str(*check_networks([value])))),
-        "IPv4 networks",
-    ),
-    "api_version": converted(f"a date, such as {DEFAULT_API_VERSION}", _printable(check_api_version)),
+    "endpoint": ENDPOINT_OR_AUTO,
+    "endpoint_networks": NETWORKS,
+    "api_version": API_VERSION,
     "vm_name": text("the name of a VM in Azure, or null to ask the service", longest=256, pattern=r"\S+"),
     # The service throttles at about 5 requests a second, shared by all agents of the VM (docs/contract.md, section 5).
     "interval": number(0.25, 5, "seconds"),

@@ -11,7 +11,7 @@ from _scheduled_events import discovery
 from _scheduled_events.client import FIRST_CONTACT
 from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.discovery import DISCOVERY_TIMEOUT, FoundEndpoint
-from _scheduled_events.endpoint import AUTO, GIVEN, check_networks
+from _scheduled_events.endpoint import AUTO, GIVEN
 
 from .config import Settings
 
@@ -77,6 +77,4 @@ def find(settings: Settings, *, patience: float = FIRST_CONTACT) -> FoundEndpoin
     """
     if settings.endpoint != AUTO:
         return FoundEndpoint(settings.endpoint, GIVEN)
-    return discovery.find(
-        api_version=settings.api_version, networks=check_networks(settings.endpoint_networks), patience=patience
-    )
+    return discovery.find(api_version=settings.api_version, networks=settings.endpoint_networks, patience=patience)
