@@ -122,8 +122,8 @@ def typed_values(specs: Values, values: Values) -> dict[str, t.Any]:
 
 
 def _settings_of_the_unit(specs: Values) -> list[str]:
-    names = [name.partition("_") for name in specs]
-    return [name for role, _, name in names if role == "poller" and name not in OF_THE_ROLE]
+    names = [name.partition("poller_")[2] for name in specs if name.startswith("poller_")]
+    return [name for name in names if name not in OF_THE_ROLE]
 
 
 def _stripped(value: t.Any, *, in_a_list: bool = False) -> t.Any:

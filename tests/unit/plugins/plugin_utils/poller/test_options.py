@@ -67,6 +67,10 @@ def test_every_option_of_the_configuration_is_one_of_the_role():
     assert set(check().config) == set(config.Settings._fields)
 
 
+def test_role_validation_accepts_the_variables_of_all_roles_among_the_parameters_of_this_one():
+    assert {f"scheduled_events_{name}" for name in ("endpoint", "api_version", "vm_name")} <= set(SPECS)
+
+
 def test_the_defaults_of_the_role_are_those_of_the_unit():
     assert config.parse(check().config) == config.Settings(endpoint="http://127.0.0.1")
 
