@@ -21,7 +21,7 @@ from ._scheduled_events.files import Folder
 MARK, RECORD = "maintenance-under-way", "maintenance.json"
 ASKING, HELD = "asking", "held"  # at the gate; through it
 
-UNNAMED_LEASE = 3600.0  # seconds that a mark without an owner lasts, which version 0.1.0 left
+UNNAMED_LEASE = 3600.0  # seconds that a mark lasts if it cannot be read
 NAMES_KEPT = 20  # maintenances that a host remembers
 LOCK_TIMEOUT = 20.0  # seconds; the lock is held only while a file is written
 LARGEST = 4 * 1024 * 1024  # bytes of a file that is worth reading
@@ -185,7 +185,7 @@ class Host:
     def records(self) -> Dict[str, Dict[str, Any]]:
         """Finished maintenances, by name: ``round``, ``hosts``, ``since_begin``, ``age`` in seconds.
 
-        What cannot be read, or what version 0.1.0 wrote, counts as nothing: then the host is maintained again.
+        What cannot be read counts as nothing: then the host is maintained again.
         """
         now = self.now()
         found = {}
