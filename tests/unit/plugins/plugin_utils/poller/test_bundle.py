@@ -15,7 +15,7 @@ import pytest
 from plugins.plugin_utils._poller import bundle
 
 ROOT = pathlib.Path(__file__).parents[5]
-COMMANDS = [f"scheduled-events{name}" for name in ("", "-controller", "-drill", "-hooks", "-webhooks")]
+COMMANDS = [f"scheduled-events{name}" for name in ("", "-controller", "-hooks", "-webhooks")]
 HOOKS = {"prepare": {"10-drain": b"#!/bin/sh\n"}, "failed": {"10-tell": b"\x7fELF\xff\0"}}
 
 
