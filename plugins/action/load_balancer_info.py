@@ -11,7 +11,6 @@ from ansible.module_utils.common.validation import check_type_list
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import (
     ARM_OPTIONS,
     HAPROXY_OPTIONS,
-    ON_CONTROL_NODE,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import DrainError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
@@ -33,7 +32,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fl
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
 
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
-    "provider": {"type": "str", "choices": [*ON_CONTROL_NODE], "required": True},
+    "provider": {"type": "str", "choices": ["haproxy", *PRODUCTS], "required": True},
     "hosts": {"type": "list", "elements": "str", "required": True},
     **HAPROXY_OPTIONS,
     **ARM_OPTIONS,

@@ -76,7 +76,7 @@ def test_options_may_be_text_as_a_survey_or_the_command_line_sends_them(probed_h
 
 def test_an_invalid_port_is_refused_before_anything_is_changed(probed_host, backend):
     run = probed_host.run("drained", rc=2, load_balancer_ports=[0])
-    assert "expected ports from 1 to 65535" in run.output
+    assert "ports is 0, expected a number from 1 to 65535" in run.output
     assert health(backend) == 200
 
 
