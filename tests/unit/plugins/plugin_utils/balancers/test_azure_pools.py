@@ -528,6 +528,20 @@ def test_a_host_with_more_time_carries_out_the_orders_when_one_with_less_has_giv
     assert slow_arm.states()["b"] == "Down"
 
 
+def test_a_return_that_is_continued_finds_what_another_host_has_carried_out_for_it(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}})
+    how = {"hosts": 2, "quiet": 0.5, "wait_at_most": 1000.0}
+    hosts = [host(**how), host("web2", me=Me([], ["10.0.0.5"]), **how)]
+    for each, stage in [(each, each.drain({})["resume"]) for each in hosts]:
+        each.drain(stage)
+    first, second = (each.restore({})["resume"] for each in hosts)
+    hosts[0].restore(first)
+    assert arm.states() == {"a": "None", "b": "None"}
+    began = clock.now
+    assert hosts[1].restore(second)["resume"] == {}
+    assert clock.now == began
+
+
 @pytest.mark.parametrize(("given", "values"), [([""], []), (["10.0.0.4", ""], ["10.0.0.4"]), ([], [])])
 def test_an_empty_text_in_place_of_a_list_names_nothing(given, values):
     assert each_of(given) == values
