@@ -7,7 +7,6 @@
 import json
 import re
 from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
-from urllib.parse import urlsplit
 
 from .text import MAX_SHOWN, sanitize_or_report, shown
 
@@ -188,6 +187,8 @@ def url(expected: str = "https://HOST/PATH or http://HOST/PATH", *, secret: bool
 
 
 def _url(value: Any) -> str:
+    from urllib.parse import urlsplit  # here, since the start of a hook would wait for it
+
     parts = urlsplit(value) if isinstance(value, str) and re.match(r"[!-~]{1,4000}\Z", value) else None
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
         raise ValueError

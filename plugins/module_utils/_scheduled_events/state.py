@@ -7,8 +7,9 @@
 import datetime
 import json
 import os
-from typing import Any, Dict, NamedTuple, Optional, Tuple, Type, Union
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
+from .checks import FLAG, TEXT, Kind, WrongValue, check_fields, choice, converted, list_of, map_of, number, show, whole
 from .document import Incarnation, ScheduledEvent, parse_not_before
 from .files import NotPlain, read_plain, remove_half_written, write_atomically
 from .runs import OUTCOMES, PHASES
@@ -161,127 +162,113 @@ def parse(text: str) -> State:
         decoded = json.loads(text, parse_int=parse_number, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
         raise StateError(f"it is not JSON: {shown(str(error))}") from error
-    root = _object(decoded, "the state")
-    if root.get("version") != VERSION:
-        raise StateError(f"version {_show(root.get('version'))} is not {VERSION}, which this release reads")
-    events = _object(root.get("events"), "events")
-    ignored = _object(root.get("ignored"), "ignored")
-    return State(
-        serial=_typed(root, "serial", int, "the state"),
-        recovered=_typed(root, "recovered", int, "the state"),
-        incarnation=_parse_incarnation(root.get("incarnation")),
-        unnamed=_typed(root, "unnamed", int, "the state"),
-        events={clean(key, _MAX_TEXT): _parse_entry(value, _place("events", key)) for key, value in events.items()},
-        recoveries=_typed(root, "recoveries", int, "the state"),
-        unannounced=_typed(root, "unannounced", int, "the state"),
-        ignored={clean(key, _MAX_TEXT): _parse_event(value, _place("ignored", key)) for key, value in ignored.items()},
-        lost=clean(_typed(root, "lost", str, "the state"), _MAX_TEXT),
-        withheld=_typed(root, "withheld", bool, "the state"),
-    )
+    version = decoded.get("version") if isinstance(decoded, dict) else None
+    if version != VERSION:
+        raise StateError(f"version {show(version)} is not {VERSION}, which this release reads")
+    del decoded["version"]
+    try:
+        return State(**{**State(0)._asdict(), **check_fields(decoded, _STATE, required=_required(_STATE))})
+    except WrongValue as error:
+        raise StateError(str(error)) from error
 
 
 def _refuse_constant(name: str) -> None:
     raise ValueError(f"{name} is not a number of JSON")
 
 
-def _parse_incarnation(value: Any) -> Incarnation:
-    if value is None or isinstance(value, str):
-        return value
-    number: int = _typed({"incarnation": value}, "incarnation", int, "the state")
-    return number
+def _required(kinds: Mapping[str, Kind]) -> List[str]:
+    return [name for name, kind in kinds.items() if kind not in _MAY_BE_NULL]
 
 
-def _parse_entry(value: Any, place: str) -> EventState:
-    raw = _object(value, place)
-    runs = _object(raw.get("runs"), f"{place}.runs")
-    failures = raw.get("failures")
-    if not isinstance(failures, list):
-        raise StateError(f"{place}.failures: a list was expected, not {_show(failures)}")
-    read = tuple(_parse_tuple(Failure, failure, f"{place}.failures") for failure in failures)
-    if any(phase not in PHASES for phase in [*runs, *(failure.phase for failure in read)]):
-        raise StateError(f"{place}: phases are {', '.join(PHASES)}")
-    return EventState(
-        event=_parse_event(raw.get("event"), f"{place}.event"),
-        first_seen=float(_typed(raw, "first_seen", (int, float), place)),
-        present=_typed(raw, "present", bool, place),
-        impact=_typed(raw, "impact", bool, place),
-        runs={phase: _parse_run(run, _place(f"{place}.runs", phase)) for phase, run in runs.items()},
-        failures=read,
-        approval=_parse_tuple(Approval, raw.get("approval"), f"{place}.approval"),
-        ran=_typed(raw, "ran", bool, place),
-        owed=_typed(raw, "owed", bool, place),
-        lost_recovery=_typed(raw, "lost_recovery", int, place),
-        unannounced=_typed(raw, "unannounced", int, place),
+def _cleaned(value: Any) -> str:
+    return clean(TEXT.read(value, ""), _MAX_TEXT)
+
+
+def _sanitized(value: Any) -> Dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError
+    return sanitize_fields(value, _MAX_FIELDS)
+
+
+def _by_key(kind: Kind, expected: str) -> Kind:
+    """A dictionary by EventId."""
+    entries = map_of(kind, expected)
+    return entries._replace(
+        read=lambda value, place: {clean(key, _MAX_TEXT): each for key, each in entries.read(value, place).items()}
     )
 
 
-def _parse_run(value: Any, place: str) -> Run:
-    run: Run = _parse_tuple(Run, value, place)
-    if run.outcome not in _OUTCOMES:
-        raise StateError(f"{place}.outcome: {_show(run.outcome)} is not one of {', '.join(_OUTCOMES)}")
-    return run
+def _record(made: Any, kinds: Mapping[str, Kind]) -> Kind:
+    """A NamedTuple, in the form of its ``_asdict``."""
+
+    def read(value: Any, place: str) -> Any:
+        checked = check_fields(value, kinds, place=place, required=_required(kinds))
+        return made(**{**dict.fromkeys(kinds), **checked})
+
+    return Kind("a dictionary", read)
 
 
-def _parse_event(value: Any, place: str) -> ScheduledEvent:
-    raw = dict(_object(value, place))
-    texts = ("event_id", "event_type", "event_status", "event_source", "resource_type", "not_before", "description")
-    if set(raw) != set(ScheduledEvent._fields):
-        raise StateError(f"{place}: the fields are not {', '.join(ScheduledEvent._fields)}")
-    for name in texts:
-        if raw[name] is not None:
-            raw[name] = clean(_typed(raw, name, str, place), _MAX_TEXT)
-    for name in ("resources", "names"):
-        if not isinstance(raw[name], list) or not all(isinstance(item, str) for item in raw[name]):
-            raise StateError(f"{place}.{name}: a list of texts was expected")
-        raw[name] = tuple(clean(item, _MAX_TEXT) for item in raw[name])
-    if raw["duration_in_seconds"] is not None:
-        _typed(raw, "duration_in_seconds", int, place)
-    for name in ("additional", "unreadable"):
-        raw[name] = sanitize_fields(_object(raw[name], f"{place}.{name}"), _MAX_FIELDS)
-    not_before: Optional[datetime.datetime] = parse_not_before(raw["not_before"])
-    raw["not_before"] = not_before
-    return ScheduledEvent(**raw)
+_CLEAN, _FIELDS = converted("a text", _cleaned), converted("a dictionary", _sanitized)
+_WHOLE, _NUMBER = whole(-LARGEST, LARGEST), number(-LARGEST, LARGEST)
+_NULLABLE_TEXT, _NULLABLE_NUMBER, _NULLABLE_WHOLE = (
+    _CLEAN._replace(expected="a text or null"),
+    _NUMBER._replace(expected="a number or null"),
+    _WHOLE._replace(expected="a whole number or null"),
+)
+_INCARNATION = converted(
+    "a number, a text or null", lambda value: value if isinstance(value, str) else _WHOLE.read(value, "")
+)
+_NOT_BEFORE = converted("a time or null", lambda value: parse_not_before(_cleaned(value)))
+_MAY_BE_NULL = (_NULLABLE_TEXT, _NULLABLE_NUMBER, _NULLABLE_WHOLE, _INCARNATION, _NOT_BEFORE)
+_OF_TYPE = {bool: FLAG, int: _WHOLE, float: _NUMBER, str: TEXT, type(None): _NULLABLE_NUMBER}
 
 
-def _parse_tuple(kind: Any, value: Any, place: str) -> Any:
-    """Read a NamedTuple whose fields all have defaults, which show their types (``None``: a number or null)."""
-    raw = _object(value, place)
-    if set(raw) != set(kind._fields):
-        raise StateError(f"{place}: the fields are not {', '.join(kind._fields)}")
-    read = {}
-    for name, default in zip(kind._fields, kind()):
-        if default is None and raw[name] is None:
-            continue
-        number = default is None or isinstance(default, float)
-        read[name] = _typed(raw, name, (int, float) if number else type(default), place)
-    return kind(**read)
+def _of_defaults(made: Any) -> Dict[str, Kind]:
+    """The kinds of a NamedTuple whose fields all have defaults, which show their types."""
+    return {name: _OF_TYPE[type(default)] for name, default in zip(made._fields, made())}
 
 
-def _object(value: Any, place: str) -> Dict[str, Any]:
-    if not isinstance(value, dict):
-        raise StateError(f"{place}: an object was expected, not {_show(value)}")
-    return value
-
-
-def _typed(raw: Dict[str, Any], name: str, kind: Union[Type[Any], Tuple[Type[Any], ...]], place: str) -> Any:
-    value = raw.get(name)
-    kinds = kind if isinstance(kind, tuple) else (kind,)
-    if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-        expected = " or ".join(each.__name__ for each in kinds)
-        raise StateError(f"{place}.{name}: {expected} was expected, not {_show(value)}")
-    if isinstance(value, (int, float)) and not -LARGEST <= value <= LARGEST:
-        raise StateError(f"{place}.{name}: a number from {-LARGEST} to {LARGEST} was expected, not {_show(value)}")
-    return value
-
-
-def _place(holder: str, key: str) -> str:
-    return f"{holder}.{shown(key)}"
-
-
-def _show(value: Any) -> str:
-    if isinstance(value, (dict, list)):  # which may be nested deeper than Python can follow
-        return "an object" if isinstance(value, dict) else "a list"
-    return shown(json.dumps(value))
+_EVENT = _record(
+    ScheduledEvent,
+    {
+        **dict.fromkeys(ScheduledEvent._fields, _NULLABLE_TEXT),
+        "resources": list_of(_CLEAN, "texts"),
+        "names": list_of(_CLEAN, "texts"),
+        "not_before": _NOT_BEFORE,
+        "duration_in_seconds": _NULLABLE_WHOLE,
+        "additional": _FIELDS,
+        "unreadable": _FIELDS,
+    },
+)
+_RUN = _record(Run, {**_of_defaults(Run), "outcome": choice(*_OUTCOMES)})
+_ENTRY = _record(
+    EventState,
+    {
+        "event": _EVENT,
+        "first_seen": _NUMBER,
+        "present": FLAG,
+        "impact": FLAG,
+        "runs": map_of(_RUN, "runs", keys=choice(*PHASES)),
+        "failures": list_of(_record(Failure, {"phase": choice(*PHASES), "reason": TEXT}), "failures"),
+        "approval": _record(Approval, _of_defaults(Approval)),
+        "ran": FLAG,
+        "owed": FLAG,
+        "lost_recovery": _WHOLE,
+        "unannounced": _WHOLE,
+    },
+)
+_STATE = {
+    "serial": _WHOLE,
+    "recovered": _WHOLE,
+    "incarnation": _INCARNATION,
+    "unnamed": _WHOLE,
+    "events": _by_key(_ENTRY, "events"),
+    "recoveries": _WHOLE,
+    "unannounced": _WHOLE,
+    "ignored": _by_key(_EVENT, "events"),
+    "lost": _CLEAN,
+    "withheld": FLAG,
+}
 
 
 class StateFile:

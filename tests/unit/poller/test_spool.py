@@ -71,23 +71,23 @@ def test_a_request_with_an_event_that_cannot_be_written_is_a_separate_error(root
         ("x y.prepare.1", {}, "its name is not"),
         (None, {"version": 1}, "not an object of version 2"),
         ("0.prepare.1", {}, "its name belongs to another event"),
-        (None, {"event": []}, "event is not an object"),
-        (None, {"event": {"event_id": 1}}, "event is not an object"),
-        (None, {"vm_name": None}, "vm_name is not a text"),
-        (None, {"timeout": "1"}, "timeout is not a number"),
-        (None, {"timeout": True}, "timeout is not a number"),
-        (None, {"timeout": float("nan")}, "timeout is not a number"),
-        (None, {"timeout": float("inf")}, "timeout is not a number"),
-        (None, {"timeout": 7 * 24 * 3600.0 + 1}, "timeout is not a number"),
-        (None, {"deadline": -1}, "deadline is not a number"),
-        (None, {"ends_at": None}, "ends_at is not a number"),
-        (None, {"not_later_than": []}, "not_later_than is not a number"),
-        (None, {"hooks": "10-a"}, "hooks is not a list of texts"),
-        (None, {"hooks": [1]}, "hooks is not a list of texts"),
-        (None, {"undone": 1}, "undone is not true or false"),
-        (None, {"undone": None}, "undone is not true or false"),
-        (None, {"failed_phase": "prepair"}, "failed_phase is not a phase"),
-        (None, {"failure": 1}, "failure is not a text"),
+        (None, {"event": []}, "event: expected an event"),
+        (None, {"event": {"event_id": 1}}, "event: expected an event"),
+        (None, {"vm_name": None}, "vm_name: it is missing"),
+        (None, {"timeout": "1"}, "timeout: expected a number"),
+        (None, {"timeout": True}, "timeout: expected a number"),
+        (None, {"timeout": float("nan")}, "timeout: expected a number"),
+        (None, {"timeout": float("inf")}, "timeout: expected a number"),
+        (None, {"timeout": 7 * 24 * 3600.0 + 1}, "timeout: expected a number"),
+        (None, {"deadline": -1}, "deadline: expected a number"),
+        (None, {"ends_at": None}, "ends_at: it is missing"),
+        (None, {"not_later_than": []}, "not_later_than: expected a number"),
+        (None, {"hooks": "10-a"}, "hooks: expected a list of names"),
+        (None, {"hooks": [1]}, "expected a text, not 1"),
+        (None, {"undone": 1}, "undone: expected true or false"),
+        (None, {"undone": None}, "undone: it is missing"),
+        (None, {"failed_phase": "prepair"}, "failed_phase: expected one of"),
+        (None, {"failure": 1}, "failure: expected a text"),
         (None, {"padding": "x" * spool.MAX_REQUEST}, "longer than"),
         (None, {"padding": 10**100}, "more than 100 digits"),
     ],
@@ -99,7 +99,7 @@ def test_a_malformed_request_is_refused_with_the_reason(root_side, name, changes
 
 def test_an_event_that_is_nested_deep_is_refused(root_side):
     event = dict(root_side.event, additional=_nested(60))
-    with pytest.raises(RequestError, match="more than 50 levels"):
+    with pytest.raises(RequestError, match="50 levels at most"):
         parse_request(request(root_side, event=event), root_side.run_id)
 
 

@@ -13,6 +13,7 @@ import os
 import sys
 from typing import Any, Dict, Iterable, NamedTuple, Optional, Sequence, Tuple
 
+from _scheduled_events.checks import FLAG, TEXT, WrongValue, check_fields, choice, converted, list_of, number, whole
 from _scheduled_events.runs import OUTCOMES, PHASES, parse_run_id, token_of
 from _scheduled_events.text import clean
 
@@ -79,8 +80,8 @@ class Job(NamedTuple):
     ``hooks``: names of the hooks that the configuration requires. ``failed_phase`` and ``failure``: for the phase
     ``failed``, the phase that failed and why.
     ``first_run``: the id of the run that this one repeats, or its own.
-    ``recovered``: the number of the newest run of this VM when a recovery ended last before the first run. ``undone``:
-    a recovery ended after the event may have been announced.
+    ``recovered``: the number of the newest run of this VM at the end of the last recovery before the first run.
+    ``undone``: whether a recovery ended after the event may have been announced.
     """
 
     request_id: str
@@ -180,40 +181,40 @@ def parse_request(text: bytes, request_id: str) -> Job:
         raise RequestError("its name is not EVENT.PHASE.NUMBER")
     if len(text) > MAX_REQUEST:
         raise RequestError(f"it is longer than {MAX_REQUEST} bytes")
-    raw = _read_object(text)
-    event = raw.get("event")
-    if not isinstance(event, dict) or not isinstance(event.get("event_id"), str):
-        raise RequestError("event is not an object with an event_id")
-    if token_of(event["event_id"].lower()) != name.token:
+    try:
+        raw = check_fields(_read_object(text), _REQUEST, required=_REQUIRED, others=True)
+    except WrongValue as error:
+        raise RequestError(str(error)) from error
+    if token_of(raw["event"]["event_id"].lower()) != name.token:
         raise RequestError("its name belongs to another event")
-    if not _is_shallow(event):
-        raise RequestError(f"event has more than {DEEPEST} levels")
-    hooks = raw.get("hooks")
-    if not isinstance(hooks, list) or not all(isinstance(hook, str) for hook in hooks):
-        raise RequestError("hooks is not a list of texts")
-    failed_phase = _text(raw, "failed_phase")
-    if failed_phase not in ("", *PHASES):
-        raise RequestError("failed_phase is not a phase")
-    first = parse_run_id(_text(raw, "first_run"))
+    first = parse_run_id(raw["first_run"])
     if first is None or first[:2] != name[:2]:
         raise RequestError("first_run is not a run of this phase and event")
-    not_later_than = raw.get("not_later_than")
-    return Job(
-        request_id=request_id,
-        phase=name.phase,
-        event=event,
-        vm_name=_text(raw, "vm_name"),
-        timeout=_number(raw, "timeout", most=LONGEST_TIMEOUT),
-        not_later_than=None if not_later_than is None else _number(raw, "not_later_than", most=1e11),
-        deadline=_number(raw, "deadline", most=1e11),
-        ends_at=_number(raw, "ends_at", most=1e11),
-        hooks=tuple(hooks),
-        failed_phase=failed_phase,
-        failure=_text(raw, "failure"),
-        first_run=_text(raw, "first_run"),
-        recovered=int(_number(raw, "recovered", most=1e15)),
-        undone=_flag(raw, "undone"),
-    )
+    return Job(request_id=request_id, phase=name.phase, **{"not_later_than": None, **raw})
+
+
+def _event(value: Any) -> Dict[str, Any]:
+    if not isinstance(value, dict) or not isinstance(value.get("event_id"), str) or not _is_shallow(value):
+        raise ValueError
+    return value
+
+
+_MOMENT = number(0, 1e11)
+_REQUEST = {
+    "event": converted(f"an event with an event_id and {DEEPEST} levels at most", _event),
+    "vm_name": TEXT,
+    "timeout": number(0, LONGEST_TIMEOUT),
+    "not_later_than": _MOMENT,
+    "deadline": _MOMENT,
+    "ends_at": _MOMENT,
+    "hooks": list_of(TEXT, "names of hooks"),
+    "failed_phase": choice("", *PHASES),
+    "failure": TEXT,
+    "first_run": TEXT,
+    "recovered": whole(0, 10**15),
+    "undone": FLAG,
+}
+_REQUIRED = [name for name in _REQUEST if name != "not_later_than"]
 
 
 def _read_object(text: bytes) -> Dict[str, Any]:
@@ -245,27 +246,6 @@ def _is_shallow(value: Any) -> bool:
 
 def _values(container: Any) -> Iterable[Any]:
     return container.values() if isinstance(container, dict) else container
-
-
-def _text(raw: Dict[str, Any], key: str) -> str:
-    value = raw.get(key)
-    if not isinstance(value, str):
-        raise RequestError(f"{key} is not a text")
-    return value
-
-
-def _flag(raw: Dict[str, Any], key: str) -> bool:
-    value = raw.get(key)
-    if not isinstance(value, bool):
-        raise RequestError(f"{key} is not true or false")
-    return value
-
-
-def _number(raw: Dict[str, Any], key: str, *, most: float) -> float:
-    value = raw.get(key)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= most:  # nor NaN
-        raise RequestError(f"{key} is not a number from 0 to {most:g}")
-    return float(value)
 
 
 def format_result(result: RunResult) -> bytes:

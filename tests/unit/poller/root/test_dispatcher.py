@@ -113,8 +113,11 @@ def test_a_request_that_goes_back_to_the_first_times_revises_its_job(root_side, 
 def test_a_malformed_request_is_refused_with_a_result_and_removed(root_side, starter, look, capsys):
     root_side.leave_raw(timeout="1")
     look()
-    assert root_side.result()[1:3] == ("failed", "the request was refused: timeout is not a number from 0 to 604800")
-    assert "timeout is not a number" in capsys.readouterr().err
+    assert root_side.result()[1:3] == (
+        "failed",
+        'the request was refused: timeout: expected a number from 0 to 604800, not "1"',
+    )
+    assert "timeout: expected a number" in capsys.readouterr().err
     assert (starter.ids, root_side.jobs(), root_side.requests()) == ([], [], [])
 
 
