@@ -40,7 +40,7 @@ from _scheduled_events.clock import Moment  # noqa: E402
 from _scheduled_events.document import DocumentError, parse  # noqa: E402
 from scheduled_events_poller import spool  # noqa: E402
 from scheduled_events_poller.root import runner  # noqa: E402
-from scheduled_events_poller.unit import metrics, status, wording  # noqa: E402
+from scheduled_events_poller.unit import display, metrics, status  # noqa: E402
 
 DOCUMENTS_PER_LIFE = 20
 LIVES_PER_PART = 250
@@ -192,7 +192,7 @@ class Life:
     def _carry_out(self, action):
         if isinstance(action, terms.Report):
             entry = self._state.events.get(action.key)
-            check_text(wording.of_report(action, entry.event if entry else None)[1], "a report")
+            check_text(display.of_report(action, entry.event if entry else None)[1], "a report")
             self._metrics.acknowledged(action.seconds)
         elif isinstance(action, terms.RunHooks):
             self.counts["hooks"] += 1

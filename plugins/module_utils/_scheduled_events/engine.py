@@ -14,8 +14,8 @@ The phases of one event follow one another and never overlap; ``failed`` and ``a
 Only an event that is Scheduled is prepared for. An Advisory event is a hint: it reaches the phase ``advised`` once, and
 holds nothing. An event with another status, or without one, holds the VM, and is neither prepared for nor acknowledged.
 
-An acknowledgement is not remembered before it is sent. Each step gives an ``Approve`` for every event that is ready,
-as long as its last attempt left it so; the caller has one attempt in flight and drops what it cannot send now.
+An acknowledgement is not remembered before it is sent. Each step gives an ``Approve`` for every event that is ready and
+not accepted yet. The caller makes one attempt at a time, and drops the ``Approve`` that come meanwhile.
 """
 
 from typing import Dict, List, Optional, Sequence, Tuple, Union

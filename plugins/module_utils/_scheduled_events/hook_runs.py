@@ -56,7 +56,7 @@ class HookRuns:
         elif self._now.monotonic >= run.ends_at + SILENCE:
             self._give_up(key, phase)
         elif not run.issued:
-            # An earlier request may have been carried out, so the times stay; one that comes too late is of no use.
+            # An earlier request may have been carried out, so its times count. After ``ends_at`` no hook would run.
             if run.ask_at <= self._now.monotonic < run.ends_at:
                 self._issue(key, phase, run._replace(issued=True))
         elif phase == "prepare":

@@ -115,8 +115,8 @@ class EventState(NamedTuple):
 class State(NamedTuple):
     """``serial``: the number of the last run. ``recovered``: what it was when a recovery of this VM, by hooks or by
     hand, ended last; what began before that may be undone. ``unnamed``: how many events of this VM have no EventId.
-    ``recoveries``: how many of those ended. ``unannounced``: how many had ended before the last document of which every
-    event of this VM is in the state, or UNKNOWN: an event that is new afterwards may have been announced since then.
+    ``recoveries``: how many recoveries ended. ``unannounced``: the value of ``recoveries`` when the last document was
+    read, or UNKNOWN: recoveries that ended later may have ended after a new event was announced.
     ``lost``: why nothing says what an earlier state held, until an operator has looked at the VM; empty otherwise.
     ``withheld``: until then nothing is acknowledged, since a recovery may run that the history would show.
     """

@@ -33,7 +33,7 @@ DOORS = {
         "unit.sample",
         "unit.status",
         "unit.endpoint_resolver",
-        "unit.wording",
+        "unit.display",
         "root.runner",
         "notify.delivery_status",
         "notify.settings",

@@ -13,11 +13,14 @@ import select
 import socket
 import sys
 import time
-from typing import Optional
+from typing import Dict, Optional
+
+from _scheduled_events.clock import Clock
 
 ERROR, WARNING, INFO = 3, 4, 6
 
 LONGEST_LINE = 4000  # bytes; more than a page could wait for a reader
+REPEAT_COMPLAINT = 60.0  # seconds after which a lasting trouble is reported again
 
 
 def notify(message: str) -> bool:
@@ -77,3 +80,25 @@ def _is_writable() -> bool:
         return bool(select.select([], [sys.stderr.fileno()], [], 0)[1])
     except (OSError, ValueError):
         return True  # not a file of the system
+
+
+class Journal:
+    """Each trouble is reported once a minute at most, however often it comes and goes."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._next: Dict[str, float] = {}
+        self._open: Dict[str, bool] = {}
+
+    def complain(self, about: str, message: str) -> None:
+        """Report a trouble."""
+        now = self._clock.monotonic()
+        if now >= self._next.get(about, 0.0):
+            self._next[about] = now + REPEAT_COMPLAINT
+            self._open[about] = True
+            log(WARNING, message)
+
+    def better(self, about: str, message: str) -> None:
+        """Report the end of a trouble, if the trouble itself was reported."""
+        if self._open.pop(about, False):
+            log(INFO, message)

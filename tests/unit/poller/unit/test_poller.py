@@ -21,7 +21,6 @@ from scheduled_events_poller import systemd
 from scheduled_events_poller.spool import Directories
 from scheduled_events_poller.unit import poller, service, status
 from scheduled_events_poller.unit.config import Settings
-from scheduled_events_poller.unit.journal import Journal
 
 
 @pytest.mark.edge
@@ -659,7 +658,7 @@ def test_a_defect_of_the_engine_does_not_end_the_process(quiet, monkeypatch, cap
 def test_flapping_polls_write_two_lines_a_minute(monkeypatch):
     now, lines = [0.0], []
     monkeypatch.setattr(systemd, "log", lambda _priority, message: lines.append(message))
-    journal = Journal(Clock(monotonic=lambda: now[0]))
+    journal = systemd.Journal(Clock(monotonic=lambda: now[0]))
     for second in range(24 * 3600):
         now[0] = float(second)
         journal.complain("poll", "fails") if second % 2 else journal.better("poll", "works")

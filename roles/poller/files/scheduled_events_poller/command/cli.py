@@ -19,7 +19,7 @@ from _scheduled_events.state import StateError
 from .. import __version__, spool
 from ..unit import config, control, poller
 from . import commands, forecast, history, replay
-from .output import complain
+from .output import CommandError, complain
 
 EX_CONFIG = 78  # the unit is not started again until the configuration has been fixed
 EX_NOPERM = 77  # the Metadata Security Protocol does not let this user ask
@@ -42,7 +42,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except NotAllowed as error:
         _fail(str(error))
         return EX_NOPERM
-    except (commands.CommandError, control.NoUnit, poller.PollerError, ImdsError, ApprovalFailed, StateError) as error:
+    except (CommandError, control.NoUnit, poller.PollerError, ImdsError, ApprovalFailed, StateError) as error:
         return _fail(str(error))
     except OSError as error:
         return _fail(_with_advice(error))

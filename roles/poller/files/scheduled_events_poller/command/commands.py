@@ -29,16 +29,12 @@ from _scheduled_events.text import shown as one_line
 from _scheduled_events.transitions import acknowledgement
 
 from .. import spool
-from ..unit import config, control, endpoint_resolver, instance, poller, status, wording
+from ..unit import config, control, display, endpoint_resolver, instance, poller, status
 from ..unit.sample import sample_event
-from .output import say, say_json, say_table
+from .output import CommandError, places, say, say_json, say_table
 
 COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
-
-
-class CommandError(Exception):
-    """The command cannot be carried out. The message contains the reason and an instruction."""
 
 
 def run(chosen: argparse.Namespace) -> int:
@@ -278,7 +274,7 @@ def poll(chosen: argparse.Namespace) -> int:
     now = Moment(time.time(), time.monotonic(), instance.find_boot_id(chosen.runtime_directory))
     after, actions = engine.step(state, document, [], now, decided)
     for action in actions:
-        say(wording.of_action(action, after))
+        say(display.of_action(action, after))
     if not actions:
         events = status.count(list(document.events))
         say(f"nothing to do (incarnation {document.incarnation}, {events})")
@@ -369,11 +365,6 @@ def _read_event(path: str, settings: config.Settings, vm_name: str) -> Dict[str,
 def _parse_event(text: str, settings: config.Settings, vm_name: str) -> Dict[str, Any]:
     events = parse(text, api_version=settings.api_version).events
     return describe(events[0], vm_name=vm_name, now=_now()) if events else {}
-
-
-def places(chosen: argparse.Namespace) -> poller.Places:
-    directories = spool.Directories(chosen.hooks_directory, chosen.runtime_directory, chosen.hooks_runtime_directory)
-    return poller.Places(chosen.state_file, directories, chosen.drill_directory)
 
 
 def _client(settings: config.Settings, chosen: argparse.Namespace) -> ImdsClient:

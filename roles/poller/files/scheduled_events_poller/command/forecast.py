@@ -13,8 +13,8 @@ from _scheduled_events.history import PHASE_BEGAN, PHASE_ENDED, Fact
 from _scheduled_events.runs import OK
 
 from ..unit import config, status
-from . import commands, history
-from .output import complain, say, say_json
+from . import history
+from .output import CommandError, complain, say, say_json
 
 SHARE = 0.95  # of the preparations are not longer than what is needed
 
@@ -93,7 +93,7 @@ def _types(text: str) -> List[str]:
     for name in names:
         if name not in EVENT_TYPES:
             known = ", ".join(EVENT_TYPES)
-            raise commands.CommandError(f"--types: expected some of {known}, separated by commas, not {name}")
+            raise CommandError(f"--types: expected some of {known}, separated by commas, not {name}")
     return names
 
 

@@ -13,8 +13,7 @@ from typing import List, Tuple
 from _scheduled_events import history, history_file
 from _scheduled_events.history import Fact
 
-from . import commands
-from .output import complain, say, say_json, say_table
+from .output import CommandError, complain, places, say, say_json, say_table
 
 _DURATION = re.compile(r"(\d{1,9})([smhdw])\Z", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -40,7 +39,7 @@ def found(chosen: argparse.Namespace, *, since: float = 0.0) -> Tuple[List[Fact]
     """The facts of the polling unit and of the roles, in the order of their times, and why others are missing."""
     facts: List[Fact] = []
     problems: List[str] = []
-    for directory in (commands.places(chosen).history_directory, chosen.roles_directory):
+    for directory in (places(chosen).history_directory, chosen.roles_directory):
         read = history_file.read(directory, now=time.time(), since=since)
         facts += read.facts
         problems += read.problems
@@ -57,7 +56,7 @@ def _since(text: str, now: float) -> float:
             return history.parse_moment(f"{moment.group(1)}T{moment.group(2) or '00:00:00'}.000Z")
         except ValueError:  # such as the 30th of February
             pass
-    raise commands.CommandError(
+    raise CommandError(
         f"--since: expected a duration like 90m, 12h or 7d, or a time of UTC like 2026-01-31 or 2026-01-31T12:00:00Z, "
         f"not {text}"
     )

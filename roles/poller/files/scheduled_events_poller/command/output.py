@@ -2,11 +2,24 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The output of the commands, for terminals and for programs."""
+"""What all commands share: the paths that were chosen, failures, and output for terminals and for programs."""
 
+import argparse
 import json
 import sys
 from typing import Any, Sequence
+
+from .. import spool
+from ..unit import poller
+
+
+class CommandError(Exception):
+    """The command cannot be carried out. The message contains the reason and an instruction."""
+
+
+def places(chosen: argparse.Namespace) -> poller.Places:
+    directories = spool.Directories(chosen.hooks_directory, chosen.runtime_directory, chosen.hooks_runtime_directory)
+    return poller.Places(chosen.state_file, directories, chosen.drill_directory)
 
 
 def complain(message: str) -> None:

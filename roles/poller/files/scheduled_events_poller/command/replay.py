@@ -22,9 +22,8 @@ from _scheduled_events.history import Fact
 from _scheduled_events.lost_state import event_of
 from _scheduled_events.state import State
 
-from ..unit import config, effects, poller, wording
-from . import commands
-from .output import say
+from ..unit import config, display, effects, poller
+from .output import CommandError, say
 
 MOST_BYTES = 4 * 1024 * 1024
 MOST_OPEN = 50  # events of a history at the same time: each fact takes a step of the engine over all of them
@@ -49,14 +48,14 @@ def show_replay(chosen: argparse.Namespace) -> int:
         for read in _read(path, settings.api_version):
             vm_name = chosen.vm_name or read.vm_name or settings.vm_name
             if not vm_name:
-                raise commands.CommandError(f"{path} does not name the VM: add --vm-name NAME")
+                raise CommandError(f"{path} does not name the VM: add --vm-name NAME")
             decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
             monotonic += 1.0
             now = Moment(read.at, monotonic, "replay")
             say(f"{history.format_moment(read.at)}  {len(read.document.events)} events in the document")
             state, actions = effects.rehearse(state, read.document, [], now, decided)
             for action in actions:
-                say(f"  {wording.of_action(action, state)}")
+                say(f"  {display.of_action(action, state)}")
             lines = {
                 key: f"  {entry.event.event_id}: {condition(state, key, decided).sentence(entry.event.event_id)}"
                 for key, entry in state.events.items()
@@ -72,7 +71,7 @@ def _read(path: str, api_version: str) -> Iterator[Read]:
     try:
         content = read_plain(path, most=MOST_BYTES)
     except OSError as error:
-        raise commands.CommandError(f"{path} cannot be read: {error}") from error
+        raise CommandError(f"{path} cannot be read: {error}") from error
     facts = list(_facts(content))
     if facts:
         yield from _of_history(path, facts)
@@ -98,7 +97,7 @@ def _documents(path: str, content: bytes, api_version: str) -> Iterator[Read]:
             moments = [event.not_before.timestamp() for event in document.events if event.not_before]
             yield Read(document, min(moments) - _AHEAD if moments else time.time())
     except (ValueError, RecursionError, DocumentError) as error:
-        raise commands.CommandError(
+        raise CommandError(
             f"{path} is neither a document of the service, nor a list of them, nor a history: {error}"
         ) from error
 
@@ -112,7 +111,7 @@ def _of_history(path: str, facts: List[Fact]) -> Iterator[Read]:
         elif fact.kind != history.OVER or events.pop(fact.key, None) is None:
             continue
         if len(events) > MOST_OPEN:
-            raise commands.CommandError(
+            raise CommandError(
                 f"{path}: {len(events)} events are open at {history.format_moment(fact.time)}, expected at most "
                 f"{MOST_OPEN}. Replay a part of the history"
             )

@@ -4,25 +4,27 @@
 
 """How the unit shows itself: the journal, the status file, the history, the metrics, and a line for systemd."""
 
+import datetime
 import json
-from typing import Callable, Dict, NamedTuple, Optional, Sequence
+from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
 from _scheduled_events import terms
 from _scheduled_events.clock import Clock
 from _scheduled_events.condition import NOTHING_PREPARED, NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.discovery import FoundEndpoint
+from _scheduled_events.document import ScheduledEvent, format_time
 from _scheduled_events.files import write_atomically
 from _scheduled_events.history import Fact
 from _scheduled_events.history_file import History
+from _scheduled_events.runs import NOTHING, OK
 from _scheduled_events.state import EventState, State
 from _scheduled_events.transitions import Step
 
 from .. import systemd
-from . import status, wording
+from . import status
 from .config import Settings
 from .impact import ImpactMeter
-from .journal import Journal
 from .metrics import Metrics
 from .recorder import Recorder
 
@@ -56,7 +58,7 @@ class Display:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.metrics = Metrics()
-        self.journal = Journal(clock)
+        self.journal = systemd.Journal(clock)
         self.recorder = Recorder(clock)
         self.rebooted = False
         self._impact = ImpactMeter(clock)
@@ -83,7 +85,7 @@ class Display:
         if report.kind is terms.ReportKind.ACKNOWLEDGED:
             self.metrics.acknowledged(report.seconds)
         self.hurry()
-        level, text = wording.of_report(report, entry.event if entry else None)
+        level, text = of_report(report, entry.event if entry else None)
         name = (entry.event.event_id if entry else None) or report.key
         systemd.log(level, f"{name}: {text}" if name else text)
 
@@ -171,3 +173,42 @@ class Display:
             "No event of this VM" if view.polls.last_success is not None else "Waiting for the first document"
         )
         return ("Dry run: " if view.settings.dry_run else "") + " ".join(what.split())[:500]
+
+
+def of_report(report: terms.Report, event: Optional[ScheduledEvent]) -> Tuple[int, str]:
+    """Priority and sentence for what the engine reports.
+
+    :param event: as the state has it; ``None`` if the state does not have it, or not any more.
+    """
+    if report.kind is terms.ReportKind.SEEN and event is not None:
+        text = f"{event.event_type} seen as {event.event_status}, of {', '.join(event.resources)}"
+        if report.outcome == "Started":
+            return systemd.WARNING, f"{text}; it has started without a time to prepare"
+        return systemd.INFO, text
+    if report.kind is terms.ReportKind.ENDED:
+        because = f": {report.text}" if report.text else ""
+        level = systemd.INFO if report.outcome in (OK, NOTHING) else systemd.WARNING
+        return level, f"{report.phase} hooks ended: {report.outcome}{because}"
+    if report.kind is terms.ReportKind.ACKNOWLEDGED:
+        return systemd.INFO, f"acknowledged {report.seconds:.1f} s after it was seen"
+    if report.kind is terms.ReportKind.NOT_ASKED:
+        return systemd.WARNING, f"{report.phase} hooks cannot be started: {report.text}; the poller tries again"
+    words = {
+        terms.ReportKind.UNNAMED: "an event of this VM has no EventId, so it can be neither prepared nor acknowledged",
+        terms.ReportKind.RETRIED: "tried again on request of the operator",
+        terms.ReportKind.CLEARED: "removed from the state on request of the operator",
+        terms.ReportKind.OVER: "over",
+    }
+    level = systemd.WARNING if report.kind in (terms.ReportKind.UNNAMED, terms.ReportKind.PROBLEM) else systemd.INFO
+    return level, words.get(report.kind, report.text)
+
+
+def of_action(action: terms.Action, state: State) -> str:
+    """What an action would do."""
+    if isinstance(action, terms.RunHooks):
+        deadline = format_time(datetime.datetime.fromtimestamp(action.deadline, datetime.timezone.utc))
+        return f"{action.event['event_id']}: would run the {action.phase} hooks, until {deadline} at the latest"
+    if isinstance(action, terms.Approve):
+        return f"{action.event_id}: would acknowledge it"
+    entry = state.events.get(action.key)
+    return f"{action.key or 'poll'}: {of_report(action, entry.event if entry else None)[1]}"

@@ -24,7 +24,6 @@ from . import control, effects, hooks, instance, status
 from .config import ConfigError, Settings
 from .display import HEARTBEAT, Display, View
 from .endpoint_resolver import EndpointResolver, find
-from .inbox import Inbox
 from .service import SHORT_TIMEOUT, Acknowledged, Acknowledger, Polled, PollEnded, Polling
 
 STATE_FILE = "/var/lib/scheduled-events/state.json"
@@ -133,7 +132,7 @@ class Poller:
             os.makedirs(directories.runtime, exist_ok=True)
             stack.enter_context(instance.alone(self._places.state_file, directories.runtime))
             self._boot_id, self._display.rebooted = instance.boot_id(directories.runtime)
-            self._inbox = Inbox(directories.socket, stack)
+            self._inbox = control.Inbox(directories.socket, stack)
             self._hooks.prepare()
             self._take_up()
         except OSError as error:
