@@ -28,8 +28,10 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balance
     resources_of_run,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.fleet_host import HostVariables
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
+    HostVariables,
+    OtherHostError,
+)
 
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "provider": {"type": "str", "choices": ["haproxy", *PRODUCTS], "required": True},

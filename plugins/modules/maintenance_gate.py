@@ -229,8 +229,8 @@ history:
   sample: []
 mark:
   description:
-    - The mark of another owner, with RV(mark.owner), RV(mark.by), RV(mark.stage) (V(asking) at the gate, V(held) after
-      it), its RV(mark.age) and RV(mark.lease) in seconds, and whether it is RV(mark.live).
+    - The mark of another owner, with C(owner), C(by), C(stage) (V(asking) at the gate, V(held) after
+      it), its C(age) and C(lease) in seconds, and whether it is C(live).
     - V(null) if the host has no such mark.
   returned: with O(step=survey)
   type: dict

@@ -26,16 +26,6 @@ def task_id(task: t.Any) -> str:
     return str(task._uuid)
 
 
-def parent_of(task: t.Any) -> t.Any:
-    """What the task is in, since the tags of a file depend on it."""
-    return task._parent
-
-
-def role_of(task: t.Any) -> t.Any:
-    """The role of a task, since the paths of included files begin there."""
-    return task._role
-
-
 def copy_beside(task: t.Any) -> t.Any:
     """A copy with the same parents, which a copy of ansible-core has not or copies, too."""
     copy = task.copy(exclude_parent=True)

@@ -2,52 +2,18 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A host of the fleet with all variables that a task of the play would have there. Private to the collection."""
+"""A host of the fleet, for the gate. Private to the collection."""
 
 from __future__ import annotations
 
 import typing as t
 
-from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
-from .._core.private import is_windows, variables_of
-from .._remote.delegate_host import OtherHost, OtherHostError
+from .._core.private import is_windows
+from .._remote.delegate_host import OtherHost
 from .._windows.host import WindowsHost
 from .._windows.modules import COLLECTION, run_here
-
-
-class HostVariables:
-    """The variables of another host, as a task of this role would see them there.
-
-    With only those of the play and the role added to ``hostvars``, one that is made from others would get the values
-    of the task's own host.
-    """
-
-    def __init__(self, action: ActionBase, name: str, task_vars: t.Mapping[str, t.Any]) -> None:
-        found = variables_of(name, task_vars["hostvars"], action._task)
-        if found is None:
-            raise OtherHostError(f"{name} is not a host of the inventory. Add it, or correct its name")
-        self._raw = found
-        self._templar = action._templar.copy_with_new_env(available_variables=self._raw)
-        self.of_own_host = action._templar.available_variables
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._raw
-
-    def __iter__(self) -> t.Iterator[str]:
-        return iter(self._raw)
-
-    def __getitem__(self, name: str) -> t.Any:
-        return self._templar.template(self._raw[name])
-
-    def get(self, name: str, default: t.Any = None) -> t.Any:
-        if name not in self:
-            return default
-        return self[name]
-
-    def of(self, names: t.Iterable[str]) -> dict[str, t.Any]:
-        return {name: self[name] for name in names if name in self}
 
 
 class FleetHost(OtherHost):
@@ -63,10 +29,6 @@ class FleetHost(OtherHost):
     ) -> None:
         super().__init__(action, name, task_vars, become=action._task.become)
         self._known_facts = facts
-        try:
-            self.variables = t.cast(t.Any, HostVariables(action, name, task_vars))
-        except AnsibleError as error:
-            raise OtherHostError(f"{name}: {error}") from error
 
     def options(self, table: t.Mapping[str, t.Sequence[str]]) -> dict[str, t.Any]:
         """The options of a module for which a variable of the host has a value: the first that is set."""

@@ -11,9 +11,9 @@ import typing as t
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
+from .._remote.delegate_host import HostVariables, OtherHostError
 from .._run.tasks_files import TasksFileError, TasksFiles, name_of
 from .decision import GateError
-from .fleet_host import HostVariables
 
 TASKS_FILES = ("rolling_maintenance_tasks", "rolling_maintenance_reboot_tasks", "rolling_maintenance_health_tasks")
 REBOOT = "rolling_maintenance_reboot"
@@ -32,7 +32,7 @@ def names_of_maintenances(
             variables = HostVariables(action, host, task_vars)
             paths = {variable: str(variables.get(variable) or "") for variable in TASKS_FILES}
             reboot = str(variables.get(REBOOT, "if_needed"))
-        except AnsibleError:
+        except (AnsibleError, OtherHostError):
             if host in batch:
                 raise
             continue  # made from what a later batch finds out; that batch looks

@@ -5,8 +5,8 @@
 
 With ``delegate_to``, Ansible renders the variables of the other host with the inventory_hostname of the task's own, so
 an address, port, user or key that is made from names leads to the wrong machine; and when the other host cannot be
-reached, the task's own host counts as unreachable. Here the variables are those that ``hostvars`` gives, and what goes
-wrong is an error that names the other host.
+reached, the task's own host counts as unreachable. Here the variables are those of the other host, and what goes wrong
+is an error that names it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader
 
-from .._core.private import copy_beside, is_windows, name_of, shell_of, task_id
+from .._core.private import copy_beside, is_windows, name_of, shell_of, task_id, variables_of
 
 
 class OtherHostError(Exception):
@@ -35,7 +35,7 @@ class OtherHostUnreachable(OtherHostError):
 
 
 class _Overdue(BaseException):
-    """The time is up. No ``except Exception`` on the way may take it for something else."""
+    """The time is up. An ``except Exception`` within the block does not catch it."""
 
 
 @contextlib.contextmanager
@@ -65,6 +65,42 @@ def bounded(seconds: float) -> t.Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, max(0.001, outer - (time.monotonic() - began)))
 
 
+class HostVariables:
+    """The variables of another host, as a task of the play would see them there. ``hostvars`` lacks those of the play
+    and of the role.
+
+    :raises OtherHostError: the inventory has no such host, or its variables cannot be read.
+    """
+
+    def __init__(self, action: ActionBase, name: str, task_vars: t.Mapping[str, t.Any]) -> None:
+        try:
+            found = variables_of(name, task_vars["hostvars"], action._task)
+        except AnsibleError as error:
+            raise OtherHostError(f"{name}: {error}") from error
+        if found is None:
+            raise OtherHostError(f"{name} is not a host of the inventory. Add it, or correct its name")
+        self._raw = found
+        self._templar = action._templar.copy_with_new_env(available_variables=self._raw)
+        self.of_own_host = action._templar.available_variables
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._raw
+
+    def __iter__(self) -> t.Iterator[str]:
+        return iter(self._raw)
+
+    def __getitem__(self, name: str) -> t.Any:
+        return self._templar.template(self._raw[name])
+
+    def get(self, name: str, default: t.Any = None) -> t.Any:
+        if name not in self:
+            return default
+        return self[name]
+
+    def of(self, names: t.Iterable[str]) -> dict[str, t.Any]:
+        return {name: self[name] for name in names if name in self}
+
+
 class OtherHost:
     """A host of the inventory, reached over its own connection.
 
@@ -88,9 +124,7 @@ class OtherHost:
         self._own = action
         self._become = become
         self._is_secret = is_secret
-        if name not in task_vars["hostvars"]:
-            raise OtherHostError(f"{name} is not a host of the inventory. Add it, or correct its name")
-        self.variables = _Variables(name, task_vars["hostvars"][name], action)
+        self.variables = HostVariables(action, name, task_vars)
         self._action: ActionBase | None = None
         self._task_vars: dict[str, t.Any] = {}
 
@@ -207,36 +241,6 @@ class OtherHost:
                 )
         self._task_vars.update(options)
         plugin.set_options(task_keys=keys, var_options=options)
-
-
-class _Variables(t.Mapping[str, t.Any]):
-    """Return the values of ``hostvars`` and the variables of the play, which ``hostvars`` lacks."""
-
-    def __init__(self, name: str, own: t.Mapping[str, t.Any], action: ActionBase) -> None:
-        self._name = name
-        self._own = own
-        self._of_play = action._task.get_play().get_vars()
-        self._templar = action._templar
-        self.of_own_host = self._templar.available_variables
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._own or name in self._of_play
-
-    def __iter__(self) -> t.Iterator[str]:
-        return iter({**dict.fromkeys(self._own), **dict.fromkeys(self._of_play)})
-
-    def __getitem__(self, name: str) -> t.Any:
-        if name in self._own:
-            return self._own[name]
-        names = {**self._of_play, "inventory_hostname": self._name}
-        templar = self._templar.copy_with_new_env(available_variables={**self.of_own_host, **names})
-        return templar.template(self._of_play[name])
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-    def of(self, names: t.Iterable[str]) -> dict[str, t.Any]:
-        return {name: self[name] for name in names if name in self}
 
 
 def _text(error: Exception) -> str:

@@ -73,9 +73,8 @@ def test_plays_and_tasks_have_identities(manager, play, tasks):
 def test_a_copy_of_a_task_is_in_the_same_block(tasks):
     copy = private.copy_beside(tasks[0])
     assert copy is not tasks[0]
-    assert private.parent_of(copy) is private.parent_of(tasks[0])
-    assert tasks[0] in private.parent_of(copy).block
-    assert private.role_of(copy) is None
+    assert copy._parent is tasks[0]._parent
+    assert tasks[0] in copy._parent.block
 
 
 def test_meta_and_inclusions_are_known_under_each_name(tasks):
