@@ -109,12 +109,13 @@ options:
         type: float
 attributes:
   check_mode:
-    support: none
+    support: partial
     description: Can run in C(check_mode) and return changed status prediction without modifying the target.
     details:
       - The role uses O(step=preview) in check mode.
   idempotent:
     support: none
+    description: The module changes nothing if it is run a second time with the same options.
     details:
       - Each run is another drill.
 seealso:
