@@ -224,8 +224,9 @@ def test_a_launch_whose_answer_cannot_be_read_may_have_been_carried_out(controll
     assert (len(controller.jobs), len(controller.labels)) == (1, 1)
 
 
-def test_a_vm_does_not_continue_after_a_launch_whose_answer_cannot_be_read(controller, make_vm):
-    lose(controller, (201, {}, b"<html>"))
+@pytest.mark.parametrize("answer", [(201, {}, b"<html>"), (200, {"Content-Length": "1000"}, b'{"id": 1')])
+def test_a_vm_does_not_continue_after_a_launch_whose_answer_cannot_be_read(controller, make_vm, answer):
+    lose(controller, answer)
     vm = make_vm(grace=120)
     vm.clock.at = [(1, lambda: controller.faults.update({"GET /api/v2/jobs/": again(1000)}))]
     assert vm.run(not_before="2020-09-13T12:31:40Z", deadline="2020-09-13T12:31:40Z")[0] == TRY_AGAIN
@@ -282,6 +283,14 @@ def test_a_vm_never_continues_while_a_job_without_limit_runs(controller, make_vm
     assert vm.run(not_before=IN_60, deadline="2020-09-13T12:31:40Z")[0] == TRY_AGAIN
     controller.faults["/cancel/"] = [(403, {}, b"")]
     assert vm.run(not_before=IN_60, deadline="2020-09-13T12:41:40Z")[0] == FAILED
+
+
+def test_an_event_that_starts_while_a_job_without_its_variables_runs_is_not_prepared(controller, make_vm):
+    ignore(controller, extra_vars={})
+    controller.faults["/cancel/"] = again(1000)
+    vm = make_vm()
+    vm.clock.at = [(60, lambda: vm.knows(status="Started"))]
+    assert vm.run()[0] == FAILED
 
 
 def test_a_job_is_launched_again_once_the_owner_has_corrected_the_template(controller, make_vm):

@@ -260,6 +260,12 @@ def test_the_answers_of_a_receiver_that_repeats_secrets_are_not_shown(delivery, 
     assert [secret for secret in SECRETS if secret in output.err + output.out] == []
 
 
+def test_the_body_of_an_answer_is_not_shown(delivery, service):
+    service.raw = b"HTTP/1.1 404 Reason\r\nContent-Length: 8\r\n\r\ninternal"
+    delivery.step()
+    assert delivery.courier.trouble.text == "it answered 404 Not Found"
+
+
 def test_a_defect_of_a_sender_is_not_quoted_and_stops_no_other_message(delivery, service, capsys):
     send = delivery.courier._send
 
