@@ -345,6 +345,14 @@ def test_a_vm_never_continues_while_a_job_may_run(controller, make_vm):
     assert (status, reason.startswith("a job may run: GET ")) == (TRY_AGAIN, True), reason
 
 
+def test_a_vm_never_continues_after_a_refusal_while_a_job_runs(controller, make_vm):
+    controller.status = "running"
+    vm = make_vm(grace=120)
+    vm.clock.at = [(10, lambda: controller.faults.update({"GET /api/v2/jobs/": [(401, {}, b"")]}))]
+    status, reason = vm.run()
+    assert (status, reason.startswith("job 1 is running, and cannot be followed: GET ")) == (FAILED, True), reason
+
+
 def test_a_launch_without_an_answer_keeps_the_vm_from_going_on(controller, make_vm):
     def cut():
         controller.faults["GET /api/v2/jobs/"] = again(1000)
