@@ -2,9 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write what the sessions of nox left about each ansible-core and each Python into README.md.
+"""Write what the sessions of nox left about each ansible-core and each Python into docs/overview.md.
 
-README.md holds the results between the lines <!-- matrix --> and <!-- /matrix -->. The sessions leave their results in
+The page holds the results between the lines <!-- matrix --> and <!-- /matrix -->. The sessions leave their results in
 .nox/matrix; a result stays until its session runs again. scripts/stages.py writes them after `make soak`.
 """
 
@@ -19,7 +19,7 @@ import cores
 import pythons
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-README = ROOT / "README.md"
+PAGE = ROOT / "docs" / "overview.md"
 RESULTS = ROOT / ".nox" / "matrix"
 BEGIN, END = "<!-- matrix -->", "<!-- /matrix -->"
 ON_A_CORE = {
@@ -65,7 +65,7 @@ def row_of_python(version: str) -> list[str]:
 
 
 def block() -> str:
-    """Return the text of README.md between the two lines."""
+    """Return the text of the page between the two lines."""
     versions = [f"{major}.{minor}" for major, minor in pythons.VERSIONS]
     lines = [
         f"Results of `make soak` on {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}. A Python that is"
@@ -79,10 +79,10 @@ def block() -> str:
 
 
 def write() -> pathlib.Path:
-    """Replace the results in README.md."""
-    before = README.read_text()
+    """Replace the results on the page."""
+    before = PAGE.read_text()
     if BEGIN not in before or END not in before:
-        sys.exit(f"{README} must have a line {BEGIN} and a line {END}: add them where the results belong.")
+        sys.exit(f"{PAGE} must have a line {BEGIN} and a line {END}: add them where the results belong.")
     head, _mark, rest = before.partition(BEGIN)
-    README.write_text(head + block() + rest.partition(END)[2])
-    return README
+    PAGE.write_text(head + block() + rest.partition(END)[2])
+    return PAGE

@@ -5,7 +5,7 @@
 """Run the stages of `make test`, two at a time, and show the running and the remaining stages, and the time of each.
 
     python scripts/stages.py                     the stages of `make test`
-    python scripts/stages.py --soak              those of `make soak`; writes the table in README.md
+    python scripts/stages.py --soak              those of `make soak`; writes the table in docs/overview.md
     python scripts/stages.py [--soak] STAGE ...  only these
 
 A stage is a session of nox. Its output goes to a log, and to the screen if it fails. Most stages wait for something, so

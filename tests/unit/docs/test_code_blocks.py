@@ -26,9 +26,6 @@ COMMANDS = "tests/unit/poller/command/test_commands.py"
 
 # Page and first line of a block: the test that runs it, or what it shows.
 TESTED = {
-    "README.md: sudo apt-get update && sudo apt-get install --yes python3-venv": (
-        f"{FIRST_STEPS}::test_the_readme_shows_an_event_without_azure"
-    ),
     "docs/start-in-five-minutes.md: PATH=": f"{FIRST_STEPS}::test_the_guide_leads_to_an_acknowledged_event",
     "docs/start-in-five-minutes.md: mkdir ": f"{FIRST_STEPS}::test_the_guide_leads_to_an_acknowledged_event",
     "docs/start-in-five-minutes.md: scheduled-": f"{FIRST_STEPS}::test_the_guide_leads_to_an_acknowledged_event",
@@ -70,10 +67,10 @@ NOT_TESTED = {
     "docs/test-your-own-tasks.md: cp -r ": (
         "copies; tests/integration/guides/test_tests_of_users.py copies the same from the checkout, and runs it"
     ),
-    "README.md: ansible-playbook maintops.scheduled_events.install_poller": (
+    "docs/overview.md: ansible-playbook maintops.scheduled_events.install_poller": (
         "needs hosts with systemd: extensions/molecule/poller/converge.yml does the same"
     ),
-    "README.md: collections:": "needs Galaxy",
+    "README.md: git clone": "needs the repository; the tests install the collection from its tarball",
     "README.md: make demo": "make test would run itself",
     "docs/from-event-driven-ansible.md: apt-get": "installs; noxfile.py installs the same for tests/eda",
     "docs/polling-unit.md: location = /health {": "configures a web server of the reader",

@@ -158,14 +158,13 @@ def test_the_windows_page_names_the_leases_of_a_run():
 @pytest.mark.parametrize(
     ("place", "pattern"),
     [
-        ("module", "plugins/modules/*.py"),
         ("filter", "plugins/filter/*.py"),
         ("role", "roles/*"),
         ("playbook", "playbooks/*.yml"),
     ],
 )
-def test_the_readme_lists_everything_that_the_collection_contains(place, pattern):
-    contents = pages()["README.md"].partition("## Contents")[2].partition("\n## ")[0]
+def test_the_overview_lists_everything_that_the_collection_contains(place, pattern):
+    contents = pages()["docs/overview.md"].partition("## Contents")[2].partition("\n## ")[0]
     listed = set(re.findall(r"`(\w+)`", contents))
     assert {path.stem for path in ROOT.glob(pattern)} - listed == set(), place
 

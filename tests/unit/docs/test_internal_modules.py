@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The modules in two groups: those for playbooks of users, in the README, and those that belong to a role."""
+"""The modules in two groups: those for playbooks of users, in the overview, and those that belong to a role."""
 
 import ast
 import pathlib
@@ -24,9 +24,9 @@ def short_description(path):
     return yaml.safe_load(text)["short_description"]
 
 
-def test_the_readme_names_the_modules_that_are_not_internal():
+def test_the_overview_names_the_modules_that_are_not_internal():
     modules = {path.stem: short_description(path) for path in ROOT.glob("plugins/modules/*.py")}
-    rows = re.findall(r"^\| modules? (`[^|]+) \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    rows = re.findall(r"^\| modules? (`[^|]+) \|", (ROOT / "docs" / "overview.md").read_text(), re.MULTILINE)
     named = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     assert named == {name for name, text in modules.items() if not text.startswith("Internal: ")}
 
@@ -35,7 +35,12 @@ def test_no_page_for_users_names_an_internal_module():
     internal = [
         path.stem for path in ROOT.glob("plugins/modules/*.py") if short_description(path).startswith("Internal: ")
     ]
-    pages = [ROOT / "README.md", ROOT / "meta" / "runtime.yml", *ROOT.glob("docs/docsite/rst/*.rst")]
+    pages = [
+        ROOT / "README.md",
+        ROOT / "docs" / "overview.md",
+        ROOT / "meta" / "runtime.yml",
+        *ROOT.glob("docs/docsite/rst/*.rst"),
+    ]
     roles = [path.name for path in ROOT.glob("roles/*")]  # one can have the name of its module
     names = [f".{name}#module" if name in roles else f".{name}" for name in internal]
     found = {page.name: name for page in pages for name in names if name in page.read_text()}

@@ -93,8 +93,8 @@ def test_every_link_of_the_pages_for_contributors_leads_somewhere():
         ("http://semver.org/", "is not https://HOST/PATH"),
         ("https:///semver.org", "is not https://HOST/PATH"),
         ("{repository}/blob/main/docs/nowhere.md", "names a file that does not exist"),
-        ("{repository}/blob/main/README.md#nowhere", "names an anchor that does not exist"),
-        ("{repository}/blob/main/README.md#guarantees", None),
+        ("{repository}/blob/main/docs/overview.md#nowhere", "names an anchor that does not exist"),
+        ("{repository}/blob/main/docs/overview.md#guarantees", None),
         ("https://semver.org/", None),
     ],
 )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""scripts/matrix.py and scripts/cores.py: the table in README.md holds what the sessions left, and nothing else."""
+"""scripts/matrix.py and scripts/cores.py: the table of results holds what the sessions left, and nothing else."""
 
 import importlib
 import json
@@ -19,8 +19,8 @@ def matrix(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(SCRIPTS)
     module = importlib.import_module("matrix")
     monkeypatch.setattr(module, "RESULTS", tmp_path)
-    monkeypatch.setattr(module, "README", tmp_path / "README.md")
-    module.README.write_text(README)
+    monkeypatch.setattr(module, "PAGE", tmp_path / "overview.md")
+    module.PAGE.write_text(README)
     return module
 
 
@@ -51,14 +51,14 @@ def test_a_python_shows_its_requests_and_a_missing_one_is_not_run(matrix):
 
 def test_only_the_block_in_the_readme_is_replaced(matrix):
     matrix.write()
-    text = matrix.README.read_text()
+    text = matrix.PAGE.read_text()
     assert text.startswith("Before.\n\n<!-- matrix -->\n")
     assert text.endswith("\n<!-- /matrix -->\n\nAfter.\n")
     assert "of the run before" not in text
 
 
 def test_a_readme_without_a_place_for_the_table_is_refused(matrix):
-    matrix.README.write_text("Nothing.\n")
+    matrix.PAGE.write_text("Nothing.\n")
     with pytest.raises(SystemExit, match="<!-- matrix -->"):
         matrix.write()
 

@@ -103,11 +103,11 @@ def test_the_stages_know_their_tier(run, tmp_path, options, tier):
 
 def test_a_whole_run_of_soak_writes_the_table_of_results(run, monkeypatch, tmp_path):
     monkeypatch.setattr(run.stages, "SOAK", ["well"])
-    readme = tmp_path / "README.md"
-    readme.write_text("<!-- matrix -->\n<!-- /matrix -->\n")
-    monkeypatch.setattr(run.stages.matrix, "README", readme)
+    page = tmp_path / "overview.md"
+    page.write_text("<!-- matrix -->\n<!-- /matrix -->\n")
+    monkeypatch.setattr(run.stages.matrix, "PAGE", page)
     monkeypatch.setattr(run.stages.matrix, "RESULTS", tmp_path)  # not those of earlier sessions
     _code, output, begun = run("--soak")
     assert begun == ["well"]
-    assert f"Results of cores and Pythons: {readme}" in output
-    assert "| 2.16 |" in readme.read_text()
+    assert f"Results of cores and Pythons: {page}" in output
+    assert "| 2.16 |" in page.read_text()
