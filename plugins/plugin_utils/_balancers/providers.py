@@ -45,7 +45,7 @@ def record_on_host(action: ActionBase, variables: dict[str, t.Any]) -> t.Callabl
 
     It raises :class:`RecordFailed`.
     """
-    own = {name: action._task.args[name] for name in ("directory",) if name in action._task.args}
+    own = {"directory": action._task.args["directory"]} if "directory" in action._task.args else {}
 
     def run(options: dict[str, t.Any]) -> Answer:
         answer = run_for(action, "load_balancer", {"provider": "record", **own, **options}, variables)
@@ -96,12 +96,6 @@ def in_pools(action: ActionBase, variables: dict[str, t.Any], options: Options, 
     options = {**options, **{name: each_of(options[name]) for name in lists}}
     if not options["pools"]:
         raise AnsibleActionFail("pools is empty, expected the ids of the pools. Set load_balancer_azure_pools")
-    drain_time = options["drain_time"]
-    if drain_time is not None and not 0 <= drain_time < math.inf:
-        raise AnsibleActionFail(
-            f"drain_time is {drain_time:g}, expected seconds, 0 or more. Correct load_balancer_azure_drain_time, or "
-            "leave it out to use the time that Azure gives"
-        )
     seconds = options["finish_within"] if options["finish_within"] >= 0 else math.inf
     hosts = len(variables.get("ansible_play_batch") or [1])
     resources = resources_of_run(arm, hosts=hosts, timeout=min(options["operation_timeout"], seconds))
