@@ -168,8 +168,9 @@ def setup_variables(way):
         "controller_setup_url": way.relay.url,
         "controller_setup_hook_user": "whole-way-hook",
         "controller_setup_hook_token_file": str(way.token_file),
-        "controller_setup_playbooks": {"respond": "respond.yml", "install_poller": "install_poller.yml"},
+        "controller_setup_playbooks": {name: f"{name}.yml" for name in ("respond", "install_poller", "drill")},
         "controller_setup_variables": {
+            "drill": {"drill_become": False},
             "respond": {
                 "respond_become": False,
                 "respond_phase_timeout": PHASE_TIMEOUT,
@@ -262,6 +263,20 @@ def test_an_event_of_two_vms_becomes_one_job_that_drains_both_acknowledges_once_
             f"\nseconds from the announcement: to the launch {launched - announced:.1f}, "
             f"to the acknowledgement {acknowledged - announced:.1f}"
         )
+
+
+def test_a_drill_of_one_vm_launches_its_job_which_acknowledges_and_nothing_of_it_is_sent(way):
+    posts = len(way.emulator.log("post"))
+    template = way.awx.one("job_templates", name="Drill of scheduled events", organization__name=ORGANIZATION)["id"]
+    drill = way.awx.ended(way.awx.call("POST", f"job_templates/{template}/launch/", {"limit": "web1"})["job"])
+    output = way.awx.output(drill["id"])
+    assert drill["status"] == "successful", output
+    assert drill["artifacts"]["scheduled_events_drill"]["web1"]["outcome"] == "passed"
+    event = re.search(r"announced (drill-[0-9a-f-]+)", output)[1]
+    [job] = way.jobs(event)
+    assert way.awx.ended(job["id"])["status"] == "successful"
+    assert [line for _at, line in way.diary(event)] == ["web1 drained", "web1 back"]
+    assert len(way.emulator.log("post")) == posts
 
 
 def test_an_awx_that_is_stopped_for_a_minute_answers_the_event_when_it_is_back(way):
