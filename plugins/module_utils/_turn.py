@@ -272,12 +272,7 @@ class Turn:
         self._acknowledged.extend(outcome.approved)
         accepted = {event_id.lower() for event_id in outcome.approved}
         self._problems.extend(changes.values())
-        return [self._approval(key, accepted, changes) for key in decided]
-
-    @staticmethod
-    def _approval(key: str, accepted: Set[str], changes: Dict[str, str]) -> terms.Result:
-        reason = changes.get(key, "the latest document does not allow it")
-        return terms.ApprovalResult(key, accepted=key in accepted, error="" if key in accepted else reason)
+        return [_approval(key, accepted, changes) for key in decided]
 
     # What the control node reads
 
@@ -360,6 +355,11 @@ class Turn:
             "condition": str(found.kind),
             "detail": found.detail,
         }
+
+
+def _approval(key: str, accepted: Set[str], changes: Dict[str, str]) -> terms.Result:
+    reason = changes.get(key, "the latest document does not allow it")
+    return terms.ApprovalResult(key, accepted=key in accepted, error="" if key in accepted else reason)
 
 
 def _sight(document: Document, rules: Sequence[decisions.Rule]) -> List[Dict[str, Any]]:
