@@ -98,6 +98,8 @@ class Machines:
     def _play(self, playbook: str) -> None:
         command = [str(pathlib.Path(sys.executable).with_name("ansible-playbook"))]
         command += [f"--inventory={MOLECULE / 'inventory' / 'test_hosts.yml'}", f"--inventory={self._inventory}"]
+        # The inventory of the scenarios names it beside itself, and the hosts are in another inventory here.
+        command += [f"--extra-vars=ansible_podman_executable={MOLECULE / 'shared' / 'enter'}"]
         command += [f"--extra-vars=test_prefix={PREFIX}", str(MOLECULE / "shared" / f"{playbook}.yml")]
         path = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
         variables = environment(HOME=str(self._inventory.parent), PATH=path, MOLECULE_SLOT=SLOT)
