@@ -20,9 +20,10 @@ import typing as t
 
 from ansible.plugins.action import ActionBase
 
-from .._remote.delegate_host import OtherHostError, OtherHostUnreachable
-from .._remote.os_family import is_meant_as_windows
-from .fleet_host import FleetHost
+from .._core.private import is_windows
+from .._remote.delegate_host import OtherHost, OtherHostError, OtherHostUnreachable
+from .._windows.host import WindowsHost
+from .._windows.modules import COLLECTION, run_here
 from .store import Store
 
 LOOK_TIMEOUT = 60.0  # seconds for one host
@@ -30,6 +31,42 @@ HOST_TIMEOUT = 20.0  # seconds more for a look at several, for each that a fork 
 WINDOWS_PATIENCE = 4.0  # times as long, where PowerShell starts about fifteen times for a look
 
 Result = t.Dict[str, t.Any]
+
+
+class FleetHost(OtherHost):
+    """A host of the fleet, which runs modules of this collection.
+
+    :param facts: what was found out about it in this run, such as its Python.
+    """
+
+    TAKES_WINDOWS = True
+
+    def __init__(
+        self, action: ActionBase, name: str, task_vars: t.Mapping[str, t.Any], *, facts: t.Mapping[str, t.Any]
+    ) -> None:
+        super().__init__(action, name, task_vars, become=action._task.become)
+        self._known_facts = facts
+
+    def options(self, table: t.Mapping[str, t.Sequence[str]]) -> dict[str, t.Any]:
+        """The options of a module for which a variable of the host has a value: the first that is set."""
+        values = {
+            option: next((value for value in map(self.variables.get, names) if value not in (None, "")), None)
+            for option, names in table.items()
+        }
+        return {option: value for option, value in values.items() if value is not None}
+
+    def _execute(self, action: ActionBase, module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
+        if not is_windows(action._connection):
+            return super()._execute(action, f"{COLLECTION}.{module}", arguments)
+        host = WindowsHost(action, self._task_vars, name=f"{COLLECTION}.{module}")
+        host.require_collection()
+        return run_here(host, module, arguments, check_mode=bool(action._task.check_mode))
+
+    def _connect(self) -> ActionBase:
+        action = super()._connect()
+        facts = self._task_vars["ansible_facts"]
+        self._task_vars["ansible_facts"] = {**self._known_facts, **facts}
+        return action
 
 
 class Fleet:
@@ -42,7 +79,7 @@ class Fleet:
         self._action, self._task_vars, self._store = action, task_vars, store
         self._forks = max(1, int(task_vars.get("ansible_forks") or 5))
         known = [task_vars["hostvars"][host] for host in names if host in task_vars["hostvars"]]
-        self._patience = WINDOWS_PATIENCE if any(map(is_meant_as_windows, known)) else 1.0
+        self._patience = WINDOWS_PATIENCE if any(map(_is_meant_as_windows, known)) else 1.0
 
     def longest(self, hosts: t.Sequence[str]) -> float:
         """Seconds that a look at these hosts takes at most."""
@@ -70,6 +107,12 @@ class Fleet:
             with self._store.open() as store:
                 store.setdefault("facts", {}).update(found)
         return answers
+
+
+def _is_meant_as_windows(variables: t.Mapping[str, t.Any]) -> bool:
+    """Whether the variables of a host say that it is a Windows host, before there is a connection."""
+    connection = str(variables.get("ansible_connection", "")).rpartition(".")[2]
+    return connection in ("winrm", "psrp") or variables.get("ansible_shell_type") in ("powershell", "cmd")
 
 
 def ask_all(

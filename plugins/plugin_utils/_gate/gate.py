@@ -34,8 +34,7 @@ from .decision import (
     pause,
     refuse_too_large,
 )
-from .fleet import Fleet, Result
-from .fleet_host import FleetHost
+from .fleet import Fleet, FleetHost, Result
 from .maintenances import names_of_maintenances
 from .phases import MOST_WAITS
 from .store import Store
