@@ -30,7 +30,6 @@ DOORS = {
         "unit.effects",
         "unit.instance",
         "unit.poller",
-        "unit.sample",
         "unit.status",
         "unit.endpoint_resolver",
         "unit.display",

@@ -19,7 +19,7 @@ from _scheduled_events.approval import approve
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
 from _scheduled_events.clock import Moment
 from _scheduled_events.discovery import search_leases
-from _scheduled_events.document import DocumentError, ScheduledEvent, describe, parse
+from _scheduled_events.document import DocumentError, ScheduledEvent, describe, format_time, parse
 from _scheduled_events.endpoint import GIVEN
 from _scheduled_events.files import read_plain
 from _scheduled_events.history_file import append_beside
@@ -30,10 +30,10 @@ from _scheduled_events.transitions import acknowledgement
 
 from .. import spool
 from ..unit import config, control, display, endpoint_resolver, instance, poller, status
-from ..unit.sample import sample_event
 from .output import CommandError, places, say, say_json, say_table
 
 COMMAND_TIMEOUT = 125.0  # seconds for one answer: the first one may take two minutes (docs/contract.md, section 6)
+SAMPLE_NOTICE = 900.0  # seconds from now to the NotBefore of the sample event
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
 
 
@@ -322,8 +322,28 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
         return found
     vm_name = settings.vm_name or "this-vm"
     say("with a sample event, since no event of this VM is announced now. Use --event FILE for another event")
-    sample = sample_event(vm_name, "Reboot", api_version=settings.api_version, now=time.time())
+    sample = _sample_event(vm_name, "Reboot", api_version=settings.api_version, now=time.time())
     return describe(sample, vm_name=vm_name, now=_now()), vm_name
+
+
+def _sample_event(vm_name: str, event_type: str, *, api_version: str, now: float) -> ScheduledEvent:
+    """An event of this VM, as the platform announces it.
+
+    :param now: seconds since the epoch.
+    """
+    not_before = datetime.datetime.fromtimestamp(now + SAMPLE_NOTICE, datetime.timezone.utc)
+    raw = {
+        "EventId": "00000000-0000-0000-0000-000000000000",
+        "EventType": event_type,
+        "EventStatus": "Scheduled",
+        "EventSource": "Platform",
+        "ResourceType": "VirtualMachine",
+        "Resources": [vm_name],
+        "NotBefore": format_time(not_before),
+        "Description": "A sample event for hooks",
+        "DurationInSeconds": -1,
+    }
+    return parse(json.dumps({"Events": [raw]}), api_version=api_version).events[0]
 
 
 def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> Optional[Tuple[Dict[str, Any], str]]:
