@@ -17,11 +17,10 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleE
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._respond.request import OPTIONS, PREPARED
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._respond.turn import Intervals, take_turn
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.checks import WrongValue
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.rules import parse_rules
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn import Intervals
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_request import OPTIONS, PREPARED
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
     AcknowledgementResult,
     acknowledge,
@@ -38,17 +37,16 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.pr
     temporary_directory,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import bounded
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.context import Context, HostLost, Notes
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.fallback import SEND_AFTER
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.job_report import (
     DIRECTORY,
     Meetings,
     of_respond,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.notes import Notes
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.phases import PHASES
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.play_coordinator import PlayCoordinator
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.responding import (
-    HostLost,
     Responding,
     looks_cut_off,
 )
@@ -122,7 +120,7 @@ class ActionModule(ArmAction):
         host = self._variables["inventory_hostname"]
         hosts = list(self._variables["ansible_play_hosts_all"])
         owner = {**this_owner(), **this_job(self._variables, os.environ)}
-        return Responding(
+        context = Context(
             host=host,
             run=run_id_of(owner),
             owner=owner,
@@ -143,6 +141,7 @@ class ActionModule(ArmAction):
             check_mode=bool(self._task.check_mode),
             send=self._acknowledge_from_here if self._options["fallback"] != "none" else None,
         )
+        return Responding(context)
 
     def _read_notes(self) -> Notes:
         host = self._variables["inventory_hostname"]

@@ -310,8 +310,8 @@ respond_result:
 """
 
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import run_module
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_call import take_turn
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._turn_request import OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._respond.request import OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._respond.turn import take_turn
 
 
 def main() -> None:

@@ -9,35 +9,19 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._scheduled_events.condition import NOT_ACCEPTED, TO_BE_ACKNOWLEDGED
-from .notes import Notes
-from .play_coordinator import ClaimStatus, PlayCoordinator
+from .context import Context
+from .play_coordinator import ClaimStatus
 
 
 class Conclusion:
     """The result of one host.
 
-    :param acknowledges: whether the options let the run acknowledge.
-    :param must_start: whether a host of the event that was not prepared is a failure.
-    :param say: show a line to people.
-    :param active_hosts: those of the play that have neither failed nor become unreachable.
+    :param must_prepare: whether a host of an event that was not prepared is a failure.
     """
 
-    def __init__(
-        self,
-        *,
-        host: str,
-        notes: Notes,
-        coordinator: PlayCoordinator,
-        acknowledges: bool,
-        must_start: bool,
-        wait_timeout: float,
-        say: t.Callable[[str], None],
-        active_hosts: t.Sequence[str],
-    ) -> None:
-        self._host, self._notes, self._coordinator = host, notes, coordinator
-        self._acknowledges, self._must_start = acknowledges, must_start
-        self._wait_timeout = wait_timeout
-        self._say, self._active_hosts = say, active_hosts
+    def __init__(self, context: Context, *, must_prepare: bool) -> None:
+        self._context, self._must_prepare = context, must_prepare
+        self._host, self._notes, self._coordinator = context.host, context.notes, context.coordinator
 
     def explained(self, outcome: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
         """The outcome of a phase, with a reason if it failed."""
@@ -47,7 +31,7 @@ class Conclusion:
 
     def _why_it_was_stopped(self) -> str:
         """The reason of a phase that failed although no task of this host did."""
-        lost = [host for host in self._coordinator.play_hosts if host not in self._active_hosts]
+        lost = [host for host in self._coordinator.play_hosts if host not in self._context.active_hosts]
         if lost:
             return f"no task of this host failed. Ansible stopped it when it lost {', '.join(lost)} (any_errors_fatal)"
         return (
@@ -71,7 +55,7 @@ class Conclusion:
         """Return the result at the end of the run."""
         notes = self._notes
         held = self._held()
-        if self._must_start and not notes["failures"]:
+        if self._must_prepare and not notes["failures"]:
             notes.add("failures", self._unprepared_hosts())
         self._coordinator.end(self._host)
         result = {
@@ -89,7 +73,7 @@ class Conclusion:
             *(f"FAILED: {failure}" for failure in notes["failures"]),
         ]
         summary = f"{self._host}: " + ("; ".join(lines) or "no event")
-        self._say(summary)
+        self._context.say(summary)
         return {
             "next": "done",
             "summary": summary,
@@ -113,12 +97,12 @@ class Conclusion:
             for each in self._notes["waiting"]
         ]
         return (
-            f"not over after {self._wait_timeout:g} s: {', '.join(held)}. Run the role again to finish, "
-            "or wait longer with respond_wait_timeout"
+            f"not over after {self._context.options['wait_timeout']:g} s: {', '.join(held)}. Run the role again to "
+            "finish, or wait longer with respond_wait_timeout"
         )
 
     def _what_it_waits_for(self, event: t.Mapping[str, t.Any]) -> str:
-        is_open = event["condition"] in (TO_BE_ACKNOWLEDGED, NOT_ACCEPTED) and self._acknowledges
+        is_open = event["condition"] in (TO_BE_ACKNOWLEDGED, NOT_ACCEPTED) and self._context.acknowledges
         obstacle = self._obstacle(event["event_id"]) if is_open else None
         return str(obstacle or event["detail"] or event["condition"])
 
@@ -131,7 +115,7 @@ class Conclusion:
             seen = self._notes.seen(event_id)
             if seen is None or self._coordinator.status(event_id) is ClaimStatus.ACCEPTED:
                 continue
-            late = [host for host in self._coordinator.not_started(seen) if host in self._active_hosts]
+            late = [host for host in self._coordinator.not_started(seen) if host in self._context.active_hosts]
             obstacle = self._coordinator.neglected(event_id, seen) if event_id in self._notes["begun"] else None
             if late:
                 yield (
@@ -154,7 +138,7 @@ class Conclusion:
         return None if seen is None else self._coordinator.obstacle(event_id, seen)
 
     def _why_not(self, event_id: str) -> str:
-        if not self._acknowledges:
+        if not self._context.acknowledges:
             return "respond_acknowledge is never"
         details = [each["detail"] for each in self._notes["waiting"] if each["event_id"] == event_id]
         return next(filter(None, details), "") or "it was over before a host could acknowledge it"

@@ -16,9 +16,10 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._scheduled_events.condition import NOT_ACCEPTED, TO_BE_ACKNOWLEDGED
-from .._azure.acknowledgement import AcknowledgementResult, is_of, resource_id_of, scope_of
+from .._azure.acknowledgement import is_of, resource_id_of, scope_of
 from .._azure.arm import ArmError
-from .play_coordinator import PREPARED, HostReport, Outcome, PlayCoordinator, Seen
+from .context import Context, Send
+from .play_coordinator import PREPARED, HostReport, Outcome, Seen
 
 # Seconds of silence after which the other hosts count this one's preparation, and may acknowledge with a fresh
 # document; and after which it is acknowledged from here. A host that waits for others polls for 15 seconds at a time.
@@ -35,46 +36,24 @@ class ControlNodeTime(t.NamedTuple):
     wall: float
 
 
-class FallbackSettings(t.NamedTuple):
-    """:param max_age: seconds for which the last document counts.
-
-    :param resource_id: of the VM or its set; empty: made of what the VM said about itself.
-    """
-
-    max_age: float
-    resource_id: str = ""
-
-
 class Fallback:
     """The actions of the control node in place of a lost host, in the process of that host.
 
-    :param known: the notes of the host, which are kept between tasks.
-    :param send: ``send(scope, event_id, patience)`` acknowledges; raises :class:`ArmError`.
-    :param acknowledged: ``acknowledged(event_id, event_type, text)`` records it; ``warn(text)`` shows problems.
+    :param acknowledged: ``acknowledged(event_id, event_type, text)`` records an acknowledgement.
     """
 
-    def __init__(
-        self,
-        settings: FallbackSettings,
-        *,
-        host: str,
-        known: dict[str, t.Any],
-        coordinator: PlayCoordinator,
-        send: t.Callable[[str, str, float], AcknowledgementResult],
-        acknowledged: t.Callable[[str, str, str], None],
-        warn: t.Callable[[str], None],
-        wall: t.Callable[[], float],
-        monotonic: t.Callable[[], float],
-    ) -> None:
-        self._settings = settings
-        self._host, self._known, self._coordinator = host, known, coordinator
-        self._send, self._acknowledged, self._warn = send, acknowledged, warn
-        self._wall, self._monotonic = wall, monotonic
+    def __init__(self, context: Context, acknowledged: t.Callable[[str, str, str], None]) -> None:
+        self._context, self._acknowledged = context, acknowledged
+        self._host, self._known, self._coordinator = context.host, context.notes.known, context.coordinator
+        self._warn, self._wall, self._monotonic = context.warn_once, context.clock.wall, context.clock.monotonic
+        # Where the tasks ran longer, another run may have the host.
+        self._max_age = min(context.options["fallback_max_age"], context.options["phase_timeout"])
+        self._given_resource = str(context.options["fallback_resource_id"] or "")
 
     @property
     def wants_compute(self) -> bool:
         """Whether the role has to ask the host for its resource id."""
-        return not self._settings.resource_id and not self._known["resource_id"]
+        return not self._given_resource and not self._known["resource_id"]
 
     def learn(self, shown: t.Mapping[str, t.Any], asked_at: ControlNodeTime) -> None:
         """Take what a turn showed. What it read, it read after ``asked_at``."""
@@ -137,7 +116,7 @@ class Fallback:
             return
         silent_for = self._monotonic() - since
         # An older document does not count here either: another run may have undone the preparation since.
-        if silent_for >= TELL_AFTER and self._age() <= self._settings.max_age:
+        if silent_for >= TELL_AFTER and self._age() <= self._max_age:
             self._publish([event_id for event_id in prepared if self._is_unchanged(event_id)], last["events"])
         if silent_for < SEND_AFTER:
             return
@@ -175,8 +154,8 @@ class Fallback:
             return str(attempt["end"])
         if last is None or event_id not in last["events"]:
             return "the last document that was read on the host does not show it as Scheduled"
-        if self._age() > self._settings.max_age:
-            return f"the last document that was read on the host is older than {self._settings.max_age:g} s"
+        if self._age() > self._max_age:
+            return f"the last document that was read on the host is older than {self._max_age:g} s"
         not_before = last["events"][event_id]["not_before"]
         if not_before is not None and not_before <= self._wall():
             return "its NotBefore has passed"
@@ -190,7 +169,7 @@ class Fallback:
         return float(max(self._monotonic() - at.monotonic, self._wall() - at.wall))
 
     def _missing_resource(self) -> str:
-        given, vm_name = self._settings.resource_id, self._known["vm_name"]
+        given, vm_name = self._given_resource, self._known["vm_name"]
         if given and not is_of(given, vm_name):
             return f"{given} is not the resource of {vm_name}. Correct respond_fallback_resource_id"
         if not self._resource_id:
@@ -199,7 +178,7 @@ class Fallback:
 
     @property
     def _resource_id(self) -> str:
-        return self._settings.resource_id or str(self._known["resource_id"])
+        return self._given_resource or str(self._known["resource_id"])
 
     def _attempt(self, event_id: str, event: t.Mapping[str, t.Any]) -> None:
         objection, seen = self.objection(event_id), self._last_seen(event_id)
@@ -218,12 +197,12 @@ class Fallback:
                 self._coordinator.release(event_id)
 
     def _acknowledge(self, event_id: str, event: t.Mapping[str, t.Any]) -> bool:
-        left = [self._settings.max_age - self._age(), PATIENCE]
+        left = [self._max_age - self._age(), PATIENCE]
         if event["not_before"] is not None:
             left.append(event["not_before"] - self._wall())
         attempt = self._known["fallback"].setdefault(event_id, {})
         try:
-            answer = self._send(scope_of(self._resource_id), event_id, max(0.0, min(left)))
+            answer = t.cast(Send, self._context.send)(scope_of(self._resource_id), event_id, max(0.0, min(left)))
         except ArmError as error:
             lasting = 400 <= error.status < 500 and not (error.throttled or error.fleeting or error.conflict)
             attempt["end"] = str(error) if lasting else ""

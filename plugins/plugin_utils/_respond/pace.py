@@ -6,28 +6,23 @@
 
 from __future__ import annotations
 
-from ...module_utils._scheduled_events.clock import Clock
-from .notes import Notes
-from .play_coordinator import ClaimStatus, PlayCoordinator
+from .context import Context
+from .play_coordinator import ClaimStatus
 
 LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
 
 
 class Pace:
-    """The pace of one host.
+    """The pace of one host."""
 
-    :param makes_room: whether a host that waits keeps another one from running.
-    """
-
-    def __init__(
-        self, *, wait_timeout: float, notes: Notes, coordinator: PlayCoordinator, clock: Clock, makes_room: bool
-    ) -> None:
-        self._wait_timeout, self._notes, self._coordinator = wait_timeout, notes, coordinator
-        self._clock, self._makes_room = clock, makes_room
+    def __init__(self, context: Context) -> None:
+        self._context, self._notes, self._coordinator = context, context.notes, context.coordinator
+        # A host that waits then keeps another one from running.
+        self._makes_room = context.shares_fork or context.lockstep
 
     def slice(self, *, locked_out: bool) -> float:
         """The seconds to poll on the host. They grow if each wait returns to the play, as this nests inclusions."""
-        rest = max(1.0, self._wait_timeout - self.waited())
+        rest = max(1.0, float(self._context.options["wait_timeout"]) - self._context.waited())
         longest = min(rest, LONGEST_SLICE)
         if not self._notes["answered"]:
             # A lease of a run that is dead here is found out at once.
@@ -43,19 +38,7 @@ class Pace:
 
     def stay(self) -> float:
         """The seconds to hold the other hosts. Each time that they continue, inclusions nest deeper."""
-        return max(SHORTEST_SLICE, self.waited() / 10)
-
-    def waited(self) -> float:
-        """The seconds since this host began."""
-        return self._clock.monotonic() - float(self._notes["began"])
-
-    def is_held_by_others(self) -> bool:
-        """Whether an event of this host waits for other hosts."""
-        return bool(self._open_statuses())
-
-    def is_claimed(self) -> bool:
-        """Whether another host is about to acknowledge an event of this host."""
-        return ClaimStatus.CLAIMED in self._open_statuses()
+        return max(SHORTEST_SLICE, self._context.waited() / 10)
 
     def _open_statuses(self) -> set[ClaimStatus]:
         """The statuses of the announced events that this host may acknowledge, or that another host is about to."""

@@ -9,24 +9,18 @@ from __future__ import annotations
 import typing as t
 import uuid
 
+from .context import Context
+
 PHASES = ("prepare", "started", "recover", "advised")
 LOAD_BALANCER_STEP, HANDLERS_STEP = "load_balancer.yml", "handlers.yml"  # tasks files of the role
 NOT_BEFORE_MARGIN = 10.0  # seconds between the last moment of a drain and NotBefore
 
 
 class Phases:
-    """The phases of one host.
+    """The phases of one host."""
 
-    :param wall: the time in seconds since the epoch.
-    """
-
-    def __init__(
-        self,
-        options: t.Mapping[str, t.Any],
-        wall: t.Callable[[], float],
-    ) -> None:
-        self._options = options
-        self._wall = wall
+    def __init__(self, context: Context) -> None:
+        self._options, self._clock = context.options, context.clock
 
     def has_work(self, phase: str) -> bool:
         """Whether the play has anything to run in the phase."""
@@ -79,5 +73,5 @@ class Phases:
     def _drain_deadline(self, phase: str, events: t.Sequence[t.Mapping[str, t.Any]]) -> float:
         """When the drain has to be over, by the clock of the control node; 0 if at no special time."""
         left = [event["seconds_until_not_before"] for event in events if phase == "prepare"]
-        moments = [self._wall() + seconds - NOT_BEFORE_MARGIN for seconds in left if seconds is not None]
+        moments = [self._clock.wall() + seconds - NOT_BEFORE_MARGIN for seconds in left if seconds is not None]
         return max(1.0, min(moments)) if moments else 0.0

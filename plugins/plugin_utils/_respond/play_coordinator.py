@@ -5,19 +5,19 @@
 """The coordination of the hosts of a play before an event is acknowledged. Private to the collection.
 
 Each host of a play has its own process, so they share a directory of the control node: one file per host,
-written whole, and one ``mkdir`` per event that only one of them can win. No host waits there.
+written whole, empty files as marks, and one ``mkdir`` per event that only one of them can win. No host waits there.
 """
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import hashlib
 import json
 import os
-import tempfile
 import typing as t
 from pathlib import Path
+
+from ...module_utils._scheduled_events.files import write_atomically, write_once
 
 PREPARED, FAILED, UNCONFIGURED, HELD, IN_PART = "prepared", "failed", "unconfigured", "held", "in part"
 
@@ -102,20 +102,42 @@ class PlayCoordinator:
             "gone": sorted(known - sight.keys()),
             "busy": report.busy,
             "last": report.last,
-            "ended": report.ended,
         }
         self._write(report.host, told)
+        vm_name = report.vm_name.lower()
+        self._set("busy", report.host, report.busy)
+        self._set("ended", report.host, report.ended)
+        for event_id in {*sight, *outcomes}:
+            self._set(f"dealt-{_digest(event_id)}", vm_name, event_id in outcomes)
+        self._set("idle", vm_name, report.ended)
+        self._set("called", vm_name, False)
+        idle = self._marks("idle")
+        for name in {name for seen in sight.values() if vm_name in seen.names for name in seen.names}:
+            if _digest(name) in idle:
+                self._set("called", name, True)
+
+    def tell(self, host: str, prepared: t.Mapping[str, Seen], *, last: str) -> None:
+        """Store that the tasks of a host have prepared it, before a turn on the host records it there.
+
+        :param prepared: for each event, what the host has prepared for.
+        """
+        report = self._read(host)
+        told = {event_id.lower(): _as_seen(seen) for event_id, seen in prepared.items()}
+        outcomes = {event_id: Outcome(PREPARED, seen.event_type) for event_id, seen in told.items()}
+        outcomes = {**report["outcomes"], **outcomes}
+        self._write(host, {**report, "outcomes": outcomes, "told": told, "busy": False, "last": last})
+        for event_id in told:
+            self._set(f"dealt-{_digest(event_id)}", report["vm_name"], True)
+        self._set("busy", host, False)
 
     def twin(self, host: str, vm_name: str) -> str | None:
         """Another host of the play that is the same VM, unless this host was the first to report it."""
         folder = self._directory / "names"
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=self._directory) as stream:
-            stream.write(host)
-            stream.flush()
-            with contextlib.suppress(FileExistsError):
-                os.link(stream.name, folder / _digest(vm_name.lower()))
-        owner = (folder / _digest(vm_name.lower())).read_text()
+        path = folder / _digest(vm_name.lower())
+        if write_once(path, host.encode(), mode=0o600):
+            return None
+        owner = path.read_text()
         return None if owner == host else owner
 
     def obstacle(self, event_id: str, seen: Seen, *, assuming: str = "") -> str | None:
@@ -132,6 +154,9 @@ class PlayCoordinator:
         names = dict.fromkeys(name for each in [own, *sights] for name in each)
         outcomes = {report["vm_name"]: _outcome(report, event_id) for report in reports}
         outcomes.update(dict.fromkeys(_vm_of(assuming, reports), Outcome(PREPARED, seen.event_type)))
+        changed = [report["vm_name"] for report in reports if not _is_told_as(report, event_id, _as_seen(seen))]
+        if changed:
+            return f"{changed[0]} has prepared for other VMs, or another type, than the event has now"
         ready = Outcome(PREPARED, seen.event_type)
         if ready not in [outcomes.get(name) for name in names]:
             reasons = (self._unprepared(name, outcome, seen) for name, outcome in outcomes.items() if name in names)
@@ -189,34 +214,39 @@ class PlayCoordinator:
             return None
         return self.obstacle(event_id, seen)
 
-    def called_back(self, hosts: t.Collection[str]) -> list[str]:
-        """Which of these hosts have ended, and are named by an event that another host has seen since."""
-        reports = self._read_all()
-        return [
-            report["host"]
-            for report in reports
-            if report["host"] in hosts and report["ended"] and report["vm_name"]
-            for other in reports
-            for event_id, (_type, names) in other["sight"].items()
-            if report["vm_name"] in names and event_id not in {*other["gone"], *report["gone"], *report["outcomes"]}
-        ]
+    def is_ahead_of_others(self, event_id: str, seen: Seen, hosts: t.Iterable[str]) -> bool:
+        """Whether a host that the event names, or may name, has its preparation for it before it.
 
-    def others_respond(self, host: str, hosts: t.Collection[str], *, silent: bool) -> bool:
+        :param hosts: those that may be named.
+        """
+        names = {_digest(name) for name in _as_seen(seen).names} - self._marks(f"dealt-{_digest(event_id.lower())}")
+        unknown = names - self._marks("names")
+        return unknown != names or (bool(unknown) and bool({_digest(host) for host in hosts} - self._marks("hosts")))
+
+    def is_called(self, vm_name: str) -> bool:
+        """Whether an event has grown to a VM whose host has ended."""
+        return _digest(vm_name.lower()) in self._marks("called")
+
+    def calls_others(self) -> bool:
+        """Whether a host that has ended is called."""
+        return bool(self._marks("called"))
+
+    def others_respond(self, host: str, hosts: t.Iterable[str], *, silent: bool) -> bool:
         """Whether another one of these hosts has not ended; ``silent``: or has not reported anything."""
-        ended = {report["host"]: report["ended"] for report in self._read_all()}
-        return any(not ended.get(each, not silent) for each in hosts if each != host)
+        others = {_digest(each) for each in hosts} - {_digest(host)} - self._marks("ended")
+        return bool(others if silent else others & self._marks("hosts"))
 
     def end(self, host: str) -> None:
         """Note that a host has nothing more to do for what it has seen."""
-        told = self._read(host)
-        if told:
-            self._write(host, {**told, "busy": False, "ended": True})
+        vm_name = self._read(host).get("vm_name", "")
+        self._set("busy", host, False)
+        self._set("ended", host, True)
+        self._set("idle", vm_name, True)
 
     def others_have_work(self, host: str) -> bool:
         """Whether another host of the play has running tasks, or has not reported anything yet."""
-        reports = self._read_all()
-        told = {report["host"] for report in reports}
-        return bool(set(self.play_hosts) - told) or any(report["busy"] for report in reports if report["host"] != host)
+        silent = len(self._marks("hosts")) < len(self.play_hosts)
+        return silent or bool(self._marks("busy") - {_digest(host)})
 
     def claim(self, event_id: str, seen: Seen, *, assuming: str = "") -> bool:
         """Take the acknowledgement of a complete event over, for one host of the run alone.
@@ -225,6 +255,8 @@ class PlayCoordinator:
 
         :param assuming: the host that is taken for prepared. It acknowledges only if that turns out to be so.
         """
+        if self.status(event_id) is not ClaimStatus.FREE:
+            return False
         if self.obstacle(event_id, seen, assuming=assuming) is not None or self._saw_it_go(event_id, seen):
             return False
         try:
@@ -256,12 +288,25 @@ class PlayCoordinator:
     def _claim_of(self, event_id: str) -> Path:
         return self._directory / "claims" / _digest(event_id.lower())
 
+    def _set(self, kind: str, name: str, holds: bool) -> None:
+        """Set or remove a mark of a host or a VM: an empty file, so that many hosts are looked at with one listing."""
+        path = self._directory / kind / _digest(name)
+        if holds:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch()
+        else:
+            path.unlink(missing_ok=True)
+
+    def _marks(self, kind: str) -> set[str]:
+        try:
+            return set(os.listdir(self._directory / kind))
+        except FileNotFoundError:
+            return set()
+
     def _write(self, host: str, value: t.Any) -> None:
         folder = self._directory / "hosts"
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile("w", dir=self._directory, delete=False) as stream:
-            json.dump(value, stream)
-        os.replace(stream.name, folder / _digest(host))
+        write_atomically(folder / _digest(host), json.dumps(value).encode(), mode=0o600)
 
     def _read(self, host: str) -> dict[str, t.Any]:
         path = self._directory / "hosts" / _digest(host)
@@ -282,6 +327,12 @@ def _names(report: t.Mapping[str, t.Any], event_id: str) -> t.Sequence[str]:
 
 def _outcome(report: t.Mapping[str, t.Any], event_id: str) -> Outcome | None:
     return Outcome(*report["outcomes"][event_id]) if event_id in report["outcomes"] else None
+
+
+def _is_told_as(report: t.Mapping[str, t.Any], event_id: str, seen: Seen) -> bool:
+    """Whether a preparation that the host itself has not recorded yet is for the event as it is."""
+    told = report.get("told", {}).get(event_id)
+    return told is None or (told[0], set(told[1])) == (seen.event_type, set(seen.names))
 
 
 def _vm_of(host: str, reports: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:

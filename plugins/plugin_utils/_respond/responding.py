@@ -9,15 +9,13 @@ from __future__ import annotations
 import os
 import typing as t
 
-from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.condition import NOTHING_PREPARES
 from ...module_utils._scheduled_events.document import DELETING_TYPES
 from ...module_utils._scheduled_events.rules import APPROVE, HOLD
-from ...module_utils._scheduled_events.terms import NEVER
 from .._run.identity import is_dead
 from .._run.job import has_ended
 from .conclusion import Conclusion
-from .notes import Notes
+from .context import Context, HostLost
 from .pace import Pace
 from .phases import PHASES, Phases
 from .play_coordinator import (
@@ -29,28 +27,19 @@ from .play_coordinator import (
     ClaimStatus,
     HostReport,
     Outcome,
-    PlayCoordinator,
     Seen,
 )
-from .turns import Execute, HostTurns, Send
+from .turns import HostTurns
 
 DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts, whatever became of the preparation
 
-# While other hosts prepare or acknowledge, a host that has just reported starts no module for this many times as long
-# as its report took, since a busy control node needs its processors for them. After so many seconds it looks for a new
-# event anyway.
-PAUSE_FACTOR, LONGEST_PAUSE, PAUSE_STEP = 2.0, 10.0, 0.5
+# A host that has prepared waits on the control node while others prepare, since a turn on the host would cost their
+# time. After so many seconds it takes a turn anyway, so that a start, a change or a cancellation is noticed.
+LONGEST_REST, REST_STEP = 60.0, 0.5
+SHORTEST_STAY = 2.0  # seconds to rest while other hosts wait for the fork
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
 FIRST_SIGNAL = 128  # the exit status of a shell whose command a signal has ended is this, and the number of the signal
 FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
-
-
-class HostLost(Exception):
-    """The connection to the host broke. ``original``: the error of Ansible that says so, if there is one."""
-
-    def __init__(self, message: str, original: Exception | None = None) -> None:
-        super().__init__(message)
-        self.original = original
 
 
 def looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
@@ -66,118 +55,83 @@ def looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
 
 
 class Responding:
-    """The turns of one host.
+    """The turns of one host."""
 
-    :param execute: ``execute(control_node, outcome, within)`` runs the module on the host with what the control node
-        adds to its options. It raises :class:`HostLost`, also if there is no answer within these seconds.
-    :param say: show a line to people; ``warn``: one that they should look at.
-    :param active_hosts: those of the play that have neither failed nor become unreachable.
-    :param in_part: whether tags may leave out tasks of a phase, so that nothing counts as prepared.
-    :param shares_fork: whether there are fewer forks than hosts, so a host that waits keeps another one from starting.
-    :param lockstep: whether each host waits for the others at each task.
-    :param send: acknowledge in the place of a host that no longer answers, as :class:`Fallback` has it.
-    """
-
-    def __init__(
-        self,
-        *,
-        host: str,
-        run: str,
-        owner: dict[str, t.Any],
-        options: t.Mapping[str, t.Any],
-        notes: Notes,
-        coordinator: PlayCoordinator,
-        execute: Execute,
-        say: t.Callable[[str], None],
-        warn: t.Callable[[str], None],
-        active_hosts: t.Sequence[str],
-        in_part: bool = False,
-        shares_fork: bool = False,
-        lockstep: bool = False,
-        check_mode: bool = False,
-        clock: Clock = CLOCK,
-        send: Send | None = None,
-    ) -> None:
-        self._host, self._run = host, run
-        self._options = options
-        self._notes = notes
-        self._coordinator = coordinator
-        self._warn = warn
-        self._shares_fork, self._lockstep = shares_fork, lockstep
-        self._check_mode, self._in_part = check_mode, in_part
-        self._active_hosts = active_hosts
-        self._clock = clock
-        self._warned: set[str] = set()
+    def __init__(self, context: Context) -> None:
+        self._context, self._options, self._clock = context, context.options, context.clock
+        self._host, self._notes, self._coordinator = context.host, context.notes, context.coordinator
+        self._said: set[str] = set()
         self._resumed = self._clock.monotonic()
-        self._acknowledges = options["acknowledge"] != NEVER and not in_part
-        self._pace = Pace(
-            wait_timeout=options["wait_timeout"],
-            notes=notes,
-            coordinator=coordinator,
-            clock=self._clock,
-            makes_room=shares_fork or lockstep,
-        )
-        self._phases = Phases(options, self._clock.wall)
-        self._conclusion = Conclusion(
-            host=host,
-            notes=notes,
-            coordinator=coordinator,
-            acknowledges=self._acknowledges,
-            must_start=self._phases.has_work("prepare") and not (check_mode or options["within_maintenance"]),
-            wait_timeout=options["wait_timeout"],
-            say=say,
-            active_hosts=active_hosts,
-        )
-        self._turns = HostTurns(
-            host=host,
-            run=run,
-            owner=owner,
-            options=options,
-            notes=notes,
-            coordinator=coordinator,
-            phases=self._phases,
-            pace=self._pace,
-            execute=execute,
-            say=say,
-            warn=warn,
-            check_mode=check_mode,
-            clock=self._clock,
-            send=send,
-            in_part=in_part,
-        )
+        self._pace = Pace(context)
+        self._phases = Phases(context)
+        is_real = not (context.check_mode or self._options["within_maintenance"])
+        self._conclusion = Conclusion(context, must_prepare=self._phases.has_work("prepare") and is_real)
+        self._turns = HostTurns(context, self._phases, self._pace)
 
     def next_step(self) -> dict[str, t.Any]:
         """Go on until a phase is to be run, all is done, or other hosts have work to do."""
         outcome = self._conclusion.explained(self._options["outcome"])
-        self._conclusion.note(outcome)
-        outcome = outcome or self._notes["unreported"]
-        if self._notes["ended"] and self._host not in self._coordinator.called_back([self._host]):
+        if outcome:
+            self._take(outcome)
+        if self._notes["ended"] and not self._coordinator.is_called(self._notes["vm_name"]):
             return self._stay_or_end(newly=False)
         self._notes["ended"] = False
         while True:
+            if self._rests():
+                if self._context.lockstep or self._context.shares_fork:
+                    return self._let_others_go_on()
+                continue
             try:
-                began, reported = self._clock.monotonic(), outcome
-                shown = self._turns.report(outcome)
-                outcome = self._notes["unreported"] = None
-                took = self._clock.monotonic() - began
+                shown = self._turns.report(self._notes["unreported"])
+                self._notes["unreported"] = None
                 following = self._follow(shown)
-                if following is None and reported:
-                    self._spare_the_control_node(took)
             except HostLost as error:
-                following = self._after_loss(error, outcome)
+                following = self._after_loss(error, self._notes["unreported"])
             if following is None:
                 continue
             outcome = self._phases.outcome_without_the_play(following)
             if outcome is None:
                 return following
-            self._conclusion.note(outcome)
+            self._take(outcome)
 
-    def _spare_the_control_node(self, took: float) -> None:
-        until = self._clock.monotonic() + min(LONGEST_PAUSE, PAUSE_FACTOR * took)
-        if self._check_mode or not (self._pace.is_claimed() or self._coordinator.others_have_work(self._host)):
-            return
-        while self._clock.monotonic() < until and self._pace.is_held_by_others():
-            self._clock.sleep(PAUSE_STEP)
+    def _take(self, outcome: dict[str, t.Any]) -> None:
+        """Take the outcome of a phase. Other hosts learn of a preparation before the host does."""
+        self._conclusion.note(outcome)
+        self._notes["unreported"] = outcome
+        ready = self._turns.completed_by(outcome)
+        if self._may_rest and ready and len(ready) == len(outcome["request_ids"]):
+            # As long as the host does not know the outcome, it has the lease of the phase.
+            left = self._options["phase_timeout"] - (self._clock.monotonic() - self._notes["phase_began"])
+            self._coordinator.tell(self._host, ready, last=f"prepared at {self._clock.utc()}")
+            self._begin_to_rest(list(ready), at_most=left / 2)
+
+    @property
+    def _may_rest(self) -> bool:
+        # The fallback needs a document that is young.
+        return not (self._context.check_mode or self._turns.fallback)
+
+    def _begin_to_rest(self, event_ids: list[str], *, at_most: float = LONGEST_REST) -> None:
+        until = self._clock.monotonic() + min(LONGEST_REST, at_most)
+        self._notes["rest"] = {"event_ids": event_ids, "until": until}
+
+    def _rests(self) -> bool:
+        """Wait a little while another host has its preparation or the acknowledgement before it; whether it has."""
+        rest = self._notes["rest"]
+        if not rest:
+            return False
+        if self._clock.monotonic() >= rest["until"] or not all(map(self._is_with_others, rest["event_ids"])):
+            self._notes["rest"] = None
+            return False
+        if not self._context.lockstep:  # where a host waits anyway
+            stay = max(SHORTEST_STAY, self._context.waited() / 10)  # each time that it returns, inclusions nest deeper
+            self._clock.sleep(stay if self._context.shares_fork else REST_STEP)
+        return True
+
+    def _is_with_others(self, event_id: str) -> bool:
+        status, seen = self._coordinator.status(event_id), self._notes.seen(event_id)
+        if status is not ClaimStatus.FREE or seen is None:
+            return status is ClaimStatus.CLAIMED
+        return self._coordinator.is_ahead_of_others(event_id, seen, self._context.active_hosts)
 
     def _follow(self, shown: dict[str, t.Any]) -> dict[str, t.Any] | None:
         """Return the result for the play; None to take another turn."""
@@ -189,7 +143,7 @@ class Responding:
         if twin:
             return self._leave_it_to(twin)
         self._publish(shown)
-        if shown["ready"] and self._acknowledges:
+        if shown["ready"] and self._context.acknowledges:
             shown = self._acknowledge(shown)
             if "next" not in shown:
                 return shown
@@ -199,16 +153,17 @@ class Responding:
             return self._stay_or_end(newly=True) if shown["sight"] else self._conclusion.done()
         if self._turns.fallback:
             self._turns.fallback.act([])
+        if shown["ready"] and self._context.acknowledges and self._may_rest:
+            self._begin_to_rest(shown["ready"])
         return self._wait("")
 
     def _stay_or_end(self, *, newly: bool) -> dict[str, t.Any]:
         """End, or stay as long as an event of others may grow to this host, where the strategy keeps it anyway."""
         self._coordinator.end(self._host)
-        others = self._coordinator.others_respond(self._host, self._active_hosts, silent=newly)
-        if self._lockstep and others and not self._check_mode and not self._notes["failures"]:
+        others = self._coordinator.others_respond(self._host, self._context.active_hosts, silent=newly)
+        if self._context.lockstep and others and not self._context.check_mode and not self._notes["failures"]:
             self._notes["ended"] = True
-            self._notes.keep()
-            return {"next": "wait"}
+            return self._let_others_go_on()
         return self._conclusion.done()
 
     def _leave_it_to(self, twin: str) -> dict[str, t.Any]:
@@ -226,7 +181,7 @@ class Responding:
             **{each["event_id"]: UNCONFIGURED for each in shown["waiting"] if each["condition"] == NOTHING_PREPARES},
             **{each["event_id"]: DECIDED[each["decision"]] for each in shown["waiting"] if each["decision"] in DECIDED},
         }
-        if self._in_part:
+        if self._context.in_part:
             kinds = {event_id: FAILED if kinds.get(event_id) == FAILED else IN_PART for event_id in types}
         assumed = self._notes["over"]  # by a plan: the other hosts of the plan still count this one as prepared
         self._coordinator.publish(
@@ -244,6 +199,7 @@ class Responding:
         if shown["next"] == "prepare":
             ids = [event["event_id"] for event in shown["events"]]
             self._notes["prepared_for"].update({event_id: self._notes.seen(event_id) for event_id in ids})
+        self._notes["phase_began"] = self._clock.monotonic()
         self._notes.keep()
         return self._phases.describe(shown)
 
@@ -262,21 +218,23 @@ class Responding:
         return answer
 
     def _wait(self, why: str) -> dict[str, t.Any] | None:
-        if self._pace.waited() >= self._options["wait_timeout"]:
+        if self._context.waited() >= self._options["wait_timeout"]:
             return self._conclusion.failure(why or self._conclusion.still_held())
-        return self._let_others_go_on()
+        return self._let_others_go_on() if self._makes_room() else None
 
-    def _let_others_go_on(self) -> dict[str, t.Any] | None:
-        lockstep = self._lockstep and (
-            self._coordinator.others_have_work(self._host) or bool(self._coordinator.called_back(self._active_hosts))
-        )
-        if not (self._shares_fork or lockstep) or self._check_mode:
-            return None
+    def _makes_room(self) -> bool:
+        """Whether this host keeps others from their work while it waits."""
+        if self._context.check_mode or not (self._context.shares_fork or self._context.lockstep):
+            return False
+        others = self._coordinator.others_have_work(self._host) or self._coordinator.calls_others()
+        return self._context.shares_fork or others
+
+    def _let_others_go_on(self) -> dict[str, t.Any]:
         self._notes.keep()
         return {"next": "wait"}
 
     def _wait_for_the_other_run(self, lease: dict[str, t.Any]) -> dict[str, t.Any] | None:
-        if lease["run"] == self._run:
+        if lease["run"] == self._context.run:
             return self._leave_it_to(lease["host"])
         if is_dead(lease["owner"]) or has_ended(lease["owner"], os.environ):
             self._turns.abandoned = lease["run"]
@@ -284,11 +242,10 @@ class Responding:
         self._turns.locked_out = True
         left = lease["left"]
         whose = f"another run (process {lease['owner'].get('pid')} on {lease['owner'].get('node')})"
-        if whose not in self._warned:
-            self._warned.add(whose)
-            self._warn(
-                f"{self._host}: {whose} has this host. Waiting until that run has ended, or {left:.0f} s if it was "
-                "interrupted"
+        if whose not in self._said:
+            self._said.add(whose)
+            self._context.warn_once(
+                f"{whose} has this host. Waiting until that run has ended, or {left:.0f} s if it was interrupted"
             )
         return self._wait(f"{whose} still has this host. Run the role again when that run has ended")
 
@@ -303,21 +260,20 @@ class Responding:
         now = self._clock.monotonic()
         if self._notes["lost_since"] is None:
             self._notes["lost_since"] = now
-            self._warn(f"{self._host}: lost ({error}); trying to reach it again")
+            self._context.warn(f"{self._host}: lost ({error}); trying to reach it again")
         deleted = [each for each in self._notes["waiting"] if self._deletes(each)]
         lost_for = now - self._notes["lost_since"]
         if deleted and lost_for >= min(FAREWELL, self._options["reconnect_timeout"]):
             for each in deleted:
                 line = {"event_id": each["event_id"], "event_type": each["event_type"], "text": "has deleted the VM"}
-                self._turns.show_progress(line)
+                self._context.show_progress(line)
             return self._conclusion.done()
         if lost_for >= self._options["reconnect_timeout"]:
             raise error
         self._clock.sleep(RECONNECT_PAUSE)
         if self._clock.monotonic() - self._resumed < self._pace.stay():
             return None
-        self._notes["unreported"] = outcome
-        return self._let_others_go_on()
+        return self._let_others_go_on() if self._makes_room() else None
 
     def _deletes(self, event: t.Mapping[str, t.Any]) -> bool:
         if event["event_type"] not in DELETING_TYPES:

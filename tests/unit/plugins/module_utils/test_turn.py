@@ -9,7 +9,8 @@ import os
 
 import pytest
 
-from plugins.module_utils import _turn, _turn_request
+from plugins.module_utils._respond import request as turn_request
+from plugins.module_utils._respond import turn as turns
 from plugins.module_utils._scheduled_events.client import NoAnswer, NotAllowed, Refused
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import parse
@@ -85,14 +86,14 @@ class Host:
 
     def turn(self, run="run1", outcome=None, options=None, check_mode=False, **request):
         """A turn; ``first`` follows from whether the run has had one."""
-        values = {name: option.get("default") for name, option in _turn_request.OPTIONS.items()}
+        values = {name: option.get("default") for name, option in turn_request.OPTIONS.items()}
         values.update(state_directory=str(self.directory), prepare_tasks="/drain.yml", started_tasks="/started.yml")
         values.update(options or {}, outcome=outcome)
         request.setdefault("first", run not in self.markers)
         request.setdefault("known", self.markers.get(run, ""))
-        asked = _turn_request.TurnRequest(run=run, host="web1", owner={"pid": 1}, monotonic=self.wall - NOW, **request)
+        asked = turn_request.TurnRequest(run=run, host="web1", owner={"pid": 1}, monotonic=self.wall - NOW, **request)
         clock = Clock(lambda: self.wall, lambda: self.wall, self.sleep)
-        shown = _turn.Turn(self.service, "vm1", values, asked, check_mode=check_mode, clock=clock).take()
+        shown = turns.Turn(self.service, "vm1", values, asked, check_mode=check_mode, clock=clock).take()
         if shown["next"] != "locked":
             self.markers[run] = shown["marker"]
         return shown
@@ -534,25 +535,6 @@ DESCRIBED = {
     "description": "",
     "duration_in_seconds": -1,
 }
-
-
-@pytest.mark.parametrize(
-    ("remembered", "present", "follows"),
-    [
-        ("prepared", True, "wait"),
-        ("preparing", True, "prepare"),
-        ("started", True, "wait"),
-        ("prepared", False, "recover"),
-        ("preparing", False, "recover"),
-        ("started", False, "recover"),
-    ],
-)
-def test_what_version_0_1_0_remembered_is_taken_over(host, remembered, present, follows):
-    host.directory.mkdir()
-    (host.directory / "respond.json").write_text(json.dumps({ID: {"state": remembered, "event": DESCRIBED}}))
-    status = "Started" if remembered == "started" else "Scheduled"
-    host.service.events = [event(status=status)] if present else []
-    assert host.turn()["next"] == follows
 
 
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"version": 99, "events": {}}'])

@@ -20,14 +20,15 @@ from scheduled_events_emulator.journal import Journal
 from scheduled_events_emulator.platform import Platform, Policy
 from scheduled_events_emulator.rendering import render_document, render_events
 
-from plugins.module_utils import _turn, _turn_request
+from plugins.module_utils._respond import request as turn_request
+from plugins.module_utils._respond import turn as turns
 from plugins.module_utils._scheduled_events import history_file
 from plugins.module_utils._scheduled_events.history import parse_moment
 from plugins.plugin_utils._report.data import as_json
 from plugins.plugin_utils._report.story import tell
 
 START = 1_650_000_000.0
-POLL_GAP = _turn.INTERVALS.poll_gap
+POLL_GAP = turns.INTERVALS.poll_gap
 IN_REPORT = {"scheduled": "seen", "approved": "acknowledged", "started": "started", "removed": "over"}
 
 
@@ -53,12 +54,12 @@ class Service:
 
 def respond(service, clock, directory):
     """A run of respond on the VM: each phase takes no time, and succeeds."""
-    options = {name: option.get("default") for name, option in _turn_request.OPTIONS.items()}
+    options = {name: option.get("default") for name, option in turn_request.OPTIONS.items()}
     options.update(state_directory=str(directory), prepare_tasks="/drain.yml")
     request = {"first": True, "known": "", "acknowledge": ()}
     for _turn_of_the_run in range(50):
-        asked = _turn_request.TurnRequest(run="run1", host="web1", owner={}, slice=60.0, **request)
-        shown = _turn.Turn(service, "web1", options, asked, clock=clock).take()
+        asked = turn_request.TurnRequest(run="run1", host="web1", owner={}, slice=60.0, **request)
+        shown = turns.Turn(service, "web1", options, asked, clock=clock).take()
         if shown["next"] == "done":
             return
         ids = shown.get("request_ids", [])

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure.acknowledgement import acknowledge, is_of
 from plugins.plugin_utils._azure.arm import Arm, Token
-from plugins.plugin_utils._respond.notes import Notes
+from plugins.plugin_utils._respond.context import Context, HostLost, Notes
 from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, Seen
-from plugins.plugin_utils._respond.responding import HostLost, Responding
+from plugins.plugin_utils._respond.responding import Responding
 
 pytestmark = pytest.mark.core
 
@@ -132,19 +132,21 @@ class Host:
         """The turns until the play has something to do; what they give, or the error that ended them."""
         self.script = list(script)
         responding = Responding(
-            host="web1",
-            run="run1",
-            owner={"pid": 1},
-            options={**OPTIONS, **options, "outcome": outcome},
-            notes=Notes(self.directory / "notes" / "web1", fresh=fresh, began=self.now),
-            coordinator=self.coordinator,
-            execute=self.execute,
-            say=self.said.append,
-            warn=self.warned.append,
-            active_hosts=self.hosts,
-            check_mode=check_mode,
-            clock=Clock(lambda: NOW + self.now + self.slept - 1000, lambda: self.now, self.sleep),
-            send=self.send if fallback else None,
+            Context(
+                host="web1",
+                run="run1",
+                owner={"pid": 1},
+                options={**OPTIONS, **options, "outcome": outcome},
+                notes=Notes(self.directory / "notes" / "web1", fresh=fresh, began=self.now),
+                coordinator=self.coordinator,
+                execute=self.execute,
+                say=self.said.append,
+                warn=self.warned.append,
+                active_hosts=self.hosts,
+                check_mode=check_mode,
+                clock=Clock(lambda: NOW + self.now + self.slept - 1000, lambda: self.now, self.sleep),
+                send=self.send if fallback else None,
+            )
         )
         try:
             return responding.next_step()

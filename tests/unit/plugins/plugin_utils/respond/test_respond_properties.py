@@ -24,16 +24,17 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from plugins.module_utils import _turn, _turn_request
+from plugins.module_utils._respond import request as turn_request
+from plugins.module_utils._respond import turn as turns
 from plugins.module_utils._scheduled_events import rules as decisions
 from plugins.module_utils._scheduled_events.client import NoAnswer
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import format_time, parse
 from plugins.module_utils._scheduled_events.files import Folder
-from plugins.plugin_utils._respond.notes import Notes
+from plugins.plugin_utils._respond.context import Context, HostLost, Notes
 from plugins.plugin_utils._respond.phases import PHASES
 from plugins.plugin_utils._respond.play_coordinator import PlayCoordinator
-from plugins.plugin_utils._respond.responding import HostLost, Responding
+from plugins.plugin_utils._respond.responding import Responding
 from plugins.plugin_utils._run.identity import place
 
 START = 1000000000.0
@@ -363,7 +364,7 @@ class World(RuleBasedStateMachine):
         play.phase = following
 
     def _options(self, host):
-        values = {name: option.get("default") for name, option in _turn_request.OPTIONS.items()}
+        values = {name: option.get("default") for name, option in turn_request.OPTIONS.items()}
         tasks = self.tasks[host]
         return {
             **values,
@@ -380,23 +381,25 @@ class World(RuleBasedStateMachine):
         run = f"run{self.runs}"
         directory = pathlib.Path(self.place.name, run)
         return Responding(
-            host=host,
-            run=run,
-            owner={**DEAD, "run": run},  # of which a later run finds out
-            options={**options, "outcome": outcome},
-            notes=Notes(directory / "notes" / host, fresh=outcome is None and not play.has_begun, began=self.now),
-            coordinator=PlayCoordinator(
-                directory,
-                play_hosts=self.hosts,
-                speak_for=None if self.acknowledge == "any" else self.speak_for,
-            ),
-            execute=lambda *asked: self._execute(host, options, *asked),
-            say=lambda _line: None,
-            warn=lambda _line: None,
-            active_hosts=[each.host for each in self.plays.values() if not each.is_lost],
-            shares_fork=True,
-            in_part=self.in_part,
-            clock=Clock(lambda: self.now, lambda: self.now, self._sleep),
+            Context(
+                host=host,
+                run=run,
+                owner={**DEAD, "run": run},  # of which a later run finds out
+                options={**options, "outcome": outcome},
+                notes=Notes(directory / "notes" / host, fresh=outcome is None and not play.has_begun, began=self.now),
+                coordinator=PlayCoordinator(
+                    directory,
+                    play_hosts=self.hosts,
+                    speak_for=None if self.acknowledge == "any" else self.speak_for,
+                ),
+                execute=lambda *asked: self._execute(host, options, *asked),
+                say=lambda _line: None,
+                warn=lambda _line: None,
+                active_hosts=[each.host for each in self.plays.values() if not each.is_lost],
+                shares_fork=True,
+                in_part=self.in_part,
+                clock=Clock(lambda: self.now, lambda: self.now, self._sleep),
+            )
         )
 
     def _sleep(self, seconds):
@@ -412,9 +415,9 @@ class World(RuleBasedStateMachine):
         if losses and not losses[0]:
             raise HostLost("no route to host")
         vm_name = controller.pop("vm_name") or vm.name
-        request = _turn_request.TurnRequest(**{**controller, "slice": 0.0})
+        request = turn_request.TurnRequest(**{**controller, "slice": 0.0})
         clock = Clock(lambda: self.now, lambda: self.now, self._sleep)
-        turn = _turn.Turn(vm, vm_name, {**options, "outcome": outcome}, request, clock=clock, folder=vm.folder)
+        turn = turns.Turn(vm, vm_name, {**options, "outcome": outcome}, request, clock=clock, folder=vm.folder)
         try:
             answer = json.loads(json.dumps(turn.take()))
         except NoAnswer as error:

@@ -9,9 +9,9 @@ import os
 import pytest
 
 from plugins.module_utils._scheduled_events.clock import Clock
-from plugins.plugin_utils._respond.notes import Notes
+from plugins.plugin_utils._respond.context import Context, HostLost, Notes
 from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, Seen
-from plugins.plugin_utils._respond.responding import HostLost, Responding, looks_cut_off
+from plugins.plugin_utils._respond.responding import Responding, looks_cut_off
 from plugins.plugin_utils._run.identity import owner_of
 
 pytestmark = pytest.mark.core
@@ -20,6 +20,7 @@ OPTIONS = {
     "acknowledge": "prepared",
     "wait_timeout": 3600.0,
     "reconnect_timeout": 900.0,
+    "phase_timeout": 900.0,
     "prepare_tasks": "/drain.yml",
     "started_tasks": "",
     "advised_tasks": "/checkpoint.yml",
@@ -96,21 +97,23 @@ class Host:
         self.asked.clear()
         self.bounds.clear()
         self.responding = Responding(
-            host="web1",
-            run="run1",
-            owner=OWNER,
-            options={**OPTIONS, **options},
-            notes=Notes(self.directory / "notes" / "web1", fresh=fresh, began=self.now),
-            coordinator=self.coordinator,
-            execute=self.execute,
-            say=self.said.append,
-            warn=self.warned.append,
-            active_hosts=self.active_hosts,
-            in_part=self.in_part,
-            shares_fork=shares_fork,
-            lockstep=lockstep,
-            check_mode=check_mode,
-            clock=Clock(lambda: self.now, lambda: self.now, self.sleep),
+            Context(
+                host="web1",
+                run="run1",
+                owner=OWNER,
+                options={**OPTIONS, **options},
+                notes=Notes(self.directory / "notes" / "web1", fresh=fresh, began=self.now),
+                coordinator=self.coordinator,
+                execute=self.execute,
+                say=self.said.append,
+                warn=self.warned.append,
+                active_hosts=self.active_hosts,
+                in_part=self.in_part,
+                shares_fork=shares_fork,
+                lockstep=lockstep,
+                check_mode=check_mode,
+                clock=Clock(lambda: self.now, lambda: self.now, self.sleep),
+            )
         )
         return self.responding.next_step()
 
@@ -343,63 +346,116 @@ def test_a_host_that_could_take_an_acknowledgement_over_polls_in_short_slices(ho
     assert host.asked[1][0]["slice"] == 60.0
 
 
-def reports_while_another_prepares(host, *, busy=True, **more):
-    """The seconds between the report of a preparation and the next turn."""
+@pytest.fixture
+def prepared_host(host):
+    """A host whose tasks have just ended, while those of the other host of its event run."""
+    host.coordinator.twin("web2", "vm2")
+    host.tell(busy=True)
     host.responds(shown("prepare"))
-    host.tell(busy=busy)
-    at = []
-
-    def execute(controller, outcome, within, run_module=host.execute):
-        at.append(host.now)
-        answer = run_module({**controller, "slice": 0.0}, outcome, within)  # since there is news at once
-        at.append(host.now)
-        return answer
-
-    host.execute = execute
-    host.responds(shown(prepared=["A1"], ready=["A1"]), shown("done"), fresh=False, outcome=prepared(), **more)
-    return at[2] - at[1]
+    return host
 
 
-def test_a_host_that_has_reported_leaves_the_controller_to_those_that_prepare(host):
-    assert reports_while_another_prepares(host) == 2.0  # twice the time of its report
+def after(host, seconds, happens):
+    """Let something happen so many seconds from now, while the host waits."""
+    at, sleep = host.now + seconds, host.sleep
+
+    def wait(duration):
+        sleep(duration)
+        if host.now >= at:
+            host.sleep = sleep
+            happens()
+
+    host.sleep = wait
 
 
-def test_a_host_that_has_reported_leaves_the_controller_to_the_one_that_acknowledges(host):
-    def execute(controller, outcome, within, run_module=host.execute):
-        answer = run_module(controller, outcome, within)
-        if outcome:
-            host.tell(A1="prepared")
-            assert host.coordinator.claim("A1", SEEN, assuming="web1")
-        return answer
-
-    host.execute = execute
-    assert reports_while_another_prepares(host, busy=False) == 2.0
+def test_a_preparation_is_told_at_once_and_reported_to_the_host_with_the_acknowledgement(prepared_host):
+    host, began = prepared_host, prepared_host.now
+    after(host, 20, lambda: host.tell(A1="prepared"))
+    host.responds(shown(acknowledged=["A1"], prepared=["A1"]), shown("done"), fresh=False, outcome=prepared())
+    assert [(asked["acknowledge"], bool(outcome)) for asked, outcome in host.asked] == [([CLAIM], True), ([], False)]
+    assert host.asked[0][0]["monotonic"] - began == 20
 
 
-def test_a_host_that_has_reported_polls_at_once_if_no_other_prepares(host):
-    assert reports_while_another_prepares(host, busy=False) == 0.0
+def test_what_is_told_counts_for_the_host_that_completes_the_event(prepared_host):
+    host = prepared_host
+    claims = []
+
+    def complete():
+        claims.append(host.coordinator.claim("A1", SEEN, assuming="web2"))
+        host.coordinator.accept("A1")
+
+    after(host, 20, complete)
+    host.responds(shown(prepared=["A1"]), shown("done"), fresh=False, outcome=prepared())
+    assert claims == [True]
+    assert host.acknowledges() == [[], []]
 
 
-def test_a_host_polls_again_as_soon_as_the_event_is_acknowledged(host):
-    def sleep(seconds):
-        host.now += seconds
-        if host.coordinator.status("A1") is ClaimStatus.FREE:
-            host.tell(host="web1", vm_name="vm1", A1="prepared")
-            host.tell(A1="prepared")
-            assert host.coordinator.claim("A1", SEEN)
-            host.coordinator.accept("A1")
-
-    host.sleep = sleep
-    assert reports_while_another_prepares(host) == 0.5
+def test_a_host_does_not_turn_while_another_one_acknowledges(prepared_host):
+    host, began = prepared_host, prepared_host.now
+    after(host, 10, lambda: host.coordinator.claim("A1", SEEN, assuming="web2"))
+    host.responds(shown(prepared=["A1"]), shown("done"), fresh=False, outcome=prepared())
+    assert host.asked[0][0]["monotonic"] - began == 60
 
 
-def test_a_host_on_a_slow_controller_polls_again_after_ten_seconds(host):
-    def execute(controller, outcome, within, run_module=host.execute):
-        host.now += 60.0
-        return run_module(controller, outcome, within)
+@pytest.mark.parametrize(("phase_timeout", "seconds"), [(900.0, 60), (100.0, 49.5), (0.5, 0)])
+def test_a_host_looks_for_changes_after_a_minute_or_half_of_its_lease(prepared_host, phase_timeout, seconds):
+    host, began = prepared_host, prepared_host.now
+    ready = shown(prepared=["A1"], ready=["A1"])
+    more = {"outcome": prepared(), "phase_timeout": phase_timeout}
+    host.responds(ready, ready, shown("done", sight=[]), fresh=False, **more)
+    assert host.asked[0][0]["monotonic"] - began == pytest.approx(seconds, abs=0.5)
+    assert [bool(outcome) for _asked, outcome in host.asked] == [True, False, False]
 
-    host.execute = execute
-    assert reports_while_another_prepares(host) == 10.0
+
+@pytest.mark.parametrize(("sharing", "stays"), [({"shares_fork": True}, 2.0), ({"lockstep": True}, 0.0)])
+def test_a_host_that_waits_for_others_gives_its_fork_back_and_keeps_its_outcome(prepared_host, sharing, stays):
+    host, began = prepared_host, prepared_host.now
+    assert host.responds(shown(), fresh=False, outcome=prepared(), **sharing) == {"next": "wait"}
+    assert host.responds(shown(), fresh=False, **sharing) == {"next": "wait"}
+    assert (host.asked, host.now - began) == ([], 2 * stays)
+    host.tell(A1="prepared")
+    host.responds(shown(acknowledged=["A1"], prepared=["A1"]), shown("done", sight=[]), fresh=False, **sharing)
+    assert (host.asked[0][0]["acknowledge"], host.asked[0][1]) == ([CLAIM], prepared())
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"outcome": prepared(ok=False, reason="no disk")}, {"acknowledge": "never"}, {"check_mode": True}],
+)
+def test_a_host_that_others_do_not_wait_for_reports_at_once(prepared_host, change):
+    host, began = prepared_host, prepared_host.now
+    host.responds(shown("done"), fresh=False, **{"outcome": prepared(), **change})
+    assert host.asked[0][0]["monotonic"] == began
+
+
+def test_a_host_whose_event_no_other_host_of_the_play_prepares_for_reports_at_once(host):
+    host.tell(A1="failed")
+    host.responds(shown("prepare"))
+    began = host.now
+    host.responds(shown("done"), fresh=False, outcome=prepared())
+    assert host.asked[0][0]["monotonic"] == began
+
+
+def test_an_event_that_others_see_grown_is_not_acknowledged_before_each_host_has_looked_again(prepared_host):
+    host = prepared_host
+    host.responds(shown(), fresh=False, outcome=prepared(), lockstep=True)
+    grown = Seen("Reboot", ["vm1", "vm2", "vm3"])
+    for number in (2, 3):
+        host.coordinator.publish(
+            HostReport(f"web{number}", f"vm{number}", {"A1": grown}, {"A1": Outcome("prepared", "Reboot")})
+        )
+    assert not host.coordinator.claim("A1", grown)
+    assert host.coordinator.obstacle("A1", grown) == (
+        "vm1 has prepared for other VMs, or another type, than the event has now"
+    )
+    now = {"sight": [sight("vm1", "vm2", "vm3")], "prepared": ["A1"]}
+    host.responds(shown(ready=["A1"], **now), shown(acknowledged=["A1"], **now), shown("done"), fresh=False)
+    # The turn on the host compares the first claim with the document, and refuses it.
+    assert [asked["acknowledge"] for asked, _outcome in host.asked] == [
+        [CLAIM],
+        [{**CLAIM, "names": [*grown.names]}],
+        [],
+    ]
 
 
 def test_a_host_that_waits_gives_its_fork_back_where_there_are_few(host):

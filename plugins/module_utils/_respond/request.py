@@ -9,8 +9,8 @@ Private to the collection: it may change in any release.
 
 from typing import Any, Dict, NamedTuple, Sequence, Tuple
 
-from ._scheduled_events import rules as decisions
-from ._scheduled_events import terms
+from .._scheduled_events import rules as decisions
+from .._scheduled_events import terms
 
 # A phase of a play ends when its tasks do; silence is not judged here. NotBefore bounds what the tasks ask for.
 LONGEST_PHASE = 7 * 24 * 3600.0  # seconds

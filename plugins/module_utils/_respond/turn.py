@@ -11,24 +11,27 @@ lost when the run that had begun it is, and outlives a reboot of the host.
 import datetime
 import hashlib
 import json
-from typing import Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
 
-from ._lease import Lease, Locked
-from ._scheduled_events import engine, policies, terms
-from ._scheduled_events import rules as decisions
-from ._scheduled_events.approval import ApprovalFailed, approve
-from ._scheduled_events.client import ImdsClient, ImdsError, Refused
-from ._scheduled_events.clock import CLOCK, Clock, Moment
-from ._scheduled_events.condition import condition
-from ._scheduled_events.document import Document, ScheduledEvent, describe
-from ._scheduled_events.files import Changed, Folder
-from ._scheduled_events.runs import FAILED, NOTHING, OK, parse_run_id
-from ._scheduled_events.state import EventState, State
-from ._scheduled_events.state import dump as dump_state
-from ._scheduled_events.transitions import Step
-from ._turn_history import TurnHistory
-from ._turn_memory import Memory, is_under_maintenance
-from ._turn_request import TurnRequest, engine_config
+from .._lease import Lease, Locked
+from .._scheduled_events import engine, policies, terms
+from .._scheduled_events import rules as decisions
+from .._scheduled_events.approval import ApprovalFailed, approve
+from .._scheduled_events.checks import WrongValue
+from .._scheduled_events.client import ImdsClient, ImdsError, Refused
+from .._scheduled_events.clock import CLOCK, Clock, Moment
+from .._scheduled_events.condition import condition
+from .._scheduled_events.document import Document, ScheduledEvent, describe
+from .._scheduled_events.files import Changed, Folder
+from .._scheduled_events.runs import FAILED, NOTHING, OK, parse_run_id
+from .._scheduled_events.state import EventState, State, StateError
+from .._scheduled_events.state import dump as dump_state
+from .._scheduled_events.transitions import Step
+from .memory import Memory, TurnHistory, is_under_maintenance
+from .request import TurnRequest, engine_config
+
+if TYPE_CHECKING:
+    from .._module import ImdsModule  # which needs Ansible
 
 HANDED_OUT = ("started", "prepare", "recover", "advised")
 
@@ -427,3 +430,28 @@ def _is_kept(entry: EventState) -> bool:
 def _digest(shown: Dict[str, Any]) -> str:
     told = {name: value for name, value in shown.items() if name != "events"}  # which count their seconds
     return hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def take_turn(run: "ImdsModule", folder: Optional[Folder] = None, intervals: Intervals = INTERVALS) -> Dict[str, Any]:
+    """Carry out the module; see :class:`Turn`."""
+    if not run.params["control_node"]:
+        raise WrongValue(
+            "control_node is missing, expected the values of the action plugin of this module. Call the module by its "
+            "full name"
+        )
+    control_node = dict(run.params["control_node"])
+    vm_name = control_node.pop("vm_name", "") or run.vm_name()
+    try:
+        turn = Turn(
+            run.client,
+            vm_name,
+            run.params,
+            TurnRequest(**control_node),
+            check_mode=run.module.check_mode,
+            clock=run.clock,
+            folder=folder,
+            intervals=intervals,
+        )
+        return dict(turn.take(), changed=False)
+    except (WrongValue, StateError, OSError) as error:
+        raise WrongValue(str(error)) from error

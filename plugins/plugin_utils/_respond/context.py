@@ -1,0 +1,148 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What a run of Ansible knows about one host, and how it reaches it. Private to the collection."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import typing as t
+from pathlib import Path
+
+from ...module_utils._scheduled_events.clock import CLOCK, Clock
+from ...module_utils._scheduled_events.files import write_atomically
+from ...module_utils._scheduled_events.terms import NEVER
+from .._azure.acknowledgement import AcknowledgementResult
+from .play_coordinator import PlayCoordinator, Seen
+
+Execute = t.Callable[[t.Dict[str, t.Any], t.Optional[t.Dict[str, t.Any]], float], t.Dict[str, t.Any]]
+Send = t.Callable[[str, str, float], AcknowledgementResult]
+
+
+class HostLost(Exception):
+    """The connection to the host broke. ``original``: the error of Ansible that says so, if there is one."""
+
+    def __init__(self, message: str, original: Exception | None = None) -> None:
+        super().__init__(message)
+        self.original = original
+
+
+class Notes:
+    """The knowledge of the run about one host between two tasks, in a file of the control node.
+
+    ``fresh``: this is the first task. ``began``: seconds of the monotonic clock.
+    """
+
+    def __init__(self, path: Path, *, fresh: bool, began: float) -> None:
+        self._path = path
+        self.known: dict[str, t.Any] = {
+            "began": began,
+            "vm_name": "",
+            "marker": "",
+            "state": "",
+            "answered": False,
+            "over": False,
+            "ended": False,
+            "begun": [],
+            "failed_before": None,
+            "drill": False,
+            "prepared": [],
+            "acknowledged": [],
+            "recovered": [],
+            "failures": [],
+            "announced": {},
+            "seen": {},
+            "prepared_for": {},
+            "waiting": [],
+            "unreported": None,
+            "phase_began": 0.0,
+            "rest": None,
+            "lost_since": None,
+            "resource_id": "",
+            "last_read": None,
+            "silent_since": None,
+            "fallback": {},
+            "story": {},
+            "told": [],
+            "facts": [],
+        }
+        if not fresh and path.exists():
+            self.known.update(json.loads(path.read_text()))
+
+    def __getitem__(self, name: str) -> t.Any:
+        return self.known[name]
+
+    def __setitem__(self, name: str, value: t.Any) -> None:
+        self.known[name] = value
+
+    def add(self, name: str, values: t.Iterable[str]) -> None:
+        """Add to a list what it does not hold yet."""
+        self.known[name] = list(dict.fromkeys([*self.known[name], *values]))
+
+    def keep(self) -> None:
+        """Write them for the next task."""
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._path, json.dumps(self.known).encode(), mode=0o600)
+
+    def seen(self, event_id: str) -> Seen | None:
+        """The event as the last document of this host showed it."""
+        return Seen(*self.known["seen"][event_id]) if event_id in self.known["seen"] else None
+
+
+@dataclasses.dataclass
+class Context:
+    """The run, for one host.
+
+    :param run: identity of the run; ``owner``: its process, for another run that meets its lease.
+    :param options: those of the module ``scheduled_events_turn``.
+    :param execute: ``execute(control_node, outcome, within)`` runs the module on the host with what the control node
+        adds to its options. It raises :class:`HostLost`, also if there is no answer within these seconds.
+    :param say: show a line to people; ``warn``: one that they should look at.
+    :param active_hosts: those of the play that have neither failed nor become unreachable.
+    :param in_part: whether tags may leave out tasks of a phase, so that nothing counts as prepared.
+    :param shares_fork: whether there are fewer forks than hosts, so a host that waits keeps another one from starting.
+    :param lockstep: whether each host waits for the others at each task.
+    :param send: ``send(scope, event_id, patience)`` acknowledges in the place of a host; raises :class:`ArmError`.
+    """
+
+    host: str
+    run: str
+    owner: dict[str, t.Any]
+    options: t.Mapping[str, t.Any]
+    notes: Notes
+    coordinator: PlayCoordinator
+    execute: Execute
+    say: t.Callable[[str], None]
+    warn: t.Callable[[str], None]
+    active_hosts: t.Sequence[str]
+    in_part: bool = False
+    shares_fork: bool = False
+    lockstep: bool = False
+    check_mode: bool = False
+    clock: Clock = CLOCK
+    send: Send | None = None
+    _warned: set[str] = dataclasses.field(default_factory=set)
+
+    @property
+    def acknowledges(self) -> bool:
+        """Whether this run may acknowledge events of the host."""
+        return bool(self.options["acknowledge"] != NEVER) and not self.in_part
+
+    def waited(self) -> float:
+        """The seconds since this host began."""
+        return self.clock.monotonic() - float(self.notes["began"])
+
+    def warn_once(self, text: str) -> None:
+        """Show a warning, unless this task has shown it."""
+        if text not in self._warned:
+            self._warned.add(text)
+            self.warn(f"{self.host}: {text}")
+
+    def show_progress(self, line: t.Mapping[str, t.Any]) -> None:
+        """Show what happened to an event."""
+        event = f"{line['event_type']} {line['event_id']}"
+        self.notes["told"].append({**line, "at": self.clock.utc()})
+        self.notes["story"].setdefault(event, []).append(line["text"])
+        self.say(f"{self.host}: {event} {line['text']}")
