@@ -39,6 +39,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.pr
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import bounded
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.context import Context, HostLost, Notes
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.fallback import SEND_AFTER
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.job import this_job
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.job_report import (
     DIRECTORY,
     Meetings,
@@ -55,7 +56,6 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.ide
     run_id_of,
     this_owner,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.job import this_job
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.strategy import (
     refuse_late_hosts,
     runs_each_host_alone,

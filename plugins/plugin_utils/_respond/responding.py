@@ -13,9 +13,9 @@ from ...module_utils._scheduled_events.condition import NOTHING_PREPARES
 from ...module_utils._scheduled_events.document import DELETING_TYPES
 from ...module_utils._scheduled_events.rules import APPROVE, HOLD
 from .._run.identity import is_dead
-from .._run.job import has_ended
 from .conclusion import Conclusion
 from .context import Context, HostLost
+from .job import has_ended
 from .pace import Pace
 from .phases import PHASES, Phases
 from .play_coordinator import (

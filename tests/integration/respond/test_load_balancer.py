@@ -47,9 +47,9 @@ class Fleet:
         )
 
     def left_behind(self):
-        """What there should not be once all is over, unlike the history."""
+        """What there should not be once all is over, unlike the history and the lock."""
         files = (path for name in self.backends for path in (self.directory / name).rglob("*") if path.is_file())
-        return [str(path) for path in files if path.name != "history.jsonl"]
+        return [str(path) for path in files if path.name not in ("history.jsonl", ".lock")]
 
     def stop(self):
         for backend in self.backends.values():
