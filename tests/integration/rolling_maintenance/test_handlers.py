@@ -88,3 +88,15 @@ def test_with_any_errors_fatal_no_host_is_put_back_unhealthy_and_the_next_run_fi
     hosts.run(play=play, serial=2, rolling_maintenance_max_unavailable=2)
     assert {"web1", "web3"} <= set(hosts.maintained())
     assert hosts.marked() == []
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_hosts_maintained_with_tags_that_may_leave_out_tasks_are_maintained_again_without_them(hosts_of, allowed):
+    hosts = hosts_of("web1", "web2")
+    more = {"rolling_maintenance_allow_skip_tags": allowed}
+    run = hosts.run(rc=2, extra=("--skip-tags", "slow"), broken=["web2"], **more)
+    outcome = "maintained" if allowed else "maintained in part with --skip-tags slow (run the role without these tags, or"
+    assert says(run, f"web1: {outcome}")
+    assert hosts.maintained()[0] == "web1"
+    hosts.run(rolling_maintenance_max_unavailable=2, **more)
+    assert ("web1" in hosts.maintained()) is not allowed
