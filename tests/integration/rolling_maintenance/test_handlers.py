@@ -95,7 +95,9 @@ def test_hosts_maintained_with_tags_that_may_leave_out_tasks_are_maintained_agai
     hosts = hosts_of("web1", "web2")
     more = {"rolling_maintenance_allow_skip_tags": allowed}
     run = hosts.run(rc=2, extra=("--skip-tags", "slow"), broken=["web2"], **more)
-    outcome = "maintained" if allowed else "maintained in part with --skip-tags slow (run the role without these tags, or"
+    outcome = (
+        "maintained" if allowed else "maintained in part with --skip-tags slow (run the role without these tags, or"
+    )
     assert says(run, f"web1: {outcome}")
     assert hosts.maintained()[0] == "web1"
     hosts.run(rolling_maintenance_max_unavailable=2, **more)
