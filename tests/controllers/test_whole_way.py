@@ -198,7 +198,7 @@ def install(way):
     }
     way.awx.call("PATCH", f"inventories/{inventory}/", {"variables": json.dumps(shared)})
     for name in NAMES:
-        way.machines.run(name, "sh", "-c", f"cat >{DRILL} && chmod 755 {DRILL}", text=DIARY)
+        way.machines.run(name, "sh", "-c", f"cat >{DRILL} && chmod 755 {DRILL} && touch /var/lib/diary", text=DIARY)
         way.awx.create("hosts", name=name, inventory=inventory, variables=json.dumps(way.machines.variables(name)))
     template = way.awx.one("job_templates", name="Install the polling unit", organization__name=ORGANIZATION)["id"]
     launched = way.awx.call("POST", f"job_templates/{template}/launch/", {"limit": "all"})["job"]
