@@ -22,7 +22,7 @@ FILES = sorted(
     for name in names
     if name.endswith(".py")
 )
-PACKAGES = ["_load_balancer", "_scheduled_events", "scheduled_events_poller"]
+PACKAGES = ["plugins.module_utils._load_balancer", "_scheduled_events", "scheduled_events_poller"]
 
 
 def test_every_file_compiles_without_a_warning():

@@ -19,7 +19,7 @@ SCHEDULED, STARTED, ADVISORY = "Scheduled", "Started", "Advisory"
 COMPLETED, CANCELED, CLEARED = "Completed", "Canceled", "Cleared"
 
 # The first api-version with the type, and seconds between the announcement and NotBefore; None: a hint, which never
-# starts (docs/contract.md, sections 3 and 7).
+# starts (the versions: docs/contract.md, section 3; the notice: docs/contract.md, section 7).
 TYPES: dict[str, tuple[str, int | None]] = {
     "Freeze": ("", 900),
     "Reboot": ("", 900),

@@ -44,13 +44,16 @@ def _success_of(action: terms.Action) -> Iterator[terms.Result]:
         yield terms.ApprovalResult(action.key, accepted=True)
 
 
-def first_state(state_file: StateFile, history: History, *, now: Moment, hook_timeout: float) -> State:
-    """The saved state, or the one that follows from the history of this VM.
+def first_state(state_file: StateFile, history: Optional[History], *, now: Moment, hook_timeout: float) -> State:
+    """The saved state, or the one that follows from the history of this VM; without a history that of a dry run.
 
     A state that cannot be used is put aside, and replaced at once if that is possible now.
 
     :raises OSError: the state cannot be read, or not be put aside.
     """
+    if history is None:
+        return State(serial=int(now.wall * 1000))
+    state_file.prepare()
     problem = ""
     try:
         saved = state_file.load()

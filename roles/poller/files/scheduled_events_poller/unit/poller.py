@@ -8,7 +8,7 @@ import contextlib
 import os
 import signal
 import traceback
-from typing import Any, Callable, ContextManager, Iterator, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events import announced, engine, terms
 from _scheduled_events.clock import CLOCK, Clock, Moment, pause_after
@@ -78,6 +78,26 @@ def engine_config(settings: Settings, vm_name: str, hooks_directory: str) -> ter
     )
 
 
+class Watchdog:
+    """The signs of life for systemd. A request that fails does not count: an outage of the service is not the poller's,
+    and a restart would fix nothing."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.next_sign = 0.0
+
+    def feed(self, *, hangs: bool) -> None:
+        """Send a sign if it is due and no request hangs."""
+        interval = systemd.watchdog_interval()
+        now = self._clock.monotonic()
+        if interval is None:
+            self.next_sign = now + HEARTBEAT
+        elif now >= self.next_sign:
+            if not hangs:
+                systemd.notify("WATCHDOG=1")
+            self.next_sign = now + interval
+
+
 class Poller:
     """Polls, decides, keeps the state, and carries out what was decided, until it has to stop.
 
@@ -97,7 +117,7 @@ class Poller:
         self._load_settings = load_settings
         self._settings = load_settings()
         self._places = places
-        self._resolver = self._find_out()
+        self._resolver = _resolver_of(self._settings)
         self._hooks = hooks.HookRequests(places.directories, spawn=spawn_hooks)
         self._state_file = StateFile(places.state_file)
         self._results: List[terms.Result] = []
@@ -105,7 +125,8 @@ class Poller:
         self._polls = status.Polls(vm_name=self._settings.vm_name)
         self._config: Optional[terms.Config] = None
         self._document_at = self._clock.monotonic()  # when a document was read last; at first, when we began
-        self._next_poll = self._next_sign_of_life = self._blocked_until = 0.0
+        self._watchdog = Watchdog(clock)
+        self._next_poll = self._blocked_until = 0.0
         self._polled_at = 0.0
         self._unsaved = ""  # why the state could not be saved the last time
         self._unsent = ""  # what systemd must not miss
@@ -137,36 +158,25 @@ class Poller:
             self._take_up()
         except OSError as error:
             raise PollerError(f"the poller cannot begin: {error}") from error
-        stack.enter_context(self._signals())
+        handlers = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._ask_to_reload}
+        stack.enter_context(_handled(handlers, self._inbox.wake_start))
         deliver, drill = self._inbox.deliver, self._places.drill
         self._polling = Polling(self._settings, self._resolver, deliver, drill=drill, clock=self._clock)
         self._acknowledger = Acknowledger(self._settings, self._resolver, deliver, drill=drill, clock=self._clock)
 
-    def _find_out(self) -> EndpointResolver:
-        settings = self._settings
-        # A poll that finds no service has failed, and another one follows.
-        return EndpointResolver(settings, lambda: find(settings, patience=0))
-
     def _take_up(self) -> None:
         """Begin with the state of the unit, or with none in a dry run, which must never count as done."""
-        if self._settings.dry_run:
-            self._state, history = State(serial=int(self._clock.wall() * 1000)), None
-        else:
-            state_file, history = self._state_file, History(self._places.history_directory)
-            state_file.prepare()
-            self._state = effects.first_state(
-                state_file, history, now=self._now(), hook_timeout=self._settings.hook_timeout
-            )
+        history = None if self._settings.dry_run else History(self._places.history_directory)
+        self._state = effects.first_state(
+            self._state_file, history, now=self._now(), hook_timeout=self._settings.hook_timeout
+        )
         self._display.begin(history)
 
-    def _signals(self) -> ContextManager[None]:
-        def stop(_number: int, _frame: Any) -> None:
-            self._stopping = True
+    def _stop(self, _number: int, _frame: Any) -> None:
+        self._stopping = True
 
-        def reload(_number: int, _frame: Any) -> None:
-            self._reloading = True
-
-        return _handled({signal.SIGTERM: stop, signal.SIGINT: stop, signal.SIGHUP: reload}, self._inbox.wake_start)
+    def _ask_to_reload(self, _number: int, _frame: Any) -> None:
+        self._reloading = True
 
     # One iteration of the loop
 
@@ -197,7 +207,7 @@ class Poller:
 
     def _wait(self) -> None:
         now = self._clock.monotonic()
-        until = [self._display.next_heartbeat, self._next_sign_of_life, now + 1.0]
+        until = [self._display.next_heartbeat, self._watchdog.next_sign, now + 1.0]
         if not self._polling.busy:
             until.append(self._next_poll)
         if self._results:
@@ -326,22 +336,19 @@ class Poller:
                 carry_out(action, step.config)
 
     def _save(self, state: State) -> bool:
+        problem = ""
         try:
             self._state_file.save(state)
+            self._display.journal.better("state", "the state can be saved again")
         except OSError as error:
             self._blocked_until = self._clock.monotonic() + DISK_PAUSE
-            self._show_unsaved(f"the state cannot be saved, so nothing can be done: {error}")
-            self._display.journal.complain("state", self._unsaved)
-            return False
-        self._show_unsaved("")
-        self._display.journal.better("state", "the state can be saved again")
-        return True
-
-    def _show_unsaved(self, problem: str) -> None:
+            problem = f"the state cannot be saved, so nothing can be done: {error}"
+            self._display.journal.complain("state", problem)
         if problem != self._unsaved:
             self._display.hurry()
         self._unsaved = problem
         self._display.metrics.unsaved = bool(problem)
+        return not problem
 
     # Configuration
 
@@ -363,7 +370,7 @@ class Poller:
         self._acknowledger.drop()  # what was decided under the rules of before is decided again
         if _asked(before) != _asked(now):
             self._polls = status.Polls(vm_name=now.vm_name)
-            self._resolver = self._find_out()
+            self._resolver = _resolver_of(now)
             self._polling.connect(now, self._resolver)
             self._acknowledger.connect(now, self._resolver)
         if before.dry_run != now.dry_run:
@@ -375,17 +382,9 @@ class Poller:
     # Showing how it is
 
     def _feed_watchdog(self) -> None:
-        """Send a sign of life while no request hangs. A request that fails does not count: an outage of the service is
-        not the poller's, and a restart would fix nothing."""
-        interval = systemd.watchdog_interval()
-        now = self._clock.monotonic()
-        if interval is None:
-            self._next_sign_of_life = now + HEARTBEAT
-        elif now >= self._next_sign_of_life:
-            longest_poll = HANGING_POLL + self._resolver.longest_search
-            if self._polling.busy_for() < longest_poll and self._acknowledger.busy_for() < HANGING_ATTEMPT:
-                systemd.notify("WATCHDOG=1")
-            self._next_sign_of_life = now + interval
+        longest_poll = HANGING_POLL + self._resolver.longest_search
+        hangs = self._polling.busy_for() >= longest_poll or self._acknowledger.busy_for() >= HANGING_ATTEMPT
+        self._watchdog.feed(hangs=hangs)
 
     def _show(self) -> None:
         view = View(
@@ -399,6 +398,11 @@ class Poller:
             self._unsaved,
         )
         self._display.show(view, self._places.status_file)
+
+
+def _resolver_of(settings: Settings) -> EndpointResolver:
+    # A poll that finds no service has failed, and another one follows.
+    return EndpointResolver(settings, lambda: find(settings, patience=0))
 
 
 def _is_success(action: terms.Action) -> bool:
@@ -418,7 +422,7 @@ def _asked(settings: Settings) -> Tuple[Any, ...]:
 
 
 @contextlib.contextmanager
-def _handled(handlers: Mapping[int, Callable[[int, Any], None]], wake_start: int) -> Iterator[None]:
+def _handled(handlers: Mapping[signal.Signals, Callable[[int, Any], None]], wake_start: int) -> Iterator[None]:
     """Handle signals, which also write to the pipe that ends a wait."""
     before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     wake_fd = signal.set_wakeup_fd(wake_start)
