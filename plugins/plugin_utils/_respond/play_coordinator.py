@@ -56,6 +56,7 @@ class HostReport(t.NamedTuple):
     :param sight: the events that it sees and that can be acknowledged, by id; None if it could not read a document.
     :param outcomes: for each event that it has dealt with, by id.
     :param busy: whether its tasks run.
+    :param recovers: whether it is being put back, so that nothing counts as prepared there until it looks again.
     :param ended: whether it has nothing more to do for what it has seen.
     :param last: what it did last, and when, for people.
     """
@@ -67,6 +68,7 @@ class HostReport(t.NamedTuple):
     busy: bool = False
     last: str = ""
     ended: bool = False
+    recovers: bool = False
 
 
 class PlayCoordinator:
@@ -87,19 +89,21 @@ class PlayCoordinator:
     def publish(self, report: HostReport) -> None:
         """Store the report of a host. It replaces the host's earlier report, except for events that it does not see.
 
-        A host recovers from an event that it saw go, so it is no longer prepared if the event comes back under its id.
+        A host recovers from an event that it saw go, or that no longer named it, so it is no longer prepared if the
+        event comes back.
         """
         before = self._read(report.host)
         sight = {event_id.lower(): _as_seen(seen) for event_id, seen in (report.sight or {}).items()}
         outcomes = {event_id.lower(): outcome for event_id, outcome in report.outcomes.items()}
         kept = {event_id: value for event_id, value in before.get("outcomes", {}).items() if event_id not in sight}
         known = {*before.get("gone", ()), *(before.get("sight", ()) if report.sight is not None else ())}
+        undone = {*before.get("sight", ()), *sight} if report.recovers else set()
         told = {
             "host": report.host,
             "vm_name": report.vm_name.lower(),
             "sight": {**before.get("sight", {}), **sight},
             "outcomes": {**kept, **outcomes},
-            "gone": sorted(known - sight.keys()),
+            "gone": sorted((known - sight.keys()) | undone),
             "busy": report.busy,
             "last": report.last,
         }
@@ -266,7 +270,7 @@ class PlayCoordinator:
         return True
 
     def _saw_it_go(self, event_id: str, seen: Seen) -> bool:
-        """Whether a host that the event names saw the event go, and has not looked since it came back."""
+        """Whether a host that the event names saw the event go or recovers, and has not looked since."""
         names = _as_seen(seen).names
         return any(event_id.lower() in report["gone"] for report in self._read_all() if report["vm_name"] in names)
 

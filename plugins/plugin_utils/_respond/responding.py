@@ -191,11 +191,17 @@ class Responding:
                 sight=None if assumed or shown["sight"] is None else _sight(shown["sight"]),
                 outcomes={event_id: Outcome(kind, types[event_id]) for event_id, kind in kinds.items()},
                 busy=shown["next"] in PHASES and self._phases.has_work(shown["next"]),
+                recovers=shown["next"] == "recover",
                 last=f"{self._doing(shown['next'])} at {self._clock.utc()}",
             )
         )
 
-    def _begin(self, shown: dict[str, t.Any]) -> dict[str, t.Any]:
+    def _begin(self, shown: dict[str, t.Any]) -> dict[str, t.Any] | None:
+        if shown["next"] == "recover":
+            claims = [self._coordinator.status(event_id) for event_id in self._notes["prepared_for"]]
+            if ClaimStatus.CLAIMED in claims:  # another host is about to acknowledge what this one has prepared for
+                self._clock.sleep(REST_STEP)
+                return self._wait("")
         if shown["next"] == "prepare":
             ids = [event["event_id"] for event in shown["events"]]
             self._notes["prepared_for"].update({event_id: self._notes.seen(event_id) for event_id in ids})

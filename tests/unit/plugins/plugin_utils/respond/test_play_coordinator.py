@@ -70,6 +70,18 @@ def test_a_host_that_saw_the_event_go_is_not_prepared_when_the_event_comes_back_
     assert meeting.claim("A1", BOTH)
 
 
+@pytest.mark.parametrize("sight", [{"A1": Seen("Reboot", ["vm2"])}, {"A1": BOTH}, None], ids=["left", "back", "unread"])
+def test_a_host_that_is_put_back_is_not_prepared_until_it_looks_again(meeting, sight):
+    tell(meeting, 1, A1="prepared")
+    outcomes = {"A1": Outcome("prepared", "Reboot")}
+    meeting.publish(HostReport(host="h1", vm_name="vm1", sight=sight, outcomes=outcomes, recovers=True))
+    tell(meeting, 2, A1="prepared")
+    tell(meeting, 3, sight={})
+    assert not meeting.claim("A1", BOTH)
+    tell(meeting, 1, A1="prepared")
+    assert meeting.claim("A1", BOTH)
+
+
 def test_a_host_that_could_not_read_a_document_stays_prepared(meeting):
     tell(meeting, 1, A1="prepared")
     meeting.publish(HostReport(host="h1", vm_name="vm1", sight=None))

@@ -194,6 +194,21 @@ def test_a_host_without_anything_that_prepares_claims_nothing_and_says_so(host):
     assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": reason}]
 
 
+def test_nothing_is_acknowledged_by_other_hosts_while_a_host_is_put_back(host):
+    host.tell(A1="prepared")
+    assert host.responds(shown("recover", prepared=["A1"], sight=[sight("vm2")]))["next"] == "recover"
+    assert not host.coordinator.claim("A1", SEEN)
+
+
+def test_a_host_is_not_put_back_while_another_one_acknowledges_what_it_prepared_for(host):
+    host.responds(shown("prepare"))
+    host.tell(A1="prepared")
+    assert host.coordinator.claim("A1", SEEN, assuming="web1")
+    assert host.responds(shown("recover"), fresh=False, shares_fork=True) == {"next": "wait"}
+    host.coordinator.release("A1")
+    assert host.responds(shown("recover"), fresh=False, shares_fork=True)["next"] == "recover"
+
+
 def test_what_a_rule_approves_on_all_hosts_is_acknowledged_without_a_preparation(host):
     host.tell(A1="prepared")  # as the other host says, for which a rule approves it, too
     approved = shown(ready=["A1"], waiting=[waiting(decision="approve")])
