@@ -191,7 +191,7 @@ class Responding:
                 sight=None if assumed or shown["sight"] is None else _sight(shown["sight"]),
                 outcomes={event_id: Outcome(kind, types[event_id]) for event_id, kind in kinds.items()},
                 busy=shown["next"] in PHASES and self._phases.has_work(shown["next"]),
-                recovers=shown["next"] == "recover",
+                recovers=shown["next"] == "recover" and not assumed,
                 last=f"{self._doing(shown['next'])} at {self._clock.utc()}",
             )
         )

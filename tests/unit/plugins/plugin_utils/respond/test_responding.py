@@ -784,8 +784,9 @@ def test_the_events_of_a_plan_are_taken_for_over_once_nothing_else_is_to_be_done
     assert [asked["assume_over"] for asked, _outcome in host.asked] == [False, True]
 
 
-def test_a_plan_that_takes_its_event_for_over_still_counts_as_prepared_for_the_other_hosts(host):
-    host.responds(shown(prepared=["A1"], ready=["A1"]), shown("done", sight=[]), check_mode=True)
+@pytest.mark.parametrize("following", ["recover", "done"])
+def test_a_plan_that_takes_its_event_for_over_still_counts_as_prepared_for_the_other_hosts(host, following):
+    host.responds(shown(prepared=["A1"], ready=["A1"]), shown(following, sight=[]), check_mode=True)
     host.tell(A1="prepared")
     assert host.coordinator.claim("A1", SEEN)
 
