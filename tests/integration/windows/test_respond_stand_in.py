@@ -128,6 +128,7 @@ class Story:
         text = re.sub(
             r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", "TIME", text.replace(host, "HOST").replace("-lost", "-reboots")
         )
+        text = re.sub(r"\(/\S+/(\w+\.yml:\d+)\)", r"(DIRECTORY/\1)", text)
         return re.sub(r"acknowledged \d+ s", "acknowledged NUMBER s", text) + "\n"
 
 
