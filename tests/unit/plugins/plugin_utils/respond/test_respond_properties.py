@@ -108,7 +108,7 @@ class Vm:
     def __init__(self, world, name):
         self.world, self.name = world, name
         self.folder = Memory()
-        self.prepared = []  # that no recovery has undone, and whose events it has not seen go
+        self.prepared = []  # until a recovery, or until no event holds the VM: one that comes back before that is the same
         self.document = None
 
     def poll(self, **_timeout):
@@ -118,8 +118,8 @@ class Vm:
             raise NoAnswer("no answer")
         text = json.dumps({"DocumentIncarnation": 1, "Events": list(self.world.azure.values())})
         self.document = parse(text, api_version="2020-07-01")
-        present = {event.key for event in self.document.events}
-        self.prepared = [each for each in self.prepared if each.key in present]
+        if not any(self.name.lower() in event.names for event in self.document.events):
+            self.prepared = []
         return self.document
 
     fetch = poll
