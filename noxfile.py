@@ -236,7 +236,7 @@ def docs(session: nox.Session) -> None:
     )
     (pages / "index.rst").rename(pages / "reference.rst")
     changelog = pages / "changelog.rst"
-    empty = "The changelog of maintops.scheduled_events is empty."  # before the first release, and then without a title
+    empty = "The changelog of maintops.scheduled_events is empty."  # before the first release, without a title
     changelog.write_text(changelog.read_text().replace(empty, f"Release notes\n=============\n\n{empty}"))
     shutil.copy2(ROOT / "docs" / "site" / "index.rst", pages)
     shutil.copytree(ROOT / "docs" / "images", pages / "images")

@@ -108,7 +108,7 @@ class Vm:
     def __init__(self, world, name):
         self.world, self.name = world, name
         self.folder = Memory()
-        self.prepared = []  # until a recovery, or until no event holds the VM: one that comes back before that is the same
+        self.prepared = []  # until a recovery, or until no event holds the VM; one that comes back before is the same
         self.document = None
 
     def poll(self, **_timeout):
