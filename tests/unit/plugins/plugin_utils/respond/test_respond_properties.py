@@ -108,7 +108,7 @@ class Vm:
     def __init__(self, world, name):
         self.world, self.name = world, name
         self.folder = Memory()
-        self.prepared = []  # until a recovery, or until no event holds the VM; one that comes back before is the same
+        self.prepared = []  # until a recovery, or until its event is gone while no other one holds the VM
         self.document = None
 
     def poll(self, **_timeout):
@@ -118,8 +118,9 @@ class Vm:
             raise NoAnswer("no answer")
         text = json.dumps({"DocumentIncarnation": 1, "Events": list(self.world.azure.values())})
         self.document = parse(text, api_version="2020-07-01")
-        if not any(self.name.lower() in event.names for event in self.document.events):
-            self.prepared = []
+        present = {event.key for event in self.document.events}
+        is_held = any(self.name.lower() in event.names for event in self.document.events)
+        self.prepared = [each for each in self.prepared if is_held or each.key in present]
         return self.document
 
     fetch = poll
