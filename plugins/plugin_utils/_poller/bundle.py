@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import tarfile
 import tempfile
 from pathlib import Path
+
+from ...module_utils._scheduled_events.files import write_atomically
 
 PROGRAM = "scheduled_events_poller"
 README = """\
@@ -57,9 +58,7 @@ def write_program(directory: Path, role: Path, python: str, version: str) -> tup
     release = hashlib.sha256(archive + version.encode()).hexdigest()[:16]
     path = directory / f"scheduled-events-{release}.tar"
     if not path.exists():
-        with tempfile.NamedTemporaryFile(dir=directory, delete=False) as file:
-            file.write(archive)
-        os.replace(file.name, path)
+        write_atomically(path, archive, mode=0o600)
     return release, path
 
 

@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import typing as t
 from pathlib import Path
 
+from ...module_utils._scheduled_events.files import write_atomically
 from ...module_utils._scheduled_events.history import ACKNOWLEDGED
 
 ARTIFACT = "scheduled_events_report"
@@ -161,9 +161,8 @@ class Meetings:
         directory.mkdir(parents=True, exist_ok=True)
         whole, begun = (directory / f"{_digest(host)}{ending}" for ending in (WHOLE, BEGUN))
         known = [json.loads(path.read_text())["part"] for path in (begun, whole) if path.exists()]
-        with tempfile.NamedTemporaryFile("w", dir=directory, prefix=".", delete=False) as stream:
-            json.dump({"host": host, "part": merge([*known, part]), "hosts": hosts}, stream)
-        os.replace(stream.name, begun if more_follows else whole)
+        text = json.dumps({"host": host, "part": merge([*known, part]), "hosts": hosts})
+        write_atomically(begun if more_follows else whole, text.encode(), mode=0o600)
         # By their names alone, since each host of a large fleet counts them.
         count = sum(name.endswith(WHOLE) for name in os.listdir(directory))
         return self._show(directory) if count >= hosts else []

@@ -113,14 +113,15 @@ def test_a_host_without_a_polling_unit_of_this_release_is_named(place, name, con
 
 
 def test_the_file_is_readable_by_all_and_counts_for_a_minute(place):
-    before = os.umask(0o077)
+    before, began = os.umask(0o077), boottime()
     try:
         event = place.host.begin("web1", "Freeze", 900.0)
     finally:
         os.umask(before)
+    ended = boottime()
     assert [stat.S_IMODE(os.stat(each).st_mode) for each in (place.drill, place.file)] == [0o755, 0o644]
     with open(place.file) as file:
-        assert 0 < json.load(file)["until"] - boottime() <= LEASE
+        assert began + LEASE <= json.load(file)["until"] <= ended + LEASE
     found = read_drill(place.drill)
     assert (found.event_id, found.names, found.event_status) == (event["EventId"], ("web1",), "Scheduled")
     assert found.not_before.timestamp() == pytest.approx(place.now + 900, abs=1)
