@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import math
 import os
 import time
@@ -46,7 +45,10 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     of_respond,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.phases import PHASES
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.play_coordinator import PlayCoordinator
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.play_coordinator import (
+    PlayCoordinator,
+    digest,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.responding import (
     Responding,
     looks_cut_off,
@@ -146,7 +148,7 @@ class ActionModule(ArmAction):
     def _read_notes(self) -> Notes:
         host = self._variables["inventory_hostname"]
         return Notes(
-            self._play_directory() / "notes" / hashlib.sha256(host.encode()).hexdigest()[:32],
+            self._play_directory() / "notes" / digest(host),
             fresh=self._options["outcome"] is None and not self._options["again"],
             began=time.monotonic(),
         )

@@ -203,12 +203,6 @@ def _flag(value: Any) -> bool:
     return value
 
 
-def _object(value: Any) -> Dict[str, Any]:
-    if not isinstance(value, dict):
-        raise ValueError
-    return value
-
-
 def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ValueError
@@ -217,5 +211,4 @@ def _text(value: Any) -> str:
 
 FLAG = converted("true or false", _flag)
 TEXT = converted("a text", _text)  # also one that cannot be printed
-OBJECT = converted("a dictionary", _object)
 PATH = text("an absolute path", longest=4096, pattern="/.*")

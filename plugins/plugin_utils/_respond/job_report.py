@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ...module_utils._scheduled_events.files import write_atomically
 from ...module_utils._scheduled_events.history import ACKNOWLEDGED
+from .play_coordinator import digest
 
 ARTIFACT = "scheduled_events_report"
 DIRECTORY = "job-reports"  # in Ansible's temporary directory of the run
@@ -159,7 +160,7 @@ class Meetings:
         """
         directory = self._directory / play
         directory.mkdir(parents=True, exist_ok=True)
-        whole, begun = (directory / f"{_digest(host)}{ending}" for ending in (WHOLE, BEGUN))
+        whole, begun = (directory / f"{digest(host)}{ending}" for ending in (WHOLE, BEGUN))
         known = [json.loads(path.read_text())["part"] for path in (begun, whole) if path.exists()]
         text = json.dumps({"host": host, "part": merge([*known, part]), "hosts": hosts})
         write_atomically(begun if more_follows else whole, text.encode(), mode=0o600)
@@ -180,7 +181,3 @@ class Meetings:
         # A complete result replaces a begun one, which comes first.
         known = [json.loads(path.read_text()) for ending in (BEGUN, WHOLE) for path in directory.glob(f"*{ending}")]
         return summary({each["host"]: each["part"] for each in known}, hosts=max(each["hosts"] for each in known))
-
-
-def _digest(host: str) -> str:
-    return hashlib.sha256(host.encode()).hexdigest()[:32]

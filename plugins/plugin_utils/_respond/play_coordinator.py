@@ -112,12 +112,12 @@ class PlayCoordinator:
         self._set("busy", report.host, report.busy)
         self._set("ended", report.host, report.ended)
         for event_id in {*sight, *outcomes}:
-            self._set(f"dealt-{_digest(event_id)}", vm_name, event_id in outcomes)
+            self._set(f"dealt-{digest(event_id)}", vm_name, event_id in outcomes)
         self._set("idle", vm_name, report.ended)
         self._set("called", vm_name, False)
         idle = self._marks("idle")
         for name in {name for seen in sight.values() if vm_name in seen.names for name in seen.names}:
-            if _digest(name) in idle:
+            if digest(name) in idle:
                 self._set("called", name, True)
 
     def tell(self, host: str, prepared: t.Mapping[str, Seen], *, last: str) -> None:
@@ -131,14 +131,14 @@ class PlayCoordinator:
         outcomes = {**report["outcomes"], **outcomes}
         self._write(host, {**report, "outcomes": outcomes, "told": told, "busy": False, "last": last})
         for event_id in told:
-            self._set(f"dealt-{_digest(event_id)}", report["vm_name"], True)
+            self._set(f"dealt-{digest(event_id)}", report["vm_name"], True)
         self._set("busy", host, False)
 
     def twin(self, host: str, vm_name: str) -> str | None:
         """Another host of the play that is the same VM, unless this host was the first to report it."""
         folder = self._directory / "names"
         folder.mkdir(parents=True, exist_ok=True)
-        path = folder / _digest(vm_name.lower())
+        path = folder / digest(vm_name.lower())
         if write_once(path, host.encode(), mode=0o600):
             return None
         owner = path.read_text()
@@ -223,13 +223,13 @@ class PlayCoordinator:
 
         :param hosts: those that may be named.
         """
-        names = {_digest(name) for name in _as_seen(seen).names} - self._marks(f"dealt-{_digest(event_id.lower())}")
+        names = {digest(name) for name in _as_seen(seen).names} - self._marks(f"dealt-{digest(event_id.lower())}")
         unknown = names - self._marks("names")
-        return unknown != names or (bool(unknown) and bool({_digest(host) for host in hosts} - self._marks("hosts")))
+        return unknown != names or (bool(unknown) and bool({digest(host) for host in hosts} - self._marks("hosts")))
 
     def is_called(self, vm_name: str) -> bool:
         """Whether an event has grown to a VM whose host has ended."""
-        return _digest(vm_name.lower()) in self._marks("called")
+        return digest(vm_name.lower()) in self._marks("called")
 
     def calls_others(self) -> bool:
         """Whether a host that has ended is called."""
@@ -237,7 +237,7 @@ class PlayCoordinator:
 
     def others_respond(self, host: str, hosts: t.Iterable[str], *, silent: bool) -> bool:
         """Whether another one of these hosts has not ended; ``silent``: or has not reported anything."""
-        others = {_digest(each) for each in hosts} - {_digest(host)} - self._marks("ended")
+        others = {digest(each) for each in hosts} - {digest(host)} - self._marks("ended")
         return bool(others if silent else others & self._marks("hosts"))
 
     def end(self, host: str) -> None:
@@ -250,7 +250,7 @@ class PlayCoordinator:
     def others_have_work(self, host: str) -> bool:
         """Whether another host of the play has running tasks, or has not reported anything yet."""
         silent = len(self._marks("hosts")) < len(self.play_hosts)
-        return silent or bool(self._marks("busy") - {_digest(host)})
+        return silent or bool(self._marks("busy") - {digest(host)})
 
     def claim(self, event_id: str, seen: Seen, *, assuming: str = "") -> bool:
         """Take the acknowledgement of a complete event over, for one host of the run alone.
@@ -290,11 +290,11 @@ class PlayCoordinator:
         return ClaimStatus.CLAIMED if claim.exists() else ClaimStatus.FREE
 
     def _claim_of(self, event_id: str) -> Path:
-        return self._directory / "claims" / _digest(event_id.lower())
+        return self._directory / "claims" / digest(event_id.lower())
 
     def _set(self, kind: str, name: str, holds: bool) -> None:
         """Set or remove a mark of a host or a VM: an empty file, so that many hosts are looked at with one listing."""
-        path = self._directory / kind / _digest(name)
+        path = self._directory / kind / digest(name)
         if holds:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
@@ -310,10 +310,10 @@ class PlayCoordinator:
     def _write(self, host: str, value: t.Any) -> None:
         folder = self._directory / "hosts"
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / _digest(host), json.dumps(value).encode(), mode=0o600)
+        write_atomically(folder / digest(host), json.dumps(value).encode(), mode=0o600)
 
     def _read(self, host: str) -> dict[str, t.Any]:
-        path = self._directory / "hosts" / _digest(host)
+        path = self._directory / "hosts" / digest(host)
         return json.loads(path.read_text()) if path.exists() else {}
 
     def _read_all(self) -> list[dict[str, t.Any]]:
@@ -350,6 +350,6 @@ def _waited_for(name: str, reports: t.Sequence[t.Mapping[str, t.Any]]) -> str:
     return f"{name} has not prepared{''.join(did)}"
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
     """A file name for a text from another source."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -16,6 +16,8 @@ from pathlib import Path
 
 from ansible.errors import AnsibleError
 
+from ...module_utils._scheduled_events.clock import boot_id
+
 
 def main_pid() -> int:
     """The process of Ansible that started this worker.
@@ -74,11 +76,12 @@ def is_dead(owner: t.Mapping[str, t.Any]) -> bool:
 
 def place() -> str:
     """The range in which a process id is unique: a boot of a kernel and a namespace of it, or else a machine."""
-    try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return f"{boot} {os.readlink('/proc/self/ns/pid')}"
-    except OSError:
-        return platform.node()
+    boot = boot_id()
+    with contextlib.suppress(OSError):
+        namespace = os.readlink("/proc/self/ns/pid")
+        if boot:
+            return f"{boot} {namespace}"
+    return platform.node()
 
 
 def began(pid: int) -> str:

@@ -20,7 +20,6 @@ KINDS = {
     "place": checks.converted("a place", int),
     "url": checks.url(),
     "path": checks.PATH,
-    "raw": checks.OBJECT,
 }
 
 RIGHT = [
@@ -37,7 +36,6 @@ RIGHT = [
     ("place", "7", 7),
     ("url", "https://awx.example:8443/a?b=c", "https://awx.example:8443/a?b=c"),
     ("path", "/etc/x y", "/etc/x y"),
-    ("raw", {"a": [1]}, {"a": [1]}),
 ]
 
 WRONG = [
@@ -69,7 +67,6 @@ WRONG = [
     ("url", "https://user:password@host/", "url: expected https://HOST/PATH or http://HOST/PATH, not "),
     ("url", "https://host:99999/", "url: expected https://HOST/PATH or http://HOST/PATH, not "),
     ("path", "etc", 'path: expected an absolute path, not "etc"'),
-    ("raw", [], "raw: expected a dictionary, not []"),
 ]
 
 
