@@ -303,9 +303,10 @@ class PlayCoordinator:
 
     def _marks(self, kind: str) -> set[str]:
         try:
-            return set(os.listdir(self._directory / kind))
+            names = os.listdir(self._directory / kind)
         except FileNotFoundError:
             return set()
+        return {name for name in names if not name.startswith(".")}  # which another host is writing just now
 
     def _write(self, host: str, value: t.Any) -> None:
         folder = self._directory / "hosts"
@@ -317,8 +318,7 @@ class PlayCoordinator:
         return json.loads(path.read_text()) if path.exists() else {}
 
     def _read_all(self) -> list[dict[str, t.Any]]:
-        folder = self._directory / "hosts"
-        return [json.loads(path.read_text()) for path in sorted(folder.iterdir())] if folder.exists() else []
+        return [json.loads((self._directory / "hosts" / name).read_text()) for name in sorted(self._marks("hosts"))]
 
 
 def _as_seen(seen: Seen) -> Seen:

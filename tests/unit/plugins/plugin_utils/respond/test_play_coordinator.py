@@ -2,6 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+import os
+
 import pytest
 
 from plugins.plugin_utils._respond.play_coordinator import (
@@ -240,6 +242,21 @@ def test_hosts_that_are_busy_or_silent_have_work(meeting):
     tell(meeting, 3)
     assert not meeting.others_have_work("h1")
     assert meeting.others_have_work("h2")
+
+
+def test_a_report_that_a_host_has_not_written_completely_does_not_count(meeting, monkeypatch):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 2)
+    replace, found = os.replace, []
+
+    def looked_at_before(temporary, path):
+        found.append((meeting.obstacle("A1", BOTH), meeting.others_have_work("h1")))
+        replace(temporary, path)
+
+    monkeypatch.setattr(os, "replace", looked_at_before)
+    tell(meeting, 2, A1="prepared")
+    assert found == [("vm2 has not prepared", True)]  # h3 has not reported anything
+    assert meeting.obstacle("A1", BOTH) is None
 
 
 @pytest.mark.parametrize("event_id", ["../../escape", "/etc/passwd", "a\x00b", "é", "x" * 5000])
