@@ -23,7 +23,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import run  # found only through the path set above
 
-from plugins.plugin_utils._report.drawing import Axis, box, mark, words
+from plugins.plugin_utils._report.page import Axis, box, mark
 
 FLEET = {"web1": "127.0.31.1", "web2": "127.0.31.2"}
 LIMIT = 600.0  # seconds for the whole run; only so that one that hangs ends
@@ -143,6 +143,11 @@ text { font-family: system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans
 
 
 MINUTE_AXIS = Axis(-1, MINUTES - 1, LEFT, WIDTH - LEFT - RIGHT)
+
+
+def words(at: float, y: float, text: str, style: str = "", anchor: str = "start") -> str:
+    kind = f' class="{style}"' if style else ""
+    return f'<text x="{at:g}" y="{y:g}"{kind} text-anchor="{anchor}">{html.escape(text)}</text>'
 
 
 def stretch(lane: int, begin: float, end: float, style: str, label: str, centre: float | None = None) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from ansible import constants
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import play_id
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import play_id
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.job_report import (
     ARTIFACT,
     DIRECTORY,

@@ -14,6 +14,8 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_ba
     wrong_state,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import DrainError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import OtherHostError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balancers.providers import (
@@ -22,8 +24,6 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balance
     behind_haproxy,
     in_pools,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import HostOrHereAction
 
 

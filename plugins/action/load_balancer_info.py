@@ -13,6 +13,11 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_ba
     HAPROXY_OPTIONS,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import DrainError
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import (
+    HostVariables,
+    OtherHostError,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.pools import Me
@@ -26,11 +31,6 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balance
     PRODUCTS,
     balancers_of,
     resources_of_run,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import (
-    HostVariables,
-    OtherHostError,
 )
 
 ARGUMENTS: dict[str, dict[str, t.Any]] = {

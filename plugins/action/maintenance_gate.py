@@ -17,13 +17,12 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._mainten
     WAIT,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import play_id
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of, play_id
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import OtherHostError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.decision import GateError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.gate import Gate
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.marking import mark
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.store import Store
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHostError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import run_for
 
 

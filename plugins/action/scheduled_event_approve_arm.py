@@ -7,6 +7,7 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import ARM_OPTIONS
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
     AcknowledgementResult,
     acknowledge,
@@ -16,7 +17,6 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.a
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
 
 ARGUMENTS = {
     **ARM_OPTIONS,

@@ -14,7 +14,8 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.document import LEAST_NOTICE
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.rules import HOLD, PREPARE
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.terms import NEVER
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import OtherHost
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.course import (
     HANDLED_WITHIN,
     OUT_OF_SIGHT,
@@ -35,7 +36,6 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.v
     PASSED,
     Verdict,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import OtherHost
 
 AZURE_ANNOUNCES_AND_ENDS_WITHIN = 2700.0  # seconds
 

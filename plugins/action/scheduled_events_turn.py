@@ -20,6 +20,30 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._respond
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._respond.turn import Intervals, take_turn
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.checks import WrongValue
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.rules import parse_rules
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import (
+    arguments_of,
+    forget_temporary_directory,
+    is_windows,
+    play_id,
+    temporary_directory,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import bounded
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.run import (
+    main_process_has_ended,
+    run_id_of,
+    this_job,
+    this_owner,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.strategy import (
+    refuse_late_hosts,
+    runs_each_host_alone,
+    warning_of_few_forks,
+)
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.tasks_files import (
+    TasksFileError,
+    TasksFiles,
+    left_out_by_tags,
+)
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
     AcknowledgementResult,
     acknowledge,
@@ -28,17 +52,8 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.a
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.arguments import arguments_of
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._core.private import (
-    forget_temporary_directory,
-    is_windows,
-    play_id,
-    temporary_directory,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._remote.delegate_host import bounded
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.context import Context, HostLost, Notes
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.fallback import SEND_AFTER
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.job import this_job
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.job_report import (
     DIRECTORY,
     Meetings,
@@ -52,21 +67,6 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.responding import (
     Responding,
     looks_cut_off,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.identity import (
-    main_process_has_ended,
-    run_id_of,
-    this_owner,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.strategy import (
-    refuse_late_hosts,
-    runs_each_host_alone,
-    warning_of_few_forks,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._run.tasks_files import (
-    TasksFileError,
-    TasksFiles,
-    left_out_by_tags,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.host import HostGone, WindowsHost
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import refuse_async

@@ -65,7 +65,7 @@ import typing as t
 
 from ansible.errors import AnsibleFilterError
 
-from ..plugin_utils._azure.ids import INSTANCE, VM, azure_id
+from ..plugin_utils._azure.arm import INSTANCE, VM, azure_id
 
 _UNIFORM = re.compile(r"(?P<set>.+)_(?P<number>[0-9]+)")
 _COMPUTER = re.compile(r"(?P<set>.+?)(?P<number>[0-9a-z]{6})")

@@ -10,9 +10,7 @@ import re
 import typing as t
 
 from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
-from . import ids
-from .arm import Arm, ArmError
-from .ids import AzureId, azure_id
+from .arm import AVAILABILITY_SET, INSTANCE, SCALE_SET, VM, Arm, ArmError, AzureId, azure_id
 
 ONE_API, SEVERAL_API = "2023-10-01-preview", "2025-10-01-preview"
 _EVENT = re.compile(r"[0-9A-Za-z-]+")
@@ -32,9 +30,9 @@ def scope_of(resource_id: str) -> str:
     :raises ArmError: it is not the id of one.
     """
     found = azure_id(resource_id)
-    if found and found.kind == ids.INSTANCE:
+    if found and found.kind == INSTANCE:
         found = found.parent
-    if not found or found.kind not in (ids.VM, ids.SCALE_SET, ids.AVAILABILITY_SET):
+    if not found or found.kind not in (VM, SCALE_SET, AVAILABILITY_SET):
         raise ArmError(
             f"resource_id is {resource_id!r}, expected /subscriptions/…/resourceGroups/…/providers/Microsoft.Compute/ "
             "and one of virtualMachines, virtualMachineScaleSets, availabilitySets, with its name. Give the id as the "
@@ -69,9 +67,9 @@ def is_of(resource_id: str, vm_name: str) -> bool:
     """
     scope_of(resource_id)
     kind, names = t.cast(AzureId, azure_id(resource_id.lower()))[1:]
-    if kind == ids.AVAILABILITY_SET:
+    if kind == AVAILABILITY_SET:
         return True
-    if kind == ids.SCALE_SET:
+    if kind == SCALE_SET:
         return vm_name.lower().startswith(f"{names[0]}_")
     return vm_name.lower() == "_".join(names)
 

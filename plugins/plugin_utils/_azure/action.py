@@ -13,7 +13,7 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from .._remote.delegate_host import OtherHost, OtherHostError, bounded
+from .._ansible.other_host import OtherHost, OtherHostError, bounded
 from .arm import CLOUDS, Answer, Arm, ArmError, Token, send
 
 LOGIN = "azure.azcollection.azure_rm_accesstoken_info"

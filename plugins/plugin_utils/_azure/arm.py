@@ -2,11 +2,12 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Requests to Azure Resource Manager, from the process of Ansible. Private to the collection."""
+"""Requests to Azure Resource Manager, from the process of Ansible, and its ids. Private to the collection."""
 
 from __future__ import annotations
 
 import json
+import re
 import typing as t
 import urllib.error
 
@@ -33,6 +34,20 @@ FIRST_PAUSE, LONGEST_PAUSE = 5.0, 60.0  # seconds, where Azure asks for no other
 LONGEST_ASKED_PAUSE = 3600.0  # seconds; the windows of Azure's limits are an hour at most
 MAX_ANSWER = 64 * 1024 * 1024  # bytes
 RENEWED_BEFORE = 120.0  # seconds before a token expires
+
+# The types of resources.
+VM = "microsoft.compute/virtualmachines"
+SCALE_SET = "microsoft.compute/virtualmachinescalesets"
+INSTANCE = f"{SCALE_SET}/virtualmachines"
+AVAILABILITY_SET = "microsoft.compute/availabilitysets"
+INTERFACE = "microsoft.network/networkinterfaces"
+INSTANCE_INTERFACE = f"{INSTANCE}/networkinterfaces"
+
+_ID = re.compile(
+    r"(?P<group>/subscriptions/[^/\s?]+/resourceGroups/[^/\s?]+)/providers/(?P<namespace>[^/\s?]+)"
+    r"(?P<path>(/[^/\s?]+/[^/\s?]+)+)",
+    re.IGNORECASE,
+)
 
 
 class ArmError(Exception):
@@ -203,3 +218,35 @@ def _error_of(answer: Answer, content: t.Any, request: str) -> ArmError:
         message=message,
         asked_pause=min(answer.pause, LONGEST_ASKED_PAUSE),
     )
+
+
+class AzureId(t.NamedTuple):
+    """An id of a resource.
+
+    ``kind``: its type in lower case, such as :data:`INSTANCE`; ``names``: one for each part of the type.
+    """
+
+    text: str
+    kind: str
+    names: tuple[str, ...]
+
+    @property
+    def parent(self) -> AzureId:
+        """The resource that this one is a part of. A resource of its own has none."""
+        return AzureId(self.text.rsplit("/", 2)[0], self.kind.rpartition("/")[0], self.names[:-1])
+
+
+def azure_id(text: str) -> AzureId | None:
+    """The id, or None if the text is not the id of a resource in a resource group."""
+    found = _ID.fullmatch(text)
+    if not found:
+        return None
+    parts = found["path"].split("/")[1:]
+    kind = "/".join([found["namespace"], *parts[::2]]).lower()
+    return AzureId(text, kind, tuple(parts[1::2]))
+
+
+def kind_of(text: str) -> str:
+    """The type of a resource in lower case; empty if the text is not the id of one."""
+    found = azure_id(text)
+    return found.kind if found else ""

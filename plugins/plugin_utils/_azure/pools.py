@@ -16,9 +16,7 @@ from __future__ import annotations
 import copy
 import typing as t
 
-from . import ids
-from .arm import ArmError
-from .ids import azure_id
+from .arm import INSTANCE_INTERFACE, INTERFACE, ArmError, azure_id
 
 Body = t.Dict[str, t.Any]
 
@@ -150,9 +148,9 @@ def _holder_of(configuration: str) -> str:
     """The resource that points to a pool: the instance of a scale set, or the network interface of a VM."""
     found = azure_id(configuration)
     interface = found.parent if found else None
-    if interface and interface.kind == ids.INSTANCE_INTERFACE:
+    if interface and interface.kind == INSTANCE_INTERFACE:
         return interface.parent.text
-    if interface and interface.kind == ids.INTERFACE:
+    if interface and interface.kind == INTERFACE:
         return interface.text
     raise ArmError(f"{configuration} is not an IP configuration of a VM or of an instance of a scale set")
 

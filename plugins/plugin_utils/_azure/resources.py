@@ -9,8 +9,8 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._load_balancer.record import DrainError
-from . import ids, pools
-from .arm import Arm, ArmError
+from . import pools
+from .arm import INSTANCE, Arm, ArmError, kind_of
 from .orders import OrderFailed, Orders
 from .pools import Me, Member
 
@@ -85,7 +85,7 @@ def check_instance(resource_id: str) -> str:
 
     :raises ArmError: it is not.
     """
-    if ids.kind_of(resource_id) != ids.INSTANCE:
+    if kind_of(resource_id) != INSTANCE:
         raise ArmError(
             f"resource_id is {resource_id!r}, expected /subscriptions/…/resourceGroups/…/providers/Microsoft.Compute/"
             "virtualMachineScaleSets/…/virtualMachines/…. Give the id of an instance of a scale set"

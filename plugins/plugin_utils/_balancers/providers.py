@@ -17,10 +17,10 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ...module_utils._load_balancer.drain import Answer, Drain
+from .._ansible.other_host import OtherHost, OtherHostError
 from .._azure.arm import Arm
 from .._azure.orders import Orders
 from .._azure.resources import ApplicationGateway, LoadBalancer, Resources
-from .._remote.delegate_host import OtherHost, OtherHostError
 from .._windows.modules import COLLECTION, run_for
 from .azure import Pooled
 from .haproxy import Balancers, Membership

@@ -11,7 +11,7 @@ import typing as t
 from ...module_utils._scheduled_events.announced import LEASE
 from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.history import Fact, parse
-from .._remote.delegate_host import OtherHost, OtherHostError, OtherHostUnreachable
+from .._ansible.other_host import OtherHost, OtherHostError, OtherHostUnreachable
 
 MODULE = "maintops.scheduled_events.scheduled_events_drill"
 WITHIN = 200.0  # seconds for the first answer

@@ -20,8 +20,8 @@ import typing as t
 
 from ansible.plugins.action import ActionBase
 
-from .._core.private import is_windows
-from .._remote.delegate_host import OtherHost, OtherHostError, OtherHostUnreachable
+from .._ansible.core import is_windows
+from .._ansible.other_host import OtherHost, OtherHostError, OtherHostUnreachable
 from .._windows.host import WindowsHost
 from .._windows.modules import COLLECTION, run_here
 from .store import Store

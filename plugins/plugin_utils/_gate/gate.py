@@ -10,15 +10,17 @@ import time
 import typing as t
 import uuid
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ...module_utils._maintenance import HELD
 from ...module_utils._maintenance_calls import SURVEY, WITHDRAW
-from .._core.private import play_id
-from .._run.identity import is_dead, main_process_has_ended
-from .._run.strategy import runs_each_host_alone
-from .._run.tasks_files import left_out_by_tags
+from .._ansible.core import play_id
+from .._ansible.other_host import HostVariables, OtherHostError
+from .._ansible.run import is_dead, main_process_has_ended
+from .._ansible.strategy import runs_each_host_alone
+from .._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags, name_of
 from .decision import (
     FAIL,
     RESPOND,
@@ -35,9 +37,7 @@ from .decision import (
     refuse_too_large,
 )
 from .fleet import Fleet, FleetHost, Result
-from .maintenances import names_of_maintenances
-from .phases import MOST_WAITS
-from .store import Store
+from .store import MOST_WAITS, Store
 
 # What may differ from host to host. Outside the role, the common variables count.
 DIRECTORY = {"directory": ("rolling_maintenance_state_directory", "scheduled_events_state_directory")}
@@ -48,6 +48,8 @@ OF_SURVEY = {
     "vm_name": ("rolling_maintenance_vm_name", "scheduled_events_vm_name"),
     "flag": ("load_balancer_probe_flag",),
 }
+TASKS_FILES = ("rolling_maintenance_tasks", "rolling_maintenance_reboot_tasks", "rolling_maintenance_health_tasks")
+REBOOT = "rolling_maintenance_reboot"
 READ_TIMEOUT = 20.0  # seconds for the events of one host; the next look comes soon enough
 LEASE_MARGIN = 60.0  # seconds that the mark of a gate lasts longer than a look can
 RETURNS = 40  # how often at most the role reads the balancer again; it does so by inclusion, which has a limit
@@ -329,3 +331,38 @@ def _dead(answers: t.Mapping[str, Result]) -> dict[str, str]:
     """The hosts with a live mark of a run that is dead, each with its owner."""
     marks = {host: answer["mark"] for host, answer in answers.items() if answer.get("mark")}
     return {host: mark["owner"] for host, mark in marks.items() if mark["live"] and is_dead(mark["by"])}
+
+
+def names_of_maintenances(
+    action: ActionBase, task_vars: t.Mapping[str, t.Any], *, hosts: list[str], batch: list[str], name: str | None
+) -> dict[str, str]:
+    """The name of the maintenance of each host, whose tasks files are checked for it.
+
+    :raises GateError: a tasks file of some host is missing or broken.
+    """
+    files, names, problems = TasksFiles(action), {}, dict[str, list[str]]()
+    for host in hosts:
+        try:
+            variables = HostVariables(action, host, task_vars)
+            paths = {variable: str(variables.get(variable) or "") for variable in TASKS_FILES}
+            reboot = str(variables.get(REBOOT, "if_needed"))
+        except (AnsibleError, OtherHostError):
+            if host in batch:
+                raise
+            continue  # made from what a later batch finds out; that batch looks
+        try:
+            digests = {variable: files.digest(variable, path) for variable, path in paths.items()}
+        except TasksFileError as error:
+            problems.setdefault(str(error), []).append(host)
+            continue
+        if REBOOT in variables and not paths[TASKS_FILES[0]] and reboot != "always":  # in the role
+            problem = (
+                f"rolling_maintenance_tasks is not set, and {REBOOT} is {reboot}, so there is nothing to do. Set "
+                f"rolling_maintenance_tasks to a tasks file, or {REBOOT} to always"
+            )
+            problems.setdefault(problem, []).append(host)
+        # The health check is left out: it may be corrected, and the run taken up where it stopped.
+        names[host] = name or name_of([digests[each] for each in TASKS_FILES[:2]], reboot)
+    if problems:
+        raise GateError("; ".join(f"{', '.join(affected)}: {problem}" for problem, affected in problems.items()))
+    return names

@@ -12,11 +12,10 @@ import typing as t
 from ansible.plugins.action import ActionBase
 
 from ...module_utils._maintenance_calls import DONE, FAILED, HOLD, NOTE
-from .._core.private import is_windows, play_id
+from .._ansible.core import is_windows, play_id
 from .._windows.modules import run_for
 from .decision import GateError
-from .phases import Notes, note_end, note_phase, note_waits, note_written, to_write
-from .store import Store
+from .store import Notes, Store, note_end, note_phase, note_waits, note_written, to_write
 
 PROGRESS = {HOLD: "began", DONE: "done", FAILED: "failed"}
 

@@ -2,7 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""What the processes of one run of the role rolling_maintenance share. Private to the collection."""
+"""What the processes of one run of the role rolling_maintenance share, and what it keeps of each host.
+
+The control node notes when a phase of the maintenance of a host begins, and the next mark on the host writes it into
+the history there. So a phase costs no run of a module. Private to the collection.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +15,13 @@ import typing as t
 from pathlib import Path
 
 from ...module_utils._scheduled_events.files import Folder
-from .._run.identity import this_owner
+from ...module_utils._scheduled_events.history import HELD, PHASE_BEGAN, PHASE_ENDED, RETURNED
+from ...module_utils._scheduled_events.runs import FAILED, OK
+from .._ansible.run import this_owner
 
 FILE = "rolling-maintenance.json"
+DRAIN = "drain"
+MOST_WAITS = 10  # reasons to wait at the gate that the history has; later ones are left out
 
 
 class Run(t.NamedTuple):
@@ -55,3 +63,65 @@ class Store:
             content = folder.read_json(FILE) if folder.has(FILE) else {}
             yield content
             folder.write_json(FILE, content)
+
+
+class Notes(t.TypedDict, total=False):
+    """What the control node keeps of a host during its maintenance. ``at``: its monotonic seconds.
+
+    ``phase``: the present one. ``drained``: whether the host was taken out of its load balancer. ``facts``: those that
+    the host does not have yet. ``history``: those that it has.
+    """
+
+    phase: str
+    drained: bool
+    facts: list[dict[str, t.Any]]
+    history: list[dict[str, t.Any]]
+
+
+def note_waits(notes: Notes, waits: t.Sequence[t.Mapping[str, t.Any]]) -> None:
+    """The host waited at the gate: ``at`` and ``why`` of each reason."""
+    for wait in waits[:MOST_WAITS]:
+        _add(notes, HELD, float(wait["at"]), reason=str(wait["why"]))
+
+
+def note_phase(notes: Notes, phase: str, at: float) -> None:
+    """A phase begins, which ends the one before."""
+    if phase and phase != notes.get("phase"):
+        _end(notes, at, OK)
+        _add(notes, PHASE_BEGAN, at, phase=phase)
+        notes["phase"] = phase
+        notes["drained"] = notes.get("drained", False) or phase == DRAIN
+
+
+def note_end(notes: Notes, at: float, *, failed: bool, reason: str = "") -> None:
+    """The maintenance of the host ended."""
+    _end(notes, at, FAILED if failed else OK, reason)
+    if not failed:
+        _add(notes, RETURNED, at, reason="its maintenance ended well")
+    elif notes.get("drained"):
+        _add(notes, HELD, at, reason="it stays out of its load balancer until it is maintained again")
+
+
+def to_write(notes: Notes, now: float) -> list[dict[str, t.Any]]:
+    """The facts that the host does not have yet, with their ages in seconds."""
+    return [
+        {**{name: value for name, value in fact.items() if name != "at"}, "ago": round(max(0.0, now - fact["at"]), 3)}
+        for fact in notes.get("facts", [])
+    ]
+
+
+def note_written(notes: Notes, facts: t.Sequence[dict[str, t.Any]]) -> None:
+    """The host has these facts, or the result of the run has them for it."""
+    notes["facts"] = []
+    notes["history"] = [*notes.get("history", []), *facts]
+
+
+def _end(notes: Notes, at: float, outcome: str, reason: str = "") -> None:
+    phase = notes.get("phase")
+    if phase:
+        _add(notes, PHASE_ENDED, at, phase=phase, outcome=outcome, reason=reason)
+        notes["phase"] = ""
+
+
+def _add(notes: Notes, kind: str, at: float, **more: str) -> None:
+    notes["facts"] = [*notes.get("facts", []), {"kind": kind, "at": at, **more}]

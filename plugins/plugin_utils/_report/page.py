@@ -11,7 +11,6 @@ import math
 import typing as t
 
 from ...module_utils._scheduled_events.history import NO_IMPACT, format_moment
-from .drawing import Axis, box, mark
 from .story import EventStory, Lane, Story
 
 LARGEST = 256 * 1024  # bytes
@@ -307,3 +306,40 @@ def _seconds(number: float | None) -> str:
 
 def _text(value: str) -> str:
     return html.escape(value)
+
+
+class Axis(t.NamedTuple):
+    """Where a time is on the picture.
+
+    :param first: the time at ``left``; ``last``: the one at ``left`` plus ``width``.
+    :param unit: of the places, such as ``%``.
+    """
+
+    first: float
+    last: float
+    left: float
+    width: float
+    unit: str = ""
+
+    def place(self, time: float) -> float:
+        """The number of units from the left."""
+        return round(self.left + (time - self.first) * self.width / (self.last - self.first), 1)
+
+    def at(self, time: float) -> str:
+        """The place as an attribute has it."""
+        return f"{self.place(time):g}{self.unit}"
+
+
+def box(axis: Axis, begin: float, end: float, *, top: float, height: float, style: str, title: str = "") -> str:
+    """A stretch of time."""
+    left = axis.place(begin)
+    width = round(axis.place(end) - left, 1)
+    place = f'x="{left:g}{axis.unit}" y="{top:g}" width="{width:g}{axis.unit}" height="{height:g}"'
+    if not title:
+        return f'<rect {place} rx="4" class="{style}"/>'
+    return f'<rect {place} rx="4" class="{style}"><title>{html.escape(title)}</title></rect>'
+
+
+def mark(axis: Axis, time: float, *, top: float, bottom: float, style: str) -> str:
+    """A moment, as a line across the lane."""
+    return f'<line x1="{axis.at(time)}" y1="{top:g}" x2="{axis.at(time)}" y2="{bottom:g}" class="{style}"/>'

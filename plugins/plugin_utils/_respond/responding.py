@@ -12,11 +12,9 @@ import typing as t
 from ...module_utils._scheduled_events.condition import NOTHING_PREPARES
 from ...module_utils._scheduled_events.document import DELETING_TYPES
 from ...module_utils._scheduled_events.rules import APPROVE, HOLD
-from .._run.identity import is_dead
+from .._ansible.run import has_ended, is_dead
 from .conclusion import Conclusion
 from .context import Context, HostLost
-from .job import has_ended
-from .pace import Pace
 from .phases import PHASES, Phases
 from .play_coordinator import (
     FAILED,
@@ -29,7 +27,7 @@ from .play_coordinator import (
     Outcome,
     Seen,
 )
-from .turns import HostTurns
+from .turns import HostTurns, Pace
 
 DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts, whatever became of the preparation
 

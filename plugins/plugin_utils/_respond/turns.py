@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The turns of one host: what the module is asked there, and what the run learns from it. Private to the collection."""
+"""The turns of one host: what the module is asked there, how long, and what the run learns from it.
+
+Private to the collection.
+"""
 
 from __future__ import annotations
 
@@ -13,14 +16,49 @@ from ...module_utils._scheduled_events.history import ACKNOWLEDGED, RESPOND, Fac
 from ...module_utils._scheduled_events.rules import HOLD
 from .context import Context
 from .fallback import ControlNodeTime, Fallback
-from .pace import Pace
 from .phases import Phases
-from .play_coordinator import Seen
+from .play_coordinator import ClaimStatus, Seen
 
 # Seconds that a turn may take in addition to its slice. A machine that is switched off leaves its connections open.
 # An acknowledgement that took longer is sent again, which does no harm.
 OVERHEAD = 120.0
 FIRST_OVERHEAD = 900.0  # since the first request enables the service
+LONGEST_SLICE, SHORTEST_SLICE, TAKEOVER_SLICE = 60.0, 5.0, 15.0  # seconds
+
+
+class Pace:
+    """How long a turn on the host lasts, so that other hosts can go on."""
+
+    def __init__(self, context: Context) -> None:
+        self._context, self._notes, self._coordinator = context, context.notes, context.coordinator
+        # A host that waits then keeps another one from running.
+        self._makes_room = context.shares_fork or context.lockstep
+
+    def slice(self, *, locked_out: bool) -> float:
+        """The seconds to poll on the host. They grow if each wait returns to the play, as this nests inclusions."""
+        rest = max(1.0, float(self._context.options["wait_timeout"]) - self._context.waited())
+        longest = min(rest, LONGEST_SLICE)
+        if not self._notes["answered"]:
+            # A lease of a run that is dead here is found out at once.
+            return min(longest, TAKEOVER_SLICE) if locked_out else 0.0
+        statuses = self._open_statuses()
+        if ClaimStatus.CLAIMED in statuses:
+            return min(longest, SHORTEST_SLICE)
+        if statuses:
+            longest = min(longest, TAKEOVER_SLICE)
+        if self._makes_room:
+            return min(longest, self.stay())
+        return longest
+
+    def stay(self) -> float:
+        """The seconds to hold the other hosts. Each time that they continue, inclusions nest deeper."""
+        return max(SHORTEST_SLICE, self._context.waited() / 10)
+
+    def _open_statuses(self) -> set[ClaimStatus]:
+        """The statuses of the announced events that this host may acknowledge, or that another host is about to."""
+        present = {each["event_id"] for each in self._notes["waiting"] if each["present"]}
+        announced = (event_id for event_id in self._notes["announced"] if event_id in present)
+        return {self._coordinator.status(event_id) for event_id in announced} - {ClaimStatus.ACCEPTED}
 
 
 class HostTurns:

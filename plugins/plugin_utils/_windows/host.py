@@ -24,9 +24,9 @@ from ...module_utils._module import ImdsModule, carry_out
 from ...module_utils._options import wrong_option
 from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import BrokenOff
-from .._core.private import copy_beside, forget_temporary_directory
-from .._remote.delegate_host import bounded, failure_in
-from .._run.identity import main_process_has_ended
+from .._ansible.core import copy_beside, forget_temporary_directory
+from .._ansible.other_host import bounded, failure_in
+from .._ansible.run import main_process_has_ended
 from .folder import WindowsFolder
 from .uri import WIN_URI, WinUri, WinUriError
 

@@ -23,7 +23,7 @@ from ...module_utils._module import COMMON_OPTIONS, ImdsModule
 from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import ExchangeFailed
 from ...module_utils._scheduled_events.files import Changed
-from .._core.private import is_windows
+from .._ansible.core import is_windows
 from .host import COMMANDS, Failed, HostGone, Module, WindowsHost, place_of
 from .uri import WinUriError
 

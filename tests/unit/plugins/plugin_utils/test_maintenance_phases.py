@@ -14,7 +14,7 @@ from plugins.module_utils._scheduled_events import history_file
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Folder
 from plugins.module_utils._scheduled_events.history import Fact
-from plugins.plugin_utils._gate.phases import note_end, note_phase, note_waits, note_written, to_write
+from plugins.plugin_utils._gate.store import note_end, note_phase, note_waits, note_written, to_write
 from plugins.plugin_utils._report.page import page
 from plugins.plugin_utils._report.story import tell
 

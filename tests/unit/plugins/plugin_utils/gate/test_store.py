@@ -12,8 +12,8 @@ import sys
 
 import pytest
 
+from plugins.plugin_utils._ansible.run import owner_of
 from plugins.plugin_utils._gate.store import Store
-from plugins.plugin_utils._run.identity import owner_of
 
 
 def test_a_run_is_called_after_its_machine_and_its_directory(tmp_path):

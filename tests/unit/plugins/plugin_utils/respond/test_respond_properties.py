@@ -31,11 +31,11 @@ from plugins.module_utils._scheduled_events.client import NoAnswer
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import format_time, parse
 from plugins.module_utils._scheduled_events.files import Folder
+from plugins.plugin_utils._ansible.run import place
 from plugins.plugin_utils._respond.context import Context, HostLost, Notes
 from plugins.plugin_utils._respond.phases import PHASES
 from plugins.plugin_utils._respond.play_coordinator import PlayCoordinator
 from plugins.plugin_utils._respond.responding import Responding
-from plugins.plugin_utils._run.identity import place
 
 START = 1000000000.0
 HOSTS = {"web1": "vm1", "web2": "vm2", "web3": "vm3"}  # their VMs

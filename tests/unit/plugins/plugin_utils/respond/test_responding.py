@@ -9,10 +9,10 @@ import os
 import pytest
 
 from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.plugin_utils._ansible.run import owner_of
 from plugins.plugin_utils._respond.context import Context, HostLost, Notes
 from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, Seen
 from plugins.plugin_utils._respond.responding import Responding, looks_cut_off
-from plugins.plugin_utils._run.identity import owner_of
 
 pytestmark = pytest.mark.core
 

@@ -2,10 +2,11 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""All that the plugins use of ansible-core and that it does not publish. Private to the collection.
+"""All that the plugins use of ansible-core and that it does not publish, and the arguments of action plugins.
 
-Each function is a private name, with the reason. A test calls each of them on every supported ansible-core. What
+Each private name is a function, with the reason. A test calls each of them on every supported ansible-core. What
 ``ActionBase`` gives to action plugins (``_task``, ``_connection``, ``_templar``, ``_execute_module`` …) is not here.
+Private to the collection.
 """
 
 from __future__ import annotations
@@ -14,6 +15,10 @@ import inspect
 import typing as t
 
 from ansible import constants
+from ansible.errors import AnsibleActionFail
+from ansible.plugins.action import ActionBase
+
+from ...module_utils._options import wrong_option
 
 
 def play_id(task: t.Any) -> str:
@@ -84,3 +89,20 @@ def variables_of(name: str, hostvars: t.Any, task: t.Any) -> dict[str, t.Any] | 
         else {}
     )
     return t.cast("dict[str, t.Any]", manager.get_vars(play=task.get_play(), host=host, task=task, **more))
+
+
+def arguments_of(action: ActionBase, spec: dict[str, dict[str, t.Any]], **rules: t.Any) -> dict[str, t.Any]:
+    """The checked arguments of the task.
+
+    :param rules: such as ``required_if``; see ``validate_argument_spec`` of ansible-core.
+
+    :raises AnsibleActionFail: one of them is wrong.
+    """
+    try:
+        _validation, arguments = action.validate_argument_spec(argument_spec=spec, **rules)
+    except OverflowError:  # ansible-core cannot convert a number
+        arguments = action._task.args
+    wrong = wrong_option(spec, arguments)
+    if wrong:
+        raise AnsibleActionFail(wrong)
+    return t.cast("dict[str, t.Any]", arguments)

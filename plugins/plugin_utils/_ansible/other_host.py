@@ -23,7 +23,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader
 
-from .._core.private import copy_beside, is_windows, name_of, shell_of, task_id, variables_of
+from .core import copy_beside, is_windows, name_of, shell_of, task_id, variables_of
 
 
 class OtherHostError(Exception):

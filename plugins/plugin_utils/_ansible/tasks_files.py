@@ -18,7 +18,7 @@ from ansible.playbook.helpers import load_list_of_blocks
 from ansible.playbook.task_include import TaskInclude
 from ansible.plugins.action import ActionBase
 
-from .._core.private import includes_tasks, runs_nothing
+from .core import includes_tasks, runs_nothing
 
 # With these a host leaves the play, or its failure is forgotten, before the role can see the end of the tasks.
 LEAVING = ("clear_host_errors", "end_batch", "end_host", "end_play")

@@ -8,7 +8,7 @@ import types
 
 import pytest
 
-from plugins.plugin_utils._remote.delegate_host import bounded, failure_in
+from plugins.plugin_utils._ansible.other_host import bounded, failure_in
 
 pytestmark = pytest.mark.core
 

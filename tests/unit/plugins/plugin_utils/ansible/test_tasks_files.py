@@ -12,7 +12,7 @@ from ansible.parsing.dataloader import DataLoader
 from ansible.playbook.play import Play
 from ansible.vars.manager import VariableManager
 
-from plugins.plugin_utils._run.tasks_files import TasksFileError, TasksFiles, left_out_by_tags
+from plugins.plugin_utils._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags
 
 pytestmark = [pytest.mark.core, pytest.mark.usefixtures("collections")]
 

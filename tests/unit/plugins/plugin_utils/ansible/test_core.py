@@ -17,7 +17,7 @@ from ansible.plugins.loader import connection_loader, shell_loader
 from ansible.vars.hostvars import HostVars
 from ansible.vars.manager import VariableManager
 
-from plugins.plugin_utils._core import private
+from plugins.plugin_utils._ansible import core
 
 pytestmark = [pytest.mark.core, pytest.mark.usefixtures("collections")]
 
@@ -63,46 +63,46 @@ def connection():
 
 
 def test_plays_and_tasks_have_identities(manager, play, tasks):
-    assert private.play_id(tasks[0]) == private.play_id(tasks[1])
+    assert core.play_id(tasks[0]) == core.play_id(tasks[1])
     other = Play.load({"hosts": "all", "tasks": [{"debug": {}}]}, variable_manager=manager, loader=manager._loader)
-    assert private.play_id(other.tasks[0].block[0]) != private.play_id(tasks[0])
-    assert len({private.task_id(task) for task in tasks}) == len(tasks)
+    assert core.play_id(other.tasks[0].block[0]) != core.play_id(tasks[0])
+    assert len({core.task_id(task) for task in tasks}) == len(tasks)
     assert play.tasks
 
 
 def test_a_copy_of_a_task_is_in_the_same_block(tasks):
-    copy = private.copy_beside(tasks[0])
+    copy = core.copy_beside(tasks[0])
     assert copy is not tasks[0]
     assert copy._parent is tasks[0]._parent
     assert tasks[0] in copy._parent.block
 
 
 def test_meta_and_inclusions_are_known_under_each_name(tasks):
-    assert [private.runs_nothing(task) for task in tasks] == [False, True, False]
-    assert [private.includes_tasks(task) for task in tasks] == [False, False, True]
-    assert private.includes_tasks(types.SimpleNamespace(action="ansible.builtin.include_tasks"))
-    assert private.runs_nothing(types.SimpleNamespace(action="ansible.builtin.meta"))
+    assert [core.runs_nothing(task) for task in tasks] == [False, True, False]
+    assert [core.includes_tasks(task) for task in tasks] == [False, False, True]
+    assert core.includes_tasks(types.SimpleNamespace(action="ansible.builtin.include_tasks"))
+    assert core.runs_nothing(types.SimpleNamespace(action="ansible.builtin.meta"))
 
 
 def test_a_connection_has_a_shell_and_its_temporary_directory(connection):
-    assert private.name_of(connection) == "local"
-    assert private.name_of(private.shell_of(connection)) == "sh"
-    assert not private.is_windows(connection)
-    private.shell_of(connection).tmpdir = "made"
-    assert private.temporary_directory(connection) == "made"
-    private.forget_temporary_directory(connection)
-    assert private.temporary_directory(connection) is None
+    assert core.name_of(connection) == "local"
+    assert core.name_of(core.shell_of(connection)) == "sh"
+    assert not core.is_windows(connection)
+    core.shell_of(connection).tmpdir = "made"
+    assert core.temporary_directory(connection) == "made"
+    core.forget_temporary_directory(connection)
+    assert core.temporary_directory(connection) is None
 
 
 def test_powershell_is_windows():
-    assert private.is_windows(types.SimpleNamespace(_shell=shell_loader.get("powershell")))
+    assert core.is_windows(types.SimpleNamespace(_shell=shell_loader.get("powershell")))
 
 
 def test_another_host_has_its_own_variables_and_those_of_the_play(manager, tasks):
     hostvars = HostVars(manager._inventory, manager, manager._loader)
-    found = private.variables_of("web2", hostvars, tasks[0])
+    found = core.variables_of("web2", hostvars, tasks[0])
     assert (found["place"], found["of_play"], found["inventory_hostname"]) == ("two", 1, "web2")
-    assert private.variables_of("web3", hostvars, tasks[0]) is None
+    assert core.variables_of("web3", hostvars, tasks[0]) is None
 
 
 def accessed(tree):
@@ -128,11 +128,11 @@ def test_no_other_file_has_a_private_name_of_ansible_core():
     places = [*PLUGINS.glob("action/*.py"), *PLUGINS.glob("filter/*.py"), *PLUGINS.glob("plugin_utils/*/*.py")]
     trees = {place: ast.parse(place.read_text()) for place in places}
     ours = set().union(*(defined(tree) for tree in trees.values())) | {"_asdict", "_fields", "_replace", "_exit"}
-    of_core = accessed(trees[PLUGINS / "plugin_utils" / "_core" / "private.py"]) - ours
+    of_core = accessed(trees[PLUGINS / "plugin_utils" / "_ansible" / "core.py"]) - ours
     assert {"_uuid", "_parent", "_shell", "_load_name", "_variable_manager"} <= of_core
     others = {
         place.name: {name for name in accessed(tree) if not name.startswith("__")} - ours - OF_ACTIONS
         for place, tree in trees.items()
-        if place.name != "private.py"
+        if place.name != "core.py"
     }
     assert {name: found for name, found in others.items() if found} == {}

@@ -12,7 +12,7 @@ import time
 import pytest
 from ansible.errors import AnsibleError
 
-from plugins.plugin_utils._run.identity import is_dead, main_pid, owner_of, run_id_of, this_owner
+from plugins.plugin_utils._ansible.run import is_dead, main_pid, owner_of, run_id_of, this_owner
 
 FORK = multiprocessing.get_context("fork")  # as Ansible starts its workers
 LIMIT = 60.0  # seconds; only so that a hang is named
@@ -53,7 +53,7 @@ def test_what_is_not_certain_does_not_count_as_dead(change):
 
 
 def test_without_proc_a_process_that_runs_does_not_count_as_dead(monkeypatch):
-    monkeypatch.setattr("plugins.plugin_utils._run.identity.began", lambda _pid: "")
+    monkeypatch.setattr("plugins.plugin_utils._ansible.run.began", lambda _pid: "")
     assert not is_dead(owner_of(os.getpid()))
 
 

@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from plugins.plugin_utils._respond.job import has_ended, this_job
+from plugins.plugin_utils._ansible.run import has_ended, this_job
 
 pytestmark = pytest.mark.core
 

@@ -8,7 +8,7 @@ import pytest
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.loader import strategy_loader
 
-from plugins.plugin_utils._run.strategy import (
+from plugins.plugin_utils._ansible.strategy import (
     pins_hosts,
     refuse_late_hosts,
     runs_each_host_alone,
