@@ -56,7 +56,7 @@ def test_the_guides_and_the_readmes_of_the_roles_are_pages_on_galaxy(imported, u
     }
 
 
-def test_each_module_filter_and_event_source_has_its_documentation_on_galaxy(imported, unpacked):
+def test_each_module_plugin_and_event_source_has_its_documentation_on_galaxy(imported, unpacked):
     _status, _lines, result = imported
     documented = {
         item["content_name"] for item in result["docs_blob"]["contents"] if (item["doc_strings"] or {}).get("doc")
@@ -64,6 +64,7 @@ def test_each_module_filter_and_event_source_has_its_documentation_on_galaxy(imp
     files = [
         *unpacked.glob("plugins/modules/*.py"),
         *unpacked.glob("plugins/filter/*.py"),
+        *unpacked.glob("plugins/lookup/*.py"),
         *unpacked.glob("extensions/eda/plugins/event_source/*.py"),
     ]
     assert documented == {path.stem for path in files}
