@@ -204,7 +204,6 @@ def lint(session: nox.Session) -> None:
     session.run("antsibull-docs", "lint-collection-docs", *checks, installed, env=env)
     session.run("reuse", "lint", "--quiet")
     session.run("python", "scripts/role_readmes.py", "--check")
-    session.run("python", "scripts/guides.py", "--check")
     session.run("python", "scripts/prose.py")
     session.run("codespell")
     session.run("antsibull-changelog", "lint")
@@ -220,9 +219,7 @@ def docs(session: nox.Session) -> None:
     pages = ROOT / ".nox" / "site" / "pages"
     shutil.rmtree(pages.parent, ignore_errors=True)
     pages.mkdir(parents=True, mode=0o755)
-    collections = pathlib.Path(installed_collection(session))
-    installed = collections / "ansible_collections" / "maintops" / "scheduled_events"
-    (installed / "docs" / "docsite" / "extra-docs.yml").unlink()  # docs/site/conf.py lists the guides
+    collections = installed_collection(session)
     session.run(
         "antsibull-docs",
         "--config-file=docs/site/antsibull-docs.cfg",
@@ -232,13 +229,14 @@ def docs(session: nox.Session) -> None:
         "--fail-on-error",
         f"--dest-dir={pages}",
         "maintops.scheduled_events",
-        env={"ANSIBLE_COLLECTIONS_PATH": str(collections)},
+        env={"ANSIBLE_COLLECTIONS_PATH": collections},
     )
     (pages / "index.rst").rename(pages / "reference.rst")
     changelog = pages / "changelog.rst"
     empty = "The changelog of maintops.scheduled_events is empty."  # before the first release, without a title
     changelog.write_text(changelog.read_text().replace(empty, f"Release notes\n=============\n\n{empty}"))
-    shutil.copy2(ROOT / "docs" / "site" / "index.rst", pages)
+    for page in [ROOT / "docs" / "site" / "index.rst", *ROOT.glob("docs/*.md")]:
+        shutil.copy2(page, pages)
     shutil.copytree(ROOT / "docs" / "images", pages / "images")
     html = pages.parent / "html"
     session.run("sphinx-build", "-W", "--keep-going", "--quiet", "-c", "docs/site", str(pages), str(html))

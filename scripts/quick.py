@@ -62,7 +62,7 @@ def commands(files: list[str], tests: list[str]) -> list[list[str]]:
     if yaml:
         found.append([f"{lint}/yamllint", "--strict", *yaml])
     if any(map(DOCUMENTATION.match, files)):
-        found += [[f"{lint}/python", f"scripts/{name}.py", "--check"] for name in ("role_readmes", "guides")]
+        found.append([f"{lint}/python", "scripts/role_readmes.py", "--check"])
     if files:
         found += [[f"{lint}/python", "scripts/prose.py"], [f"{lint}/codespell", *files]]
     if tests:

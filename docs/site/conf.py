@@ -4,12 +4,12 @@
 
 """How Sphinx builds the documentation site; `make docs` brings the pages."""
 
+import os
 import pathlib
 import re
 import sys
 from typing import Any
 
-import yaml
 from docutils import nodes
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
@@ -21,7 +21,8 @@ author = "The maintops.scheduled_events authors"
 copyright = f"2026 {author}"  # noqa: A001 - Sphinx reads this name
 html_title = "Azure Scheduled Events"
 
-extensions = ["sphinx_antsibull_ext", "sphinx_design"]
+extensions = ["myst_parser", "sphinx_antsibull_ext", "sphinx_design"]
+myst_heading_anchors = 3  # those that GitHub gives
 default_role = "any"
 nitpicky = True
 antsibull_ext_color_scheme = "none"  # site.css has the colors, for a light and a dark page
@@ -53,23 +54,26 @@ def find_elsewhere(_app: Any, _env: Any, node: Any, content: nodes.Node) -> node
     return nodes.reference("", "", content, refuri=ANSIBLE + page, internal=False) if page else None
 
 
-def guides() -> str:
-    """The navigation of the guides, in the order of extra-docs.yml."""
-    listing = pathlib.Path(__file__).parents[1] / "docsite" / "extra-docs.yml"
-    sections = yaml.safe_load(listing.read_text())["sections"]
-    return "\n".join(
-        f".. toctree::\n   :caption: {section['title']}\n   :hidden:\n\n"
-        + "".join(f"   docsite/{guide}\n" for guide in section["toctree"])
-        for section in sections
-    )
+def lead_out(path: re.Match[str]) -> str:
+    """A link of a page in docs to what is not beside it: to the page of the module or role, or to the repository."""
+    module = re.fullmatch(r"\.\./plugins/modules/(\w+)\.py", path[1])
+    role = re.fullmatch(r"\.\./roles/(\w+)/README\.md", path[1])
+    if module:
+        return f"]({module[1]}_module.rst)"
+    if role:
+        return f"]({role[1]}_role.rst)"
+    return f"]({REPOSITORY}/{os.path.normpath('docs/' + path[1])})"
 
 
 def headed(title: str) -> str:
     return f"{title}\n{'=' * len(title)}\n"
 
 
-def adjust(_app: Any, page: str, source: list[str]) -> None:
-    """Fit what antsibull-docs wrote to this site: the theme lists the sections of a page, names are short."""
+def adjust(app: Any, page: str, source: list[str]) -> None:
+    """Fit the pages to this site: names of antsibull-docs are short, and the theme lists the sections of a page."""
+    if app.env.doc2path(page).suffix == ".md":
+        source[0] = re.sub(r"\]\((\.\./[^)]+|monitoring/[^)]+)\)", lead_out, source[0])
+        return
     role = re.fullmatch(r"(\w+)_role", page)
     instead = (
         f"How it works, with examples: `README of the role <{REPOSITORY}/roles/{role[1]}/README.md>`__.\n"
@@ -78,9 +82,7 @@ def adjust(_app: Any, page: str, source: list[str]) -> None:
     )
     text = re.sub(r"^\.\. contents::.*\n(?: +:.*\n)*", instead, source[0], flags=re.MULTILINE)
     text = re.sub(r"^maintops\.scheduled_events\.(\w+ (?:module|filter|role) -- )", r"\1", text, flags=re.MULTILINE)
-    if page == "index":
-        text = text.replace(".. guides of extra-docs.yml\n", guides())
-    elif page == "reference":
+    if page == "reference":
         text = re.sub(
             r"^Maintops\.Scheduled_Events\n=+\n", headed("Modules, filters and roles"), text, flags=re.MULTILINE
         )

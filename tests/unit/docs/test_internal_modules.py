@@ -37,12 +37,11 @@ def test_no_page_for_users_names_an_internal_module():
     ]
     pages = [
         ROOT / "README.md",
-        ROOT / "docs" / "overview.md",
         ROOT / "meta" / "runtime.yml",
-        *ROOT.glob("docs/docsite/rst/*.rst"),
+        *ROOT.glob("docs/*.md"),
     ]
     roles = [path.name for path in ROOT.glob("roles/*")]  # one can have the name of its module
-    names = [f".{name}#module" if name in roles else f".{name}" for name in internal]
+    names = [f"/modules/{name}.py" for name in internal] + [f".{name}" for name in internal if name not in roles]
     found = {page.name: name for page in pages for name in names if name in page.read_text()}
     assert found == {}
 

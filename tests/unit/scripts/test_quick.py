@@ -72,4 +72,4 @@ def test_code_for_vms_is_type_checked(quick):
 
 def test_yaml_of_a_role_is_linted_with_its_documentation(quick):
     found = quick.commands(["roles/poller/meta/argument_specs.yml"], [])
-    assert programs(found) == ["yamllint", "python", "python", "python", "codespell"]
+    assert programs(found) == ["yamllint", "python", "python", "codespell"]
