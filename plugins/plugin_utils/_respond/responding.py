@@ -109,7 +109,8 @@ class Responding:
         return not (self._context.check_mode or self._turns.fallback)
 
     def _begin_to_rest(self, event_ids: list[str], *, at_most: float = LONGEST_REST) -> None:
-        until = self._clock.monotonic() + min(LONGEST_REST, at_most)
+        at_most = min(LONGEST_REST, at_most, self._options["wait_timeout"] - self._context.waited())
+        until = self._clock.monotonic() + at_most
         self._notes["rest"] = {"event_ids": event_ids, "until": until}
 
     def _rests(self) -> bool:

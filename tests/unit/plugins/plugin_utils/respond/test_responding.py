@@ -422,6 +422,14 @@ def test_a_host_looks_for_changes_after_a_minute_or_half_of_its_lease(prepared_h
     assert [bool(outcome) for _asked, outcome in host.asked] == [True, False, False]
 
 
+def test_a_host_that_waits_for_others_fails_when_its_wait_is_over(prepared_host):
+    host, began = prepared_host, prepared_host.now
+    end = host.responds(shown(prepared=["A1"]), fresh=False, outcome=prepared(), wait_timeout=31.0)
+    assert len(end["respond_result"]["failures"]) == 1
+    [(asked, outcome)] = host.asked
+    assert (asked["monotonic"] - began, outcome) == (30, prepared())
+
+
 @pytest.mark.parametrize(("sharing", "stays"), [({"shares_fork": True}, 2.0), ({"lockstep": True}, 0.0)])
 def test_a_host_that_waits_for_others_gives_its_fork_back_and_keeps_its_outcome(prepared_host, sharing, stays):
     host, began = prepared_host, prepared_host.now
