@@ -184,6 +184,13 @@ def copy_what_documentation_refers_to(session: nox.Session, collections: str) ->
                 shutil.copy2(source, destination)
 
 
+def shell_scripts() -> list[str]:
+    """The programs whose first line names a shell."""
+    places = (".ci", "examples", "extensions", "roles", "scripts", "tests")
+    files = [path for place in places for path in sorted((ROOT / place).rglob("*")) if path.is_file()]
+    return [str(path) for path in files if path.read_bytes()[:40].split(b"\n")[0].endswith((b"/sh", b" sh", b"bash"))]
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Style, licences, types, language, changelog."""
@@ -206,6 +213,7 @@ def lint(session: nox.Session) -> None:
     session.run("python", "scripts/role_readmes.py", "--check")
     session.run("python", "scripts/prose.py")
     session.run("codespell")
+    session.run("shellcheck", *shell_scripts())
     session.run("antsibull-changelog", "lint")
     for schema, pattern in GITHUB_SCHEMAS.items():
         files = sorted(str(path) for path in ROOT.glob(pattern))
