@@ -8,17 +8,19 @@ Each hook that raises a flag runs here. The others ask a product, and are checke
 """
 
 import http.server
+import json
 import os
 import pathlib
 import re
 import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.request
 
 import pytest
 import yaml
-from code_blocks import blocks
+from code_blocks import blocks, pages
 
 ROOT = pathlib.Path(__file__).parents[3]
 SPECS = "roles/poller/meta/argument_specs.yml"
@@ -194,7 +196,10 @@ class Patroni(http.server.BaseHTTPRequestHandler):
     """A node: it is the primary until a switchover has succeeded; ``answers`` are those of the next switchovers."""
 
     def do_GET(self):
-        self.reply(200 if self.server.primary else 503)
+        if self.path == "/patroni":
+            self.reply(200, b'{"state": "running", "patroni": {"version": "4.0.4", "scope": "shop", "name": "db1"}}')
+        else:
+            self.reply(200 if self.server.primary else 503)
 
     def do_POST(self):
         status = self.server.answers.pop(0)
@@ -202,28 +207,77 @@ class Patroni(http.server.BaseHTTPRequestHandler):
         self.server.primary = status != 200
         self.reply(status)
 
-    def reply(self, status):
+    def reply(self, status, body=b""):
         self.send_response(status)
-        self.send_header("Content-Length", "0")
+        self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        self.wfile.write(body)
 
     def log_message(self, *_arguments):
         pass
 
 
-def test_a_primary_is_handed_over_before_the_example_of_a_database_succeeds(host):
-    (hand_over,) = [each.values[0] for each in PREPARING if "patroni" in str(each.values[0])]
+def recipe(name):
+    """The text of a hook that a reader copies."""
+    return (ROOT / "examples" / "hooks" / name).read_text()
+
+
+def test_a_primary_is_handed_over_before_the_hook_of_patroni_succeeds(host):
     server = http.server.HTTPServer(("127.0.0.1", 0), Patroni)
     server.primary, server.answers, server.asked = True, [503, 200], []
     threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    text = hand_over["content"].replace("127.0.0.1:8008", f"127.0.0.1:{server.server_port}")
-    hook = {"content": text.replace("{{ patroni_name }}", "db1")}
+    hook = {"content": recipe("patroni-prepare").replace("127.0.0.1:8008", f"127.0.0.1:{server.server_port}")}
     assert (host.run(hook, 0), server.primary) == (75, True)  # Patroni did not carry it out: ask again
     assert (host.run(hook, 0), server.primary) == (0, False)
     assert (host.run(hook, 0), server.asked) == (0, ['{"leader": "db1"}'] * 2)  # a replica has nothing to hand over
     server.shutdown()
     server.server_close()
     assert host.run(hook, 0) == 75
+
+
+class Channel(http.server.BaseHTTPRequestHandler):
+    """A receiver of messages."""
+
+    def do_POST(self):
+        self.server.posts.append((self.path, json.loads(self.rfile.read(int(self.headers["Content-Length"])))))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_arguments):
+        pass
+
+
+def notify(directory, url):
+    """Run the hook that sends a message."""
+    (directory / "webhook").write_text(f"{url}/channel\n")
+    text = recipe("notify").replace("/etc/notify-webhook", str(directory / "webhook"))
+    (directory / "notify").write_text(text.replace("#!/usr/bin/python3", f"#!{sys.executable}"))
+    (directory / "notify").chmod(0o755)
+    event = {"event_id": "C7061BAC", "event_type": "Reboot", "not_before": "2026-04-11T22:26:58Z"}
+    env = {**os.environ, "SCHEDULED_EVENTS_VM_NAME": "web1", "SCHEDULED_EVENT_PHASE": "recover", "no_proxy": "*"}
+    return subprocess.run(
+        [str(directory / "notify")], input=json.dumps(event), env=env, check=False, stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_a_channel_gets_a_message_and_one_that_is_down_holds_nothing_up(tmp_path):
+    server = http.server.HTTPServer(("127.0.0.1", 0), Channel)
+    server.posts = []
+    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_port}"
+    assert notify(tmp_path, url).returncode == 77  # a message prepares nothing
+    text = "web1 has come back from Reboot (C7061BAC), not before 2026-04-11T22:26:58Z"
+    assert server.posts == [("/channel", {"text": text})]
+    server.shutdown()
+    server.server_close()
+    ended = notify(tmp_path, url)
+    assert (ended.returncode, ended.stdout) == (77, "no message was sent: URLError\n")  # its address stays secret
+
+
+def test_the_page_lists_each_recipe():
+    rows = pages()["docs/hooks.md"].partition("## Recipes")[2]
+    named = {name for name in re.findall(r"`([a-z-]+)`", rows) if "-" in name or name == "notify"}
+    assert named == {path.name for path in (ROOT / "examples" / "hooks").iterdir()}
 
 
 def test_the_first_examples_of_each_page_raise_the_flag():
