@@ -239,4 +239,5 @@ class Drill:
             problems = [f"the drill was ended: {self._aborted}"]
         problems = [each for each in problems if each]
         outcome = ABORTED if self._aborted else FAILED if problems else PASSED
-        return Verdict(outcome, tuple(dict.fromkeys(problems)), figures, counts.requests if counts else 0)
+        requests = counts.requests if counts else 0
+        return Verdict(outcome, tuple(dict.fromkeys(problems)), figures, requests, self._settings.acknowledges)

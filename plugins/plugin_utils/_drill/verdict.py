@@ -41,13 +41,16 @@ class Verdict(t.NamedTuple):
     problems: tuple[str, ...]
     figures: Figures
     requests: int
+    acknowledges: bool = True  # false for a host that passes without an acknowledgement
 
     @property
     def text(self) -> str:
         """The verdict in one line."""
         known = [f"{name} {round(value, 1):g}" for name, value in self.figures.items() if value is not None]
         shown = f" ({', '.join(known)}; requests {self.requests})" if known else ""
-        return f"{self.outcome}{': ' if self.problems else ''}{'; '.join(self.problems)}{shown}"
+        only_prepared = self.outcome == PASSED and not self.acknowledges
+        reasons = ("prepared, not acknowledged",) if only_prepared else self.problems
+        return f"{self.outcome}{': ' if reasons else ''}{'; '.join(reasons)}{shown}"
 
 
 def lane_of(facts: t.Sequence[Fact], host: str, event_id: str) -> Lane | None:

@@ -180,6 +180,7 @@ def test_a_host_that_is_not_to_acknowledge_passes_once_it_is_prepared(held):
     scene = Scene([announcement(), *a_phase("prepare", 1, 20), a_fact("held", 20, reason=held)])
     verdict = scene.run(acknowledges=False)
     assert (verdict.outcome, verdict.problems) == ("passed", ())
+    assert verdict.text.startswith("passed: prepared, not acknowledged (hear ")
     assert (scene.removed_at < 40, scene.statuses) == (True, ["Scheduled"])
 
 
