@@ -29,6 +29,7 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import bounded
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.run import (
+    digest,
     main_process_has_ended,
     run_id_of,
     this_job,
@@ -62,7 +63,6 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.phases import PHASES
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.play_coordinator import (
     PlayCoordinator,
-    digest,
 )
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.responding import (
     Responding,

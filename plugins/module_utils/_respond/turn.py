@@ -11,12 +11,12 @@ lost when the run that had begun it is, and outlives a reboot of the host.
 import datetime
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._lease import Lease, Locked
 from .._scheduled_events import engine, policies, terms
 from .._scheduled_events import rules as decisions
-from .._scheduled_events.approval import ApprovalFailed, approve
+from .._scheduled_events.approval import acknowledge
 from .._scheduled_events.checks import WrongValue
 from .._scheduled_events.client import ImdsClient, ImdsError, Refused
 from .._scheduled_events.clock import CLOCK, Clock, Moment
@@ -254,28 +254,21 @@ class Turn:
         groups = [[action] for action in ready if action.alone] + ([together] if together else [])
         return [result for group in groups for result in self._send(group, config)]
 
-    def _send(self, group: Sequence[terms.Approve], config: terms.Config) -> List[terms.Result]:
-        decided = {action.key: action for action in group}
+    def _send(self, group: Sequence[terms.Approve], config: terms.Config) -> Sequence[terms.Result]:
         claims = {claim["event_id"].lower(): claim for claim in self._request.acknowledge}
         changes: Dict[str, str] = {}
 
-        def may_approve(event: ScheduledEvent) -> bool:
-            change = _change(claims[event.key], event) if event.key in decided else ""
-            if change:
-                changes[event.key] = change
-            return not change and event.key in decided and policies.still_agrees(decided[event.key], event, config)
+        def change(event: ScheduledEvent) -> str:
+            changes[event.key] = _change(claims[event.key], event)
+            return changes[event.key]
 
-        ids = [action.event_id for action in group]
-        try:
-            outcome = approve(self._client, ids, may_approve=may_approve, dry_run=self._check_mode)
-        except (ApprovalFailed, ImdsError) as error:
-            refused = isinstance(error, ApprovalFailed) and error.refused
-            self._problems.append(f"not acknowledged yet, and tried again until NotBefore: {error}")
-            return [terms.ApprovalResult(key, accepted=False, error=str(error), refused=refused) for key in decided]
-        self._acknowledged.extend(outcome.approved)
-        accepted = {event_id.lower() for event_id in outcome.approved}
-        self._problems.extend(changes.values())
-        return [_approval(key, accepted, changes) for key in decided]
+        results, failure = acknowledge(self._client, group, config, change=change, dry_run=self._check_mode)
+        if failure:
+            self._problems.append(f"not acknowledged yet, and tried again until NotBefore: {failure}")
+        else:
+            self._problems.extend(filter(None, changes.values()))
+        self._acknowledged.extend(action.event_id for action, end in zip(group, results) if end.accepted)
+        return results
 
     # What the control node reads
 
@@ -358,11 +351,6 @@ class Turn:
             "condition": str(found.kind),
             "detail": found.detail,
         }
-
-
-def _approval(key: str, accepted: Set[str], changes: Dict[str, str]) -> terms.Result:
-    reason = changes.get(key, "the latest document does not allow it")
-    return terms.ApprovalResult(key, accepted=key in accepted, error="" if key in accepted else reason)
 
 
 def _sight(document: Document, rules: Sequence[decisions.Rule]) -> List[Dict[str, Any]]:

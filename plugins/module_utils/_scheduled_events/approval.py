@@ -4,8 +4,9 @@
 
 """Acknowledge events: decide from a fresh document, ask once for all, and look up what became of a refusal."""
 
-from typing import Callable, List, NamedTuple, Optional, Sequence
+from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
+from . import policies, terms
 from .client import ImdsClient, ImdsError, Refused
 from .document import Document, ScheduledEvent
 
@@ -68,6 +69,57 @@ def approve(
         # Also where the document could not be read since: the refusal of the request is what matters.
         left, outcome = attempts.sorted.approved, attempts.sorted._replace(approved=[])
         raise ApprovalFailed(attempts.failure, left=left, outcome=outcome) from attempts.failure
+
+
+def acknowledge(
+    client: ImdsClient,
+    actions: Sequence[terms.Approve],
+    config: terms.Config,
+    *,
+    change: Callable[[ScheduledEvent], str] = lambda _event: "",
+    still_wanted: Callable[[], bool] = lambda: True,
+    dry_run: bool = False,
+) -> Tuple[List[terms.ApprovalResult], str]:
+    """Acknowledge what the engine decided, in one request, as far as a fresh document agrees with each decision.
+
+    :param change: says what else keeps an event of that document from its acknowledgement; empty if nothing does.
+    :returns: the result for each action, and why the service could not be asked or did not accept, if so.
+    """
+    by_key = {action.key: action for action in actions}
+    reasons = dict.fromkeys(by_key, "the latest document no longer matches the decision")
+
+    def may_approve(event: ScheduledEvent) -> bool:
+        changed = change(event)
+        if changed:
+            reasons[event.key] = changed
+        return not changed and policies.still_agrees(by_key[event.key], event, config)
+
+    outcome, left, refused, failure = Outcome([], [], [], []), list(by_key), False, ""
+    try:
+        outcome = approve(
+            client,
+            [action.event_id for action in actions],
+            may_approve=may_approve,
+            still_wanted=still_wanted,
+            dry_run=dry_run,
+        )
+        left = []
+    except ApprovalFailed as error:
+        outcome, left, refused, failure = error.outcome, error.left, error.refused, str(error)
+    except ImdsError as error:
+        failure = str(error)
+    for ids, reason in (
+        (left, failure),
+        (outcome.already_started, "it has already started"),
+        (outcome.absent, "it is already over"),
+        (outcome.approved, ""),
+    ):
+        reasons.update((event_id.lower(), reason) for event_id in ids)
+    accepted, failed = ({event_id.lower() for event_id in ids} for ids in (outcome.approved, left))
+    return [
+        terms.ApprovalResult(key, accepted=key in accepted, error=reasons[key], refused=refused and key in failed)
+        for key in by_key
+    ], failure
 
 
 class _Attempts:

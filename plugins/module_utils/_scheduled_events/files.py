@@ -73,14 +73,17 @@ def read_plain(path: str, *, most: int, dir_fd: Optional[int] = None) -> bytes:
     return content
 
 
-def write_atomically(path: Path, content: bytes, *, mode: int, durable: bool = False) -> None:
+def write_atomically(
+    path: Path, content: bytes, *, mode: int, durable: bool = False, directory: Optional[str] = None
+) -> None:
     """Replace a file as a whole, or leave it as it was.
 
     :param durable: whether it has to outlast a power cut as well.
+    :param directory: for the temporary file, if every name in the directory of the file counts at once.
     :raises OSError: it could not be replaced.
     """
     path = os.path.abspath(path)
-    with _written_beside(path, content, mode, durable=durable) as temporary:
+    with _written_beside(path, content, mode, durable=durable, directory=directory) as temporary:
         os.replace(temporary, path)
     if durable:
         sync_directory(os.path.dirname(path))
@@ -265,10 +268,12 @@ class Folder:
 
 
 @contextlib.contextmanager
-def _written_beside(path: str, content: bytes, mode: int, *, durable: bool = False) -> Iterator[str]:
-    """A temporary file with the content, in the directory of ``path``; none is left at the end."""
-    directory, name = os.path.split(path)
-    temporary = os.path.join(directory, _prefix(name) + os.urandom(6).hex())
+def _written_beside(
+    path: str, content: bytes, mode: int, *, durable: bool = False, directory: Optional[str] = None
+) -> Iterator[str]:
+    """A temporary file with the content, in the directory of ``path`` or the given one; none is left at the end."""
+    beside, name = os.path.split(path)
+    temporary = os.path.join(directory or beside, _prefix(name) + os.urandom(6).hex())
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -66,7 +66,12 @@ def owner_of(pid: int) -> dict[str, t.Any]:
 
 def run_id_of(owner: t.Mapping[str, t.Any]) -> str:
     """The identity of the run that a process is."""
-    return hashlib.sha256(repr(sorted(owner.items())).encode()).hexdigest()[:32]
+    return digest(repr(sorted(owner.items())))
+
+
+def digest(text: str) -> str:
+    """A file name for a text from another source."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
 
 
 def is_dead(owner: t.Mapping[str, t.Any]) -> bool:

@@ -13,13 +13,13 @@ host carries out the remaining orders.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import typing as t
 from pathlib import Path
 
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.files import locked, write_atomically
+from .._ansible.run import digest
 
 QUIET = 3.0  # seconds without a new order after which no more are waited for
 LONGEST_GATHERING = 20.0  # seconds
@@ -129,8 +129,3 @@ class Orders:
     @staticmethod
     def _read(path: Path) -> dict[str, t.Any]:
         return t.cast("dict[str, t.Any]", json.loads(path.read_text()))
-
-
-def digest(text: str) -> str:
-    """A file name for a text from another source."""
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

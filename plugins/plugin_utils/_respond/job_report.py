@@ -18,7 +18,7 @@ from pathlib import Path
 
 from ...module_utils._scheduled_events.files import write_atomically
 from ...module_utils._scheduled_events.history import ACKNOWLEDGED
-from .play_coordinator import digest
+from .._ansible.run import digest
 
 ARTIFACT = "scheduled_events_report"
 DIRECTORY = "job-reports"  # in Ansible's temporary directory of the run

@@ -11,13 +11,13 @@ written whole, empty files as marks, and one ``mkdir`` per event that only one o
 from __future__ import annotations
 
 import enum
-import hashlib
 import json
 import os
 import typing as t
 from pathlib import Path
 
 from ...module_utils._scheduled_events.files import write_atomically, write_once
+from .._ansible.run import digest
 
 PREPARED, FAILED, UNCONFIGURED, HELD, IN_PART = "prepared", "failed", "unconfigured", "held", "in part"
 
@@ -348,8 +348,3 @@ def _waited_for(name: str, reports: t.Sequence[t.Mapping[str, t.Any]]) -> str:
         f" ({report['host']} {report['last']})" for report in reports if report["vm_name"] == name and report["last"]
     ]
     return f"{name} has not prepared{''.join(did)}"
-
-
-def digest(text: str) -> str:
-    """A file name for a text from another source."""
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]

@@ -32,6 +32,9 @@ from pathlib import Path
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.files import Changed, Folder, write_atomically
 
+if t.TYPE_CHECKING:
+    from .host import RemoteFiles
+
 GENERATION = re.compile(r"state-(\d{9})\.json", re.IGNORECASE)
 TEMPORARY = re.compile(r"new-[0-9a-f]{12}\.tmp", re.IGNORECASE)
 KEPT = 2  # generations: the newest one, and the one before for people to look at
@@ -41,31 +44,6 @@ PAUSE = 1.0  # seconds between two of them
 
 class Broken(OSError):
     """The newest generation is not what was written. The message says what to do."""
-
-
-class Files(t.Protocol):
-    """One directory of the host. Each method raises OSError with a reason if the host answers and cannot do it."""
-
-    def is_there(self) -> bool:
-        """Whether the directory exists."""
-
-    def digests(self) -> dict[str, str]:
-        """The SHA-256 of each file, by name; the directory must exist."""
-
-    def make(self) -> None:
-        """Create the directory unless it exists."""
-
-    def read(self, name: str) -> bytes:
-        """The content of a file; FileNotFoundError if it does not exist."""
-
-    def write(self, name: str, content: bytes) -> None:
-        """Create a file, or replace its content in place."""
-
-    def rename(self, old: str, new: str) -> bool:
-        """Rename a file; False if that failed, as it does if there is a file of the new name."""
-
-    def remove(self, name: str) -> None:
-        """Remove a file."""
 
 
 class Generation(t.NamedTuple):
@@ -85,7 +63,7 @@ class WindowsFolder(Folder):
     is_here = False
 
     def __init__(
-        self, path: str, files: Files, *, kept: Path, sleep: t.Callable[[float], None] = lambda _seconds: None
+        self, path: str, files: RemoteFiles, *, kept: Path, sleep: t.Callable[[float], None] = lambda _seconds: None
     ) -> None:
         super().__init__(path)
         self._files = files

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import hashlib
 import ntpath
 import time
 import typing as t
@@ -26,7 +25,7 @@ from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import BrokenOff
 from .._ansible.core import copy_beside, forget_temporary_directory
 from .._ansible.other_host import bounded, failure_in
-from .._ansible.run import main_process_has_ended
+from .._ansible.run import digest, main_process_has_ended
 from .folder import WindowsFolder
 from .uri import WIN_URI, WinUri, WinUriError
 
@@ -208,9 +207,8 @@ class WindowsHost:
         """
         path = place_of("the state directory", directory).rstrip("\\/")
         host = self._task_vars.get("inventory_hostname", "")
-        digest = hashlib.sha256(f"{host}\0{path.lower()}".encode()).hexdigest()[:32]
         # Ansible makes the directory for each run, and removes it at the end.
-        kept = Path(constants.DEFAULT_LOCAL_TMP) / "scheduled-events-windows" / digest
+        kept = Path(constants.DEFAULT_LOCAL_TMP) / "scheduled-events-windows" / digest(f"{host}\0{path.lower()}")
         return WindowsFolder(path, RemoteFiles(self, path), kept=kept, sleep=self.sleep)
 
     def sleep(self, seconds: float) -> None:
@@ -239,7 +237,7 @@ def place_of(what: str, path: str) -> str:
 
 
 class RemoteFiles:
-    """The files of one directory of the host; see ``Files``."""
+    """The files of one directory of the host. Each method raises OSError if the host answers and cannot do it."""
 
     def __init__(self, host: WindowsHost, directory: str) -> None:
         self._host = host
@@ -250,6 +248,7 @@ class RemoteFiles:
         return bool(self._run("win_stat", options, self._directory, "cannot be looked at")["stat"]["exists"])
 
     def digests(self) -> dict[str, str]:
+        """The SHA-256 of each file, by name; the directory must exist."""
         options = {"paths": [self._directory], "checksum_algorithm": "sha256"}
         result = self._run("win_find", options, self._directory, "cannot be listed")
         return {file["filename"]: str(file["checksum"]) for file in result["files"]}
@@ -267,6 +266,7 @@ class RemoteFiles:
         _good(self._host.copy(content, self._path_of(name)), self._path_of(name), "cannot be written")
 
     def rename(self, old: str, new: str) -> bool:
+        """False if that failed, as it does if there is a file of the new name."""
         # cmd.exe gets nothing but these names, which are ours. ren does not replace a file.
         command = {"_raw_params": f"cmd.exe /d /c ren {old} {new}", "chdir": self._directory}
         return self._host.run(f"{COMMANDS}win_command", command).get("rc") == 0

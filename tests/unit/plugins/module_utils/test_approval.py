@@ -5,7 +5,8 @@
 import json
 
 import pytest
-from _scheduled_events.approval import ApprovalFailed, approve
+from _scheduled_events import terms
+from _scheduled_events.approval import ApprovalFailed, acknowledge, approve
 from _scheduled_events.client import ImdsClient, Refused
 
 from .conftest import document_text, event
@@ -195,3 +196,48 @@ def test_html_with_200_is_not_an_acceptance(service, client):
     with pytest.raises(ApprovalFailed) as caught:
         approve(client, ["A1"], may_approve=may)
     assert (caught.value.status, caught.value.left) == (200, ["A1"])
+
+
+# What the engine decided
+
+
+def decided(event_id):
+    return terms.Approve(event_id.lower(), event_id, "Reboot", "prepare", alone=False)
+
+
+CONFIG = terms.Config(vm_name="vm1", hooks=frozenset({"prepare"}), acknowledge=terms.ANY)
+
+
+def test_each_decision_has_its_result_and_the_reason_if_it_is_not_acknowledged(service, client):
+    events = [event(), event(EventId="B2", EventStatus="Started"), event(EventId="C3", EventType="Redeploy")]
+    service.answers(document_text(*events, event(EventId="E5")), "")
+    actions = [decided(event_id) for event_id in ("A1", "B2", "C3", "D4", "E5")]
+    results, failure = acknowledge(
+        client, actions, CONFIG, change=lambda each: "it grew" if each.event_id == "E5" else ""
+    )
+    assert failure == ""
+    assert [(result.key, result.accepted, result.error) for result in results] == [
+        ("a1", True, ""),
+        ("b2", False, "it has already started"),
+        ("c3", False, "the latest document no longer matches the decision"),
+        ("d4", False, "it is already over"),
+        ("e5", False, "it grew"),
+    ]
+    assert posted(service) == [["A1"]]
+
+
+@pytest.mark.parametrize(("status", "refused"), [(400, True), (500, False)])
+def test_a_failed_request_is_the_error_of_those_that_it_named(service, client, status, refused):
+    service.answers(*[document_text(event(), event(EventId="B2", EventStatus="Started")), (status, "")] * 20)
+    (first, second), failure = acknowledge(client, [decided("A1"), decided("B2")], CONFIG)
+    assert (first.accepted, first.error, first.refused) == (False, failure, refused)
+    assert failure.endswith("not acknowledged: A1")
+    assert (second.error, second.refused) == ("it has already started", False)
+
+
+def test_what_changes_while_a_request_is_repeated_is_not_acknowledged(service, client):
+    changes = ["", "it grew"]
+    service.answers(document_text(event()), (500, ""), document_text(event()), "")
+    (result,), failure = acknowledge(client, [decided("A1")], CONFIG, change=lambda _event: changes.pop(0))
+    assert (result.accepted, result.error, failure) == (False, "it grew", "")
+    assert posted(service) == [["A1"]]

@@ -20,7 +20,7 @@ from scheduled_events_poller.spool import Directories
 from scheduled_events_poller.unit import endpoint_resolver, poller
 from scheduled_events_poller.unit.config import Settings
 from scheduled_events_poller.unit.endpoint_resolver import SEARCH_AGAIN_AFTER, EndpointResolver
-from scheduled_events_poller.unit.service import Service
+from scheduled_events_poller.unit.service import Service, Source
 
 AUTO = Settings(endpoint="auto", vm_name="vm1")
 
@@ -84,7 +84,7 @@ def test_an_endpoint_that_the_owner_names_is_never_searched(clock):
 
 def test_what_was_found_is_remembered_while_it_answers(clock, imds):
     search = Search(FoundEndpoint(imds.url, "default address"))
-    service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock), drill="/none")
+    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"))
     for _poll in range(4):
         service.poll()
         clock.now += SEARCH_AGAIN_AFTER - 1
@@ -93,7 +93,7 @@ def test_what_was_found_is_remembered_while_it_answers(clock, imds):
 
 def test_it_is_searched_again_only_after_a_long_silence_and_then_asked_where_it_is_now(clock, imds, other):
     search = Search(FoundEndpoint(imds.url, "default address"), FoundEndpoint(other.url, "lease"))
-    service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock), drill="/none")
+    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"))
     service.poll()
     imds.status = 503
     clock.now += SEARCH_AGAIN_AFTER - 1
@@ -111,7 +111,7 @@ def test_it_is_searched_again_only_after_a_long_silence_and_then_asked_where_it_
 def test_what_never_gave_a_document_is_searched_again_at_once(clock, imds, other):
     imds.status = 503
     search = Search(FoundEndpoint(imds.url, "lease"), FoundEndpoint(other.url, "default address"))
-    service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock), drill="/none")
+    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"))
     with pytest.raises(ImdsError):
         service.poll()
     service.poll()
@@ -120,7 +120,7 @@ def test_what_never_gave_a_document_is_searched_again_at_once(clock, imds, other
 
 def test_a_search_without_a_result_is_a_failed_poll_and_the_next_poll_searches_again(clock, imds):
     search = Search(NotFound("nowhere"), FoundEndpoint(imds.url, "default address"))
-    service = Service(AUTO, EndpointResolver(AUTO, search, clock=clock), drill="/none")
+    service = Service(Source(AUTO, EndpointResolver(AUTO, search, clock=clock), "/none"))
     with pytest.raises(NotFound):
         service.poll()
     assert service.poll().vm_name == "vm1"
@@ -130,7 +130,7 @@ def test_all_threads_use_what_one_of_them_found(clock, imds):
     search = Search(FoundEndpoint(imds.url, "default address"))
     known = EndpointResolver(AUTO, search, clock=clock)
     for _thread in range(3):
-        Service(AUTO, known, drill="/none").poll()
+        Service(Source(AUTO, known, "/none")).poll()
     assert search.count == 1
 
 

@@ -54,7 +54,7 @@ def test_a_request_without_a_spool_could_not_be_asked_for(root_side, requests):
 
 
 def test_what_crashes_left_half_written_is_removed(root_side):
-    names = [".request", ".status.json.1234", "boot", "status.json"]
+    names = [".prepare.1234", ".status.json.1234", "boot", "status.json"]
     for name in names:
         with open(os.path.join(root_side.directories.runtime, name), "w"):
             pass
@@ -62,11 +62,16 @@ def test_what_crashes_left_half_written_is_removed(root_side):
     assert sorted(os.listdir(root_side.directories.runtime)) == ["boot", "requests", "status.json"]
 
 
-def test_a_half_written_request_that_is_a_link_is_not_followed(root_side, requests, tmp_path):
-    (tmp_path / "elsewhere").write_text("untouched")
-    os.symlink(str(tmp_path / "elsewhere"), os.path.join(root_side.directories.runtime, ".request"))
+def test_the_directory_of_the_requests_holds_no_request_that_is_not_whole(root_side, requests, monkeypatch):
+    held, replace = [], os.replace
+
+    def look(temporary, path):
+        held.append(root_side.requests())
+        replace(temporary, path)
+
+    monkeypatch.setattr(os, "replace", look)
     assert requests.ask(root_side.job()) == ""
-    assert (tmp_path / "elsewhere").read_text() == "untouched"
+    assert (held, root_side.requests()) == ([[]], [root_side.run_id])
 
 
 # Results

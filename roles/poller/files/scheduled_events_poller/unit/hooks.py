@@ -9,7 +9,7 @@ import os
 import subprocess
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
-from _scheduled_events.files import read_plain
+from _scheduled_events.files import read_plain, write_atomically
 from _scheduled_events.runs import PHASES
 
 from ..spool import (
@@ -24,8 +24,6 @@ from ..spool import (
     parse_result,
     root_command,
 )
-
-_TEMPORARY = ".request"  # hidden, beside the spool: what is in there is always whole
 
 
 class Phases(NamedTuple):
@@ -94,20 +92,13 @@ class HookRequests:
 
         :returns: why it could not be asked, and has to be asked later; empty if it was.
         """
-        temporary = os.path.join(self._directories.runtime, _TEMPORARY)
+        path = os.path.join(self._directories.requests, job.request_id)
         try:
-            text = format_request(job)
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(temporary)
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-            with os.fdopen(descriptor, "wb") as file:
-                file.write(text)
-            os.replace(temporary, os.path.join(self._directories.requests, job.request_id))
+            # The root side starts as soon as the directory of the requests holds a name.
+            write_atomically(path, format_request(job), mode=0o600, directory=self._directories.runtime)
             if self._spawn:
                 self._start_root_side()
         except (OSError, RequestError) as error:
-            with contextlib.suppress(OSError):
-                os.unlink(temporary)
             return f"the request for the hooks cannot be written: {error}"
         return ""
 

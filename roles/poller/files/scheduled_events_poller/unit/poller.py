@@ -24,7 +24,7 @@ from . import control, effects, hooks, instance, status
 from .config import ConfigError, Settings
 from .display import HEARTBEAT, Display, View
 from .endpoint_resolver import EndpointResolver, find
-from .service import SHORT_TIMEOUT, Acknowledged, Acknowledger, Polled, PollEnded, Polling
+from .service import SHORT_TIMEOUT, Acknowledged, Acknowledger, Polled, PollEnded, Polling, Source
 
 STATE_FILE = "/var/lib/scheduled-events/state.json"
 # The role makes it, for a group that may read it. So it is not in the directory of the state, which is private.
@@ -117,7 +117,7 @@ class Poller:
         self._load_settings = load_settings
         self._settings = load_settings()
         self._places = places
-        self._resolver = _resolver_of(self._settings)
+        self._source = self._source_of(self._settings)
         self._hooks = hooks.HookRequests(places.directories, spawn=spawn_hooks)
         self._state_file = StateFile(places.state_file)
         self._results: List[terms.Result] = []
@@ -160,9 +160,13 @@ class Poller:
             raise PollerError(f"the poller cannot begin: {error}") from error
         handlers = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._ask_to_reload}
         stack.enter_context(_handled(handlers, self._inbox.wake_start))
-        deliver, drill = self._inbox.deliver, self._places.drill
-        self._polling = Polling(self._settings, self._resolver, deliver, drill=drill, clock=self._clock)
-        self._acknowledger = Acknowledger(self._settings, self._resolver, deliver, drill=drill, clock=self._clock)
+        self._polling = Polling(self._source, self._inbox.deliver, self._clock)
+        self._acknowledger = Acknowledger(self._source, self._inbox.deliver, self._clock)
+
+    def _source_of(self, settings: Settings) -> Source:
+        # A poll that finds no service has failed, and another one follows.
+        resolver = EndpointResolver(settings, lambda: find(settings, patience=0))
+        return Source(settings, resolver, self._places.drill)
 
     def _take_up(self) -> None:
         """Begin with the state of the unit, or with none in a dry run, which must never count as done."""
@@ -202,7 +206,7 @@ class Poller:
         self._polling.ask()
         silent = self._polls.last_success is None or now - self._document_at > PATIENT_AFTER
         # At first not before the service was found, since that was a request, too.
-        if silent and (self._resolver.known() or self._polls.failures):
+        if silent and (self._source.resolver.known() or self._polls.failures):
             self._polling.ask_patiently()
 
     def _wait(self) -> None:
@@ -370,9 +374,9 @@ class Poller:
         self._acknowledger.drop()  # what was decided under the rules of before is decided again
         if _asked(before) != _asked(now):
             self._polls = status.Polls(vm_name=now.vm_name)
-            self._resolver = _resolver_of(now)
-            self._polling.connect(now, self._resolver)
-            self._acknowledger.connect(now, self._resolver)
+            self._source = self._source_of(now)
+            self._polling.connect(self._source)
+            self._acknowledger.connect(self._source)
         if before.dry_run != now.dry_run:
             self._results = []
             self._take_up()
@@ -382,7 +386,7 @@ class Poller:
     # Showing how it is
 
     def _feed_watchdog(self) -> None:
-        longest_poll = HANGING_POLL + self._resolver.longest_search
+        longest_poll = HANGING_POLL + self._source.resolver.longest_search
         hangs = self._polling.busy_for() >= longest_poll or self._acknowledger.busy_for() >= HANGING_ATTEMPT
         self._watchdog.feed(hangs=hangs)
 
@@ -393,16 +397,11 @@ class Poller:
             self._state,
             self._config,
             self._polls,
-            self._resolver.known(),
+            self._source.resolver.known(),
             self._acknowledger.busy_for(),
             self._unsaved,
         )
         self._display.show(view, self._places.status_file)
-
-
-def _resolver_of(settings: Settings) -> EndpointResolver:
-    # A poll that finds no service has failed, and another one follows.
-    return EndpointResolver(settings, lambda: find(settings, patience=0))
 
 
 def _is_success(action: terms.Action) -> bool:

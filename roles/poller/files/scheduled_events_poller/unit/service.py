@@ -7,13 +7,13 @@
 import functools
 import queue
 import threading
-from typing import Any, Callable, Dict, FrozenSet, Iterable, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, FrozenSet, List, NamedTuple, Optional, Sequence, Tuple
 
-from _scheduled_events import policies, terms
-from _scheduled_events.approval import ApprovalFailed, Outcome, approve
+from _scheduled_events import terms
+from _scheduled_events.approval import acknowledge
 from _scheduled_events.client import REQUEST_TIMEOUT, ImdsClient, ImdsError
 from _scheduled_events.clock import Clock
-from _scheduled_events.document import Document, ScheduledEvent
+from _scheduled_events.document import Document
 
 from .config import Settings
 from .endpoint_resolver import EndpointResolver
@@ -68,23 +68,25 @@ class Worker:
             self._deliver(outcome)
 
 
+class Source(NamedTuple):
+    """What all threads share: where the service is, and the directory in which a drill announces its event."""
+
+    settings: Settings
+    resolver: EndpointResolver
+    drill: str
+
+
 class Service:
     """The metadata service as the poller uses it: it never repeats a request by itself, since the poller does.
 
     One object for each thread, since each keeps its own connection.
 
-    :param resolver: where the service is; shared by all threads.
-    :param drill: directory in which a drill announces its event.
     :param timeout: seconds for one answer.
     """
 
-    def __init__(
-        self, settings: Settings, resolver: EndpointResolver, *, drill: str, timeout: float = SHORT_TIMEOUT
-    ) -> None:
-        self._api_version = settings.api_version
-        self._vm_name = settings.vm_name
-        self._resolver = resolver
-        self._drill = drill
+    def __init__(self, source: Source, *, timeout: float = SHORT_TIMEOUT) -> None:
+        self._source = source
+        self._vm_name = source.settings.vm_name
         self._timeout = timeout
         self._client: Optional[ImdsClient] = None
 
@@ -93,16 +95,16 @@ class Service:
 
         :raises ImdsError: it cannot be found.
         """
-        endpoint = self._resolver.endpoint()
+        endpoint = self._source.resolver.endpoint()
         if self._client is None or self._client.endpoint != endpoint:
             if self._client is not None:
                 self._client.close()
             self._client = ImdsClient(
                 endpoint=endpoint,
-                api_version=self._api_version,
+                api_version=self._source.settings.api_version,
                 request_timeout=self._timeout,
                 retry_for=0,
-                drill_directory=self._drill,
+                drill_directory=self._source.drill,
             )
         return self._client
 
@@ -117,9 +119,9 @@ class Service:
             if self._vm_name is None:
                 self._vm_name = client.poll_name()
         except ImdsError:
-            self._resolver.failed()
+            self._source.resolver.failed()
             raise
-        self._resolver.succeeded()
+        self._source.resolver.succeeded()
         return Polled(document, self._vm_name)
 
     def acknowledge(
@@ -129,46 +131,11 @@ class Service:
 
         :param still_wanted: asked right before the request is sent; false sends nothing.
         """
-        by_key = {action.key: action for action in actions}
-
-        def may_approve(event: ScheduledEvent) -> bool:
-            return policies.still_agrees(by_key[event.key], event, config)
-
         try:
-            outcome = approve(
-                self._connected(),
-                [action.event_id for action in actions],
-                may_approve=may_approve,
-                still_wanted=still_wanted,
-            )
-        except ApprovalFailed as error:
-            failed = {event_id.lower(): str(error) for event_id in error.left}
-            return _results(by_key, error.outcome, failed, refused=error.refused)
+            client = self._connected()
         except ImdsError as error:
-            return [terms.ApprovalResult(key, accepted=False, error=str(error)) for key in by_key]
-        return _results(by_key, outcome, {})
-
-
-def _results(
-    keys: Iterable[str], outcome: Outcome, failed: Dict[str, str], *, refused: bool = False
-) -> List[terms.ApprovalResult]:
-    accepted = {event_id.lower() for event_id in outcome.approved}
-    reasons = dict(failed)
-    for ids, reason in (
-        (outcome.already_started, "it has already started"),
-        (outcome.absent, "it is already over"),
-        (outcome.skipped, "the latest document no longer matches the decision"),
-    ):
-        reasons.update((event_id.lower(), reason) for event_id in ids)
-    return [
-        terms.ApprovalResult(
-            key,
-            accepted=key in accepted,
-            error="" if key in accepted else reasons.get(key, "it was not sent"),
-            refused=refused and key in failed,
-        )
-        for key in keys
-    ]
+            return [terms.ApprovalResult(action.key, accepted=False, error=str(error)) for action in actions]
+        return acknowledge(client, actions, config, still_wanted=still_wanted)[0]
 
 
 class Polling:
@@ -177,31 +144,20 @@ class Polling:
     The first request can take two minutes (docs/contract.md, section 6). It must not make a poller blind that was only
     restarted, so short requests go on beside it.
 
-    :param deliver: called in the thread of a worker with what :class:`PollEnded` describes.
-    :param drill: directory in which a drill announces its event.
+    :param deliver: called in the thread of a worker with a :class:`PollEnded`.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        resolver: EndpointResolver,
-        deliver: Callable[[Any], None],
-        *,
-        drill: str,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, source: Source, deliver: Callable[[Any], None], clock: Clock) -> None:
         self._clock = clock
-        self._drill = drill
         self._deliver = deliver
         self._worker = Worker("poll", deliver, clock)
         self._patient_worker: Optional[Worker] = None
-        self.connect(settings, resolver)
+        self.connect(source)
 
-    def connect(self, settings: Settings, resolver: EndpointResolver) -> None:
+    def connect(self, source: Source) -> None:
         """Use these settings from now on. What older requests bring is not current."""
-        self._settings = settings
-        self._resolver = resolver
-        self._service = Service(settings, resolver, drill=self._drill)
+        self._source = source
+        self._service = Service(source)
         self._patient_service: Optional[Service] = None
         self._asked = self._asked_patiently = False
 
@@ -226,7 +182,7 @@ class Polling:
         if self._patient_worker is None:
             self._patient_worker = Worker("patient poll", self._deliver, self._clock)
         if self._patient_service is None:
-            self._patient_service = Service(self._settings, self._resolver, drill=self._drill, timeout=REQUEST_TIMEOUT)
+            self._patient_service = Service(self._source, timeout=REQUEST_TIMEOUT)
         self._asked_patiently = True
         self._patient_worker.submit(functools.partial(_poll, self._patient_service, self._clock))
 
@@ -272,29 +228,19 @@ class Acknowledger:
     """Acknowledges events: one attempt at a time, and no queue, since the engine repeats what it wants.
 
     :param deliver: called in the thread of the worker with an :class:`Acknowledged`.
-    :param drill: directory in which a drill announces its event.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        resolver: EndpointResolver,
-        deliver: Callable[[Any], None],
-        *,
-        drill: str,
-        clock: Clock,
-    ) -> None:
+    def __init__(self, source: Source, deliver: Callable[[Any], None], clock: Clock) -> None:
         self._clock = clock
-        self._drill = drill
         self._worker = Worker("acknowledge", deliver, clock)
         self._attempt: Optional[object] = None
         self._tried: FrozenSet[Tuple[str, Optional[str], str]] = frozenset()
         self._next = 0.0
-        self.connect(settings, resolver)
+        self.connect(source)
 
-    def connect(self, settings: Settings, resolver: EndpointResolver) -> None:
+    def connect(self, source: Source) -> None:
         """Use these settings from now on."""
-        self._service = Service(settings, resolver, drill=self._drill)
+        self._service = Service(source)
         self.drop()
 
     def drop(self) -> None:
