@@ -94,5 +94,5 @@ summary:
   sample:
     - 'Summary of 1 host:'
     - '  Reboot C7061BAC-AFDC-4513-B24B-AA5F13A16123: acknowledged by web1 at 2026-11-21T09:00:00Z'
-    - '    web1: seen as Scheduled, prepared, acknowledged 590 s before NotBefore, gone, recovered'
+    - '    web1: seen as Scheduled, prepared, acknowledged 590 s before NotBefore, over, recovered'
 """

@@ -86,6 +86,7 @@ class Turn:
         self._rules = decisions.parse_rules(options["rules"], place="respond_rules")
         self._request = request
         self._check_mode = check_mode
+        self._would_be = "would be " if check_mode else ""
         self._intervals = intervals
         self._clock = clock
         self._folder = folder or Folder(options["state_directory"])
@@ -206,8 +207,8 @@ class Turn:
             if isinstance(action, terms.Report):
                 self._note(action, before, after)
         for key, entry in before.events.items():
-            if entry.present and not (key in after.events and after.events[key].present):
-                self._add_to_story(entry.event, "gone")
+            if entry.present and not (key in after.events and after.events[key].present) and not self._check_mode:
+                self._add_to_story(entry.event, "over")
         return after, actions
 
     def _renew(self, following: str) -> None:
@@ -284,8 +285,7 @@ class Turn:
         elif entry is None:
             return
         elif report.kind is terms.ReportKind.ACKNOWLEDGED:
-            would = "would be " if self._check_mode else ""
-            self._add_to_story(entry.event, f"{would}acknowledged{self._ahead(entry.event)}")
+            self._add_to_story(entry.event, f"{self._would_be}acknowledged{self._ahead(entry.event)}")
         elif report.kind is terms.ReportKind.SEEN:
             self._add_to_story(entry.event, f"seen as {entry.event.event_status}")
         elif report.kind is terms.ReportKind.ENDED:
@@ -296,8 +296,8 @@ class Turn:
             return f"{report.phase} failed: {report.text}"
         if report.outcome == NOTHING:
             return "has nothing configured that prepares for it" if self._request.prepares else "prepared in part"
-        done = {"prepare": "prepared", "started": "answered", "recover": "recovered", "advised": "has taken the hint"}
-        return done[report.phase]
+        done = {"prepare": "prepared", "started": "answered", "recover": "recovered", "advised": "advised"}
+        return f"{self._would_be}{done[report.phase]}"
 
     def _ahead(self, event: ScheduledEvent) -> str:
         if event.not_before is None:

@@ -30,7 +30,7 @@ def test_the_guide_leads_to_an_acknowledged_event(reader):
     assert '"event_type": "Redeploy"' in reader.paste(announce)
     assert "delay: 10\n" in respond
     summary = reader.paste(respond.replace("delay: 10\n", "delay: 0\n")).partition("PLAY RECAP")[0]
-    for word in ("seen as Scheduled", "prepared", "acknowledged", "gone", "recovered"):
+    for word in ("seen as Scheduled", "prepared", "acknowledged", "over", "recovered"):
         assert word in summary
     assert not (reader.home / "first" / "drained").exists()
     assert "approved" in reader.paste(look)
@@ -52,7 +52,7 @@ def test_the_page_about_haproxy_drains_and_returns_a_web_server(reader):
     for line in ("web1: would take out lb1 www/web1, which is UP", "not acknowledged by this job"):
         assert line in checked, shown
     assert re.search(
-        r"web1: seen as Scheduled, prepared, acknowledged \d+ s before NotBefore, gone, recovered", responded
+        r"web1: seen as Scheduled, prepared, acknowledged \d+ s before NotBefore, over, recovered", responded
     )
     assert "no event: 1 host" in responded
 

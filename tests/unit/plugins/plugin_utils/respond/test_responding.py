@@ -800,9 +800,9 @@ def test_a_plan_that_takes_its_event_for_over_still_counts_as_prepared_for_the_o
 
 
 def test_the_end_shows_the_story_of_each_event_in_one_line(host):
-    story = [{"event_id": "A1", "event_type": "Reboot", "text": text} for text in ("prepared", "gone", "recovered")]
+    story = [{"event_id": "A1", "event_type": "Reboot", "text": text} for text in ("prepared", "over", "recovered")]
     end = host.responds(shown("done", story=story, sight=[]))
-    assert end["summary"] == "web1: Reboot A1 prepared, gone, recovered"
+    assert end["summary"] == "web1: Reboot A1 prepared, over, recovered"
 
 
 def test_the_result_says_when_each_thing_happened(host):
