@@ -15,7 +15,14 @@ import textwrap
 ROOT = pathlib.Path(__file__).parents[3]
 TIMEOUT = 400  # seconds; only so that a block that hangs ends
 # What a fresh machine needs first. The environment of the tests has all of it.
-INSTALLING = ("sudo apt-get ", "python3 -m venv ", ". ~/", "pip install ", "ansible-galaxy collection install ")
+INSTALLING = (
+    "sudo apt-get ",
+    "python3 -m venv ",
+    ". ~/",
+    "pip install ",
+    "git clone ",
+    "ansible-galaxy collection install ",
+)
 ENDPOINT = r"(127\.0\.10\.\d+):8169\b"
 
 
