@@ -17,6 +17,9 @@ RUN := PATH="$(CURDIR)/.venv/bin:$$PATH" \
        ANSIBLE_COLLECTIONS_PATH="$(CURDIR)/$(COLLECTIONS)" \
        PYTHONPATH="$(CURDIR)/tests/guard"
 
+INSTALL := PATH="$(CURDIR)/.venv/bin:$$PATH" \
+       scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
+
 # Some machines set it. Each start of Python would then compile all that it imports: three times its CPU time.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -24,11 +27,11 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 demo: $(VENV) ## show a small fleet during a maintenance, without Azure
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
+	@$(INSTALL)
 	@$(RUN) python demo/run.py
 
 picture: $(VENV) ## draw docs/images/timeline.svg again from a run
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
+	@$(INSTALL)
 	@$(RUN) python demo/timeline.py docs/images/timeline.svg
 
 test: $(VENV) ## run every check and test once, where it can differ: what a change needs; STAGES="lint unit"
@@ -68,7 +71,7 @@ molecule: $(VENV) ## run the Molecule scenarios on test hosts with systemd, as r
 	@$(NOX) --session molecule -- $(COMMAND) $(if $(SCENARIO),--scenario-name $(SCENARIO),--all)
 
 release: $(VENV) ## show what a release would change; VERSION=x.y.z CONFIRM=yes makes the release
-	@$(NOX) --session release -- $(if $(VERSION),--version $(VERSION)) $(if $(filter yes,$(CONFIRM)),--confirm)
+	@.venv/bin/python scripts/release.py $(if $(VERSION),--version $(VERSION)) $(if $(filter yes,$(CONFIRM)),--confirm)
 
 tarball: $(VENV) ## build the tarball, with the same bytes from the same commit
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" python scripts/build_collection.py .
@@ -80,7 +83,7 @@ publish: $(VENV) ## publish the tarball of a release to Galaxy; VERSION=x.y.z
 	@.venv/bin/ansible-galaxy collection publish maintops-scheduled_events-$(VERSION).tar.gz
 
 bench: $(VENV) ## run the benchmarks
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" scripts/install-collection $(COLLECTIONS) --no-deps >/dev/null
+	@$(INSTALL)
 	@missed=0; for benchmark in benchmarks/*.py; do \
 	    echo "== $$benchmark"; $(RUN) python "$$benchmark" || missed=1; \
 	done; exit $$missed

@@ -2,14 +2,13 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Build the tarball of the collection, with the same bytes from the same files: scripts/build_collection.py DIRECTORY
+"""Build the tarball of the collection, the same bytes from the same files: build_collection.py DIRECTORY [CHECKOUT]
 
 `ansible-galaxy`, which is needed on PATH, writes the times of the build and of the checkout, and keeps the order in
 which the file system lists files. Here, all times become that of the last commit (or SOURCE_DATE_EPOCH), and the files
 are sorted.
 """
 
-import argparse
 import gzip
 import hashlib
 import io
@@ -27,25 +26,9 @@ WITHOUT_GIT = 315532800  # 1980, the first year that all archivers know
 
 def time_of_source(checkout: pathlib.Path) -> int:
     """Return the date of the files in the tarball."""
-    if "SOURCE_DATE_EPOCH" in os.environ:
-        return int(os.environ["SOURCE_DATE_EPOCH"])
-    try:
-        git = ["git", "log", "-1", "--format=%ct"]
-        return int(subprocess.check_output(git, cwd=checkout, text=True, stderr=subprocess.DEVNULL))
-    except (OSError, ValueError, subprocess.CalledProcessError):
-        return WITHOUT_GIT
-
-
-def build(checkout: pathlib.Path, directory: pathlib.Path) -> pathlib.Path:
-    """The tarball that ansible-galaxy builds."""
-    command = ["ansible-galaxy", "collection", "build", "--output-path", str(directory)]
-    subprocess.run(command, cwd=checkout, check=True, stdout=subprocess.DEVNULL)
-    [tarball] = directory.glob("*.tar.gz")
-    return tarball
-
-
-def as_json(value: object) -> bytes:
-    return json.dumps(value, indent=1).encode()  # as ansible-galaxy writes it
+    git = ["git", "log", "-1", "--format=%ct"]
+    shown = subprocess.run(git, cwd=checkout, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout
+    return int(os.environ.get("SOURCE_DATE_EPOCH") or shown or WITHOUT_GIT)
 
 
 def repack(tarball: pathlib.Path, timestamp: int) -> bytes:
@@ -55,37 +38,34 @@ def repack(tarball: pathlib.Path, timestamp: int) -> bytes:
         contents = {name: source.extractfile(entry).read() for name, entry in entries.items() if entry.isreg()}
     files = json.loads(contents["FILES.json"])
     files["files"].sort(key=lambda file: file["name"])
-    contents["FILES.json"] = as_json(files)
+    contents["FILES.json"] = json.dumps(files, indent=1).encode()  # as ansible-galaxy writes it
     manifest = json.loads(contents["MANIFEST.json"])
     manifest["file_manifest_file"]["chksum_sha256"] = hashlib.sha256(contents["FILES.json"]).hexdigest()
-    contents["MANIFEST.json"] = as_json(manifest)
+    contents["MANIFEST.json"] = json.dumps(manifest, indent=1).encode()
 
     result = io.BytesIO()
     first = ["MANIFEST.json", "FILES.json"]
     compressed = gzip.GzipFile(filename="", mode="wb", fileobj=result, mtime=timestamp)
     with compressed, tarfile.open(fileobj=compressed, mode="w") as target:
         for name in first + sorted(set(entries) - set(first)):
-            content = contents.get(name, b"")
-            entries[name].mtime = timestamp
-            entries[name].pax_headers = {}  # a time finer than a second
-            entries[name].size = len(content)
-            target.addfile(entries[name], io.BytesIO(content))
+            entry, content = entries[name], contents.get(name, b"")
+            entry.mtime, entry.size = timestamp, len(content)
+            entry.pax_headers = {}  # a time finer than a second
+            target.addfile(entry, io.BytesIO(content))
     return result.getvalue()
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("directory", type=pathlib.Path, help="directory of the tarball")
-    parser.add_argument("--checkout", type=pathlib.Path, default=ROOT, help="what is built (default: this one)")
-    options = parser.parse_args()
-    options.directory.mkdir(parents=True, exist_ok=True)
+def build(directory: pathlib.Path, checkout: pathlib.Path = ROOT) -> pathlib.Path:
+    """Write the tarball of a checkout into a directory, and return its path."""
+    directory.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as scratch:
-        tarball = build(options.checkout, pathlib.Path(scratch))
-        content = repack(tarball, time_of_source(options.checkout))
-    target = options.directory / tarball.name
-    target.write_bytes(content)
-    sys.stdout.write(f"{target}\nsha256 {hashlib.sha256(content).hexdigest()}\n")
+        command = ["ansible-galaxy", "collection", "build", "--output-path", scratch]
+        subprocess.run(command, cwd=checkout, check=True, stdout=subprocess.DEVNULL)
+        [built] = pathlib.Path(scratch).iterdir()
+        (directory / built.name).write_bytes(repack(built, time_of_source(checkout)))
+        return directory / built.name
 
 
 if __name__ == "__main__":
-    main()
+    path = build(*map(pathlib.Path, sys.argv[1:]))
+    print(f"{path}\nsha256 {hashlib.sha256(path.read_bytes()).hexdigest()}")

@@ -4,8 +4,8 @@
 
 """Find words and phrases that this project does not use, and show what to write instead.
 
-It reads all text files that git tracks, or the files given as arguments. In Python files it reads only strings and
-comments. A phrase is found also when it is broken over two lines.
+It reads all text files that git tracks, or the files given as arguments; in Python files no names and keys. A phrase is
+found also when it is broken over two lines.
 """
 
 import io
@@ -49,34 +49,20 @@ SKIPPED = re.compile(
     r"LICENSES/|COPYING|CHANGELOG\.md|changelogs/changelog\.yaml|scripts/prose\.py|tests/unit/scripts/test_prose\.py"
 )
 SUFFIXES = {".cfg", ".fact", ".j2", ".md", ".py", ".rst", ".sh", ".toml", ".yaml", ".yml"}
-QUOTES = re.compile(r"^[A-Za-z]*(\"\"\"|'''|\"|')|(\"\"\"|'''|\"|')$")
-QUOTES_OF_FSTRINGS = {getattr(tokenize, name, -1) for name in ("FSTRING_START", "FSTRING_END")}  # since Python 3.12
-TEXTS = {tokenize.STRING, tokenize.COMMENT, getattr(tokenize, "FSTRING_MIDDLE", -1), *QUOTES_OF_FSTRINGS}
 BREAK = "\0"  # where two texts that follow each other do not belong together
 
 
 def python_prose(source: str) -> str:
-    """The strings and comments of a program, each character at its place; a break in place of code."""
+    """The strings and comments of a program, each character at its place; a break in place of each name and key."""
     lines = source.splitlines(keepends=True)
-    starts = [0]
-    for line in lines:
-        starts.append(starts[-1] + len(line))
-    prose = list(re.sub(r"\S", BREAK, source))
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type not in TEXTS:
-            continue
-        start, end = (starts[row - 1] + column for row, column in (token.start, token.end))
-        text = source[start:end]
-        if token.type == tokenize.COMMENT:
-            text = " " + text[1:]
-        elif token.type == tokenize.STRING:
-            text = QUOTES.sub(lambda match: " " * len(match[0]), text)
-            if " " not in text.strip():  # a key or another name
-                text = re.sub(r"\S", BREAK, text)
-        elif token.type in QUOTES_OF_FSTRINGS:
-            text = " " * len(text)
-        prose[start:end] = text
-    return "".join(prose)
+        (row, start), (last_row, end) = token.start, token.end
+        key = token.type == tokenize.STRING and row == last_row and " " not in token.string
+        if key or token.type == tokenize.NAME:
+            line = lines[row - 1]
+            lines[row - 1] = line[:start] + BREAK * (end - start) + line[end:]
+    # A string that continues on the next line
+    return re.sub(r"(?<= )[\"']\n\s*f?[\"']", lambda match: re.sub(r"\S", " ", match[0]), "".join(lines))
 
 
 def other_prose(source: str) -> str:
@@ -88,7 +74,7 @@ def other_prose(source: str) -> str:
 def find(path: str, source: str) -> Iterator[str]:
     """Yield the findings in a file, as lines for the user."""
     program = path.endswith(".py") or source.startswith("#!/usr/bin/python")
-    prose = python_prose(source) if program else other_prose(source)
+    prose = other_prose(python_prose(source) if program else source)
     # Each run of white space counts as one space, also a line break and the indentation that follows.
     collapsed = re.sub(r"\s+", " ", prose)
     for pattern, instead in PATTERNS:
@@ -98,23 +84,19 @@ def find(path: str, source: str) -> Iterator[str]:
             yield f"{path}:{line}: found: {match[0]}; write instead: {instead}"
 
 
-def tracked_files() -> list[str]:
-    listing = subprocess.check_output(["git", "ls-files", "-z"], text=True, cwd=ROOT)
-    return [name for name in listing.split("\0") if name and not SKIPPED.match(name)]
-
-
 def main() -> int:
-    found = 0
-    for name in sys.argv[1:] or tracked_files():
+    found = []
+    listing = subprocess.run(["git", "ls-files"], stdout=subprocess.PIPE, text=True, cwd=ROOT, check=False).stdout
+    for name in sys.argv[1:] or listing.splitlines():
         path = ROOT / name
-        if not path.is_file() or path.is_symlink() or (path.suffix and path.suffix not in SUFFIXES):
+        text = path.suffix in SUFFIXES or not path.suffix
+        if SKIPPED.match(name) or not text or not path.is_file() or path.is_symlink():
             continue
         try:
-            lines = sorted(find(name, path.read_text(encoding="utf-8")), key=lambda line: int(line.split(":")[1]))
+            found += sorted(find(name, path.read_text(encoding="utf-8")), key=lambda line: int(line.split(":")[1]))
         except (SyntaxError, UnicodeDecodeError, tokenize.TokenError) as error:
-            lines = [f"{name}: cannot be read: {error}. Fix the file"]
-        found += len(lines)
-        print("\n".join(lines), end="\n" if lines else "")
+            found.append(f"{name}: cannot be read: {error}. Fix the file")
+    print("\n".join(found), end="\n" if found else "")
     return 1 if found else 0
 
 

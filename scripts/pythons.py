@@ -2,59 +2,49 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Find the CPythons of this machine: on PATH and under pyenv.
+"""The Pythons of VMs, the releases of ansible-core with the Pythons that each runs on, and which CPythons exist here.
 
-    python3 scripts/pythons.py           from 3.6 to 3.14, a line each: the version, a tab, the path or nothing
-    python3 scripts/pythons.py --newest  the path of the newest that the controller side can use, 3.11 or later
-
-Runs on any Python 3.6 or later, so that it can choose a better one.
+`python3 scripts/pythons.py` shows the path of the newest CPython that the controller side can use. It runs on any
+Python 3.6 or later, so that it can choose a better one.
 """
 
-import argparse
 import glob
 import os
 import subprocess
 import sys
 
-VERSIONS = [(3, minor) for minor in range(6, 15)]
-OLDEST_CONTROLLER = (3, 11)
-IDENTIFY = "import sys; print(sys.implementation.name, sys.version_info[0], sys.version_info[1])"
-
-
-def candidates(version):
-    """Yield the paths where a Python of ``version`` (major, minor) may be, best first."""
-    name = "python{}.{}".format(*version)
-    for directory in os.environ.get("PATH", "").split(os.pathsep):
-        yield os.path.join(directory, name)
-    pyenv = os.environ.get("PYENV_ROOT") or os.path.join(os.path.expanduser("~"), ".pyenv")
-    yield from sorted(glob.glob(os.path.join(pyenv, "versions", "*", "bin", name)), reverse=True)
-
-
-def is_cpython(path, version):
-    """Return whether ``path`` really runs as CPython ``version``: pyenv installs commands that only fail."""
-    if not os.access(path, os.X_OK):
-        return False
-    run = subprocess.run([path, "-c", IDENTIFY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
-    return run.returncode == 0 and run.stdout.decode().split() == ["cpython"] + [str(part) for part in version]
+VERSIONS = ["3.{}".format(minor) for minor in range(6, 15)]
+CONTROLLER = VERSIONS[VERSIONS.index("3.11") :]
+CORES = {
+    "2.16": ("3.10", "3.11", "3.12"),
+    "2.17": ("3.10", "3.11", "3.12"),
+    "2.18": ("3.11", "3.12", "3.13"),
+    "2.19": ("3.11", "3.12", "3.13"),
+    "2.20": ("3.12", "3.13", "3.14"),
+    "2.21": ("3.12", "3.13", "3.14"),
+}
+OLDEST_CORE, *BETWEEN_CORES, NEWEST_CORE = CORES
+IDENTIFY = "import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2])"
 
 
 def find(version):
-    """Return the path of a CPython of ``version`` (major, minor), or None."""
-    return next((path for path in candidates(version) if is_cpython(path, version)), None)
+    """Return the path of a CPython on PATH or under pyenv that really runs, or "": some commands of pyenv only fail."""
+    name = "python" + version
+    pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
+    paths = [os.path.join(directory, name) for directory in os.environ.get("PATH", "").split(os.pathsep)]
+    for path in paths + sorted(glob.glob(os.path.join(pyenv, "versions", "*", "bin", name)), reverse=True):
+        if os.access(path, os.X_OK):
+            run = subprocess.run([path, "-c", IDENTIFY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
+            if run.stdout.decode().split() == ["cpython", version]:
+                return path
+    return ""
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--newest", action="store_true", help="only the newest for the controller side")
-    if not parser.parse_args().newest:
-        for version in VERSIONS:
-            print("{}.{}\t{}".format(version[0], version[1], find(version) or ""))
-        return
-    newest = next(filter(None, (find(version) for version in reversed(VERSIONS) if version >= OLDEST_CONTROLLER)), None)
-    if newest is None:
-        sys.exit("No CPython 3.11 or later was found on PATH or under pyenv: install one, such as python3.13.")
-    print(newest)
+def python_for(core, found):
+    """Return the newest version for an ansible-core that was found; without one, the newest that it runs on."""
+    return next((version for version in reversed(CORES[core]) if found.get(version)), CORES[core][-1])
 
 
 if __name__ == "__main__":
-    main()
+    newest = next(filter(None, map(find, reversed(CONTROLLER))), None)
+    sys.exit(print(newest) if newest else "No CPython 3.11 or later was found on PATH or under pyenv: install one.")

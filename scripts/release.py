@@ -4,8 +4,8 @@
 
 """Release a version: set it, write the changelog from its fragments, remove them, commit, tag, and build the tarball.
 
-All of it happens in a clone. Without --confirm the clone is shown and removed. With --confirm the commit, the tag and
-the tarball are taken from it. Nothing is pushed.
+The commit is made in a work tree for it alone, which is shown. With --confirm the branch, the tag and the tarball
+follow. Nothing is pushed.
 """
 
 import argparse
@@ -15,7 +15,6 @@ import re
 import subprocess
 import sys
 import tempfile
-from typing import Optional
 
 import yaml
 
@@ -27,12 +26,8 @@ STATED_IN = {
 }
 VERSION = r"[0-9]+\.[0-9]+\.[0-9]+"
 # The tools are those beside this Python, and none of their output is in colour or in another language.
-ENVIRONMENT = {
-    **os.environ,
-    "ANSIBLE_NOCOLOR": "1",
-    "LC_ALL": "C.UTF-8",
-    "PATH": os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]),
-}
+PATH = os.pathsep.join([str(pathlib.Path(sys.executable).parent), os.environ["PATH"]])
+ENVIRONMENT = {**os.environ, "ANSIBLE_NOCOLOR": "1", "LC_ALL": "C.UTF-8", "PATH": PATH}
 
 
 class Refused(Exception):
@@ -71,17 +66,8 @@ def check(root: pathlib.Path, version: str) -> None:
         raise Refused("changelogs/fragments has no fragment, so users see no change. Add a fragment for each change.")
 
 
-def clone(root: pathlib.Path, destination: pathlib.Path) -> None:
-    """Clone the commit that is checked out, with the author that commits there."""
-    run(root, "git", "clone", "--quiet", "--no-hardlinks", str(root), str(destination))
-    run(destination, "git", "checkout", "--quiet", "--detach", run(root, "git", "rev-parse", "HEAD"))
-    for key in ("user.name", "user.email"):
-        value = run(root, "git", "config", "--default", "", key)
-        if value:
-            run(destination, "git", "config", key, value)
-
-
-def set_version(checkout: pathlib.Path, version: str) -> None:
+def make(checkout: pathlib.Path, version: str) -> pathlib.Path:
+    """Make the commit of the release in a clean checkout: its tarball."""
     for name, line in STATED_IN.items():
         path = checkout / name
         pattern = "^" + re.escape(line).replace(re.escape("{}"), VERSION) + "$"
@@ -89,18 +75,11 @@ def set_version(checkout: pathlib.Path, version: str) -> None:
         if count != 1:
             raise Refused(f"{name} has {count} lines like {line.format('1.2.3')}; expected one. Fix the file.")
         path.write_text(text)
-
-
-def make(checkout: pathlib.Path, version: str) -> pathlib.Path:
-    """Make the release in a clean checkout: its tarball."""
-    set_version(checkout, version)
     run(checkout, "antsibull-changelog", "lint")
     run(checkout, "antsibull-changelog", "release", "--reload-plugins")
     run(checkout, "git", "add", "--all")
     run(checkout, "git", "commit", "--quiet", "--message", f"Release {version}")
-    run(checkout, "git", "tag", "--annotate", "--message", f"Release {version}", version)
-    build = ROOT / "scripts" / "build_collection.py"
-    run(checkout, sys.executable, str(build), "--checkout", str(checkout), str(checkout.parent))
+    run(checkout, sys.executable, str(ROOT / "scripts" / "build_collection.py"), str(checkout.parent), str(checkout))
     (tarball,) = checkout.parent.glob("*.tar.gz")
     return tarball
 
@@ -112,36 +91,33 @@ def notes(checkout: pathlib.Path, version: str) -> str:
     return re.split(r'^<a id="v[0-9-]+"></a>$', text, maxsplit=1, flags=re.MULTILINE)[0].strip()
 
 
-def take(root: pathlib.Path, checkout: pathlib.Path, version: str, tarball: pathlib.Path) -> None:
-    """Take commit, tag and tarball from the clone."""
-    run(root, "git", "fetch", "--quiet", "--no-tags", str(checkout), f"refs/tags/{version}:refs/tags/{version}")
-    try:
-        run(root, "git", "merge", "--quiet", "--ff-only", f"{version}^{{commit}}")
-    except Refused as refusal:
-        run(root, "git", "tag", "--delete", version)
-        raise Refused(f"The checkout has changed during the release. Run it again.\n{refusal}") from refusal
-    (root / tarball.name).write_bytes(tarball.read_bytes())
-
-
 def release(root: pathlib.Path, version: str, confirmed: bool) -> None:
     check(root, version)
     with tempfile.TemporaryDirectory(prefix="release-") as scratch:
         # antsibull-changelog copies a collection that lies elsewhere, with all that is in it.
         checkout = pathlib.Path(scratch) / "ansible_collections" / "maintops" / "scheduled_events"
-        checkout.parent.mkdir(parents=True)
-        clone(root, checkout)
-        tarball = make(checkout, version)
-        print(notes(checkout, version))
-        print(run(checkout, "git", "show", "--stat", "--format=%n%h %s", "HEAD"))
-        print(f"tarball: {tarball.name}, {tarball.stat().st_size} bytes")
+        run(root, "git", "worktree", "add", "--quiet", "--detach", str(checkout))
+        try:
+            tarball = make(checkout, version)
+            print(notes(checkout, version))
+            print(run(checkout, "git", "show", "--stat", "--format=%n%h %s", "HEAD"))
+            print(f"tarball: {tarball.name}, {tarball.stat().st_size} bytes")
+            commit = run(checkout, "git", "rev-parse", "HEAD")
+        finally:
+            run(root, "git", "worktree", "remove", "--force", str(checkout))
         if not confirmed:
             print(f"\nThis was a dry run. To release it: make release VERSION={version} CONFIRM=yes")
             return
-        take(root, checkout, version, tarball)
+        try:
+            run(root, "git", "merge", "--quiet", "--ff-only", commit)
+        except Refused as refusal:
+            raise Refused(f"The checkout has changed during the release. Run it again.\n{refusal}") from refusal
+        run(root, "git", "tag", "--annotate", "--message", f"Release {version}", version, commit)
+        (root / tarball.name).write_bytes(tarball.read_bytes())
         print(f"\nReleased {version}. To publish it: git push origin HEAD {version}")
 
 
-def main(arguments: Optional[list] = None, root: pathlib.Path = ROOT) -> int:
+def main(arguments: list[str] | None = None, root: pathlib.Path = ROOT) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     prepared = yaml.safe_load((root / "galaxy.yml").read_text())["version"]
     parser.add_argument("--version", default=prepared, help="the version (default: that of galaxy.yml)")

@@ -2,38 +2,31 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Write one page about a run of the stages, from what they left in .nox/reports: python scripts/report.py
+"""Write one page about a run of the stages, from what they left in .nox/reports; scripts/stages.py does.
 
 It shows the stages with CPU and wall time and memory, the tests that used most CPU time, what failed, what was skipped,
-and what is flaky: what failed now, and passed in an earlier run on the same files.
+and what is flaky: what failed now, and passed in an earlier run on the same files. After a whole `make soak`,
+docs/overview.md gets the results of the stages too.
 """
 
 from __future__ import annotations
 
-import hashlib
-import html
+import datetime
 import json
+import os
 import pathlib
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 REPORTS = ROOT / ".nox" / "reports"
-PAGE = ROOT / ".nox" / "report" / "index.html"
+PAGE = ROOT / ".nox" / "report" / "report.md"
 PASSED = ROOT / ".nox" / "report" / "passed.json"  # what passed so far, and on which files
+OVERVIEW = ROOT / "docs" / "overview.md"
+BEGIN, END = "<!-- matrix -->", "<!-- /matrix -->"
 SLOWEST = 50
-HEAD = """<!doctype html>
-<html lang="en"><meta charset="utf-8"><title>Report of the tests</title>
-<style>
-body { font: 15px/1.4 sans-serif; margin: 2em; }
-table { border-collapse: collapse; }
-td, th { border-bottom: 1px solid #ccc; padding: 2px 12px 2px 0; text-align: left; vertical-align: top; }
-td.number { text-align: right; white-space: nowrap; }
-pre { white-space: pre-wrap; margin: 0; }
-</style>
-<h1>Report of the tests</h1>
-"""
 
 
 class Test(NamedTuple):
@@ -41,10 +34,10 @@ class Test(NamedTuple):
 
     stage: str
     name: str
+    detail: str
+    outcome: str  # passed, failed, skipped
     cpu: float
     fixtures: str  # those that it set up and that used CPU time
-    outcome: str  # passed, failed, skipped
-    detail: str
 
 
 def test_of(stage: str, case: ET.Element) -> Test:
@@ -55,33 +48,30 @@ def test_of(stage: str, case: ET.Element) -> Test:
         for found in case.findall(kind):
             outcome, detail = word, found.get("message") or ""
     name = f"{case.get('classname')}::{case.get('name')}"
-    return Test(stage, name, float(properties.get("cpu", 0)), ", ".join(fixtures), outcome, detail)
+    return Test(stage, name, detail, outcome, float(properties.get("cpu", 0)), ", ".join(fixtures))
 
 
 def tests() -> list[Test]:
     """All tests of the run."""
+    files = {path.stem: ET.parse(path) for path in sorted(REPORTS.glob("*.xml"))}
     return [
-        test_of(path.stem, case)
-        for path in sorted(REPORTS.glob("*.xml"))
-        for case in ET.parse(path).getroot().iter("testcase")
+        test_of(stage.split()[0], case) for stage, file in files.items() for case in file.getroot().iter("testcase")
     ]
 
 
 def stages() -> list[dict[str, object]]:
     """What scripts/measured.py wrote about each stage, the one that used most CPU time first."""
     found = [{"name": path.stem, **json.loads(path.read_text())} for path in REPORTS.glob("*.json")]
+    for stage in found:
+        stage["result"] = "passed" if stage["status"] == 0 else "**failed**"
     return sorted(found, key=lambda stage: -stage["cpu"])
 
 
 def files() -> str:
     """A hash of all files that git tracks, or would."""
-    listing = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
-    names = subprocess.run(listing, cwd=ROOT, stdout=subprocess.PIPE, check=True).stdout.decode().split("\0")
-    digest = hashlib.sha256()
-    for path in (ROOT / name for name in sorted(set(names)) if name):
-        content = path.read_bytes() if path.is_file() else b""
-        digest.update(f"{path}\0{len(content)}\0".encode() + content)
-    return digest.hexdigest()
+    index = {**os.environ, "GIT_INDEX_FILE": str(PASSED.with_name("index"))}
+    subprocess.run(["git", "add", "--all"], cwd=ROOT, env=index, check=True)
+    return subprocess.check_output(["git", "write-tree"], cwd=ROOT, env=index, text=True).strip()
 
 
 def passed_before(ran: list[Test]) -> set[str]:
@@ -94,19 +84,11 @@ def passed_before(ran: list[Test]) -> set[str]:
     return before
 
 
-def table(title: str, heads: list[str], rows: list[list[object]]) -> str:
-    """A table; numbers stand at the right."""
-    if not rows:
-        return f"<h2>{html.escape(title)}</h2>\n<p>None.</p>\n"
-    lines = ["".join(f"<th>{html.escape(head)}</th>" for head in heads)]
-    for row in rows:
-        cells = (
-            f'<td class="number">{cell}</td>' if isinstance(cell, (int, float)) else f"<td>{html.escape(cell)}</td>"
-            for cell in row
-        )
-        lines.append("".join(cells))
-    body = "\n".join(f"<tr>{line}</tr>" for line in lines)
-    return f"<h2>{html.escape(title)}</h2>\n<table>\n{body}\n</table>\n"
+def table(heads: list[str], rows: list[list[object]]) -> str:
+    """A table of Markdown."""
+    lines = [heads, ["---"] * len(heads), *rows]
+    cells = ([" ".join(str(cell).split()).replace("|", "\\|") for cell in line] for line in lines)
+    return "\n".join(f"| {' | '.join(line)} |" for line in cells)
 
 
 def write() -> pathlib.Path:
@@ -115,40 +97,34 @@ def write() -> pathlib.Path:
     ran = tests()
     before = passed_before(ran)
     failed = [test for test in ran if test.outcome == "failed"]
-    slowest = sorted(ran, key=lambda test: -test.cpu)[:SLOWEST]
-    measured = stages()
-    total = {key: sum(stage[key] for stage in measured) for key in ("cpu", "seconds")}
+    flaky = [test for test in failed if f"{test.stage} {test.name}" in before]
     rows = [
-        [
-            stage["name"],
-            "passed" if stage["status"] == 0 else "failed",
-            round(stage["cpu"]),
-            round(stage["seconds"]),
-            round(stage["memory"] / 2**20),
-        ]
-        for stage in measured
+        [each["name"], each["result"], round(each["cpu"]), round(each["seconds"]), each["memory"] // 2**20]
+        for each in stages()
     ]
-    if rows:
-        rows.append(["all", "", round(total["cpu"]), round(total["seconds"]), max(row[4] for row in rows)])
-    flaky = [[test.stage, test.name] for test in failed if f"{test.stage} {test.name}" in before]
-    PAGE.write_text(
-        HEAD
-        + table("Stages", ["stage", "result", "CPU seconds", "seconds", "most memory, MiB"], rows)
-        + table("Failed", ["stage", "test", "message"], [[test.stage, test.name, test.detail] for test in failed])
-        + table("Flaky: failed now, passed earlier on the same files", ["stage", "test"], flaky)
-        + table(
-            f"The {SLOWEST} tests with most CPU time",
-            ["CPU seconds", "stage", "test", "of these, fixtures"],
-            [[test.cpu, test.stage, test.name, test.fixtures] for test in slowest],
-        )
-        + table(
-            "Skipped",
-            ["stage", "test", "reason"],
-            [[test.stage, test.name, test.detail] for test in ran if test.outcome == "skipped"],
-        )
-    )
+    total = ["all", "", sum(row[2] for row in rows), sum(row[3] for row in rows), ""]
+    slowest = [[test.cpu, *test[:2], test.fixtures] for test in sorted(ran, key=lambda test: -test.cpu)[:SLOWEST]]
+    skipped = [test[:3] for test in ran if test.outcome == "skipped"]
+    sections = {
+        "Stages": (["stage", "result", "CPU seconds", "seconds", "largest process, MiB"], [*rows, total]),
+        "Failed": (["stage", "test", "message"], [test[:3] for test in failed]),
+        "Flaky: failed now, passed earlier on the same files": (["stage", "test"], [test[:2] for test in flaky]),
+        f"The {SLOWEST} tests with most CPU time": (["CPU seconds", "stage", "test", "of these, fixtures"], slowest),
+        "Skipped": (["stage", "test", "reason"], skipped),
+    }
+    PAGE.write_text("".join(f"## {title}\n\n{table(*content)}\n\n" for title, content in sections.items()))
     return PAGE
 
 
-if __name__ == "__main__":
-    print(write())
+def write_overview(order: list[str]) -> pathlib.Path:
+    """Replace the results between the two marks of docs/overview.md."""
+    before = OVERVIEW.read_text()
+    if BEGIN not in before or END not in before:
+        sys.exit(f"{OVERVIEW} must have a line {BEGIN} and a line {END}: add them where the results belong.")
+    passed = [test.stage for test in tests() if test.outcome == "passed"]
+    results = {stage["name"]: stage["result"] for stage in stages()}
+    rows = [[f"`{name}`", results.get(name, "not run"), sum(map(name.__eq__, passed)) or ""] for name in order]
+    lines = [BEGIN, f"Results of `make soak` on {datetime.datetime.now(datetime.timezone.utc):%Y-%m-%d}.", ""]
+    block = "\n".join([*lines, table(["stage", "result", "tests"], rows), END])
+    OVERVIEW.write_text(before.partition(BEGIN)[0] + block + before.partition(END)[2])
+    return OVERVIEW

@@ -4,7 +4,8 @@
 
 """Write the variables of each role into its README, from its argument specs; with --check, fail if one is not true.
 
-A README holds them between the lines <!-- variables --> and <!-- /variables -->. Those in front.yml stand apart.
+A README holds them between the lines <!-- variables to NAME --> and <!-- /variables -->. Those up to NAME are the ones
+that nearly all users need, and stand apart. Without them the line is <!-- variables -->.
 """
 
 import pathlib
@@ -15,8 +16,7 @@ from typing import Any
 import yaml
 
 ROLES = pathlib.Path(__file__).resolve().parent.parent / "roles"
-FRONT: dict[str, list[str]] = yaml.safe_load(pathlib.Path(__file__).with_name("front.yml").read_text())
-BEGIN, END = "<!-- variables -->", "<!-- /variables -->"
+BLOCK = re.compile(r"(<!-- variables(?: to (\w+))? -->\n).*?(?=<!-- /variables -->)", re.DOTALL)
 MARKUP = re.compile(r"\b[A-Z]\(([^()]*)\)")  # Ansible's V(x), O(x), M(x), C(x) …
 
 
@@ -48,47 +48,33 @@ def table(options: dict[str, Any]) -> list[str]:
     return ["| variable | type | default | meaning |", "|---|---|---|---|", *rows(options)]
 
 
-def variables(role: pathlib.Path) -> str:
+def variables(role: pathlib.Path, last_of_front: str | None) -> str:
     """The variables of a role: those that nearly all users need, the others, and those of each other entry point."""
     entry_points = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]
     options = entry_points.pop("main")["options"]
-    front = {name: options.pop(name) for name in FRONT.get(role.name, ())}
-    lines = [*table(front), "", "### More variables", "", *table(options)] if front else table(options)
+    lines = []
+    if last_of_front:
+        names = list(options)
+        front = {name: options.pop(name) for name in names[: names.index(last_of_front) + 1]}
+        lines = [*table(front), "", "### More variables", ""]
+    lines += table(options)
     for name, entry_point in entry_points.items():
         if entry_point.get("options"):
             lines += ["", f"### With `tasks_from: {name}`", "", *table(entry_point["options"])]
-    return "\n".join([BEGIN, *lines, END])
-
-
-def order_complaint(role: pathlib.Path) -> str:
-    """What is wrong with the order of the argument specs; empty if nothing is."""
-    specs = yaml.safe_load((role / "meta" / "argument_specs.yml").read_text())["argument_specs"]
-    front = FRONT.get(role.name, [])
-    if list(specs["main"]["options"])[: len(front)] == front:
-        return ""
-    return f"{role.name}: the argument specs do not begin with the variables of scripts/front.yml. Use their order"
+    return "".join(f"{line}\n" for line in lines)
 
 
 def main() -> int:
-    check = "--check" in sys.argv
     complaints = []
     for role in sorted(path.parent.parent for path in ROLES.glob("*/meta/argument_specs.yml")):
-        readme = role / "README.md"
-        if not readme.exists() or BEGIN not in readme.read_text():
-            complaints.append(f"{role.name}: expected a README.md with a line {BEGIN} and a line {END}")
-            continue
-        if order_complaint(role):
-            complaints.append(order_complaint(role))
-            continue
-        before = readme.read_text()
-        head, _begin, rest = before.partition(BEGIN)
-        after = head + variables(role) + rest.partition(END)[2]
-        if after != before and check:
-            complaints.append(
-                f"{role.name}: README.md differs from the argument specs. Run python scripts/role_readmes.py"
-            )
-        elif after != before:
-            readme.write_text(after)
+        before = (role / "README.md").read_text()
+        after, count = BLOCK.subn(lambda match, role=role: match[1] + variables(role, match[2]), before)
+        if not count:
+            complaints.append(f"{role.name}: expected lines <!-- variables --> and <!-- /variables --> in README.md")
+        elif after != before and "--check" in sys.argv:
+            complaints.append(f"{role.name}: README.md differs from argument_specs.yml. Run scripts/role_readmes.py")
+        else:
+            (role / "README.md").write_text(after)
     print("\n".join(complaints), end="\n" if complaints else "")
     return 1 if complaints else 0
 

@@ -2,10 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run `uv pip install` with the settings that pip has on this machine: python scripts/uv_pip.py ARGUMENT ...
-
-uv installs an environment in a tenth of the CPU time of pip, but does not read pip's configuration.
-"""
+"""Run `uv pip install` with the settings of pip, which uv does not read: python scripts/uv_pip.py ARGUMENT ..."""
 
 import ast
 import os
@@ -36,10 +33,6 @@ def settings():
     return {name: os.environ.get(name, value) for name, value in found.items()}
 
 
-def main():
+if __name__ == "__main__":
     uv = os.path.join(os.path.dirname(sys.executable), "uv")
     sys.exit(subprocess.call([uv, "pip", "install", *sys.argv[1:]], env={**os.environ, **settings()}))
-
-
-if __name__ == "__main__":
-    main()

@@ -134,7 +134,7 @@ class StartedAwx(Awx):
     def __init__(self, script: str) -> None:
         self._script = script
         self.root = pathlib.Path(tempfile.mkdtemp(prefix="awx-"))
-        self.root.chmod(0o755)  # its database has a user of its own
+        self.root.chmod(0o755)  # its database has its own user
 
     def __enter__(self) -> "StartedAwx":
         port = free_port()

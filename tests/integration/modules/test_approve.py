@@ -118,7 +118,7 @@ def one_by_one(ansible, fleet, tmp_path_factory):
         lambda e: [("web2", e, 200)],
     )
     way(
-        "in a state of its own",
+        "in its own state",
         "web1",
         lambda emulator: scheduled(emulator, overrides={"EventStatus": "Paused"}),
         lambda e: ({"skipped_ids": e}, False),
@@ -147,7 +147,7 @@ WAYS = [
     "leader_only by another",
     "leader_only of two",
     "by a neighbour that it does not name",
-    "in a state of its own",
+    "in its own state",
 ]
 
 

@@ -6,6 +6,7 @@
 
 import os
 import pathlib
+import runpy
 import subprocess
 import sys
 
@@ -71,9 +72,9 @@ def interpreters():
     # Up to ansible-core 2.16, whose oldest is 3.6, this is a bool.
     oldest = basic._PY_MIN if isinstance(basic._PY_MIN, tuple) else (3, 6)
     found = {}
-    listing = subprocess.check_output([sys.executable, str(ROOT / "scripts" / "pythons.py")], text=True, timeout=60)
-    for line in listing.splitlines():
-        version, _tab, path = line.partition("\t")
+    pythons = runpy.run_path(str(ROOT / "scripts" / "pythons.py"))
+    for version in pythons["VERSIONS"]:
+        path = pythons["find"](version)
         # Those of the machine, and those that the unit tests of the library were set up with.
         candidates = [path, str(ROOT / ".nox" / f"library-{version.replace('.', '-')}" / "bin" / "python")]
         usable = [python for python in candidates if has_requests(python)]

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""scripts/quick.py: what it lints and tests after a change."""
+"""scripts/quick.py: what it checks and tests after a change."""
 
 import importlib
 import pathlib
@@ -36,12 +36,8 @@ def quick(tmp_path, monkeypatch):
     return module
 
 
-def programs(commands):
-    return [pathlib.Path(command[0]).name for command in commands]
-
-
 def test_nothing_changed(quick):
-    assert (quick.changed(), quick.tests_of([]), quick.commands([], [])) == ([], [], [])
+    assert (quick.changed(), quick.tests_of([])) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -65,11 +61,21 @@ def test_a_new_file_counts_and_a_deleted_one_does_not(quick):
     assert quick.changed() == ["tests/unit/test_new.py"]
 
 
-def test_code_for_vms_is_type_checked(quick):
-    found = quick.commands(["roles/poller/files/a.py"], ["tests/unit/test_a.py"])
-    assert programs(found) == ["ruff", "ruff", "mypy", "python", "codespell", "pytest"]
+def test_what_changed_is_linted_and_tested_and_one_failure_is_enough(quick, monkeypatch):
+    ran = []
 
+    def call(command, **_options):
+        ran.append([str(word) for word in command])
+        return int(ran[-1][0].endswith("pre-commit"))
 
-def test_yaml_of_a_role_is_linted_with_its_documentation(quick):
-    found = quick.commands(["roles/poller/meta/argument_specs.yml"], [])
-    assert programs(found) == ["yamllint", "python", "python", "codespell"]
+    for directory in ("LINT", "UNIT"):
+        monkeypatch.setattr(quick, directory, quick.ROOT)
+    (quick.ROOT / "pre-commit").touch()
+    monkeypatch.setattr(quick, "changed", lambda: ["roles/poller/tasks/main.yml"])
+    monkeypatch.setattr(quick.subprocess, "call", call)
+    monkeypatch.setattr(quick.sys, "argv", ["quick.py", "tests/unit/test_state.py"])
+    with pytest.raises(SystemExit) as ended:
+        quick.main()
+    assert ended.value.code == 1
+    assert ran[0][1:] == ["run", "--files", "roles/poller/tasks/main.yml"]
+    assert ran[1][-2:] == ["tests/unit/test_role.py", "tests/unit/test_state.py"]

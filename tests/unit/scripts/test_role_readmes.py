@@ -7,6 +7,7 @@
 import importlib.util
 import pathlib
 import re
+import sys
 
 import pytest
 import yaml
@@ -38,15 +39,34 @@ def options_of(role):
 
 
 def test_the_front_is_small_and_of_variables_that_exist():
-    front = [name for names in role_readmes.FRONT.values() for name in names]
-    known = {name for role in ROLES for name in options_of(role)}
-    assert len(front) == len(set(front)) <= 36
-    assert set(front) <= known
+    last = {role: role_readmes.BLOCK.search((role / "README.md").read_text())[2] for role in ROLES}
+    options = {role: list(entry_points(role)["main"]["options"]) for role in ROLES}
+    assert sum(options[role].index(name) + 1 for role, name in last.items() if name) <= 36
 
 
-@pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)
-def test_the_front_is_first_in_the_argument_specs(role):
-    assert role_readmes.order_complaint(role) == ""
+def test_a_readme_that_differs_from_the_argument_specs_fails_the_check(tmp_path, monkeypatch, capsys):
+    (tmp_path / "a" / "meta").mkdir(parents=True)
+    specs = {"main": {"options": {name: {"description": f"The {name}."} for name in ("first", "second")}}}
+    (tmp_path / "a" / "meta" / "argument_specs.yml").write_text(yaml.safe_dump({"argument_specs": specs}))
+    readme = tmp_path / "a" / "README.md"
+    readme.write_text("Before.\n<!-- variables to first -->\n<!-- /variables -->\nAfter.\n")
+    monkeypatch.setattr(role_readmes, "ROLES", tmp_path)
+
+    monkeypatch.setattr(sys, "argv", ["role_readmes.py", "--check"])
+    assert role_readmes.main() == 1
+    assert "a: README.md differs from argument_specs.yml" in capsys.readouterr().out
+
+    monkeypatch.setattr(sys, "argv", ["role_readmes.py"])
+    assert role_readmes.main() == 0
+    assert re.findall("^[^|\\n].*|`first`|`second`", readme.read_text(), re.MULTILINE) == [
+        "Before.",
+        "<!-- variables to first -->",
+        "`first`",
+        "### More variables",
+        "`second`",
+        "<!-- /variables -->",
+        "After.",
+    ]
 
 
 @pytest.mark.parametrize("role", ROLES, ids=lambda role: role.name)

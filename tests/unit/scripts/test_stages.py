@@ -25,13 +25,18 @@ case $3 in
     tests) cp result.xml reports/tests.xml ;;
 esac
 """
-RESULT = '<testsuites><testsuite tests="10" failures="1" errors="2" skipped="3"/></testsuites>'
+CASES = (
+    "<testcase/>" * 4
+    + "<testcase><failure/></testcase><testcase><error/></testcase>"
+    + "<testcase><skipped/></testcase>" * 3
+)
+RESULT = f"<testsuites><testsuite>{CASES}</testsuite></testsuites>"
 
 
 @pytest.fixture
 def run(tmp_path, monkeypatch, capsys):
     """Run stages; the exit status, the output, and the stages in the order in which they began."""
-    monkeypatch.syspath_prepend(SCRIPT.parent)  # for scripts/cores.py
+    monkeypatch.syspath_prepend(SCRIPT.parent)  # for scripts/report.py
     monkeypatch.setenv("TIER", "")
     spec = importlib.util.spec_from_file_location("stages", SCRIPT)
     stages = importlib.util.module_from_spec(spec)
@@ -43,7 +48,7 @@ def run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(stages, "NOX", nox)
     monkeypatch.setattr(stages, "LOGS", tmp_path / "logs")
     monkeypatch.setattr(stages, "REPORTS", tmp_path / "reports")
-    for name, path in (("REPORTS", "reports"), ("PAGE", "report/index.html"), ("PASSED", "report/passed.json")):
+    for name, path in (("REPORTS", "reports"), ("PAGE", "report/report.md"), ("PASSED", "report/passed.json")):
         monkeypatch.setattr(stages.report, name, tmp_path / path)
 
     def call(*names):
@@ -77,17 +82,15 @@ def test_the_remaining_stages_are_shown(run):
 
 def test_the_last_line_sums_the_tests_up(run):
     _code, output, _begun = run("tests")
-    assert output.splitlines()[-1] == "4 passed, 3 failed, 3 skipped"
+    assert output.splitlines()[-1] == "4 passed, 2 failed, 3 skipped"
 
 
 def test_the_report_shows_the_stages(run, tmp_path):
     _code, output, _begun = run("well", "fails")
-    page = tmp_path / "report" / "index.html"
+    page = tmp_path / "report" / "report.md"
     assert f"Report: {page}" in output
-    assert re.findall("<td>(well|fails|passed|failed)</td>", page.read_text()) in (
-        ["well", "passed", "fails", "failed"],
-        ["fails", "failed", "well", "passed"],
-    )
+    assert "| well | passed |" in page.read_text()
+    assert "| fails | **failed** |" in page.read_text()
 
 
 def test_no_session_moves_tmpdir_below_the_checkout():
@@ -102,12 +105,22 @@ def test_the_stages_know_their_tier(run, tmp_path, options, tier):
 
 
 def test_a_whole_run_of_soak_writes_the_table_of_results(run, monkeypatch, tmp_path):
-    monkeypatch.setattr(run.stages, "SOAK", ["well"])
+    monkeypatch.setattr(run.stages, "SOAK", ["tests", "library-3.5"])
+    monkeypatch.setattr(run.stages.pythons, "VERSIONS", ["3.5"])
     page = tmp_path / "overview.md"
-    page.write_text("<!-- matrix -->\n<!-- /matrix -->\n")
-    monkeypatch.setattr(run.stages.matrix, "PAGE", page)
-    monkeypatch.setattr(run.stages.matrix, "RESULTS", tmp_path)  # not those of earlier sessions
+    page.write_text("Before.\n<!-- matrix -->\nof the run before\n<!-- /matrix -->\nAfter.\n")
+    monkeypatch.setattr(run.stages.report, "OVERVIEW", page)
     _code, output, begun = run("--soak")
-    assert begun == ["well"]
-    assert f"Results of cores and Pythons: {page}" in output
-    assert "| 2.16 |" in page.read_text()
+    assert begun == ["tests"]
+    assert f"Results of the stages: {page}" in output
+    assert page.read_text().startswith("Before.\n<!-- matrix -->\nResults of `make soak`")
+    assert page.read_text().endswith(
+        "| `tests` | passed | 4 |\n| `library-3.5` | not run |  |\n<!-- /matrix -->\nAfter.\n"
+    )
+
+
+def test_a_page_without_a_place_for_the_results_is_refused(run, monkeypatch, tmp_path):
+    (tmp_path / "overview.md").write_text("Nothing.\n")
+    monkeypatch.setattr(run.stages.report, "OVERVIEW", tmp_path / "overview.md")
+    with pytest.raises(SystemExit, match="<!-- matrix -->"):
+        run.stages.report.write_overview([])
