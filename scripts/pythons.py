@@ -23,7 +23,7 @@ CORES = {
     "2.20": ("3.12", "3.13", "3.14"),
     "2.21": ("3.12", "3.13", "3.14"),
 }
-OLDEST_CORE, *BETWEEN_CORES, NEWEST_CORE = CORES
+OLDEST_CORE, *_between, NEWEST_CORE = CORES
 IDENTIFY = "import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2])"
 
 

@@ -114,10 +114,6 @@ def main() -> None:
     show(f"Stages, {LANES} at a time: {', '.join(names)}")
     if missing:
         show(f"Skipped, because this machine does not have them: Python {', '.join(missing)}")
-    if every == TEST:
-        show(
-            f"Left to `make soak`: ansible-core {', '.join(pythons.BETWEEN_CORES)}, and all tests on Pythons in between"
-        )
     began = time.monotonic()
     failed = run_all(names)
     show(f"{len(names) - len(failed)} of {len(names)} stages passed in {span(time.monotonic() - began)}")
