@@ -16,8 +16,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from ._scheduled_events import announced, history, history_file
 from ._scheduled_events.clock import CLOCK, Clock
-from ._scheduled_events.document import SCHEDULED, ScheduledEvent, parse
-from ._scheduled_events.endpoint import DEFAULT_API_VERSION
+from ._scheduled_events.document import DEFAULT_API_VERSION, SCHEDULED, ScheduledEvent, parse
 from ._scheduled_events.files import Folder, write_atomically
 from ._scheduled_events.rules import decide, parse_rules
 from ._scheduled_events.runs import PHASES

@@ -16,8 +16,17 @@ from ._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ._scheduled_events.checks import WrongValue, check
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
 from ._scheduled_events.clock import CLOCK, Clock
-from ._scheduled_events.discovery import FoundEndpoint, find
+from ._scheduled_events.discovery import (
+    AUTO,
+    DEFAULT_NETWORKS,
+    ENDPOINT_OR_AUTO,
+    GIVEN,
+    NETWORKS,
+    FoundEndpoint,
+    find,
+)
 from ._scheduled_events.document import (
+    DEFAULT_API_VERSION,
     EVENT_SOURCES,
     EVENT_STATUSES,
     TYPES,
@@ -26,17 +35,7 @@ from ._scheduled_events.document import (
     describe,
     one_of,
 )
-from ._scheduled_events.endpoint import (
-    API_VERSION,
-    AUTO,
-    DEFAULT_API_VERSION,
-    DEFAULT_ENDPOINT,
-    DEFAULT_NETWORKS,
-    ENDPOINT_OR_AUTO,
-    GIVEN,
-    NETWORKS,
-)
-from ._scheduled_events.exchange import Exchanger
+from ._scheduled_events.exchange import API_VERSION, DEFAULT_ENDPOINT, Exchanger
 
 COMMON_OPTIONS: Dict[str, Dict[str, Any]] = {
     "endpoint": {"type": "str", "default": DEFAULT_ENDPOINT},

@@ -15,7 +15,7 @@ description:
     VMs. By default the module returns only events that name this VM.
 extends_documentation_fragment:
   - maintops.scheduled_events._imds
-  - maintops.scheduled_events._filters
+  - maintops.scheduled_events._imds.filters
   - maintops.scheduled_events._imds.attributes
   - maintops.scheduled_events._imds.reads
   - maintops.scheduled_events._imds.group

@@ -20,7 +20,7 @@ description:
     find out when the event is over. Recover when the event is absent, not when its duration has passed.
 extends_documentation_fragment:
   - maintops.scheduled_events._imds
-  - maintops.scheduled_events._filters
+  - maintops.scheduled_events._imds.filters
   - maintops.scheduled_events._imds.attributes
   - maintops.scheduled_events._imds.group
   - maintops.scheduled_events._imds.anywhere

@@ -12,8 +12,7 @@ import os
 import time
 from typing import Any, Callable, Dict, Optional
 
-from .document import ADVISORY, SCHEDULED, STARTED, Document, ScheduledEvent, parse
-from .endpoint import DEFAULT_API_VERSION
+from .document import ADVISORY, DEFAULT_API_VERSION, SCHEDULED, STARTED, Document, ScheduledEvent, parse
 from .files import plain
 
 DIRECTORY, NAME = "/run/scheduled-events-drill", "event.json"

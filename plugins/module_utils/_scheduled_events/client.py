@@ -14,9 +14,18 @@ from . import transport
 from .announced import announced
 from .checks import check
 from .clock import CLOCK, Clock, pause_after
-from .document import Document, DocumentError, parse
-from .endpoint import API_VERSION, DEFAULT_API_VERSION, DEFAULT_ENDPOINT, ENDPOINT
-from .exchange import Answer, BadUrl, BrokenOff, Exchanger, Malformed, NotConnected
+from .document import DEFAULT_API_VERSION, Document, DocumentError, parse
+from .exchange import (
+    API_VERSION,
+    DEFAULT_ENDPOINT,
+    ENDPOINT,
+    Answer,
+    BadUrl,
+    BrokenOff,
+    Exchanger,
+    Malformed,
+    NotConnected,
+)
 from .text import excerpt, parse_number, shown
 
 # Look at it before making a client without an exchanger.

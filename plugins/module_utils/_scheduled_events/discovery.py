@@ -13,10 +13,24 @@ import os
 import re
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
+from .checks import converted, list_of
 from .client import FIRST_CONTACT, ImdsClient, ImdsError, NoAnswer, NoDocumentYet, Unavailable, Unreachable
 from .clock import CLOCK, Clock
-from .endpoint import DEFAULT_ENDPOINT
+from .exchange import DEFAULT_ENDPOINT, base_url
 from .files import plain
+
+AUTO = "auto"  # the endpoint that has to be found
+GIVEN = "given"  # the source of an endpoint that the owner names
+
+# Where an address that a DHCP lease names may lie: Azure's wire server, and what no router passes on.
+DEFAULT_NETWORKS = ("168.63.129.16/32", "169.254.0.0/16")
+ENDPOINT_OR_AUTO = converted(
+    f"http://HOST or http://HOST:PORT, or {AUTO}", lambda value: value if value == AUTO else base_url(value)
+)
+NETWORKS = list_of(
+    converted("an IPv4 network, such as 168.63.129.16/32", lambda value: str(ipaddress.IPv4Network(value.strip()))),
+    "IPv4 networks",
+)
 
 DISCOVERY_TIMEOUT = 10.0  # seconds for all of it
 PROBE_TIMEOUT = 2.5  # seconds for one answer; a service that is enabled answers at once

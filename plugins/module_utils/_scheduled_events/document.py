@@ -43,6 +43,7 @@ EVENT_SOURCES = ("Platform", "User")
 
 # The preview put "_" before each name in Resources; no later version does (docs/contract.md, section 3).
 UNDERSCORE_VERSION = "2017-03-01"
+DEFAULT_API_VERSION = "2020-07-01"
 
 Incarnation = Union[int, str, None]
 

@@ -2,15 +2,37 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""One HTTP exchange, over a connection of this machine or through another program."""
+"""One HTTP exchange, over a connection of this machine or through another program, and where it goes."""
 
 import re
 from typing import Mapping, NamedTuple, Optional
+from urllib.parse import urlsplit
 
-from .document import parse_not_before
+from .checks import converted, text
+from .document import DEFAULT_API_VERSION, parse_not_before
 from .text import excerpt
 
 MAX_BODY = 1024 * 1024
+
+DEFAULT_ENDPOINT = "http://169.254.169.254"
+
+
+def base_url(value: str) -> str:
+    """A URL of a host, without the slash at its end.
+
+    :raises ValueError: it is something else.
+    """
+    parts = urlsplit(value)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0 or not value.isprintable():
+        raise ValueError
+    if parts.query or parts.fragment or parts.username is not None or re.search(r"\s", value):
+        raise ValueError
+    return value.rstrip("/")
+
+
+ENDPOINT = converted("http://HOST or http://HOST:PORT", base_url)
+# The service refuses "latest" as well (docs/contract.md, section 3).
+API_VERSION = text(f"a date, such as {DEFAULT_API_VERSION}", pattern="[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 class ExchangeFailed(Exception):

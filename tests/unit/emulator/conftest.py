@@ -15,8 +15,7 @@ import pytest
 from scheduled_events_emulator.clock import ManualClock
 from scheduled_events_emulator.events import parse_spec
 from scheduled_events_emulator.fleet import parse_fleet
-from scheduled_events_emulator.journal import Journal
-from scheduled_events_emulator.platform import Platform, Policy
+from scheduled_events_emulator.platform import Journal, Platform, Policy
 from scheduled_events_emulator.protocol import ServiceSettings
 from scheduled_events_emulator.server import Emulator, Options
 

@@ -27,8 +27,7 @@ sys.path.append(str(Path(__file__).resolve().parents[4] / "plugins" / "module_ut
 
 from _scheduled_events.checks import check, show
 from _scheduled_events.document import UNDERSCORE_VERSION, describe, parse
-from _scheduled_events.endpoint import API_VERSION, ENDPOINT
-from _scheduled_events.exchange import MAX_BODY
+from _scheduled_events.exchange import API_VERSION, ENDPOINT, MAX_BODY
 from _scheduled_events.text import shown
 
 DOCUMENTATION = r"""

@@ -27,9 +27,9 @@ from scheduled_events_emulator.events import (
     EventSpec,
 )
 from scheduled_events_emulator.fleet import Fleet, Machine, Unit
-from scheduled_events_emulator.journal import Journal
 
 KEPT_ENDED_EVENTS = 1000
+KEPT_ENTRIES = 100_000  # of the journal
 
 
 class NoSuchEvent(LookupError):
@@ -84,6 +84,29 @@ class Approval:
     known: tuple[str, ...]
     approved: tuple[str, ...]
     unknown: tuple[str, ...]
+
+
+class Journal:
+    """The ordered log: approvals as posted, and every transition of every event.
+
+    Entries are numbered from 1; the oldest are dropped beyond ``KEPT_ENTRIES``.
+    """
+
+    def __init__(self, real_at: Callable[[float], float]) -> None:
+        self._real_at = real_at
+        self._entries: deque[dict[str, Any]] = deque(maxlen=KEPT_ENTRIES)
+        self._last = 0
+
+    def record(self, kind: str, moment: float, **details: Any) -> None:
+        """Add an entry of ``kind`` that happened at the emulator time ``moment``."""
+        self._last += 1
+        entry = {"seq": self._last, "kind": kind, "at": iso(moment), "at_real": round(self._real_at(moment), 3)}
+        entry.update(details)
+        self._entries.append(entry)
+
+    def since(self, seq: int = 0) -> list[dict[str, Any]]:
+        """Return the entries after number ``seq``, oldest first."""
+        return [entry for entry in self._entries if entry["seq"] > seq]
 
 
 class Platform:

@@ -25,8 +25,7 @@ from scheduled_events_emulator.clock import Clock
 from scheduled_events_emulator.control import Control
 from scheduled_events_emulator.faults import Faults
 from scheduled_events_emulator.fleet import Fleet, Machine
-from scheduled_events_emulator.journal import Journal
-from scheduled_events_emulator.platform import Platform, Policy
+from scheduled_events_emulator.platform import Journal, Platform, Policy
 from scheduled_events_emulator.protocol import Imds, ServiceSettings
 
 BACKLOG = 1024

@@ -11,8 +11,7 @@ import metadata_guard
 import pytest
 from _scheduled_events import discovery
 from _scheduled_events.clock import Clock
-from _scheduled_events.discovery import DISCOVERY_TIMEOUT, FoundEndpoint, NotFound, Searched, find
-from _scheduled_events.endpoint import DEFAULT_NETWORKS
+from _scheduled_events.discovery import DEFAULT_NETWORKS, DISCOVERY_TIMEOUT, FoundEndpoint, NotFound, Searched, find
 
 from .conftest import Service, document_text
 

@@ -4,7 +4,8 @@
 
 import pytest
 from _scheduled_events.checks import WrongValue, check
-from _scheduled_events.endpoint import API_VERSION, ENDPOINT, ENDPOINT_OR_AUTO, NETWORKS
+from _scheduled_events.discovery import ENDPOINT_OR_AUTO, NETWORKS
+from _scheduled_events.exchange import API_VERSION, ENDPOINT
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import urllib.parse
 
 import pytest
 from scheduled_events_poller.notify import controller_hook
-from scheduled_events_poller.notify.secret import HIDDEN, MOST, hide
+from scheduled_events_poller.notify.request import HIDDEN, MOST, hide
 
 TOKEN = "aB3dEf6hIj9lMnOpQrSt2vWx"
 PERCENT = "".join(f"%{ord(character):02x}" for character in TOKEN)

@@ -12,7 +12,7 @@ from _scheduled_events.checks import WrongValue
 from _scheduled_events.runs import PHASES
 from scheduled_events_poller.notify import settings as notify_settings
 from scheduled_events_poller.notify.formats import FORMATS
-from scheduled_events_poller.notify.secret import hide
+from scheduled_events_poller.notify.request import hide
 
 SECRET = "S3cretValue"
 OPS = {"name": "ops", "url": "https://example.org/" + SECRET}

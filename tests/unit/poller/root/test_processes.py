@@ -10,7 +10,7 @@ import threading
 
 import pytest
 from root_side import LONGER_THAN_A_TEST
-from scheduled_events_poller.root.processes import Process
+from scheduled_events_poller.root.jobs import Process
 
 pytestmark = pytest.mark.edge
 

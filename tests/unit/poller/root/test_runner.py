@@ -16,7 +16,7 @@ import time
 import pytest
 from root_side import LONGER_THAN_A_TEST
 from scheduled_events_poller.root import dispatcher, jobs, runner
-from scheduled_events_poller.root.processes import Process
+from scheduled_events_poller.root.jobs import Process
 from scheduled_events_poller.spool import LONGEST_REASON, MAX_REQUEST, RunResult
 
 

@@ -18,9 +18,8 @@ from _scheduled_events import rules as decisions
 from _scheduled_events.approval import approve
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
 from _scheduled_events.clock import Moment
-from _scheduled_events.discovery import search_leases
+from _scheduled_events.discovery import GIVEN, search_leases
 from _scheduled_events.document import DocumentError, ScheduledEvent, describe, format_time, parse
-from _scheduled_events.endpoint import GIVEN
 from _scheduled_events.files import read_plain
 from _scheduled_events.history_file import append_beside
 from _scheduled_events.runs import NOTHING, OK

@@ -20,7 +20,7 @@ from _scheduled_events.runs import FAILED, parse_run_id
 
 from ..spool import MAX_REQUEST, Directories, RequestError, RunResult, parse_request, root_command
 from . import jobs
-from .processes import Process
+from .jobs import Process
 
 MAX_REQUESTS = 100  # taken in one look
 MAX_JOBS = 64

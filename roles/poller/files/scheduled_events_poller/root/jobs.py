@@ -2,14 +2,16 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The files of root about runs: accepted requests, revisions of their times, and results.
+"""The files of root about runs, and their processes: accepted requests, revisions of their times, and results.
 
 The file of a job is the lock of its run, so it is made once and never replaced.
 """
 
 import contextlib
 import os
-from typing import Iterator, Optional, Tuple
+import signal
+import subprocess
+from typing import Iterator, Mapping, Optional, Sequence, Tuple, Union
 
 from _scheduled_events.files import Occupied, locked, write_atomically, write_once
 from _scheduled_events.runs import FAILED, parse_run_id
@@ -140,3 +142,48 @@ def wake(directories: Directories) -> None:
 
 def _job(directories: Directories, request_id: str) -> str:
     return os.path.join(directories.jobs, request_id)
+
+
+class Process:
+    """A program in its own session, with no descriptor of ours.
+
+    :param stdin: ``None`` is /dev/null.
+    :param output: where its standard output and error go; ``None`` is where ours go.
+    :raises OSError: it cannot be started.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[Union[str, bytes]],
+        *,
+        environment: Optional[Mapping[bytes, bytes]] = None,
+        stdin: Optional[int] = None,
+        output: Optional[int] = None,
+    ) -> None:
+        self._popen = subprocess.Popen(
+            arguments,
+            env=environment,
+            stdin=subprocess.DEVNULL if stdin is None else stdin,
+            stdout=output,
+            stderr=output,
+            cwd="/",
+            start_new_session=True,
+        )
+        self.pid = self._popen.pid
+
+    def wait(self, seconds: float) -> Optional[int]:
+        """Its exit status, negative for a signal, or ``None`` if it has not ended within so many seconds."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            return self._popen.wait(seconds)
+        return None
+
+    def end(self, grace: float) -> None:
+        """End it and all of its process group: SIGTERM, and SIGKILL so many seconds later."""
+        self._signal(signal.SIGTERM)
+        self.wait(grace)
+        self._signal(signal.SIGKILL)
+        self.wait(grace)  # longer only if the kernel itself does not let go of it
+
+    def _signal(self, number: int) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, number)

@@ -30,7 +30,7 @@ from ..spool import (
     parse_request,
 )
 from . import jobs
-from .processes import Process
+from .jobs import Process
 
 TRY_AGAIN = 75  # EX_TEMPFAIL, exit status of a hook that wants to be run again
 PREPARED_NOTHING = 77  # exit status of a hook that did nothing which prepares this VM; the next hook follows

@@ -1,5 +1,0 @@
-# Copyright (c) 2026 The maintops.scheduled_events authors
-# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
-# SPDX-License-Identifier: GPL-3.0-or-later
-
-"""The unit that polls: one process, without privileges. It imports nothing of ``root``."""

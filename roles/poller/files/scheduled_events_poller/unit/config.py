@@ -19,14 +19,9 @@ from _scheduled_events.checks import (
     show,
     text,
 )
-from _scheduled_events.endpoint import (
-    API_VERSION,
-    DEFAULT_API_VERSION,
-    DEFAULT_ENDPOINT,
-    DEFAULT_NETWORKS,
-    ENDPOINT_OR_AUTO,
-    NETWORKS,
-)
+from _scheduled_events.discovery import DEFAULT_NETWORKS, ENDPOINT_OR_AUTO, NETWORKS
+from _scheduled_events.document import DEFAULT_API_VERSION
+from _scheduled_events.exchange import API_VERSION, DEFAULT_ENDPOINT
 from _scheduled_events.rules import HOLD, Rule, parse_rules
 from _scheduled_events.runs import PHASES
 from _scheduled_events.terms import ACKNOWLEDGE_POLICIES, ALONE, CONTROLLER, ON_FAILURE

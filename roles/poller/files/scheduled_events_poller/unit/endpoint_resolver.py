@@ -10,8 +10,7 @@ from typing import Callable, Optional
 from _scheduled_events import discovery
 from _scheduled_events.client import FIRST_CONTACT
 from _scheduled_events.clock import CLOCK, Clock
-from _scheduled_events.discovery import DISCOVERY_TIMEOUT, FoundEndpoint
-from _scheduled_events.endpoint import AUTO, GIVEN
+from _scheduled_events.discovery import AUTO, DISCOVERY_TIMEOUT, GIVEN, FoundEndpoint
 
 from .config import Settings
 

@@ -16,8 +16,7 @@ from _scheduled_events.document import parse
 from scheduled_events_emulator.clock import ManualClock
 from scheduled_events_emulator.events import parse_spec
 from scheduled_events_emulator.fleet import parse_fleet
-from scheduled_events_emulator.journal import Journal
-from scheduled_events_emulator.platform import Platform, Policy
+from scheduled_events_emulator.platform import Journal, Platform, Policy
 from scheduled_events_emulator.rendering import render_document, render_events
 
 from plugins.module_utils._respond import request as turn_request
