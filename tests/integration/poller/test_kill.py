@@ -4,90 +4,25 @@
 
 """kill -9 at random moments of an event's life.
 
-POLLER_KILLS says how often (20; 200 in `make soak`), and POLLER_KILLS_SEED repeats a run.
+POLLER_KILLS says how often (10; 200 in `make soak`), and POLLER_KILLS_SEED repeats a run.
 """
 
 import concurrent.futures
-import contextlib
-import json
 import os
 import pathlib
 import random
-import subprocess
-import sys
 import tempfile
 import time
 
 import pytest
-from emulation import LIMIT, until
+from emulation import until
+from polling_vm import Vm, complaints_of
 
-KILLS = int(os.environ.get("POLLER_KILLS", "200" if os.environ.get("TIER") == "soak" else "20"))
+KILLS = int(os.environ.get("POLLER_KILLS", "200" if os.environ.get("TIER") == "soak" else "10"))
 SEED = int(os.environ.get("POLLER_KILLS_SEED", str(random.randrange(10**6))))
 KILLS_PER_LIFE = 2
 VMS = ("vm1", "vm2", "vm3", "vm4")
 LIFE = 3.0  # seconds of a life with two restarts, about
-
-# A line at its begin and its end: event, phase, time.
-HOOK = """#!/bin/sh
-echo "$SCHEDULED_EVENT_ID $SCHEDULED_EVENT_PHASE begin $(date +%s.%N)" >> {log}
-sleep 0.2
-echo "$SCHEDULED_EVENT_ID $SCHEDULED_EVENT_PHASE end $(date +%s.%N)" >> {log}
-"""
-
-
-class Vm:
-    """One VM: a poller with its files, and the hooks' own log."""
-
-    def __init__(self, collection: pathlib.Path, directory: pathlib.Path, endpoint: str) -> None:
-        self._directory = directory
-        self.hook_log = directory / "hooks.log"
-        self.hook_log.touch()
-        for phase in ("prepare", "started", "recover"):
-            hook = directory / "hooks" / f"{phase}.d" / "10-log"
-            hook.parent.mkdir(parents=True)
-            hook.write_text(HOOK.format(log=self.hook_log))
-            hook.chmod(0o755)
-        config = directory / "poller.json"
-        config.write_text(json.dumps({"endpoint": endpoint, "interval": 0.25}))
-        (directory / "root").mkdir()
-        self._command = [
-            sys.executable,
-            str(collection / "roles" / "poller" / "files" / "scheduled-events"),
-            f"--config={config}",
-            f"--state-file={directory / 'state.json'}",
-            f"--runtime-directory={directory / 'run'}",
-            f"--hooks-directory={directory / 'hooks'}",
-            f"--hooks-runtime-directory={directory / 'root'}",
-            "run",
-            "--spawn-hooks",
-        ]
-
-    def start(self) -> None:
-        with (self._directory / "poller.log").open("ab") as output:
-            self._poller = subprocess.Popen(self._command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
-
-    def kill(self) -> None:
-        self._poller.kill()
-        self._poller.wait()
-
-    def runs(self) -> bool:
-        return self._poller.poll() is None
-
-    def stop(self) -> None:
-        self._poller.terminate()
-        self._poller.wait(LIMIT)
-
-    def remembers_nothing(self) -> bool:
-        with contextlib.suppress(FileNotFoundError, ValueError):
-            return json.loads((self._directory / "state.json").read_text())["events"] == {}
-        return False
-
-    def hooks_of(self, event_id: str) -> list[tuple[str, str, float]]:
-        lines = [line.split() for line in self.hook_log.read_text().splitlines()]
-        return [(phase, mark, float(moment)) for event, phase, mark, moment in lines if event == event_id]
-
-    def journal(self) -> str:
-        return (self._directory / "poller.log").read_text()[-5000:]
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +64,7 @@ def _live_through(emulator, name: str, vm: Vm, lives: range) -> list[str]:
         kills = sorted(moments.uniform(0, LIFE) for _kill in range(KILLS_PER_LIFE))
         event_id = emulator.schedule("Reboot", name, notice=36000, started_for=36000)
         _live(emulator, vm, event_id, kills)
-        complaints += _complaints(emulator, name, vm, event_id)
+        complaints += complaints_of(emulator, name, vm, event_id)
     return complaints
 
 
@@ -157,18 +92,3 @@ def _live(emulator, vm: Vm, event_id: str, kills: list[float]) -> None:
         until(over, what=f"the end of {event_id}")
     except AssertionError as error:
         raise AssertionError(f"seed {SEED}: {error}\n{vm.hooks_of(event_id)}\n{vm.journal()}") from None
-
-
-def _complaints(emulator, name: str, vm: Vm, event_id: str) -> list[str]:
-    hooks = vm.hooks_of(event_id)
-    expected = [(phase, mark) for phase in ("prepare", "started", "recover") for mark in ("begin", "end")]
-    found = [(phase, mark) for phase, mark, _moment in hooks]
-    complaints = [] if found == expected else [f"{name} {event_id}: the hooks ran as {found}\n{vm.journal()}"]
-    prepared = [moment for phase, mark, moment in hooks if (phase, mark) == ("prepare", "end")]
-    posts = [entry["at_real"] for entry in emulator.log("post") if event_id in entry["event_ids"]]
-    if not posts:
-        complaints.append(f"{name} {event_id}: never acknowledged")
-    # The log has whole milliseconds.
-    elif not prepared or min(posts) < prepared[0] - 0.001:
-        complaints.append(f"{name} {event_id}: acknowledged at {min(posts)}, prepared at {prepared}")
-    return complaints
