@@ -66,7 +66,7 @@ def test_a_failing_handler_holds_the_event_and_the_next_run_finishes_the_work(ho
     hosts = hosts_of("vm1", "vm2")
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
     broken = with_handler("vm1", "vm2", vm2={"handler_fails": True})
-    run = hosts.run(playbook=[play_with_handler(strategy)], host_vars=broken, options=("-e", "respond_wait_timeout=30"))
+    run = hosts.run(playbook=[play_with_handler(strategy)], host_vars=broken, options=("-e", "respond_wait_timeout=12"))
     assert run.rc == 2, run.output
     assert hosts.emulator.posts() == []
     [held] = result(run, "vm1")["held"]
@@ -201,7 +201,7 @@ def test_a_host_that_leaves_the_play_in_a_role_of_its_prepare_tasks_holds_the_ev
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
     run = hosts.run(
         host_vars={"vm2": {"respond_prepare_tasks": str(tmp_path / "drain.yml")}},
-        options=("-e", "respond_wait_timeout=30"),
+        options=("-e", "respond_wait_timeout=12"),
     )
     assert run.rc == 2, run.output
     assert hosts.emulator.posts() == []
@@ -220,7 +220,7 @@ def test_with_any_errors_fatal_a_failed_preparation_holds_the_event_and_hosts_co
         "roles": [{"role": "maintops.scheduled_events.respond"}],
     }
     first = hosts.run(
-        playbook=[play], host_vars={"vm2": {"prepare_fails": True}}, options=("-e", "respond_wait_timeout=30")
+        playbook=[play], host_vars={"vm2": {"prepare_fails": True}}, options=("-e", "respond_wait_timeout=12")
     )
     assert first.rc == 2, first.output
     assert hosts.emulator.posts() == []
