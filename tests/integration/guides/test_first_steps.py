@@ -15,6 +15,7 @@ from pages import Reader, blocks
 
 GUIDE = "docs/start-in-five-minutes.md"
 HAPROXY = "docs/behind-haproxy.md"
+FLEET = "docs/5000-vms-on-awx.md"
 GATE = "docs/gate-a-rolling-patch.md"
 
 
@@ -55,6 +56,13 @@ def test_the_page_about_haproxy_drains_and_returns_a_web_server(reader):
         r"web1: seen as Scheduled, prepared, acknowledged \d+ s before NotBefore, over, recovered", responded
     )
     assert "no event: 1 host" in responded
+
+
+def test_the_page_about_5000_vms_drains_the_vms_of_an_event_and_acknowledges_once(reader):
+    (lab,) = blocks(FLEET, "sh")
+    shown = reader.paste(lab)
+    assert "Drain, and wait for the last connection to end" in shown
+    assert re.search(r"Summary of 2 hosts:\n +Redeploy \S+: acknowledged by vm[12] at ", shown), shown
 
 
 def test_the_page_about_a_gate_skips_a_host_with_an_event_and_patches_it_later(reader):

@@ -32,6 +32,9 @@ TESTED = {
     "docs/behind-haproxy.md: sudo apt-get": (
         f"{FIRST_STEPS}::test_the_page_about_haproxy_drains_and_returns_a_web_server"
     ),
+    "docs/5000-vms-on-awx.md: mkdir": (
+        f"{FIRST_STEPS}::test_the_page_about_5000_vms_drains_the_vms_of_an_event_and_acknowledges_once"
+    ),
     "docs/gate-a-rolling-patch.md: echo": (
         f"{FIRST_STEPS}::test_the_page_about_a_gate_skips_a_host_with_an_event_and_patches_it_later"
     ),
