@@ -54,12 +54,20 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.a
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.context import Context, HostLost, Notes
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.fallback import SEND_AFTER
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.job_report import (
-    DIRECTORY,
-    Meetings,
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.ends import (
+    ARTIFACT,
+    BEGUN,
+    KINDS,
+    UNFINISHED,
+    WHOLE,
+    Ends,
+    Part,
+    ends_of_all_plays,
+    merge,
     of_respond,
+    of_unfinished,
 )
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.fallback import SEND_AFTER
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.phases import PHASES
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.play_coordinator import (
     PlayCoordinator,
@@ -90,10 +98,12 @@ class ActionModule(ArmAction):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
+        options = arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})
+        if options["conclude"]:
+            return {**(options["result"] or {}), **result, "changed": False, **self._conclude(options)}
         self._windows = self._windows_host() if is_windows(self._connection) else None
         self._extras: dict[str, t.Any] = {}
         self._files = TasksFiles(self)
-        options = arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})
         options["vm_name"] = options["vm_name"] or None
         options.update(self._tasks_files(options))
         self._lockstep = not runs_each_host_alone(str(self._task.get_play().strategy))
@@ -104,7 +114,7 @@ class ActionModule(ArmAction):
         self._notes = self._read_notes()
         options["outcome"] = self._outcome(options["outcome"])
         self._notes["failed_before"] = self._failed_task()
-        responding = self._responding()
+        responding, host = self._responding(), self._variables["inventory_hostname"]
         try:
             following = responding.next_step()
             self._warn_of_few_forks(following)
@@ -113,9 +123,11 @@ class ActionModule(ArmAction):
             following = responding.end_of_lost_host(error)
             if not following:
                 raise reason from None
-            if isinstance(reason, AnsibleConnectionFailure):
-                self._leave_report(following["respond_result"])
+            if isinstance(reason, AnsibleConnectionFailure):  # no task of an unreachable host runs any more
+                self._show(self._leave(of_respond(host, following["respond_result"])))
                 raise reason from None
+        if following.get("next") in PHASES:
+            self._leave(of_unfinished(host, following), kind=UNFINISHED)
         return {**result, **self._extras, "changed": False, **following}
 
     def _responding(self) -> Responding:
@@ -184,12 +196,34 @@ class ActionModule(ArmAction):
         except WrongValue as error:
             raise AnsibleActionFail(str(error)) from error
 
-    def _leave_report(self, result: dict[str, t.Any]) -> None:
-        """Leave the part of the host in the summary of the job, since no task of an unreachable host runs any more."""
-        host, play = self._variables["inventory_hostname"], play_id(self._task)
+    def _conclude(self, options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        """Leave the part of the host in the report of the job, or conclude the previous plays."""
+        left: set[str] = set()
+        if options["conclude"] == "run":
+            plays = ends_of_all_plays(Path(constants.DEFAULT_LOCAL_TMP))
+            lines = [line for play in plays for line in play.show()]
+            part = merge(each for play in plays for each in play.parts().values())
+            # Ansible itself shows which hosts failed or became unreachable.
+            left = {host for play in plays for host in play.unfinished()} & {*self._variables["ansible_play_hosts"]}
+        else:
+            part = KINDS[options["conclude"]](self._variables["inventory_hostname"], options["result"] or {})
+            lines = self._leave(part, kind=BEGUN if options["within_maintenance"] else WHOLE)
+        self._show(lines)
+        artifacts = {name: value for name, value in part.items() if value}
+        return {
+            "summary": lines,
+            "left": [f"{host} {text}" for host in sorted(left) for text in part["failures"][host]],
+            # As of the module set_stats, which would cost each host another result.
+            "ansible_stats": {"data": {ARTIFACT: artifacts} if artifacts else {}, "per_host": False, "aggregate": True},
+        }
+
+    def _leave(self, part: Part, *, kind: str = WHOLE) -> list[str]:
         hosts = len(self._variables["ansible_play_hosts_all"])
-        meetings = Meetings(Path(constants.DEFAULT_LOCAL_TMP) / DIRECTORY)
-        for line in meetings.add(play, host, of_respond(host, result), hosts=hosts):
+        return Ends(self._play_directory()).add(self._variables["inventory_hostname"], part, hosts=hosts, kind=kind)
+
+    @staticmethod
+    def _show(lines: t.Sequence[str]) -> None:
+        for line in lines:
             display.display(line)
 
     def _check_fallback(self) -> None:
@@ -266,7 +300,8 @@ class ActionModule(ArmAction):
         if main_process_has_ended():
             raise AnsibleError("the process of Ansible that began this task has ended. Run the role again")
         # The host has no use for credentials of Azure.
-        own = {name: value for name, value in self._options.items() if not name.startswith("fallback")}
+        given = {name: value for name, value in self._options.items() if value is not None}
+        own = {name: value for name, value in given.items() if not name.startswith("fallback")}
         arguments = {**own, "outcome": outcome, "control_node": control_node}
         if self._windows:
             return self._execute_here(self._windows, arguments)

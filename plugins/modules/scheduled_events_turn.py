@@ -194,6 +194,24 @@ options:
         host, and acknowledges nothing.
     type: bool
     default: false
+  conclude:
+    description:
+      - Instead of a turn, add O(result) to the artifacts of the job, as M(ansible.builtin.set_stats) does. When all
+        hosts of the play have done so, the module shows a summary. With O(within_maintenance), another result of the
+        host follows. AWX and Automation Platform show the artifacts on the page of the job, and pass them to the next
+        jobs of a workflow as the variable C(scheduled_events_report).
+      - Put the task under C(always), so that hosts that failed are reported, too. Unreachable hosts report nothing.
+      - V(events) is for the result of M(maintops.scheduled_events.scheduled_events_info), V(maintenance) for the fact
+        C(rolling_maintenance_result), and V(respond) for RV(respond_result).
+      - V(run) is for a later play, on one of its hosts. The module shows the summary if it has not been shown yet. The
+        hosts of the play that have left an earlier play before the end of the tasks of a phase are in RV(left).
+    type: str
+    choices: [events, maintenance, respond, run]
+  result:
+    description:
+      - The result of the host for O(conclude). Leave it out for a host that failed before it had a result. The module
+        also returns its keys.
+    type: dict
   control_node:
     description: Values of the control node. The module sets this option itself.
     type: dict
@@ -298,9 +316,14 @@ drain_on_timeout:
   returned: success
   type: str
 summary:
-  description: Summary of the run, in one line.
-  returned: when RV(next=done)
-  type: str
+  description: Summary of the run, in one line. With O(conclude), the lines of the summary that the module shows.
+  returned: when RV(next=done), or with O(conclude)
+  type: raw
+left:
+  description: What each host has not come to the end of that has left its play.
+  returned: with O(conclude)
+  type: list
+  elements: str
 respond_result:
   description:
     - Result of the run. The role P(maintops.scheduled_events.respond#role) stores it in a fact of the same name.

@@ -53,6 +53,8 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "again": {"type": "bool", "default": False},
     "within_maintenance": {"type": "bool", "default": False},
     "allow_skip_tags": {"type": "bool", "default": False},
+    "conclude": {"type": "str", "choices": ["events", "maintenance", "respond", "run"]},
+    "result": {"type": "dict"},
 }
 
 

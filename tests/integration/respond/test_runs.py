@@ -112,7 +112,8 @@ def test_an_idle_host_costs_five_results_one_run_of_the_module_and_one_line(host
     )
     run = hosts.run(options=tuple(part for text in strings for part in ("-e", text)))
     assert run.rc == 0, run.output
-    of_the_run = run.all(host="vm1", task="Show the summary if hosts became unreachable")  # on one host of all
+    names = ("Show the summary if hosts became unreachable", "Verify that no host has left within its tasks")
+    of_the_run = [task for name in names for task in run.all(host="vm1", task=name)]  # on one host of all
     assert len(run.all(host="vm1")) - len(of_the_run) <= 5
     assert hosts.emulator.polls("vm1")["polls"] == 1
     assert [line for line in run.output.splitlines() if line.startswith("vm1: ")] == ["vm1: no event"]
@@ -192,22 +193,43 @@ def test_one_vm_under_two_names_is_dealt_with_once_and_the_other_name_fails(host
     assert len(approved_at(hosts.emulator, event_id)) == 1
 
 
-def test_a_host_that_leaves_the_play_in_a_role_of_its_prepare_tasks_holds_the_event(hosts_of, tmp_path):
-    hosts = hosts_of("vm1", "vm2")
+@pytest.fixture
+def leaving(tmp_path):
+    """Prepare tasks with a role, in which the role respond does not look, that takes the host out of the play."""
     (tmp_path / "leave" / "tasks").mkdir(parents=True)
     (tmp_path / "leave" / "tasks" / "main.yml").write_text("- ansible.builtin.meta: end_host")
     include = {"ansible.builtin.include_role": {"name": str(tmp_path / "leave")}}
     (tmp_path / "drain.yml").write_text(json.dumps([include]))
+    return {"respond_prepare_tasks": str(tmp_path / "drain.yml")}
+
+
+def test_a_host_that_leaves_the_play_in_a_role_of_its_prepare_tasks_holds_the_event(hosts_of, leaving):
+    hosts = hosts_of("vm1", "vm2")
     event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=60)
-    run = hosts.run(
-        host_vars={"vm2": {"respond_prepare_tasks": str(tmp_path / "drain.yml")}},
-        options=("-e", "respond_wait_timeout=12"),
-    )
+    run = hosts.run(host_vars={"vm2": leaving}, options=("-e", "respond_wait_timeout=12"))
     assert run.rc == 2, run.output
     assert hosts.emulator.posts() == []
     [held] = result(run, "vm1")["held"]
     assert held["event_id"] == event_id
     assert held["reason"].startswith("vm2 has not prepared (vm2 has begun the phase prepare at 2")
+
+
+RESPOND = "maintops.scheduled_events.respond"
+OWN_PLAYS = [
+    {"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.import_role": {"name": RESPOND, **tasks}}]}
+    for tasks in ({}, {"tasks_from": "conclude"})
+]
+
+
+@pytest.mark.parametrize("playbook", [RESPOND, OWN_PLAYS], ids=["playbook", "own plays"])
+def test_a_lone_host_that_leaves_the_play_in_a_role_of_its_prepare_tasks_fails_the_run(hosts_of, leaving, playbook):
+    hosts = hosts_of("vm1")
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", notice=AHEAD, started_for=60)
+    run = hosts.run(playbook=playbook, host_vars={"vm1": leaving})
+    assert run.rc == 2, run.output
+    assert hosts.emulator.posts() == []
+    summary = run.output.partition("Summary of 1 host:")[2]
+    assert f"FAILED vm1: did not come to the end of prepare for Redeploy {event_id}: " in summary
 
 
 def test_with_any_errors_fatal_a_failed_preparation_holds_the_event_and_hosts_come_back(hosts_of):
@@ -272,6 +294,6 @@ def test_a_broken_tasks_file_fails_its_host_before_anything_is_prepared_and_no_o
     run = hosts.run(host_vars=broken, options=("--forks", "6"))
     assert run.rc == 2, run.output
     for name, event_id in ids.items():
-        assert str(paths[name]) in run.one(host=name, action=TURN)["msg"]
+        assert str(paths[name]) in run.one(host=name, task="Read the first step")["msg"]
         assert f"preparing-{event_id}" not in hosts.traces(name)
     assert ended(run, "sound").status == "ok"

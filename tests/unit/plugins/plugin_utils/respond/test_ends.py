@@ -4,12 +4,16 @@
 
 import pytest
 
-from plugins.plugin_utils._respond.job_report import (
-    Meetings,
+from plugins.plugin_utils._respond.ends import (
+    BEGUN,
+    UNFINISHED,
+    Ends,
+    ends_of_all_plays,
     merge,
     of_events,
     of_maintenance,
     of_respond,
+    of_unfinished,
     summary,
 )
 
@@ -130,16 +134,16 @@ def test_the_summary_of_a_maintenance_groups_hosts_by_their_outcome():
 
 
 def test_only_the_last_host_of_a_play_gets_the_summary(tmp_path):
-    meetings = Meetings(tmp_path)
-    shown = [meetings.add("play", host, of_respond(host, IDLE), hosts=2) for host in ("web1", "web2")]
-    assert [*shown, meetings.rest()] == [[], ["Summary of 2 hosts:", "  no event: 2 hosts"], []]
+    ends = Ends(tmp_path / "play")
+    shown = [ends.add(host, of_respond(host, IDLE), hosts=2) for host in ("web1", "web2")]
+    assert [*shown, ends.show()] == [[], ["Summary of 2 hosts:", "  no event: 2 hosts"], []]
 
 
 def test_a_host_that_reports_more_later_is_summed_up_with_all_of_it(tmp_path):
-    meetings = Meetings(tmp_path)
+    ends = Ends(tmp_path / "play")
     story = of_respond("web1", responded(prepared=["A1"], story=[told("prepared")]))
-    assert meetings.add("play", "web1", story, hosts=1, more_follows=True) == []
-    assert meetings.add("play", "web1", of_maintenance("web1", {"outcome": "maintained"}), hosts=1) == [
+    assert ends.add("web1", story, hosts=1, kind=BEGUN) == []
+    assert ends.add("web1", of_maintenance("web1", {"outcome": "maintained"}), hosts=1) == [
         "Summary of 1 host:",
         "  Reboot A1: not acknowledged by this job",
         "    web1: prepared",
@@ -148,6 +152,18 @@ def test_a_host_that_reports_more_later_is_summed_up_with_all_of_it(tmp_path):
 
 
 def test_a_play_that_lost_a_host_is_summed_up_when_no_host_can_follow(tmp_path):
-    meetings = Meetings(tmp_path)
-    assert meetings.add("play", "web1", of_respond("web1", IDLE), hosts=2) == []
-    assert meetings.rest()[-1].startswith("  without a result: 1")
+    assert Ends(tmp_path / "play").add("web1", of_respond("web1", IDLE), hosts=2) == []
+    [ends] = ends_of_all_plays(tmp_path)
+    assert ends.show()[-1].startswith("  without a result: 1")
+
+
+def test_a_host_that_does_not_come_to_the_end_of_a_phase_is_a_failure_until_it_does(tmp_path):
+    ends = Ends(tmp_path / "play")
+    for host in ("web1", "web2"):
+        part = of_unfinished(host, {"next": "prepare", "events": [{"event_type": "Reboot", "event_id": "A1"}]})
+        assert ends.add(host, part, hosts=2, kind=UNFINISHED) == []
+    ends.add("web1", of_respond("web1", IDLE), hosts=2)
+    assert ends.unfinished() == ["web2"]
+    [title, failure, idle] = ends.show()
+    assert (title, idle) == ("Summary of 2 hosts:", "  no event: 1 host")
+    assert failure.startswith("  FAILED web2: did not come to the end of prepare for Reboot A1: ")

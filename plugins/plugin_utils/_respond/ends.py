@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The report of a job: artifacts for a controller, and a summary for people. Private to the collection.
+"""What became of the hosts of a play: artifacts for a controller, and a summary for people. Private to the collection.
 
 Each host of a play adds its part at its end, in its own process. The parts of the others are in a directory of
 the control node.
@@ -21,8 +21,9 @@ from ...module_utils._scheduled_events.history import ACKNOWLEDGED
 from .._ansible.run import digest
 
 ARTIFACT = "scheduled_events_report"
-DIRECTORY = "job-reports"  # in Ansible's temporary directory of the run
-WHOLE, BEGUN = ".json", ".begun"  # what the file of a host ends with; the second while more of it follows
+DIRECTORY = "ends"  # in the directory of the play
+# What the file of a host ends with: its part; a part that more follows; and what counts if nothing follows.
+WHOLE, BEGUN, UNFINISHED = ".json", ".begun", ".unfinished"
 
 SHOWN = ("event_type", "event_status", "event_source", "not_before", "resources")
 
@@ -145,39 +146,67 @@ def _headline(event: t.Mapping[str, t.Any]) -> str:
     return "not acknowledged by this job"
 
 
-class Meetings:
-    """The parts of the hosts of each play, in a directory that Ansible removes at the end of the run."""
+def of_unfinished(host: str, following: t.Mapping[str, t.Any]) -> Part:
+    """The part of a host that does not come to the end of a phase; ``following`` is its last turn."""
+    events = ", ".join(f"{event['event_type']} {event['event_id']}" for event in following["events"])
+    text = (
+        f"did not come to the end of {following['next']} for {events}: it became unreachable there, or a task such "
+        "as meta: end_host took it out of the play. Fix this, and run the role again"
+    )
+    return _part(host, {}, [text])
 
-    def __init__(self, directory: Path) -> None:
-        self._directory = directory
 
-    def add(
-        self, play: str, host: str, part: t.Mapping[str, t.Any], *, hosts: int, more_follows: bool = False
-    ) -> list[str]:
-        """Leave a part of one host; the summary if it is the last of the ``hosts`` of the play, and else nothing.
+class Ends:
+    """The parts of the hosts of one play, in a directory of the control node.
 
-        :param more_follows: whether the host leaves another part.
-        """
-        directory = self._directory / play
-        directory.mkdir(parents=True, exist_ok=True)
-        whole, begun = (directory / f"{digest(host)}{ending}" for ending in (WHOLE, BEGUN))
-        known = [json.loads(path.read_text())["part"] for path in (begun, whole) if path.exists()]
-        text = json.dumps({"host": host, "part": merge([*known, part]), "hosts": hosts})
-        write_atomically(begun if more_follows else whole, text.encode(), mode=0o600)
+    ``play``: the directory of the play, which Ansible removes at the end of the run.
+    """
+
+    def __init__(self, play: Path) -> None:
+        self._directory = play / DIRECTORY
+
+    def add(self, host: str, part: Part, *, hosts: int, kind: str = WHOLE) -> list[str]:
+        """Leave a part of one host; the summary if it is the last of the ``hosts`` of the play, and else nothing."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        unfinished, begun, whole = (self._directory / f"{digest(host)}{each}" for each in (UNFINISHED, BEGUN, WHOLE))
+        if kind == UNFINISHED:
+            path = unfinished
+        else:
+            path = begun if kind == BEGUN else whole
+            part = merge([*(_read(known)["part"] for known in (begun, whole) if known.exists()), part])
+        text = json.dumps({"host": host, "part": part, "hosts": hosts})
+        write_atomically(path, text.encode(), mode=0o600)
+        if kind != UNFINISHED:
+            unfinished.unlink(missing_ok=True)
         # By their names alone, since each host of a large fleet counts them.
-        count = sum(name.endswith(WHOLE) for name in os.listdir(directory))
-        return self._show(directory) if count >= hosts else []
+        count = sum(name.endswith(WHOLE) for name in os.listdir(self._directory))
+        return self.show() if count >= hosts else []
 
-    def rest(self) -> list[str]:
-        """The summary of each play that has not been shown, although some of its hosts have left no part."""
-        return [line for directory in sorted(self._directory.glob("*")) for line in self._show(directory)]
+    def parts(self) -> dict[str, Part]:
+        """The part of each host that has left one."""
+        return {each["host"]: each["part"] for each in self._known(BEGUN, WHOLE, UNFINISHED)}
 
-    @staticmethod
-    def _show(directory: Path) -> list[str]:
+    def unfinished(self) -> list[str]:
+        """The hosts that have not come to the end of a phase."""
+        return [each["host"] for each in self._known(UNFINISHED)]
+
+    def show(self) -> list[str]:
+        """The summary, unless it has been shown."""
         try:
-            (directory / "shown").touch(exist_ok=False)
+            (self._directory / "shown").touch(exist_ok=False)
         except FileExistsError:
             return []
-        # A complete result replaces a begun one, which comes first.
-        known = [json.loads(path.read_text()) for ending in (BEGUN, WHOLE) for path in directory.glob(f"*{ending}")]
-        return summary({each["host"]: each["part"] for each in known}, hosts=max(each["hosts"] for each in known))
+        return summary(self.parts(), hosts=max(each["hosts"] for each in self._known(BEGUN, WHOLE, UNFINISHED)))
+
+    def _known(self, *kinds: str) -> list[dict[str, t.Any]]:
+        return [_read(path) for kind in kinds for path in sorted(self._directory.glob(f"*{kind}"))]
+
+
+def _read(path: Path) -> dict[str, t.Any]:
+    known: dict[str, t.Any] = json.loads(path.read_text())
+    return known
+
+
+def ends_of_all_plays(run: Path) -> list[Ends]:
+    """The plays of a run; ``run`` is the directory of all of them."""
+    return [Ends(directory.parent) for directory in sorted(run.glob(f"*/{DIRECTORY}"))]
