@@ -100,7 +100,8 @@ class ActionModule(ArmAction):
         self._variables = task_vars or {}
         options = arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})
         if options["conclude"]:
-            return {**(options["result"] or {}), **result, "changed": False, **self._conclude(options)}
+            fact = options["result"] if options["conclude"] == "respond" else None
+            return {**(fact or {}), **result, "changed": False, **self._conclude(options)}
         self._windows = self._windows_host() if is_windows(self._connection) else None
         self._extras: dict[str, t.Any] = {}
         self._files = TasksFiles(self)

@@ -209,8 +209,7 @@ options:
     choices: [events, maintenance, respond, run]
   result:
     description:
-      - The result of the host for O(conclude). Leave it out for a host that failed before it had a result. The module
-        also returns its keys.
+      - The result of the host for O(conclude), except V(run). With V(respond), the module also returns its keys.
     type: dict
   control_node:
     description: Values of the control node. The module sets this option itself.
