@@ -16,13 +16,13 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._schedul
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.terms import NEVER
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import OtherHost
+from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.asked_host import AskedHost, DrillRefused
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.course import (
     HANDLED_WITHIN,
     OUT_OF_SIGHT,
     Drill,
     Settings,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.host import DrilledHost, DrillRefused
 from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.load import (
     REQUESTS_IMPORT_ERROR,
     Load,
@@ -66,7 +66,7 @@ class ActionModule(ActionBase):
         if failed:
             return {**result, **self._without_drill(SKIPPED, f"the drill of {failed[0]} did not pass")}
         _check_urls(self._options["probe_urls"])
-        host = DrilledHost(
+        host = AskedHost(
             lambda: OtherHost(self, self._name, self._variables, become=bool(self._task.become)),
             {name: self._options[name] for name in ("state_directory", "places")},
         )
@@ -91,7 +91,7 @@ class ActionModule(ActionBase):
         found = {name: hostvars[name].get("drill_result") for name in self._variables["ansible_play_hosts_all"]}
         return {name: dict(result) for name, result in found.items() if isinstance(result, t.Mapping)}
 
-    def _work(self, host: DrilledHost) -> dict[str, t.Any]:
+    def _work(self, host: AskedHost) -> dict[str, t.Any]:
         event_type = self._options["event_type"]
         preview = host.preview(event_type)
         shown = {"event_type": event_type, **{name: preview[name] for name in SHOWN}}

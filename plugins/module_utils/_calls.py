@@ -9,7 +9,7 @@ import time
 from typing import Any, Dict, Optional, Sequence
 
 from ._module import FILTER_OPTIONS, ImdsModule
-from ._scheduled_events.approval import ApprovalFailed, Outcome, approve
+from ._scheduled_events.approval import ApprovalFailed, Approvals, approve
 from ._scheduled_events.checks import WrongValue
 from ._scheduled_events.document import ScheduledEvent
 from ._scheduled_events.history_file import DIRECTORIES, append_beside
@@ -86,7 +86,7 @@ def wait_for_state(run: ImdsModule) -> Dict[str, Any]:
     return _report(run, waited, waited.elapsed)
 
 
-def _lists(run: ImdsModule, outcome: Outcome) -> Dict[str, Any]:
+def _lists(run: ImdsModule, outcome: Approvals) -> Dict[str, Any]:
     found = dict(outcome._asdict(), **run.where())
     # Ansible keeps "skipped" for itself: it makes a bool of it, and a task skipped of one that has it.
     found["skipped_ids"] = found.pop("skipped")

@@ -10,7 +10,7 @@ from typing import Any, Callable, Dict, Iterable, List, Optional
 
 from ansible.module_utils.basic import missing_required_lib
 
-from ._options import CheckedModule
+from ._checked_module import CheckedModule
 from ._scheduled_events.announced import DIRECTORY as DRILL_DIRECTORY
 from ._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ._scheduled_events.checks import WrongValue, check

@@ -103,6 +103,7 @@ unfinished:
 
 from typing import Any, Dict
 
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._checked_module import CheckedModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import (
     COMMON_OPTIONS,
     Member,
@@ -112,7 +113,6 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_ba
     HAProxyError,
     RuntimeSocket,
 )
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 
 OPTIONS = {
     "state": {"type": "str", "choices": ["drained", "active"], "required": True},

@@ -108,6 +108,7 @@ down:
 
 import typing as t
 
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._checked_module import CheckedModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import (
     COMMON_OPTIONS,
     Member,
@@ -118,7 +119,6 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_ba
     HAProxyError,
     RuntimeSocket,
 )
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 
 OPTIONS = {"server": {"type": "str"}, "wait": {"type": "float", "default": 0}}
 

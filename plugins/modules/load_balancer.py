@@ -255,6 +255,7 @@ import typing as t
 import urllib.error
 
 from ansible.module_utils.urls import open_url
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._checked_module import CheckedModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import (
     ON_HOST,
     OPTIONS,
@@ -263,7 +264,6 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_ba
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import ProbeAnswer
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import DrainError
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
 
 PROBE_TIMEOUT = 5  # seconds

@@ -299,6 +299,7 @@ boot_id:
 import typing as t
 
 from ansible.module_utils.basic import missing_required_lib
+from ansible_collections.maintops.scheduled_events.plugins.module_utils._checked_module import CheckedModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import Flag
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import MaintenanceError
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance_calls import (
@@ -308,7 +309,6 @@ from ansible_collections.maintops.scheduled_events.plugins.module_utils._mainten
     unread,
 )
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS, ImdsModule
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._options import CheckedModule
 from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.client import (
     REQUESTS_IMPORT_ERROR,
 )

@@ -78,7 +78,7 @@ class Server(NamedTuple):
         }
 
 
-class Outcome(NamedTuple):
+class Ordered(NamedTuple):
     """``sent``: the orders, as "www/web1: drain". ``left``: the servers that keep the caller waiting."""
 
     sent: List[str]
@@ -147,7 +147,7 @@ class Member:
         """Its servers, maybe none."""
         return read_servers(self._socket, name=self._name, backends=self._backends)
 
-    def take_out(self, *, timeout: float, force: bool = False) -> Outcome:
+    def take_out(self, *, timeout: float, force: bool = False) -> Ordered:
         """Give the servers no new sessions, and take them out once those that they have are over.
 
         A server that has sessions after the timeout stays in state drain.
@@ -161,7 +161,7 @@ class Member:
         self._order("drain", [server for server in servers if not server.admin & LEAVING])
         if self._simulate:
             self._order("maint", [server for server in servers if not server.admin & FORCED_MAINT])
-            return Outcome(self._sent, servers, [])
+            return Ordered(self._sent, servers, [])
         wanted = {server.full_name for server in servers}
         ordered = False
         while True:
@@ -179,13 +179,13 @@ class Member:
                     ordered = True
                     continue  # clients that stick to a server still got to one that was in state drain: look again
                 if not busy or is_over:
-                    return Outcome(self._sent, servers, busy)
+                    return Ordered(self._sent, servers, busy)
             except Fleeting:
                 if self._clock.monotonic() >= give_up_at:
                     raise  # until then HAProxy may come back, and what is down gives no sessions
             self._clock.sleep(LOOK_AGAIN_AFTER)
 
-    def put_back(self, found: Mapping[str, str], *, timeout: float) -> Outcome:
+    def put_back(self, found: Mapping[str, str], *, timeout: float) -> Ordered:
         """Restore the state that was found of each server, and wait until those that were not kept out are up.
 
         :param found: backend → what :attr:`Server.found` was.
@@ -197,14 +197,14 @@ class Member:
                 state, [server for server in servers if _needs(server, found.get(server.backend, READY)) == state]
             )
         if self._simulate:
-            return Outcome(self._sent, servers, [])
+            return Ordered(self._sent, servers, [])
         return self._wait(
             self._look_for_some,
             lambda server: not _is_back(server, found.get(server.backend, READY)),
             within=give_up_at - self._clock.monotonic(),
         )
 
-    def wait_until_served(self, *, timeout: float) -> Outcome:
+    def wait_until_served(self, *, timeout: float) -> Ordered:
         """Wait until the servers get traffic, but for those that HAProxy was ordered to give none. Order nothing."""
         return self._wait(
             self.look, lambda server: server.gets_no_new_sessions and not server.is_kept_out, within=timeout
@@ -212,9 +212,9 @@ class Member:
 
     def _wait(
         self, look: Callable[[], List[Server]], keeps_waiting: Callable[[Server], bool], *, within: float
-    ) -> Outcome:
+    ) -> Ordered:
         """Wait until no server keeps the caller waiting. HAProxy may restart meanwhile."""
-        last: List[Union[Outcome, Fleeting]] = []
+        last: List[Union[Ordered, Fleeting]] = []
 
         def is_done() -> bool:
             try:
@@ -223,7 +223,7 @@ class Member:
                 last[:] = [error]
                 return False
             left = [server for server in servers if keeps_waiting(server)]
-            last[:] = [Outcome(self._sent, servers, left)]
+            last[:] = [Ordered(self._sent, servers, left)]
             return not left
 
         self._clock.until(is_done, within=within)

@@ -22,7 +22,7 @@ from .request import TurnRequest
 STATE_FILE = "respond.json"
 
 
-class Memory:
+class TurnMemory:
     """The state of the engine, in a file of the host.
 
     :param folder: the state directory of the host.

@@ -27,7 +27,7 @@ from .._scheduled_events.runs import FAILED, NOTHING, OK, parse_run_id
 from .._scheduled_events.state import EventState, State, StateError
 from .._scheduled_events.state import dump as dump_state
 from .._scheduled_events.transitions import Step
-from .memory import Memory, TurnHistory, is_under_maintenance
+from .memory import TurnHistory, TurnMemory, is_under_maintenance
 from .request import TurnRequest, engine_config
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Turn:
         self._clock = clock
         self._folder = folder or Folder(options["state_directory"])
         self._lease = Lease(self._folder, request.run, request.host, request.owner, self._clock)
-        self._memory = Memory(self._folder, self._clock.wall)
+        self._memory = TurnMemory(self._folder, self._clock.wall)
         self._history = TurnHistory(self._folder, request, within_maintenance=options["within_maintenance"])
         self._planned = request.state
         self._began = self._clock.monotonic()

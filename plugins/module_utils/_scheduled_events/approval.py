@@ -11,7 +11,7 @@ from .client import ImdsClient, ImdsError, Refused
 from .document import Document, ScheduledEvent
 
 
-class Outcome(NamedTuple):
+class Approvals(NamedTuple):
     """The outcome for each event id, spelled as in the document, or as given if the document lacks the event.
 
     ``drill``: whether a drill has added an event to the document. Its acknowledgement counts and is never sent.
@@ -31,7 +31,7 @@ class ApprovalFailed(Exception):
     about a request, so it is not an ``ApprovalFailed``.
     """
 
-    def __init__(self, error: ImdsError, *, left: List[str], outcome: Outcome) -> None:
+    def __init__(self, error: ImdsError, *, left: List[str], outcome: Approvals) -> None:
         super().__init__(f"{error}; not acknowledged: {', '.join(left)}")
         self.status: Optional[int] = error.status
         self.refused = isinstance(error, Refused)
@@ -46,7 +46,7 @@ def approve(
     may_approve: Callable[[ScheduledEvent], bool],
     still_wanted: Callable[[], bool] = lambda: True,
     dry_run: bool = False,
-) -> Outcome:
+) -> Approvals:
     """Acknowledge those of the events that are Scheduled, all in one request.
 
     After a transient failure the document is read and judged again before the next request.
@@ -94,7 +94,7 @@ def acknowledge(
             reasons[event.key] = changed
         return not changed and policies.still_agrees(by_key[event.key], event, config)
 
-    outcome, left, refused, failure = Outcome([], [], [], []), list(by_key), False, ""
+    outcome, left, refused, failure = Approvals([], [], [], []), list(by_key), False, ""
     try:
         outcome = approve(
             client,
@@ -137,9 +137,9 @@ class _Attempts:
         self._may_approve = may_approve
         self._still_wanted = still_wanted
         self.failure: Optional[ImdsError] = None
-        self.sorted: Optional[Outcome] = None
+        self.sorted: Optional[Approvals] = None
 
-    def next(self) -> Outcome:
+    def next(self) -> Approvals:
         """Read the document, and acknowledge what it allows.
 
         :raises ImdsError: either failed.
@@ -168,12 +168,12 @@ class _Attempts:
                     raise
 
 
-def _fewer(outcome: Outcome, before: Outcome) -> bool:
+def _fewer(outcome: Approvals, before: Approvals) -> bool:
     return len(outcome.approved) < len(before.approved)
 
 
-def _sort(document: Document, event_ids: Sequence[str], may_approve: Callable[[ScheduledEvent], bool]) -> Outcome:
-    outcome = Outcome([], [], [], [], drill=bool(document.drill))
+def _sort(document: Document, event_ids: Sequence[str], may_approve: Callable[[ScheduledEvent], bool]) -> Approvals:
+    outcome = Approvals([], [], [], [], drill=bool(document.drill))
     for key, event_id in {event_id.lower(): event_id for event_id in event_ids}.items():
         # A document should hold an id once. If it holds it more often, all of them must agree.
         found = [event for event in document.events if event.event_id is not None and event.key == key]

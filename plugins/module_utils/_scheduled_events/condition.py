@@ -13,7 +13,7 @@ from .runs import FAILED, OK, PHASES, TIMEOUT
 from .state import RUNNING, EventState, State
 
 
-class Kind(str):
+class ConditionKind(str):
     """The name of a condition, as a text.
 
     :ivar sentence: for people, with the places ``phases``, ``detail``, ``until`` and ``event_id``.
@@ -25,118 +25,120 @@ class Kind(str):
     trouble: bool
     held: bool
 
-    def __new__(cls, name: str, sentence: str, *, trouble: bool = False, held: bool = False) -> "Kind":
+    def __new__(cls, name: str, sentence: str, *, trouble: bool = False, held: bool = False) -> "ConditionKind":
         kind = super().__new__(cls, name)
         kind.sentence, kind.trouble, kind.held = sentence, trouble, held
         return kind
 
 
-RUNS = Kind("hooks run", "{phases} hooks run, until {until} at the latest")
-CANNOT_ASK = Kind(
+RUNS = ConditionKind("hooks run", "{phases} hooks run, until {until} at the latest")
+CANNOT_ASK = ConditionKind(
     "hooks cannot be asked for",
     "{phases} hooks cannot be started: {detail}; the poller tries again",
     trouble=True,
     held=True,
 )
-RECOVERY_FAILED = Kind(
+RECOVERY_FAILED = ConditionKind(
     "recovery failed",
     "recovery failed: {detail}; this VM may still be drained. "
     "Run 'scheduled-events retry {event_id}', or recover it by hand and run 'scheduled-events clear {event_id}'",
     trouble=True,
     held=True,
 )
-RECOVERY_MISSING = Kind(
+RECOVERY_MISSING = ConditionKind(
     "recover hooks missing",
     "over, but not recovered: the recover hooks {detail} are configured but missing. Run the role poller again",
     trouble=True,
     held=True,
 )
-RECOVERY_UNCONFIGURED = Kind(
+RECOVERY_UNCONFIGURED = ConditionKind(
     "recover hooks no longer configured",
     "over, but not recovered: recover hooks were configured when its hooks ran, but are not configured now. "
     "Configure them, or recover it by hand and run 'scheduled-events clear {event_id}'",
     trouble=True,
     held=True,
 )
-RECOVERY_WAITS = Kind(
+RECOVERY_WAITS = ConditionKind(
     "recovery waits for another event", "over; recovery waits until another event of this VM is over", held=True
 )
-RECOVERY_NEXT = Kind("recovery next", "over; recovery is next")
-UNDER_WAY = Kind("under way", "started; recovery runs when the event is over")
-ACKNOWLEDGED = Kind("acknowledged", "acknowledged; waiting for its start")
-NOT_ACCEPTED = Kind("acknowledgement not accepted", "not acknowledged yet: {detail}", trouble=True)
-PREPARE_FAILED = Kind(
+RECOVERY_NEXT = ConditionKind("recovery next", "over; recovery is next")
+UNDER_WAY = ConditionKind("under way", "started; recovery runs when the event is over")
+ACKNOWLEDGED = ConditionKind("acknowledged", "acknowledged; waiting for its start")
+NOT_ACCEPTED = ConditionKind("acknowledgement not accepted", "not acknowledged yet: {detail}", trouble=True)
+PREPARE_FAILED = ConditionKind(
     "preparation failed",
     "not acknowledged, because its prepare hooks did not succeed: {detail}. "
     "Fix the cause and run 'scheduled-events retry {event_id}'",
     trouble=True,
     held=True,
 )
-PREPARE_MISSING = Kind(
+PREPARE_MISSING = ConditionKind(
     "prepare hooks missing",
     "not acknowledged, because the prepare hooks {detail} are configured but missing. Run the role poller again",
     trouble=True,
     held=True,
 )
-PREPARE_UNCONFIGURED = Kind(
+PREPARE_UNCONFIGURED = ConditionKind(
     "prepare hooks no longer configured",
     "not acknowledged, because its preparation must run again, and no prepare hooks are configured now",
     trouble=True,
     held=True,
 )
-NOTHING_PREPARES = Kind(
+NOTHING_PREPARES = ConditionKind(
     "nothing prepares",
     "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore",
     held=True,
 )
-NOTHING_PREPARED = Kind(
+NOTHING_PREPARED = ConditionKind(
     "nothing prepared",
     "not acknowledged, because no prepare hook prepared this VM: {detail}; waiting for NotBefore. "
     "If a hook has to run again, run 'scheduled-events retry {event_id}'",
     held=True,
 )
-ADVISORY = Kind("advisory", "a hint of Azure: nothing starts, and nothing is acknowledged")
-ADVISED_FAILED = Kind(
+ADVISORY = ConditionKind("advisory", "a hint of Azure: nothing starts, and nothing is acknowledged")
+ADVISED_FAILED = ConditionKind(
     "advised hooks failed", "a hint of Azure, and its advised hooks did not succeed: {detail}", trouble=True
 )
-HELD_BY_RULE = Kind(
+HELD_BY_RULE = ConditionKind(
     "held by a rule", "not acknowledged, because the action of a rule is hold; waiting for NotBefore", held=True
 )
-HELD_BY_POLICY = Kind(
+HELD_BY_POLICY = ConditionKind(
     "held by the policy",
     "not acknowledged, because acknowledge is {detail}; waiting for NotBefore. Set poller_acknowledge, or run "
     "'scheduled-events approve {event_id}' to acknowledge it by hand",
     held=True,
 )
-HELD_FOR_OTHERS = Kind(
+HELD_FOR_OTHERS = ConditionKind(
     "held by the policy alone",
     "not acknowledged, because acknowledge is alone, and the event also names {detail}; waiting for NotBefore. Set "
     "poller_acknowledge, or run 'scheduled-events approve --force {event_id}' to acknowledge it for all its VMs",
     held=True,
 )
-LEFT_TO_CONTROLLER = Kind(
+LEFT_TO_CONTROLLER = ConditionKind(
     "left to the controller", "acknowledged by the job of the controller, not by this VM: {detail}", held=True
 )
-TAKES_OVER = Kind(
+TAKES_OVER = ConditionKind(
     "left to the controller until a moment",
     "acknowledged by the job of the controller, or at {until} by this VM: {detail}",
     held=True,
 )
-TOOK_OVER = Kind(
+TOOK_OVER = ConditionKind(
     "taken over from the controller", "acknowledged by this VM, which took over from the controller: {detail}"
 )
-STATUS_UNKNOWN = Kind("status unknown", "not acknowledged, because its status is {detail}", trouble=True, held=True)
-STATE_LOST = Kind(
+STATUS_UNKNOWN = ConditionKind(
+    "status unknown", "not acknowledged, because its status is {detail}", trouble=True, held=True
+)
+STATE_LOST = ConditionKind(
     "state lost",
     "not acknowledged yet, because the state of the polling unit was lost, and its history does not show what was done "
     "on this VM: {detail}. Look at this VM, then run 'scheduled-events clear --all'",
     trouble=True,
     held=True,
 )
-WAITS_FOR_RECOVERY = Kind(
+WAITS_FOR_RECOVERY = ConditionKind(
     "waits for the recovery of another event", "not acknowledged yet, because a recovery of this VM is running"
 )
-TO_BE_ACKNOWLEDGED = Kind("to be acknowledged", "to be acknowledged now")
+TO_BE_ACKNOWLEDGED = ConditionKind("to be acknowledged", "to be acknowledged now")
 
 NAMES_SHOWN = 20  # names of VMs in one sentence
 
@@ -145,7 +147,7 @@ class Condition(NamedTuple):
     """``phases``: those whose hooks run. ``detail``: a reason, or the names of hooks or of VMs. ``until``: the deadline
     of the hooks that run, or the moment at which this VM takes over from the controller, in seconds since the epoch."""
 
-    kind: Kind
+    kind: ConditionKind
     phases: Tuple[str, ...] = ()
     detail: str = ""
     until: float = 0.0

@@ -47,7 +47,7 @@ class _OutOfTime(Exception):
     """The deadline has passed. It is not an OSError on purpose: the layers above let it through as it is."""
 
 
-class _TooMuch(Exception):
+class _TooLong(Exception):
     """More bytes came than are allowed; not an OSError either."""
 
 
@@ -74,7 +74,7 @@ class _Limits:
     def count(self, received: int) -> None:
         self.received += received
         if self.received > MAX_RECEIVED:
-            raise _TooMuch
+            raise _TooLong
 
 
 class _Socket:
@@ -221,7 +221,7 @@ class Transport(Exchanger):
         except _OutOfTime as error:
             came = "no whole answer" if self._limits.received else "nothing"
             raise BrokenOff(f"{came} within {seconds:g} seconds") from error
-        except _TooMuch as error:
+        except _TooLong as error:
             raise Malformed(f"it is longer than {MAX_RECEIVED} bytes") from error
         except Exception as error:  # of http.client, urllib3 and requests, whose releases let different kinds escape
             if not self._limits.sent and not isinstance(error, (OSError, ValueError)):

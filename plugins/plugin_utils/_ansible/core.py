@@ -18,7 +18,7 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ...module_utils._options import wrong_option
+from ...module_utils._checked_module import wrong_option
 
 
 def play_id(task: t.Any) -> str:

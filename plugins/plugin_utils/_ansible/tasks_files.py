@@ -38,7 +38,7 @@ class TasksFileError(Exception):
     """A tasks file is missing, broken, or prepares nothing. The message names the file."""
 
 
-class Step(t.NamedTuple):
+class TaskOfFile(t.NamedTuple):
     """A task of a tasks file. ``rescued``: whether a rescue section handles its failure. ``place``: for people."""
 
     task: t.Any
@@ -83,14 +83,14 @@ class TasksFiles:
         """
         return self._look(variable, name)[1] if name else ""
 
-    def steps(self, path: str, *, rescued: bool = False, within: tuple[str, ...] = ()) -> t.Iterator[Step]:
+    def steps(self, path: str, *, rescued: bool = False, within: tuple[str, ...] = ()) -> t.Iterator[TaskOfFile]:
         """The tasks of a file and of the files that it includes by a literal name; none if it cannot be loaded."""
         try:
             blocks = self._load(path)
         except AnsibleError:
             return
         for task, is_rescued in _tasks(blocks, rescued=rescued):
-            step = Step(task, is_rescued, task.get_path() or path)
+            step = TaskOfFile(task, is_rescued, task.get_path() or path)
             yield step
             if includes_tasks(step.task):
                 name = str(step.task.args.get("_raw_params") or step.task.args.get("file"))

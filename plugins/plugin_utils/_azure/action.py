@@ -14,7 +14,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from .._ansible.other_host import OtherHost, OtherHostError, bounded
-from .arm import CLOUDS, Answer, Arm, ArmError, Token, send
+from .arm import CLOUDS, Arm, ArmAnswer, ArmError, Token, send
 
 LOGIN = "azure.azcollection.azure_rm_accesstoken_info"
 ANSWERS_WITHIN = 300.0  # seconds for one request
@@ -63,7 +63,7 @@ class ArmAction(ActionBase):
                 raise ArmError(str(error)) from error
             return Token(answer["access_token"], float(answer["expires_on"]))
 
-        def send_in_time(*request: t.Any) -> Answer:
+        def send_in_time(*request: t.Any) -> ArmAnswer:
             seconds = min(ANSWERS_WITHIN, left())
             if seconds <= 0:
                 raise TimeoutError("no time is left to send it")

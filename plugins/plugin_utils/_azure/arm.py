@@ -79,7 +79,7 @@ class ArmError(Exception):
         return self.status in UNAVAILABLE
 
 
-class Answer(t.NamedTuple):
+class ArmAnswer(t.NamedTuple):
     """An answer with any status. ``pause``: seconds to wait before another request, 0 if Azure asks for none."""
 
     status: int
@@ -94,7 +94,7 @@ class Token(t.NamedTuple):
     expires_on: float
 
 
-def send(method: str, url: str, headers: dict[str, str], data: bytes | None, *, timeout: float) -> Answer:
+def send(method: str, url: str, headers: dict[str, str], data: bytes | None, *, timeout: float) -> ArmAnswer:
     """Send a request. No redirect is followed, since the token is for this host only.
 
     :raises OSError: there is no answer.
@@ -114,7 +114,7 @@ def send(method: str, url: str, headers: dict[str, str], data: bytes | None, *, 
             response = error
         with response:
             pause = retry_after(response.headers.get("Retry-After"), now=CLOCK.wall())
-            return Answer(response.status, pause, response.read(MAX_ANSWER))
+            return ArmAnswer(response.status, pause, response.read(MAX_ANSWER))
     except Exception as error:  # open_url raises many kinds, each of which means that there is no answer
         raise OSError(str(getattr(error, "reason", "") or error)) from error
 
@@ -131,7 +131,7 @@ class Arm:
         self,
         host: str,
         token: t.Callable[[str], Token],
-        send: t.Callable[[str, str, dict[str, str], bytes | None], Answer],
+        send: t.Callable[[str, str, dict[str, str], bytes | None], ArmAnswer],
         *,
         patience: float,
         clock: Clock = CLOCK,
@@ -199,7 +199,7 @@ class Arm:
         raise _error_of(answer, content, request)
 
 
-def _error_of(answer: Answer, content: t.Any, request: str) -> ArmError:
+def _error_of(answer: ArmAnswer, content: t.Any, request: str) -> ArmError:
     error = content.get("error", content) if isinstance(content, dict) else {"message": content}
     error = error if isinstance(error, dict) else {}
     details = [each for each in error.get("details") or [] if isinstance(each, dict)]

@@ -34,7 +34,7 @@ class Me(t.NamedTuple):
     addresses: t.Sequence[str]
 
 
-class Member(t.NamedTuple):
+class PoolMember(t.NamedTuple):
     """A host in a pool. ``target``: the resource that is written to take it out; ``name``: what it is called there."""
 
     target: str
@@ -47,7 +47,7 @@ class Member(t.NamedTuple):
         return " ".join(self)
 
     @classmethod
-    def of(cls, key: str) -> Member:
+    def of(cls, key: str) -> PoolMember:
         target, pool, name = key.split(" ", 2)
         return cls(target, pool, name)
 
@@ -81,7 +81,7 @@ def in_load_balancer_pool(pool: str, body: Body, me: Me) -> dict[str, t.Any]:
     states = {}
     for address in _properties(body).get("loadBalancerBackendAddresses") or []:
         if _is_me(_properties(address), me):
-            states[Member(pool, pool, address["name"]).key] = _properties(address).get("adminState") or NO_STATE
+            states[PoolMember(pool, pool, address["name"]).key] = _properties(address).get("adminState") or NO_STATE
     return states
 
 
@@ -92,7 +92,7 @@ def _is_me(properties: Body, me: Me) -> bool:
     return str(properties.get("ipAddress") or "") in [*me.addresses]
 
 
-def _with_admin_states(body: Body, desired: t.Mapping[Member, t.Any]) -> Body | None:
+def _with_admin_states(body: Body, desired: t.Mapping[PoolMember, t.Any]) -> Body | None:
     wanted = {member.name: state for member, state in desired.items()}
     changed = copy.deepcopy(body)
     differs = False
@@ -137,10 +137,10 @@ def in_gateway_pool(pool: str, gateway: Body, me: Me) -> dict[str, t.Any]:
     for entry in _properties(own).get("backendAddresses") or []:
         name = entry.get("ipAddress") or entry.get("fqdn") or ""
         if name.lower() in addresses:
-            found[Member(owner_of(pool, GATEWAYS), pool, name).key] = entry
+            found[PoolMember(owner_of(pool, GATEWAYS), pool, name).key] = entry
     for configuration in _properties(own).get("backendIPConfigurations") or []:
         if any(_is_below(configuration["id"], interface) for interface in me.interfaces):
-            found[Member(_holder_of(configuration["id"]), pool, configuration["id"]).key] = True
+            found[PoolMember(_holder_of(configuration["id"]), pool, configuration["id"]).key] = True
     return found
 
 
@@ -155,7 +155,7 @@ def _holder_of(configuration: str) -> str:
     raise ArmError(f"{configuration} is not an IP configuration of a VM or of an instance of a scale set")
 
 
-def _with_addresses(gateway: Body, desired: t.Mapping[Member, t.Any]) -> Body | None:
+def _with_addresses(gateway: Body, desired: t.Mapping[PoolMember, t.Any]) -> Body | None:
     changed = copy.deepcopy(gateway)
     differs = False
     for pool in _pools(changed):
@@ -176,7 +176,7 @@ def _with_addresses(gateway: Body, desired: t.Mapping[Member, t.Any]) -> Body | 
     return changed if differs else None
 
 
-def _with_references(body: Body, desired: t.Mapping[Member, t.Any]) -> Body | None:
+def _with_references(body: Body, desired: t.Mapping[PoolMember, t.Any]) -> Body | None:
     """The body of a network interface or of an instance, with or without its references to pools."""
     changed = copy.deepcopy(body)
     differs = False
@@ -243,7 +243,7 @@ def apply(target: str, body: Body, desired: t.Mapping[str, t.Any]) -> Body | Non
 
     :param desired: by the key of a member what it is to be: an admin state, an entry of a gateway, True or ``removed``.
     """
-    members = {Member.of(key): value for key, value in desired.items()}
+    members = {PoolMember.of(key): value for key, value in desired.items()}
     if "/loadbalancers/" in target.lower():
         return _with_admin_states(body, members)
     if "/applicationgateways/" in target.lower():

@@ -12,7 +12,7 @@ from ...module_utils._load_balancer.record import DrainError
 from . import pools
 from .arm import INSTANCE, Arm, ArmError, kind_of
 from .orders import OrderFailed, Orders
-from .pools import Me, Member
+from .pools import Me, PoolMember
 
 LOOK_AGAIN_AFTER = 5.0  # seconds; Azure takes many for a change
 FRESH_FOR = 15.0  # seconds for which a resource that was read is fresh enough to be changed
@@ -288,5 +288,5 @@ def _is_out(product: LoadBalancer | ApplicationGateway, members: t.Mapping[str, 
 def _by_target(desired: t.Mapping[str, t.Any]) -> dict[str, dict[str, t.Any]]:
     targets: dict[str, dict[str, t.Any]] = {}
     for key, value in desired.items():
-        targets.setdefault(Member.of(key).target, {})[key] = value
+        targets.setdefault(PoolMember.of(key).target, {})[key] = value
     return targets

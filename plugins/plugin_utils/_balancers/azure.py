@@ -12,7 +12,7 @@ from ...module_utils._load_balancer.drain import Answer, Drain
 from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from .._azure.arm import ArmError
-from .._azure.pools import Me, Member
+from .._azure.pools import Me, PoolMember
 from .._azure.resources import FRESH_FOR, KNOWN_FOR, ApplicationGateway, LoadBalancer, Resources
 
 
@@ -132,14 +132,14 @@ class Pooled(Drain):
         return dict.fromkeys(members, self._product.out)
 
     def _in_pools(self, found: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-        return {key: value for key, value in found.items() if Member.of(key).pool in self._pools}
+        return {key: value for key, value in found.items() if PoolMember.of(key).pool in self._pools}
 
     def _pools_without(self, members: t.Iterable[str]) -> list[str]:
-        known = {Member.of(key).pool for key in members}
+        known = {PoolMember.of(key).pool for key in members}
         return [pool for pool in self._pools if pool not in known]
 
 
 def _names(keys: t.Iterable[str]) -> str:
     """The pools, as people call them."""
-    shown = dict.fromkeys("/".join(Member.of(key).pool.split("/")[-3::2]) for key in keys)
+    shown = dict.fromkeys("/".join(PoolMember.of(key).pool.split("/")[-3::2]) for key in keys)
     return ", ".join(shown)

@@ -23,7 +23,7 @@ from .._azure.orders import Orders
 from .._azure.resources import ApplicationGateway, LoadBalancer, Resources
 from .._windows.modules import COLLECTION, run_for
 from .azure import Pooled
-from .haproxy import Balancers, Membership
+from .membership import Balancers, Membership
 
 SOCKET_VARIABLE = "load_balancer_haproxy_socket"
 ANSWERS_WITHIN = 120.0  # seconds beyond what the module waits

@@ -16,7 +16,7 @@ from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.document import ADVISORY, STARTED, parse_not_before
 from ...module_utils._scheduled_events.history import Fact
 from .._report.story import RECOVER, Lane
-from .host import DrilledHost, DrillRefused, HostLost, Look
+from .asked_host import AskedHost, DrilledHostLost, DrillRefused, Look
 from .load import Counts, Load
 from .verdict import ABORTED, FAILED, PASSED, Verdict, exceeded_limits, figures_of, lane_of, problems_of, unfinished
 
@@ -55,7 +55,7 @@ class Drill:
     """One drill of one host."""
 
     def __init__(
-        self, host: DrilledHost, load: Load | None, settings: Settings, clock: Clock, say: t.Callable[[str], None]
+        self, host: AskedHost, load: Load | None, settings: Settings, clock: Clock, say: t.Callable[[str], None]
     ) -> None:
         self._host, self._load = host, load
         self._settings = settings
@@ -92,7 +92,7 @@ class Drill:
         if self._event_id:
             try:
                 self._host.note(self._event_id, verdict.outcome, "; ".join(verdict.problems))
-            except HostLost as error:
+            except DrilledHostLost as error:
                 self._say(f"the history of the host lacks the verdict: {error}")
         return verdict
 
@@ -168,7 +168,7 @@ class Drill:
             self._event = {**self._event, "EventStatus": STARTED, "NotBefore": ""}
         try:
             look = self._host.look(self._event)
-        except HostLost as error:
+        except DrilledHostLost as error:
             if self._clock.monotonic() - self._seen_at > self._settings.out_of_sight and not self._stopped:
                 self._stopped = f"the host was out of sight for more than {self._settings.out_of_sight:g} s: {error}"
             return
@@ -205,7 +205,7 @@ class Drill:
         if event is not None:
             try:
                 self._host.end(event)
-            except HostLost as error:
+            except DrilledHostLost as error:
                 self._say(f"the event ends by itself within a minute: {error}")
 
     def _report(self) -> None:

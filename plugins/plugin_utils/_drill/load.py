@@ -30,7 +30,7 @@ MOST_BYTES = 10 * 1024 * 1024  # of an answer
 REDIRECTIONS = [str(status) for status in range(300, 400)]
 
 
-class Failure(t.NamedTuple):
+class LostRequest(t.NamedTuple):
     """A lost request. ``at``: seconds since the epoch."""
 
     at: float
@@ -45,7 +45,7 @@ class Counts(t.NamedTuple):
     lost: int
     slow: int
     slowest: float
-    first_failures: tuple[Failure, ...]
+    first_failures: tuple[LostRequest, ...]
     redirected: int = 0
 
 
@@ -79,7 +79,7 @@ class Load:
         self._lock = threading.Lock()
         self._requests = self._lost = self._slow = self._redirected = 0
         self._slowest = 0.0
-        self._failures: list[Failure] = []
+        self._failures: list[LostRequest] = []
         self._failing_since: dict[str, float] = {}
         self._threads: list[threading.Thread] = []
 
@@ -144,7 +144,7 @@ class Load:
             self._lost += 1
             self._failing_since.setdefault(url, began)
             if len(self._failures) < MOST_FAILURES:
-                self._failures.append(Failure(round(time.time(), 3), without_password(url), reason))
+                self._failures.append(LostRequest(round(time.time(), 3), without_password(url), reason))
 
 
 def _session(validate_certs: bool) -> requests.Session:

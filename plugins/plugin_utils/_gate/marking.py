@@ -15,7 +15,7 @@ from ...module_utils._maintenance_calls import DONE, FAILED, HOLD, NOTE
 from .._ansible.core import is_windows, play_id
 from .._windows.modules import run_for
 from .decision import GateError
-from .store import Notes, Store, note_end, note_phase, note_waits, note_written, to_write
+from .store import HostNotes, Store, note_end, note_phase, note_waits, note_written, to_write
 
 PROGRESS = {HOLD: "began", DONE: "done", FAILED: "failed"}
 
@@ -38,7 +38,7 @@ def mark(
         elif step in PROGRESS:  # before the host can be lost
             progress[host] = PROGRESS[step]
         if current and "id" in current and not action._task.check_mode:
-            notes: Notes = content.setdefault("notes", {}).setdefault(play, {}).setdefault(host, {})
+            notes: HostNotes = content.setdefault("notes", {}).setdefault(play, {}).setdefault(host, {})
             _note(notes, current, arguments)
             name = f"{current['id']} {current['name']}"
             options["history"] = {"facts": to_write(notes, time.monotonic()), "maintenance": name, "run": run.name}
@@ -55,7 +55,7 @@ def mark(
     return {**result, "windows": is_windows(action._connection), "history": notes.get("history", [])}
 
 
-def _note(notes: Notes, current: dict[str, t.Any], arguments: t.Mapping[str, t.Any]) -> None:
+def _note(notes: HostNotes, current: dict[str, t.Any], arguments: t.Mapping[str, t.Any]) -> None:
     """Note what the history of the host gets with its next mark."""
     now = time.monotonic()
     note_waits(notes, current.pop("waits", []))

@@ -24,7 +24,7 @@ DRAIN = "drain"
 MOST_WAITS = 10  # reasons to wait at the gate that the history has; later ones are left out
 
 
-class Run(t.NamedTuple):
+class ThisRun(t.NamedTuple):
     """A run of Ansible on this control node. ``owner``: its process, as :func:`this_owner` has it."""
 
     name: str
@@ -37,13 +37,13 @@ class Store:
     def __init__(self, directory: Path) -> None:
         self._directory = directory
 
-    def this_run(self) -> Run:
+    def this_run(self) -> ThisRun:
         """This run.
 
         :raises AnsibleError: the process that runs the playbook has ended.
         """
         owner = this_owner()
-        return Run(f"{owner['node']}/{self._directory.name}", owner)
+        return ThisRun(f"{owner['node']}/{self._directory.name}", owner)
 
     def note_decision(self, play: str, hosts: t.Iterable[str], decision: dict[str, t.Any]) -> None:
         """Note what the gate decided for these hosts."""
@@ -65,7 +65,7 @@ class Store:
             folder.write_json(FILE, content)
 
 
-class Notes(t.TypedDict, total=False):
+class HostNotes(t.TypedDict, total=False):
     """What the control node keeps of a host during its maintenance. ``at``: its monotonic seconds.
 
     ``phase``: the present one. ``drained``: whether the host was taken out of its load balancer. ``facts``: those that
@@ -78,13 +78,13 @@ class Notes(t.TypedDict, total=False):
     history: list[dict[str, t.Any]]
 
 
-def note_waits(notes: Notes, waits: t.Sequence[t.Mapping[str, t.Any]]) -> None:
+def note_waits(notes: HostNotes, waits: t.Sequence[t.Mapping[str, t.Any]]) -> None:
     """The host waited at the gate: ``at`` and ``why`` of each reason."""
     for wait in waits[:MOST_WAITS]:
         _add(notes, HELD, float(wait["at"]), reason=str(wait["why"]))
 
 
-def note_phase(notes: Notes, phase: str, at: float) -> None:
+def note_phase(notes: HostNotes, phase: str, at: float) -> None:
     """A phase begins, which ends the one before."""
     if phase and phase != notes.get("phase"):
         _end(notes, at, OK)
@@ -93,7 +93,7 @@ def note_phase(notes: Notes, phase: str, at: float) -> None:
         notes["drained"] = notes.get("drained", False) or phase == DRAIN
 
 
-def note_end(notes: Notes, at: float, *, failed: bool, reason: str = "") -> None:
+def note_end(notes: HostNotes, at: float, *, failed: bool, reason: str = "") -> None:
     """The maintenance of the host ended."""
     _end(notes, at, FAILED if failed else OK, reason)
     if not failed:
@@ -102,7 +102,7 @@ def note_end(notes: Notes, at: float, *, failed: bool, reason: str = "") -> None
         _add(notes, HELD, at, reason="it stays out of its load balancer until it is maintained again")
 
 
-def to_write(notes: Notes, now: float) -> list[dict[str, t.Any]]:
+def to_write(notes: HostNotes, now: float) -> list[dict[str, t.Any]]:
     """The facts that the host does not have yet, with their ages in seconds."""
     return [
         {**{name: value for name, value in fact.items() if name != "at"}, "ago": round(max(0.0, now - fact["at"]), 3)}
@@ -110,18 +110,18 @@ def to_write(notes: Notes, now: float) -> list[dict[str, t.Any]]:
     ]
 
 
-def note_written(notes: Notes, facts: t.Sequence[dict[str, t.Any]]) -> None:
+def note_written(notes: HostNotes, facts: t.Sequence[dict[str, t.Any]]) -> None:
     """The host has these facts, or the result of the run has them for it."""
     notes["facts"] = []
     notes["history"] = [*notes.get("history", []), *facts]
 
 
-def _end(notes: Notes, at: float, outcome: str, reason: str = "") -> None:
+def _end(notes: HostNotes, at: float, outcome: str, reason: str = "") -> None:
     phase = notes.get("phase")
     if phase:
         _add(notes, PHASE_ENDED, at, phase=phase, outcome=outcome, reason=reason)
         notes["phase"] = ""
 
 
-def _add(notes: Notes, kind: str, at: float, **more: str) -> None:
+def _add(notes: HostNotes, kind: str, at: float, **more: str) -> None:
     notes["facts"] = [*notes.get("facts", []), {"kind": kind, "at": at, **more}]

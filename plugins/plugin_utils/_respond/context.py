@@ -15,7 +15,7 @@ from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.files import write_atomically
 from ...module_utils._scheduled_events.terms import NEVER
 from .._azure.acknowledgement import AcknowledgementResult
-from .play_coordinator import PlayCoordinator, Seen
+from .play_coordinator import PlayCoordinator, SeenEvent
 
 Execute = t.Callable[[t.Dict[str, t.Any], t.Optional[t.Dict[str, t.Any]], float], t.Dict[str, t.Any]]
 Send = t.Callable[[str, str, float], AcknowledgementResult]
@@ -86,9 +86,9 @@ class Notes:
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self._path, json.dumps(self.known).encode(), mode=0o600)
 
-    def seen(self, event_id: str) -> Seen | None:
+    def seen(self, event_id: str) -> SeenEvent | None:
         """The event as the last document of this host showed it."""
-        return Seen(*self.known["seen"][event_id]) if event_id in self.known["seen"] else None
+        return SeenEvent(*self.known["seen"][event_id]) if event_id in self.known["seen"] else None
 
 
 @dataclasses.dataclass

@@ -19,7 +19,7 @@ from ...module_utils._scheduled_events.condition import NOT_ACCEPTED, TO_BE_ACKN
 from .._azure.acknowledgement import is_of, resource_id_of, scope_of
 from .._azure.arm import ArmError
 from .context import Context, Send
-from .play_coordinator import PREPARED, HostReport, Outcome, Seen
+from .play_coordinator import PREPARED, HostReport, Outcome, SeenEvent
 
 # Seconds of silence after which the other hosts count this one's preparation, and may acknowledge with a fresh
 # document; and after which it is acknowledged from here. A host that waits for others polls for 15 seconds at a time.
@@ -137,15 +137,15 @@ class Fallback:
         attempt = self._known["fallback"].get(event_id, {})
         return not attempt.get("end") and self._monotonic() >= attempt.get("next_try", 0.0)
 
-    def _last_seen(self, event_id: str) -> Seen | None:
+    def _last_seen(self, event_id: str) -> SeenEvent | None:
         last = self._known["last_read"]
         event = last["events"].get(event_id) if last is not None else None
-        return Seen(event["event_type"] or "", event["names"]) if event is not None else None
+        return SeenEvent(event["event_type"] or "", event["names"]) if event is not None else None
 
     def _is_unchanged(self, event_id: str) -> bool:
         """Whether the last document shows the names and the type that the host has prepared for."""
         before, now = self._known["prepared_for"].get(event_id), self._last_seen(event_id)
-        return before is not None and now is not None and Seen(*before) == now
+        return before is not None and now is not None and SeenEvent(*before) == now
 
     def objection(self, event_id: str) -> str:
         """Why the event must not be acknowledged from here, or is not any more; empty if it can be."""

@@ -32,7 +32,7 @@ class ClaimStatus(enum.Enum):
     ACCEPTED = "accepted"
 
 
-class Seen(t.NamedTuple):
+class SeenEvent(t.NamedTuple):
     """An event as a document shows it: what the hosts prepare for, and what the acknowledgement has to agree with."""
 
     event_type: str
@@ -63,7 +63,7 @@ class HostReport(t.NamedTuple):
 
     host: str
     vm_name: str
-    sight: t.Mapping[str, Seen] | None = None
+    sight: t.Mapping[str, SeenEvent] | None = None
     outcomes: t.Mapping[str, Outcome] = {}
     busy: bool = False
     last: str = ""
@@ -120,7 +120,7 @@ class PlayCoordinator:
             if digest(name) in idle:
                 self._set("called", name, True)
 
-    def tell(self, host: str, prepared: t.Mapping[str, Seen], *, last: str) -> None:
+    def tell(self, host: str, prepared: t.Mapping[str, SeenEvent], *, last: str) -> None:
         """Store that the tasks of a host have prepared it, before a turn on the host records it there.
 
         :param prepared: for each event, what the host has prepared for.
@@ -144,7 +144,7 @@ class PlayCoordinator:
         owner = path.read_text()
         return None if owner == host else owner
 
-    def obstacle(self, event_id: str, seen: Seen, *, assuming: str = "") -> str | None:
+    def obstacle(self, event_id: str, seen: SeenEvent, *, assuming: str = "") -> str | None:
         """Why the event must not be acknowledged; None if every VM that it names is prepared or spoken for.
 
         Another host may have read a newer document that names more VMs. These must be prepared, too.
@@ -170,7 +170,7 @@ class PlayCoordinator:
     def _objection(
         self,
         name: str,
-        seen: Seen,
+        seen: SeenEvent,
         outcomes: t.Mapping[str, Outcome | None],
         reports: t.Sequence[t.Mapping[str, t.Any]],
     ) -> str | None:
@@ -188,14 +188,14 @@ class PlayCoordinator:
         """The hosts that have not reported anything: any of them may be a VM that is not known yet."""
         return sorted(set(self.play_hosts) - {report["host"] for report in reports})
 
-    def not_started(self, seen: Seen) -> list[str]:
+    def not_started(self, seen: SeenEvent) -> list[str]:
         """The hosts that the event may name, and that have not reported anything."""
         reports = self._read_all()
         known = {report["vm_name"] for report in reports} | (self._speak_for or set())
         return self._silent(reports) if set(_as_seen(seen).names) - known - (self._speak_for or set()) else []
 
     @staticmethod
-    def _unprepared(name: str, outcome: Outcome | None, seen: Seen) -> str:
+    def _unprepared(name: str, outcome: Outcome | None, seen: SeenEvent) -> str:
         if outcome is None:
             return ""
         if outcome.kind == FAILED:
@@ -211,14 +211,14 @@ class PlayCoordinator:
             )
         return f"{name} has prepared for a {outcome.event_type}, and the event is a {seen.event_type} now"
 
-    def neglected(self, event_id: str, seen: Seen) -> str | None:
+    def neglected(self, event_id: str, seen: SeenEvent) -> str | None:
         """The obstacle, unless a rule or a host that fails for it says enough."""
         outcomes = [_outcome(report, event_id.lower()) for report in self._read_all()]
         if any(outcome and outcome.kind in (FAILED, HELD) for outcome in outcomes):
             return None
         return self.obstacle(event_id, seen)
 
-    def is_ahead_of_others(self, event_id: str, seen: Seen, hosts: t.Iterable[str]) -> bool:
+    def is_ahead_of_others(self, event_id: str, seen: SeenEvent, hosts: t.Iterable[str]) -> bool:
         """Whether a host that the event names, or may name, has its preparation for it before it.
 
         :param hosts: those that may be named.
@@ -252,7 +252,7 @@ class PlayCoordinator:
         silent = len(self._marks("hosts")) < len(self.play_hosts)
         return silent or bool(self._marks("busy") - {digest(host)})
 
-    def claim(self, event_id: str, seen: Seen, *, assuming: str = "") -> bool:
+    def claim(self, event_id: str, seen: SeenEvent, *, assuming: str = "") -> bool:
         """Take the acknowledgement of a complete event over, for one host of the run alone.
 
         The host acknowledges only what equals ``seen`` when it reads the next document.
@@ -269,7 +269,7 @@ class PlayCoordinator:
             return False
         return True
 
-    def _saw_it_go(self, event_id: str, seen: Seen) -> bool:
+    def _saw_it_go(self, event_id: str, seen: SeenEvent) -> bool:
         """Whether a host that the event names saw the event go or recovers, and has not looked since."""
         names = _as_seen(seen).names
         return any(event_id.lower() in report["gone"] for report in self._read_all() if report["vm_name"] in names)
@@ -321,8 +321,8 @@ class PlayCoordinator:
         return [json.loads((self._directory / "hosts" / name).read_text()) for name in sorted(self._marks("hosts"))]
 
 
-def _as_seen(seen: Seen) -> Seen:
-    return Seen(seen.event_type, [name.lower() for name in seen.names])
+def _as_seen(seen: SeenEvent) -> SeenEvent:
+    return SeenEvent(seen.event_type, [name.lower() for name in seen.names])
 
 
 def _names(report: t.Mapping[str, t.Any], event_id: str) -> t.Sequence[str]:
@@ -333,7 +333,7 @@ def _outcome(report: t.Mapping[str, t.Any], event_id: str) -> Outcome | None:
     return Outcome(*report["outcomes"][event_id]) if event_id in report["outcomes"] else None
 
 
-def _is_told_as(report: t.Mapping[str, t.Any], event_id: str, seen: Seen) -> bool:
+def _is_told_as(report: t.Mapping[str, t.Any], event_id: str, seen: SeenEvent) -> bool:
     """Whether a preparation that the host itself has not recorded yet is for the event as it is."""
     told = report.get("told", {}).get(event_id)
     return told is None or (told[0], set(told[1])) == (seen.event_type, set(seen.names))

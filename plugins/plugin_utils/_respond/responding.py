@@ -25,7 +25,7 @@ from .play_coordinator import (
     ClaimStatus,
     HostReport,
     Outcome,
-    Seen,
+    SeenEvent,
 )
 from .turns import HostTurns, Pace
 
@@ -294,5 +294,5 @@ class Responding:
         return self._conclusion.failure(f"lost, and not reached again ({error}). Run the role again to finish")
 
 
-def _sight(events: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, Seen]:
-    return {event["event_id"]: Seen(event["event_type"], event["names"]) for event in events}
+def _sight(events: t.Sequence[t.Mapping[str, t.Any]]) -> dict[str, SeenEvent]:
+    return {event["event_id"]: SeenEvent(event["event_type"], event["names"]) for event in events}

@@ -17,7 +17,7 @@ from ...module_utils._scheduled_events.rules import HOLD
 from .context import Context
 from .fallback import ControlNodeTime, Fallback
 from .phases import Phases
-from .play_coordinator import ClaimStatus, Seen
+from .play_coordinator import ClaimStatus, SeenEvent
 
 # Seconds that a turn may take in addition to its slice. A machine that is switched off leaves its connections open.
 # An acknowledgement that took longer is sent again, which does no harm.
@@ -81,7 +81,7 @@ class HostTurns:
         claimed = [event_id for event_id in self.completed_by(outcome) if self.claim(event_id, assuming=self._host)]
         return self.ask_while_claimed(claimed, outcome) if claimed else self._ask(outcome)
 
-    def completed_by(self, outcome: t.Mapping[str, t.Any] | None) -> dict[str, Seen]:
+    def completed_by(self, outcome: t.Mapping[str, t.Any] | None) -> dict[str, SeenEvent]:
         """The events that the host is prepared for by an outcome, each as the host has prepared for it."""
         events = self.prepared_by(outcome) if self._context.acknowledges else []
         seen = {event["event_id"]: (event["event_type"] or "", self._notes.seen(event["event_id"])) for event in events}
@@ -121,7 +121,7 @@ class HostTurns:
             slice=0.0 if acknowledge or self._context.check_mode else self._pace.slice(locked_out=self.locked_out),
             known=notes["marker"],
             acknowledge=[
-                {"event_id": event_id, **Seen(*notes["seen"][event_id])._asdict()} for event_id in acknowledge
+                {"event_id": event_id, **SeenEvent(*notes["seen"][event_id])._asdict()} for event_id in acknowledge
             ],
             prepares=not self._context.in_part,
             compute=self.fallback is not None and self.fallback.wants_compute,
@@ -159,7 +159,7 @@ class HostTurns:
         if self.fallback:
             self.fallback.learn(shown, asked_at)
         for event in shown["sight"] or []:
-            notes["seen"][event["event_id"]] = Seen(event["event_type"], sorted(set(event["names"])))
+            notes["seen"][event["event_id"]] = SeenEvent(event["event_type"], sorted(set(event["names"])))
             if notes["vm_name"].lower() in event["names"]:
                 notes["announced"].setdefault(event["event_id"], "")
         for event_id in shown["prepared"]:  # also what an earlier run has prepared for

@@ -19,8 +19,8 @@ from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.module_utils.errors import UnsupportedError
 from ansible.plugins.action import ActionBase
 
+from ...module_utils._checked_module import wrong_option
 from ...module_utils._module import ImdsModule, carry_out
-from ...module_utils._options import wrong_option
 from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import BrokenOff
 from .._ansible.core import copy_beside, forget_temporary_directory

@@ -112,7 +112,7 @@ def _maintain(host: WindowsHost, module: Module) -> Result:
         events = maintenance.read_events(lambda: ImdsModule(module, exchanger, Clock(sleep=host.sleep)))
         return {**events, "boot_id": folder.identity}
 
-    return maintenance.take_step(module, folder, flag_is_up=_Flag(host, module.params["flag"]).is_up, read=read)
+    return maintenance.take_step(module, folder, flag_is_up=_WindowsFlag(host, module.params["flag"]).is_up, read=read)
 
 
 def _load_balancer(host: WindowsHost, module: Module) -> Result:
@@ -127,7 +127,7 @@ def _load_balancer(host: WindowsHost, module: Module) -> Result:
         probe=lambda url: _probe(host, url),
         peers=list,
         clock=Clock(sleep=host.sleep),
-        flag=_Flag(host, params["flag"]),
+        flag=_WindowsFlag(host, params["flag"]),
         is_absolute=ntpath.isabs,
     )
 
@@ -141,7 +141,7 @@ def _probe(host: WindowsHost, url: str) -> ProbeAnswer:
     return ProbeAnswer(answer.status)
 
 
-class _Flag(Flag):
+class _WindowsFlag(Flag):
     """A file of the host."""
 
     def __init__(self, host: WindowsHost, path: str) -> None:

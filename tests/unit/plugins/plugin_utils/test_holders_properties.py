@@ -21,7 +21,7 @@ from plugins.module_utils._load_balancer.call import OPTIONS
 from plugins.module_utils._load_balancer.record import DrainError, Record, take_note
 from plugins.module_utils._scheduled_events import files
 from plugins.module_utils._scheduled_events.clock import Clock
-from plugins.plugin_utils._azure.pools import Member
+from plugins.plugin_utils._azure.pools import PoolMember
 from plugins.plugin_utils._balancers import azure, haproxy
 
 EXAMPLES = int(os.environ.get("HOLDERS_EXAMPLES", "60"))
@@ -274,7 +274,7 @@ class AzureWorld(World):
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.members = {Member(POOL, POOL, "a").key: "None"}
+        self.members = {PoolMember(POOL, POOL, "a").key: "None"}
 
     def is_out(self):
         return set(self.members.values()) == {"Down"}

@@ -9,7 +9,7 @@ from _scheduled_events.exchange import ExchangeFailed
 from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, NOW, again
 from scheduled_events_poller.notify.controller import Controller
 from scheduled_events_poller.notify.controller_hook import DONE, FAILED, NOTHING_PREPARED, TRY_AGAIN, ControllerHook
-from scheduled_events_poller.notify.request import Unavailable
+from scheduled_events_poller.notify.request import NotNow
 from scheduled_events_poller.notify.settings import ControllerSettings
 
 AT_290 = "2020-09-13T12:31:30Z"  # 290 seconds after NOW
@@ -58,7 +58,7 @@ def test_an_answer_has_no_more_time_than_is_left(monkeypatch):
     monkeypatch.setattr("scheduled_events_poller.notify.request.Transport.exchange", exchange)
     settings = ControllerSettings("http://awx", 7, token="token", request_timeout=15.0)
     for left in (100.0, 4.0, 0.0, -1.0):
-        with pytest.raises(Unavailable):
+        with pytest.raises(NotNow):
             Controller(settings, left=lambda left=left: left).get("jobs/")
     assert waited == [15.0, 4.0]
 

@@ -16,7 +16,7 @@ import receiver as receivers
 from _scheduled_events.clock import Clock
 from scheduled_events_poller.notify.delivery import Courier
 from scheduled_events_poller.notify.messages import MessageSpool
-from scheduled_events_poller.notify.request import Failed, Refused, Rejected, Requests, Unavailable
+from scheduled_events_poller.notify.request import Declined, Failed, NotNow, Rejected, Requests
 from scheduled_events_poller.notify.settings import Receiver
 
 pytestmark = pytest.mark.edge
@@ -153,9 +153,9 @@ def test_a_message_waits_as_long_as_the_answer_says(delivery, service, answer, p
     ("failure", "statuses"),
     [
         (None, [200, 201, 202, 204]),
-        (Unavailable, [408, 423, 425, 429, 500, 501, 502, 503, 504, 599]),
+        (NotNow, [408, 423, 425, 429, 500, 501, 502, 503, 504, 599]),
         (Rejected, [400, 411, 413, 415, 422, 431]),
-        (Refused, [301, 302, 304, 307, 308, 401, 402, 403, 404, 405, 407, 409, 410, 451]),
+        (Declined, [301, 302, 304, 307, 308, 401, 402, 403, 404, 405, 407, 409, 410, 451]),
     ],
 )
 def test_what_a_status_means(service, failure, statuses):

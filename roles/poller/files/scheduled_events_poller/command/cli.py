@@ -18,7 +18,7 @@ from _scheduled_events.state import StateError
 
 from .. import __version__, spool
 from ..unit import config, control, poller
-from . import commands, forecast, history, replay
+from . import commands, forecast, replay, show_history
 from .output import CommandError, complain
 
 EX_CONFIG = 78  # the unit is not started again until the configuration has been fixed
@@ -80,7 +80,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(needs_requests=False)
 
-    command = _command(groups, "history", history.show_history, "show what happened to the events of this VM")
+    command = _command(groups, "history", show_history.show_history, "show what happened to the events of this VM")
     command.add_argument("--since", metavar="WHEN", help="a duration like 12h or 7d, or a time like 2026-01-31")
     command.add_argument("--json", action="store_true", help="print JSON")
     command.set_defaults(needs_requests=False)

@@ -13,7 +13,7 @@ from _scheduled_events.history import PHASE_BEGAN, PHASE_ENDED, Fact
 from _scheduled_events.runs import OK
 
 from ..unit import config, status
-from . import history
+from . import show_history
 from .output import CommandError, complain, say, say_json
 
 SHARE = 0.95  # of the preparations are not longer than what is needed
@@ -67,7 +67,7 @@ def forecast(seconds: float, *, margin: float, event_types: Sequence[str] = EVEN
 def show_forecast(chosen: argparse.Namespace) -> int:
     """Compare the preparations of the history with the least notice; the exit status is that of a monitoring plugin."""
     margin = config.load(chosen.config).margin
-    facts, problems = history.found(chosen)
+    facts, problems = show_history.found(chosen)
     seconds = preparations(facts)
     enough = needed(seconds)
     found = [] if enough is None else forecast(enough, margin=margin, event_types=_types(chosen.types))

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.text import excerpt
 
-from .request import Refused, Requests, Unavailable
+from .request import Declined, NotNow, Requests
 from .settings import ControllerSettings, read_token
 
 LONGEST_PAUSE = 60.0  # seconds that the controller may ask for
@@ -25,7 +25,7 @@ ADVICE = {
 }
 
 
-class Found(NamedTuple):
+class ApiObject(NamedTuple):
     """An object of the API."""
 
     id: int
@@ -33,7 +33,7 @@ class Found(NamedTuple):
 
 
 class Controller:
-    """A controller. Each request can fail with ``Refused`` or ``Unavailable``.
+    """A controller. Each request can fail with ``Declined`` or ``NotNow``.
 
     :param left: the seconds after which no answer is of use any more.
     :raises WrongValue: the token or the authorities cannot be read.
@@ -73,27 +73,27 @@ class Controller:
         """The objects at a path below the API, at most one page of them."""
         results = self.get(path, **query).get("results")
         if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
-            raise Refused(f"GET {self._base()}{path}: expected a list of results: correct poller_controller.url")
+            raise Declined(f"GET {self._base()}{path}: expected a list of results: correct poller_controller.url")
         return results
 
     def post(self, path: str, body: Mapping[str, Any]) -> Dict[str, Any]:
         """The answer to a POST; empty if it has no body."""
         return self._object("POST", self._base() + path, body=body)
 
-    def find(self, kind: str, wanted: Union[int, str]) -> Found:
+    def find(self, kind: str, wanted: Union[int, str]) -> ApiObject:
         """The one object of a kind that an id, a name or NAME++ORGANIZATION names."""
         if isinstance(wanted, int):
-            return Found(wanted, self.get(f"{kind}/{wanted}/"))
+            return ApiObject(wanted, self.get(f"{kind}/{wanted}/"))
         name, separator, organization = wanted.rpartition("++")
         query = {"name": name, "organization__name": organization} if separator else {"name": wanted}
         found = self.list(f"{kind}/", page_size=2, **query)
         if len(found) != 1 or not isinstance(found[0].get("id"), int):
             how = "several" if found else "none"
-            raise Refused(
+            raise Declined(
                 f"{self._url}: expected exactly one of {kind} with the name {excerpt(wanted)} that the user of the "
                 f"token may see, found {how}: correct its name, add ++ORGANIZATION, or give the user the role Execute"
             )
-        return Found(found[0]["id"], found[0])
+        return ApiObject(found[0]["id"], found[0])
 
     def _base(self) -> str:
         """The path of the API, which differs behind a gateway."""
@@ -103,7 +103,9 @@ class Controller:
             place = apis.get("controller") if isinstance(apis, dict) else None
             place = f"{place}v2/" if isinstance(place, str) else about.get("current_version")
             if not isinstance(place, str) or not place.startswith("/api/") or urlsplit(place).path != place:
-                raise Refused(f"GET {self._url}/api/: it is not the URL of a controller: correct poller_controller.url")
+                raise Declined(
+                    f"GET {self._url}/api/: it is not the URL of a controller: correct poller_controller.url"
+                )
             self._prefix = place
         return self._prefix
 
@@ -118,7 +120,7 @@ class Controller:
         what = self.hide(f"{method} {self._url}{path}")  # its beginning comes from the controller
         seconds = min(self._seconds, self._left())
         if seconds <= 0:
-            raise Unavailable(f"{what}: there is no time left for it", sent=False)
+            raise NotNow(f"{what}: there is no time left for it", sent=False)
         answer = self._requests.send(
             method,
             self._url + path,
@@ -138,5 +140,5 @@ class Controller:
             return decoded
         said = excerpt(self.hide(answer.body.decode("utf-8", "replace")))
         if self._prefix:  # so there is a controller, and what came in between, or cut its answer, may go away
-            raise Unavailable(f"{what}: expected JSON, not {said}", sent=method == "POST")
-        raise Refused(f"{what}: expected JSON, not {said}: correct poller_controller.url")
+            raise NotNow(f"{what}: expected JSON, not {said}", sent=method == "POST")
+        raise Declined(f"{what}: expected JSON, not {said}: correct poller_controller.url")

@@ -25,7 +25,7 @@ from ..unit import status
 from .controller import Controller
 from .job import SUCCESSFUL, ControllerJob, Jobs
 from .memory import LAUNCHED, MEMORY_DIRECTORY, EventMemory
-from .request import Refused, Unavailable
+from .request import Declined, NotNow
 from .settings import CONTROLLER_FILE, ControllerSettings, load_controller
 
 DONE, FAILED, TRY_AGAIN, NOTHING_PREPARED = 0, 1, 75, 77
@@ -180,13 +180,13 @@ class ControllerHook:
         """Take the next step with the controller; returns the end of the hook, or the seconds until the next step."""
         try:
             ending = self._go_on(jobs, notice)
-        except Unavailable as error:
+        except NotNow as error:
             self._problem = str(error)
             pause = max(error.pause, pause_after(self._failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE))
             self._failures += 1
             self._say(f"{self._known()}; trying again: {error}")
             return None, pause
-        except Refused as error:
+        except Declined as error:
             return self._refused(str(error)), 0.0
         self._problem, self._failures = "", 0
         return ending, self._settings.interval
@@ -220,7 +220,7 @@ class ControllerHook:
             self.memory.set(running=job.id)
             try:
                 jobs.cancel(job)
-            except Refused as error:
+            except Declined as error:
                 self.memory.set(after=job.id)
                 reason = f"{self._known()}, and it cannot be canceled: {error}. Cancel it on the controller"
                 return Ending(FAILED, reason)
@@ -253,7 +253,7 @@ class ControllerHook:
 
     def _why(self, jobs: Jobs, job: ControllerJob) -> str:
         for _look in range(LOOKS):
-            with contextlib.suppress(Refused, Unavailable):
+            with contextlib.suppress(Declined, NotNow):
                 why = jobs.why(job)
                 if why is not None:
                     return why
@@ -346,7 +346,7 @@ def check_settings(files: HookFiles) -> Ending:
         jobs = Jobs(controller, settings, nothing, "", memory, _ignore, CLOCK)
         jobs.check_template()
         jobs.find()
-    except (WrongValue, Refused, Unavailable) as error:
+    except (WrongValue, Declined, NotNow) as error:
         return Ending(FAILED, hide(str(error)))
     return Ending(DONE, f"{settings.url} can launch the job template {settings.job_template} for an event")
 

@@ -24,7 +24,7 @@ from .. import systemd
 from . import delivery_status
 from .formats import build
 from .messages import REFUSED, UNREADABLE, Entry, MessageSpool, SpoolError
-from .request import Failed, Refused, Rejected, Requests
+from .request import Declined, Failed, Rejected, Requests
 from .settings import Receiver, load_receivers
 
 # Seconds until the next attempt while a receiver is down, and where an operator must correct something first.
@@ -152,7 +152,7 @@ class Courier:
 
     def _worse(self, failure: Failed) -> float:
         self._failures += 1
-        must_correct = isinstance(failure, Refused) and not isinstance(failure, Rejected)
+        must_correct = isinstance(failure, Declined) and not isinstance(failure, Rejected)
         first, longest = PAUSES_REFUSED if must_correct else PAUSES
         pause = pause_after(self._failures - 1, first=first, longest=longest)
         pause = max(pause * self._spread(), failure.pause)

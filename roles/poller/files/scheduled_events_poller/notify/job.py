@@ -29,9 +29,9 @@ from _scheduled_events.clock import Clock
 from _scheduled_events.runs import token_of
 from _scheduled_events.text import excerpt, shown
 
-from .controller import Controller, Found
+from .controller import ApiObject, Controller
 from .memory import LAUNCHED, EventMemory
-from .request import Refused, Rejected, Unavailable
+from .request import Declined, NotNow, Rejected
 from .settings import EVENT_VARIABLE, ControllerSettings, hosts_of
 
 PREFIX, REFUSED = "scheduled-event", ".refused"
@@ -73,7 +73,7 @@ class _Attempt(NamedTuple):
 
 
 class Jobs:
-    """Finds the job of a preparation, or launches it. Each request can fail with ``Refused`` or ``Unavailable``.
+    """Finds the job of a preparation, or launches it. Each request can fail with ``Declined`` or ``NotNow``.
 
     :param say: takes a line for the owner.
     :raises WrongValue: a VM of the event has no name in the inventory.
@@ -101,7 +101,7 @@ class Jobs:
         # The beginning of the labels of the event, and of those of this announcement while it has its present type.
         self._of_event = f"{PREFIX}.{token_of(str(event['event_id']).lower())}."
         self._prefix = f"{self._of_event}{_plain_type(event)}.{_NOT_PLAIN.sub('', memory.not_before)[:40] or 'none'}."
-        self._template: Optional[Found] = None
+        self._template: Optional[ApiObject] = None
         self._inventory: Optional[int] = None
         self._mine: Optional[_Attempt] = None
         self._seen: Dict[int, float] = {}  # attempts of others without a job: when this VM saw them first
@@ -160,10 +160,10 @@ class Jobs:
             self._mine = None
         elif self.find() is None:  # else it is a late one of the attempt before
             if left() < self._settings.request_timeout:
-                raise Unavailable("there is no time left to launch the job and to see the answer", sent=False)
+                raise NotNow("there is no time left to launch the job and to see the answer", sent=False)
             self._launch(self._mine, template)
 
-    def check_template(self) -> Found:
+    def check_template(self) -> ApiObject:
         """The job template.
 
         :raises Refused: it does not take what it is launched with.
@@ -176,7 +176,7 @@ class Jobs:
             problems = list(self._problems(template, launch))
             if problems:
                 name = excerpt(str(template.fields.get("name")))
-                raise Refused(f"the job template {name} cannot be launched for an event: {'; '.join(problems)}")
+                raise Declined(f"the job template {name} cannot be launched for an event: {'; '.join(problems)}")
             self._template = template
         return self._template
 
@@ -196,7 +196,7 @@ class Jobs:
 
     # Attempts
 
-    def _attempts(self, template: Found) -> Tuple[Set[int], Set[int]]:
+    def _attempts(self, template: ApiObject) -> Tuple[Set[int], Set[int]]:
         """The attempts that were begun, and those whose launch was refused."""
         query = {"name__startswith": self._prefix, "organization": template.fields["organization"]}
         labels = self._controller.list("labels/", order_by="-id", page_size=MOST, **query)
@@ -207,7 +207,7 @@ class Jobs:
     def _is_over(self, attempt: int, refused: Set[int]) -> bool:
         if attempt in refused:
             if attempt in self._seen:
-                raise Refused(f"the launch of attempt {attempt} was refused to another VM: see its status")
+                raise Declined(f"the launch of attempt {attempt} was refused to another VM: see its status")
             return True
         jobs = self._list(labels__name=f"{self._prefix}{attempt}")
         if jobs:  # of an earlier preparation; one that counts is found next
@@ -216,7 +216,7 @@ class Jobs:
         seen = self._seen.setdefault(attempt, self._clock.monotonic())
         return self._clock.monotonic() - seen > LEASE
 
-    def _next_attempt(self, template: Found) -> Optional[_Attempt]:
+    def _next_attempt(self, template: ApiObject) -> Optional[_Attempt]:
         """The next attempt, if this VM is the one that makes it."""
         attempts, refused = self._attempts(template)
         newest = max(attempts | refused, default=0)
@@ -231,14 +231,14 @@ class Jobs:
                 return None  # another VM was faster
             raise
 
-    def _make_label(self, ending: str, template: Found) -> int:
+    def _make_label(self, ending: str, template: ApiObject) -> int:
         fields = {"name": self._prefix + ending, "organization": template.fields["organization"]}
         label = self._controller.post("labels/", fields).get("id")
         if not isinstance(label, int):
-            raise Unavailable("the controller created a label, expected its id in the answer")
+            raise NotNow("the controller created a label, expected its id in the answer")
         return label
 
-    def _launch(self, attempt: _Attempt, template: Found) -> None:
+    def _launch(self, attempt: _Attempt, template: ApiObject) -> None:
         body: Dict[str, Any] = {
             "limit": ",".join(self._hosts),
             "labels": [attempt.label],
@@ -251,14 +251,14 @@ class Jobs:
         try:
             launched = self._controller.post(f"job_templates/{template.id}/launch/", body)
             if not isinstance(launched.get("id"), int):  # as without a body, which may have been cut
-                raise Unavailable("the controller launched a job, expected its id in the answer")
-        except Refused:
+                raise NotNow("the controller launched a job, expected its id in the answer")
+        except Declined:
             self._memory.set(running=before)
             self._mine = None
-            with contextlib.suppress(Refused, Unavailable):  # then the others wait for the lease
+            with contextlib.suppress(Declined, NotNow):  # then the others wait for the lease
                 self._make_label(f"{attempt.number}{REFUSED}", template)
             raise
-        except Unavailable as error:
+        except NotNow as error:
             if error.sent:
                 self._mine = None  # it may have been carried out: its job shows this, or the lease expires
             else:
@@ -269,7 +269,7 @@ class Jobs:
 
     # The template
 
-    def _problems(self, template: Found, launch: Mapping[str, Any]) -> List[str]:
+    def _problems(self, template: ApiObject, launch: Mapping[str, Any]) -> List[str]:
         problems = []
         asked = ["limit", "labels", "variables"] + (["inventory"] if self._inventory is not None else [])
         silent = [each for each in asked if not launch.get(f"ask_{each}_on_launch")]

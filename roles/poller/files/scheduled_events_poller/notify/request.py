@@ -44,15 +44,15 @@ class Failed(Exception):
         self.pause = pause
 
 
-class Unavailable(Failed):
+class NotNow(Failed):
     """There is no answer, or none that says anything. The same request may succeed later."""
 
 
-class Refused(Failed):
+class Declined(Failed):
     """The answer stays the same until the owner corrects what the message names."""
 
 
-class Rejected(Refused):
+class Rejected(Declined):
     """The other side does not accept this request. It may accept another one."""
 
 
@@ -109,11 +109,11 @@ class Requests:
             )
         except NotTrusted as error:
             text = self.hide(str(error))
-            raise Refused(f"{place}its certificate is not trusted: {text}: name its authority in ca_file") from None
+            raise Declined(f"{place}its certificate is not trusted: {text}: name its authority in ca_file") from None
         except BadUrl as error:
-            raise Refused(f"{place}its url cannot be used: {self.hide(str(error))}: correct it") from None
+            raise Declined(f"{place}its url cannot be used: {self.hide(str(error))}: correct it") from None
         except ExchangeFailed as error:
-            raise Unavailable(place + self.hide(str(error)), sent=not isinstance(error, NotConnected)) from None
+            raise NotNow(place + self.hide(str(error)), sent=not isinstance(error, NotConnected)) from None
         if not 200 <= answer.status < 300:
             raise self._failure(what or "it", answer)
         return answer
@@ -123,14 +123,14 @@ class Requests:
         message = f"{what} answered {status} {_phrase(status)}".rstrip()
         if 300 <= status < 400:
             place = f" to {shown(self.hide(answer.headers.get('location') or ''))}" if self._reads else ""
-            return Refused(f"{message}, a redirect{place}, which is not followed: correct its url")
+            return Declined(f"{message}, a redirect{place}, which is not followed: correct its url")
         said = shown(self.hide(_detail(answer.body))) if self._reads else ""
         message += f": {said}" if said else ""
         pause = min(retry_after(answer.headers.get("retry-after"), now=self._clock.wall()), self._longest_pause)
         if status in _NOT_NOW or status >= 500:
-            return Unavailable(message, sent=status not in _NOT_NOW, pause=pause)
+            return NotNow(message, sent=status not in _NOT_NOW, pause=pause)
         message += f": {self._advice[status]}" if status in self._advice else ""
-        return (Rejected if status in _OF_THE_REQUEST else Refused)(message, pause=pause)
+        return (Rejected if status in _OF_THE_REQUEST else Declined)(message, pause=pause)
 
 
 def _phrase(status: int) -> str:

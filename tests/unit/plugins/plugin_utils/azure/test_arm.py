@@ -11,7 +11,7 @@ import socket
 import threading
 
 import pytest
-from arm_stand_in import POOL, SUBSCRIPTION, TOKEN, Answer, ArmStandIn, Refused, send
+from arm_stand_in import POOL, SUBSCRIPTION, TOKEN, ArmAnswer, ArmStandIn, Refused, send
 
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure import arm as arm_module
@@ -68,7 +68,7 @@ def answering(status, body):
     return Arm(
         CLOUDS["AzureCloud"],
         lambda _subscription: Token(TOKEN, 1e10),
-        lambda *_request: Answer(status, 0, body),
+        lambda *_request: ArmAnswer(status, 0, body),
         patience=0,
     )
 

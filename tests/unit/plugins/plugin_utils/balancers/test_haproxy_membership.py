@@ -7,7 +7,7 @@ from plugins.module_utils._load_balancer.call import OPTIONS
 from plugins.module_utils._load_balancer.record import DrainError, Record, take_note
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Folder
-from plugins.plugin_utils._balancers.haproxy import CHANGE, INFO, Balancers, Membership
+from plugins.plugin_utils._balancers.membership import CHANGE, INFO, Balancers, Membership
 
 DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 SETTINGS = {**DEFAULTS, "server": "web1", "holder": "respond", "drain_timeout": 300, "return_timeout": 120}

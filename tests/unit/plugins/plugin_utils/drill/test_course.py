@@ -11,13 +11,13 @@ from histories import AT, ID, a_fact, a_maintenance, a_phase, announcement
 
 from plugins.module_utils._drill import FIGURES as OPTIONS_OF_LIMITS
 from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.plugin_utils._drill.asked_host import DrilledHostLost, DrillRefused, Look
 from plugins.plugin_utils._drill.course import OUT_OF_SIGHT, Drill, Settings
-from plugins.plugin_utils._drill.host import DrillRefused, HostLost, Look
-from plugins.plugin_utils._drill.load import Counts, Failure
+from plugins.plugin_utils._drill.load import Counts, LostRequest
 from plugins.plugin_utils._drill.verdict import FIGURES
 
 HEALTHY = Counts(50, 0, 0, 0.1, ())
-ONE_LOST = Counts(50, 1, 0, 0.1, (Failure(AT, "http://lb/", "503"),))
+ONE_LOST = Counts(50, 1, 0, 0.1, (LostRequest(AT, "http://lb/", "503"),))
 FAILED_PREPARATION = [
     announcement(),
     *a_phase("prepare", 1, 60, outcome="failed", reason="leave: exit status 1"),
@@ -74,7 +74,7 @@ class Scene:
     def look(self, event):
         after = self.now - self.announced_at
         if any(begin <= after < end for begin, end in self.lost):
-            raise HostLost("web1 cannot be reached")
+            raise DrilledHostLost("web1 cannot be reached")
         if event and event["EventStatus"] not in self.statuses:
             self.statuses.append(event["EventStatus"])
         facts = tuple(fact for fact in self.facts if fact.time <= AT + after)
@@ -324,7 +324,7 @@ def test_an_event_that_cannot_be_removed_ends_by_itself():
 
     def lose(event):
         end(event)
-        raise HostLost("web1 cannot be reached")
+        raise DrilledHostLost("web1 cannot be reached")
 
     scene.end = lose
     assert scene.run().outcome == "passed"

@@ -17,7 +17,7 @@ from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure.acknowledgement import acknowledge, is_of
 from plugins.plugin_utils._azure.arm import Arm, Token
 from plugins.plugin_utils._respond.context import Context, HostLost, Notes
-from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, Seen
+from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, SeenEvent
 from plugins.plugin_utils._respond.responding import Responding
 
 pytestmark = pytest.mark.core
@@ -44,7 +44,7 @@ OPTIONS = {
     "outcome": None,
 }
 LOST = HostLost("no route")
-BOTH = Seen("Redeploy", ["vm1", "vm2"])
+BOTH = SeenEvent("Redeploy", ["vm1", "vm2"])
 
 
 def waiting(condition, **more):

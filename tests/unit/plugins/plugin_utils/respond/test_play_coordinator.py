@@ -12,7 +12,7 @@ from plugins.plugin_utils._respond.play_coordinator import (
     HostReport,
     Outcome,
     PlayCoordinator,
-    Seen,
+    SeenEvent,
 )
 
 SIGHT = {"A1": ["vm1", "vm2"]}
@@ -23,12 +23,12 @@ def meeting(tmp_path):
     return PlayCoordinator(tmp_path / "meeting", play_hosts=["h1", "h2", "h3"])
 
 
-BOTH = Seen("Reboot", ["vm1", "vm2"])
+BOTH = SeenEvent("Reboot", ["vm1", "vm2"])
 
 
 def tell(meeting, number, *, sight=None, busy=False, event_type="Reboot", **outcomes):
     names = SIGHT if sight is None else sight
-    seen = {event_id: Seen(event_type, each) for event_id, each in names.items()}
+    seen = {event_id: SeenEvent(event_type, each) for event_id, each in names.items()}
     told = {event_id: Outcome(kind, event_type) for event_id, kind in outcomes.items()}
     meeting.publish(HostReport(host=f"h{number}", vm_name=f"VM{number}", sight=seen, outcomes=told, busy=busy))
 
@@ -72,7 +72,9 @@ def test_a_host_that_saw_the_event_go_is_not_prepared_when_the_event_comes_back_
     assert meeting.claim("A1", BOTH)
 
 
-@pytest.mark.parametrize("sight", [{"A1": Seen("Reboot", ["vm2"])}, {"A1": BOTH}, None], ids=["left", "back", "unread"])
+@pytest.mark.parametrize(
+    "sight", [{"A1": SeenEvent("Reboot", ["vm2"])}, {"A1": BOTH}, None], ids=["left", "back", "unread"]
+)
 def test_a_host_that_is_put_back_is_not_prepared_until_it_looks_again(meeting, sight):
     tell(meeting, 1, A1="prepared")
     outcomes = {"A1": Outcome("prepared", "Reboot")}
@@ -114,7 +116,7 @@ def test_the_report_about_an_event_that_is_over_stays_known(meeting):
 
 
 def test_a_vm_outside_the_play_holds_the_event_and_the_reason_names_the_way_out(meeting):
-    sight, seen = {"A1": ["vm1", "vm99"]}, Seen("Reboot", ["vm1", "vm99"])
+    sight, seen = {"A1": ["vm1", "vm99"]}, SeenEvent("Reboot", ["vm1", "vm99"])
     tell(meeting, 1, sight=sight, A1="prepared")
     tell(meeting, 2, sight=sight)
     assert meeting.obstacle("A1", seen) == "vm99 may be one of the hosts that have not answered: h3"
@@ -139,20 +141,20 @@ def test_a_host_that_is_not_prepared_holds_the_event_and_says_why(meeting, kind,
 
 
 def test_the_owner_may_speak_for_single_vms_outside_the_play_and_for_no_host_of_it(tmp_path):
-    three, seen = ["vm1", "vm98", "vm99"], Seen("Reboot", ["vm1", "vm98", "vm99"])
+    three, seen = ["vm1", "vm98", "vm99"], SeenEvent("Reboot", ["vm1", "vm98", "vm99"])
     meeting = PlayCoordinator(tmp_path, play_hosts=["h1", "h2"], speak_for=["VM99", "vm1"])
     tell(meeting, 1, sight={"A1": three})
     tell(meeting, 2, sight={})
     assert meeting.obstacle("A1", seen) == "no host has prepared"
     tell(meeting, 1, sight={"A1": three}, A1="prepared")
     assert meeting.obstacle("A1", seen) == f"vm98 is not a host of this play; {WAY_OUT}"
-    assert meeting.obstacle("A1", Seen("Reboot", ["vm1", "vm99"])) == f"vm98 is not a host of this play; {WAY_OUT}"
+    assert meeting.obstacle("A1", SeenEvent("Reboot", ["vm1", "vm99"])) == f"vm98 is not a host of this play; {WAY_OUT}"
     tell(meeting, 1, sight={"A1": ["vm1", "vm99"]}, A1="prepared")
-    assert meeting.claim("A1", Seen("Reboot", ["vm1", "vm99"]))
+    assert meeting.claim("A1", SeenEvent("Reboot", ["vm1", "vm99"]))
 
 
 def test_the_owner_may_speak_for_all_vms_outside_the_play_once_all_hosts_have_reported_their_names(tmp_path):
-    seen = Seen("Reboot", ["vm1", "vm99"])
+    seen = SeenEvent("Reboot", ["vm1", "vm99"])
     meeting = PlayCoordinator(tmp_path, play_hosts=["h1", "h2"], speak_for=None)
     tell(meeting, 1, sight={"A1": ["vm1", "vm99"]}, A1="prepared")
     assert not meeting.claim("A1", seen)
@@ -178,13 +180,13 @@ def test_a_vm_that_joined_the_event_holds_it_until_it_is_prepared(meeting):
 def test_the_sight_of_a_host_that_the_event_does_not_name_does_not_count(meeting):
     tell(meeting, 3, sight={"A1": ["vm1", "vm2"]})  # it does not follow the event, and may have ended since
     tell(meeting, 1, sight={"A1": ["vm1"]}, A1="prepared")
-    assert meeting.claim("A1", Seen("Reboot", ["vm1"]))
+    assert meeting.claim("A1", SeenEvent("Reboot", ["vm1"]))
 
 
 def test_a_preparation_counts_for_the_type_that_it_was_for(meeting):
     tell(meeting, 1, event_type="Freeze", A1="prepared")
     tell(meeting, 2, event_type="Freeze", A1="prepared")
-    redeploy = Seen("Redeploy", ["vm1", "vm2"])
+    redeploy = SeenEvent("Redeploy", ["vm1", "vm2"])
     assert meeting.obstacle("A1", redeploy) == "vm1 has prepared for a Freeze, and the event is a Redeploy now"
     tell(meeting, 1, event_type="Redeploy", A1="prepared")
     assert meeting.obstacle("A1", redeploy) == "vm2 has prepared for a Freeze, and the event is a Redeploy now"
@@ -194,21 +196,21 @@ def test_a_preparation_counts_for_the_type_that_it_was_for(meeting):
 
 
 def test_events_are_distinguished(meeting):
-    both, of_vm2 = {"A1": ["vm1"], "B2": ["vm2"]}, Seen("Reboot", ["vm2"])
+    both, of_vm2 = {"A1": ["vm1"], "B2": ["vm2"]}, SeenEvent("Reboot", ["vm2"])
     tell(meeting, 1, sight=both, A1="prepared")
     tell(meeting, 2, sight=both)
-    assert [meeting.claim("A1", Seen("Reboot", ["vm1"])), meeting.claim("B2", of_vm2)] == [True, False]
+    assert [meeting.claim("A1", SeenEvent("Reboot", ["vm1"])), meeting.claim("B2", of_vm2)] == [True, False]
     tell(meeting, 2, sight=both, B2="prepared")
     assert meeting.claim("B2", of_vm2)
 
 
 def test_ids_and_names_compare_without_regard_to_case(meeting):
     tell(meeting, 1, sight={"ab": ["Vm1"]}, AB="prepared")
-    assert meeting.claim("Ab", Seen("Reboot", ["vM1"]))
+    assert meeting.claim("Ab", SeenEvent("Reboot", ["vM1"]))
 
 
 def test_what_is_given_back_can_be_taken_over_again(meeting):
-    seen = Seen("Reboot", ["vm1"])
+    seen = SeenEvent("Reboot", ["vm1"])
     tell(meeting, 1, sight={"A1": ["vm1"]}, A1="prepared")
     assert meeting.status("A1") is ClaimStatus.FREE
     assert meeting.claim("A1", seen)
@@ -224,7 +226,7 @@ def test_what_is_given_back_can_be_taken_over_again(meeting):
 def test_an_event_that_names_no_host_of_the_play_is_left_alone(meeting, names):
     for number in (1, 2, 3):
         tell(meeting, number, sight={"A1": names})
-    seen = Seen("Reboot", names)
+    seen = SeenEvent("Reboot", names)
     assert not meeting.claim("A1", seen)
     assert meeting.obstacle("A1", seen) == "no host has prepared"
 
@@ -262,5 +264,5 @@ def test_a_report_that_a_host_has_not_written_completely_does_not_count(meeting,
 @pytest.mark.parametrize("event_id", ["../../escape", "/etc/passwd", "a\x00b", "é", "x" * 5000])
 def test_no_id_leads_out_of_the_directory(meeting, tmp_path, event_id):
     tell(meeting, 1, sight={event_id: ["vm1"]}, **{event_id: "prepared"})
-    assert meeting.claim(event_id, Seen("Reboot", ["vm1"]))
+    assert meeting.claim(event_id, SeenEvent("Reboot", ["vm1"]))
     assert [path.name for path in tmp_path.iterdir()] == ["meeting"]

@@ -11,7 +11,7 @@ import pytest
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._ansible.run import owner_of
 from plugins.plugin_utils._respond.context import Context, HostLost, Notes
-from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, Seen
+from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, SeenEvent
 from plugins.plugin_utils._respond.responding import Responding, looks_cut_off
 
 pytestmark = pytest.mark.core
@@ -33,7 +33,7 @@ OPTIONS = {
 }
 EVENT = {"event_id": "A1", "event_type": "Reboot", "seconds_until_not_before": 600.0}
 OWNER = {"pid": 1, "node": "here"}
-SEEN = Seen("Reboot", ["vm1", "vm2"])
+SEEN = SeenEvent("Reboot", ["vm1", "vm2"])
 CLAIM = {"event_id": "A1", "event_type": "Reboot", "names": ["vm1", "vm2"]}
 
 
@@ -462,7 +462,7 @@ def test_a_host_whose_event_no_other_host_of_the_play_prepares_for_reports_at_on
 def test_an_event_that_others_see_grown_is_not_acknowledged_before_each_host_has_looked_again(prepared_host):
     host = prepared_host
     host.responds(shown(), fresh=False, outcome=prepared(), lockstep=True)
-    grown = Seen("Reboot", ["vm1", "vm2", "vm3"])
+    grown = SeenEvent("Reboot", ["vm1", "vm2", "vm3"])
     for number in (2, 3):
         host.coordinator.publish(
             HostReport(f"web{number}", f"vm{number}", {"A1": grown}, {"A1": Outcome("prepared", "Reboot")})
@@ -649,7 +649,7 @@ def test_a_vm_outside_the_play_fails_the_run_once_the_event_has_begun(host):
 
 def test_in_lockstep_a_host_that_has_ended_stays_and_is_called_back_when_an_event_grows_to_it(host):
     grown, ended = shown("done", sight=[sight("vm2")]), {"next": "wait"}
-    host.coordinator.publish(HostReport("web2", "vm2", {"A1": Seen("Reboot", ["vm2"])}))
+    host.coordinator.publish(HostReport("web2", "vm2", {"A1": SeenEvent("Reboot", ["vm2"])}))
     assert host.responds(grown, lockstep=True) == ended
     assert host.responds(grown, lockstep=True, fresh=False) == ended
     assert host.asked == []
@@ -664,12 +664,12 @@ def test_in_lockstep_a_host_lets_others_go_on_when_its_event_has_grown_to_one_th
 
 @pytest.mark.parametrize("more", [{"lockstep": False}, {"lockstep": True, "check_mode": True}])
 def test_a_host_that_no_strategy_keeps_ends_at_once(host, more):
-    host.coordinator.publish(HostReport("web2", "vm2", {"A1": Seen("Reboot", ["vm2"])}))
+    host.coordinator.publish(HostReport("web2", "vm2", {"A1": SeenEvent("Reboot", ["vm2"])}))
     assert host.responds(shown("done", sight=[sight("vm2")]), **more)["next"] == "done"
 
 
 def test_in_lockstep_a_host_ends_when_no_other_host_responds_any_more(host):
-    host.coordinator.publish(HostReport("web2", "vm2", {"A1": Seen("Reboot", ["vm2"])}))
+    host.coordinator.publish(HostReport("web2", "vm2", {"A1": SeenEvent("Reboot", ["vm2"])}))
     host.responds(shown("done", sight=[sight("vm2")]), lockstep=True)
     host.coordinator.end("web2")
     assert host.responds(shown("done"), lockstep=True, fresh=False)["next"] == "done"

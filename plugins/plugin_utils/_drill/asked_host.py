@@ -21,7 +21,7 @@ class DrillRefused(Exception):
     """The drill did not begin. The message says why, and what to do."""
 
 
-class HostLost(Exception):
+class DrilledHostLost(Exception):
     """The host cannot be reached, or does not do what it is asked."""
 
 
@@ -37,7 +37,7 @@ class Look(t.NamedTuple):
     announced: bool = True
 
 
-class DrilledHost:
+class AskedHost:
     """The host, asked over its own connection, which is made again after it broke.
 
     :param connect: reaches the host.
@@ -57,7 +57,7 @@ class DrilledHost:
         """
         try:
             shown: dict[str, t.Any] = self._ask("preview", event_type, within=WITHIN)["answer"]
-        except HostLost as error:
+        except DrilledHostLost as error:
             raise DrillRefused(str(error)) from error
         self._since, self.vm_name, self.event_type = float(shown["time"]), str(shown["vm_name"]), event_type
         return shown
@@ -69,7 +69,7 @@ class DrilledHost:
         """
         try:
             done = self._ask("begin", self.vm_name, self.event_type, notice, within=WITHIN)
-        except HostLost as error:
+        except DrilledHostLost as error:
             raise DrillRefused(str(error)) from error
         return done["answer"], float(done["time"])
 
@@ -77,7 +77,7 @@ class DrilledHost:
         """What happened.
 
         :param event: what is announced for another minute; ``None`` for a look alone.
-        :raises HostLost: see there.
+        :raises DrilledHostLost: see there.
         """
         done = self._ask(*(("renew", event) if event else ("",)))
         return Look(_facts(done["facts"]), float(done["time"]), bool(done["answer"]))
@@ -85,14 +85,14 @@ class DrilledHost:
     def end(self, event: dict[str, t.Any]) -> None:
         """Announce the event no longer. If that fails, it ends by itself within a minute.
 
-        :raises HostLost: see there.
+        :raises DrilledHostLost: see there.
         """
         self._ask("end", event)
 
     def note(self, event_id: str, outcome: str, reason: str) -> None:
         """Write the drill into the history of the host.
 
-        :raises HostLost: see there.
+        :raises DrilledHostLost: see there.
         """
         self._ask("note", event_id, self.event_type, self.vm_name, outcome, reason)
 
@@ -110,7 +110,7 @@ class DrilledHost:
         except OtherHostError as error:
             if isinstance(error, OtherHostUnreachable):
                 self.close()
-            raise HostLost(str(error)) from error
+            raise DrilledHostLost(str(error)) from error
 
 
 def _facts(raw: t.Iterable[t.Any]) -> tuple[Fact, ...]:
