@@ -259,15 +259,20 @@ class PlayCoordinator:
 
         :param assuming: the host that is taken for prepared. It acknowledges only if that turns out to be so.
         """
-        if self.status(event_id) is not ClaimStatus.FREE:
-            return False
-        if self.obstacle(event_id, seen, assuming=assuming) is not None or self._saw_it_go(event_id, seen):
+        if self.status(event_id) is not ClaimStatus.FREE or not self._is_complete(event_id, seen, assuming):
             return False
         try:
             self._claim_of(event_id).mkdir(parents=True)
         except FileExistsError:
             return False
-        return True
+        # A host that is put back looks for a claim after it has reported so. If it came too early, its report is there.
+        if self._is_complete(event_id, seen, assuming):
+            return True
+        self.release(event_id)
+        return False
+
+    def _is_complete(self, event_id: str, seen: Seen, assuming: str) -> bool:
+        return self.obstacle(event_id, seen, assuming=assuming) is None and not self._saw_it_go(event_id, seen)
 
     def _saw_it_go(self, event_id: str, seen: SeenEvent) -> bool:
         """Whether a host that the event names saw the event go or recovers, and has not looked since."""

@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 import os
+import pathlib
 
 import pytest
 
@@ -82,6 +83,25 @@ def test_a_host_that_is_put_back_is_not_prepared_until_it_looks_again(meeting, s
     tell(meeting, 2, A1="prepared")
     tell(meeting, 3, sight={})
     assert not meeting.claim("A1", BOTH)
+    tell(meeting, 1, A1="prepared")
+    assert meeting.claim("A1", BOTH)
+
+
+def test_a_host_that_is_put_back_while_another_one_takes_its_event_over_keeps_it_unacknowledged(meeting, monkeypatch):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 2, A1="prepared")
+    tell(meeting, 3, sight={})
+    mkdir = pathlib.Path.mkdir
+
+    def put_back_before(path, *arguments, **keywords):
+        if "claims" in path.parts:
+            meeting.publish(HostReport(host="h1", vm_name="vm1", sight={"A1": BOTH}, recovers=True))
+        mkdir(path, *arguments, **keywords)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(pathlib.Path, "mkdir", put_back_before)
+        assert not meeting.claim("A1", BOTH)
+    assert meeting.status("A1") is ClaimStatus.FREE
     tell(meeting, 1, A1="prepared")
     assert meeting.claim("A1", BOTH)
 
