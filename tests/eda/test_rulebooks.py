@@ -43,6 +43,21 @@ def fleet_of(azure, tmp_path_factory):
     return lambda *names: Fleet(azure(*names), tmp_path_factory.mktemp("vms"))
 
 
+def unused_port():
+    with socket.socket() as holder:
+        holder.bind(("127.0.0.1", 0))
+        return holder.getsockname()[1]
+
+
+def post(port, body, token=TOKEN):
+    """Send JSON to a webhook; the status of the answer, None without one."""
+    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
+    try:
+        return ask(f"http://127.0.0.1:{port}", "POST", "/", body=json.dumps(body), headers=headers)[0]
+    except (OSError, http.client.HTTPException):
+        return None
+
+
 class OnSource:
     """Three events: of two VMs, after the emulator was started again, and while the rulebook was down."""
 
@@ -113,9 +128,7 @@ class OnWebhook:
 
     def __init__(self, fleet, start_rulebook):
         self.fleet = fleet
-        with socket.socket() as holder:
-            holder.bind(("127.0.0.1", 0))
-            self.port = holder.getsockname()[1]
+        self.port = unused_port()
         variables = {"scheduled_events_token": TOKEN, "scheduled_events_port": self.port}
         rulebook = start_rulebook("respond_on_webhook", fleet.inventory, variables)
         rulebook.until(lambda: self.report("", "vm1", token="guessed") is not None, "the receiver")
@@ -138,11 +151,7 @@ class OnWebhook:
         """Send what a polling unit sends; the status of the answer, None without one."""
         body = {"event_id": event_id, "event_type": "Redeploy", "event_status": "Scheduled", "resources": resources}
         body.update(phase=phase, vm_name=vm_name or resources[0], id=f"{event_id}-{phase}", time="2026-11-22T00:00:00Z")
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-        try:
-            return ask(f"http://127.0.0.1:{self.port}", "POST", "/", body=json.dumps(body), headers=headers)[0]
-        except (OSError, http.client.HTTPException):
-            return None
+        return post(self.port, body, token)
 
 
 @pytest.fixture(scope="module")
@@ -173,3 +182,57 @@ def test_each_host_recovers_once_from_each_reported_event(on_webhook):
     recoveries = on_webhook.fleet.hosts.recoveries
     assert recoveries("vm1") == [[on_webhook.first]]
     assert recoveries("vm2") == [[on_webhook.first], [on_webhook.second]]
+
+
+class OnEventGrid:
+    """An event of two VMs, in messages that follow Microsoft's pages, come twice and come late."""
+
+    def __init__(self, fleet, start_rulebook):
+        self.fleet, self.port = fleet, unused_port()
+        variables = {"scheduled_events_token": TOKEN, "scheduled_events_port": self.port}
+        rulebook = start_rulebook("respond_on_event_grid", fleet.inventory, variables)
+        self.event = fleet.announce("vm1", "vm2")
+        scheduled, started, completed = (
+            self.message(*each) for each in enumerate(("Scheduled", "Started", "Completed"))
+        )
+        rulebook.until(lambda: post(self.port, [scheduled, {"eventType": "Perhaps"}, scheduled]) == 200, "the receiver")
+        rulebook.until(lambda: fleet.is_over(self.event, "vm1", "vm2"), "the answer to the event")
+        rulebook.wait_until_idle()
+        self.runs = [rulebook.output.count("\nPLAY RECAP")]
+        for messages in ([completed], [started, scheduled], [completed]):
+            assert post(self.port, messages) == 200
+        rulebook.until(lambda: rulebook.output.count("\nPLAY RECAP") > 1, "the run after the end")
+        rulebook.wait_until_idle()
+        self.runs.append(rulebook.output.count("\nPLAY RECAP"))
+
+    def message(self, minute, status):
+        """A message as Event Grid sends it."""
+        target = "/subscriptions/0b8d/resourceGroups/shop/providers/Microsoft.Compute/virtualMachines/vm1"
+        properties = {
+            "EventId": self.event,
+            "EventType": "Redeploy",
+            "EventStatus": status,
+            "Resources": ["vm1", "vm2"],
+        }
+        info = {
+            "id": f"{target}/providers/microsoft.maintenance/scheduledevents/{self.event}",
+            "properties": properties,
+        }
+        kind = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
+        return {"eventType": kind, "eventTime": f"2026-05-04T10:0{minute}:00Z", "data": {"resourceInfo": info}}
+
+
+@pytest.fixture(scope="module")
+def on_event_grid(fleet_of, start_rulebook):
+    return OnEventGrid(fleet_of("vm1", "vm2"), start_rulebook)
+
+
+def test_an_event_that_event_grid_reports_twice_is_acknowledged_once_in_one_run(on_event_grid):
+    assert on_event_grid.fleet.acknowledgements(on_event_grid.event) == [200]
+    assert on_event_grid.runs[0] == 1
+
+
+def test_the_end_that_event_grid_reports_starts_one_more_run_and_what_comes_late_none(on_event_grid):
+    assert on_event_grid.runs[1] == 2
+    recoveries = on_event_grid.fleet.hosts.recoveries
+    assert recoveries("vm1") == recoveries("vm2") == [[on_event_grid.event]]

@@ -180,7 +180,7 @@ def test_a_resource_that_would_be_a_pattern_is_not_a_host_and_an_event_without_h
         "vm 1",
         "ok-1.x_2",
     ]
-    assert source.hosts_of({"resources": names}, settings) == ["one", "ok-1.x_2"]
+    assert source.hosts_of({"resources": names}, settings.host_names) == ["one", "ok-1.x_2"]
     outbox = source.Outbox()
     watch = source.Watch(source.Endpoint("http://127.0.0.1", "vm1"), settings, None, outbox)
     known = source.Known({"resources": names[:3]}, "id", "new", 0, 0.0)
@@ -191,7 +191,7 @@ def test_a_resource_that_would_be_a_pattern_is_not_a_host_and_an_event_without_h
 
 def test_names_of_the_preview_lose_their_underscore(source):
     settings = source.read_settings({"limit_to_resources": True, "api_version": "2017-03-01"})
-    assert source.hosts_of({"resources": ["_mysrv"]}, settings) == ["mysrv"]
+    assert source.hosts_of({"resources": ["_mysrv"]}, settings.host_names, settings.api_version) == ["mysrv"]
 
 
 # Outages

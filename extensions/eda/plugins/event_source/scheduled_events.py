@@ -12,11 +12,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import datetime
-import hashlib
 import json
 import logging
 import math
-import re
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -26,8 +24,9 @@ import aiohttp
 sys.path.append(str(Path(__file__).resolve().parents[4] / "plugins" / "module_utils"))
 
 from _scheduled_events.checks import check, show
-from _scheduled_events.document import UNDERSCORE_VERSION, describe, parse
+from _scheduled_events.document import describe, parse
 from _scheduled_events.exchange import API_VERSION, ENDPOINT, MAX_BODY
+from _scheduled_events.rulebook import as_variables, content_id, host_names_of, hosts_of, with_time_left
 from _scheduled_events.text import shown
 
 DOCUMENTATION = r"""
@@ -189,7 +188,7 @@ def read_settings(args: dict[str, Any]) -> SourceSettings:
         endpoints=_endpoints(given["endpoints"]),
         everything=given["scope"] == "all",
         limit=_boolean("limit_to_resources", given["limit_to_resources"]),
-        host_names=_host_names(given["host_names"]),
+        host_names=host_names_of(given["host_names"]),
         interval=_seconds("interval", given["interval"], 0.25, 5.0),
         repeat=_seconds("repeat", given["repeat"], 0.0, math.inf),
         request_timeout=_seconds("request_timeout", given["request_timeout"], 0.001, 3600.0),
@@ -230,13 +229,6 @@ def _boolean(name: str, value: Any) -> bool:
     return words[str(value).lower()]
 
 
-def _host_names(value: Any) -> dict[str, str]:
-    usable = isinstance(value, dict) and all(isinstance(text, str) and text for pair in value.items() for text in pair)
-    if not usable:
-        raise _unusable("host_names", value, "a dictionary of names of VMs to names of the inventory")
-    return {name.lower(): host for name, host in value.items()}
-
-
 def _seconds(name: str, value: Any, least: float, most: float) -> float:
     try:
         seconds = math.nan if isinstance(value, bool) else float(value)
@@ -262,34 +254,7 @@ def read_events(body: bytes, *, vm_name: str, api_version: str) -> list[dict[str
     """
     now = datetime.datetime.now(datetime.timezone.utc)
     events = parse(body, api_version=api_version).events
-    return [_without_templates(describe(event, vm_name=vm_name, now=now)) for event in events]
-
-
-# A play gets the event as variables, whose values Ansible takes for templates.
-_TEMPLATE = re.compile(r"\{(?=[{%#])|\A#(?=jinja2:)")
-
-
-def _without_templates(event: dict[str, Any]) -> dict[str, Any]:
-    del event["seconds_until_not_before"]
-    harmless = {name: _harmless(value) for name, value in event.items()}
-    if harmless["event_id"] != event["event_id"]:  # it could not be sent back verbatim
-        harmless["event_id"] = None
-    return harmless
-
-
-def _harmless(value: Any) -> Any:
-    if isinstance(value, str):
-        return _TEMPLATE.sub(lambda found: found.group() + " ", value)
-    if isinstance(value, list):
-        return [_harmless(item) for item in value]
-    if isinstance(value, dict):
-        return {_harmless(name): _harmless(item) for name, item in value.items()}
-    return value
-
-
-def plain_name(name: str, api_version: str) -> str:
-    """The name of a VM as it is elsewhere in Azure."""
-    return name[1:] if api_version == UNDERSCORE_VERSION and name.startswith("_") else name
+    return [as_variables(describe(event, vm_name=vm_name, now=now)) for event in events]
 
 
 # What the rulebook hears
@@ -303,15 +268,6 @@ class Known(NamedTuple):
     change: str
     repeated: int
     sent_at: float
-
-
-def content_id(event: dict[str, Any]) -> str:
-    """Depends on the content of the event alone: not on the reader, nor on the time."""
-    of_reader = ("affects_this_vm", "is_leader")
-    content = {name: value for name, value in event.items() if name not in of_reader}
-    content["event_id"] = (event["event_id"] or "").lower()
-    digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
-    return "-".join(filter(None, (content["event_id"], (event["event_status"] or "").lower(), digest)))
 
 
 class News:
@@ -376,27 +332,6 @@ class Outbox:
         return message
 
 
-def hosts_of(event: dict[str, Any], settings: SourceSettings) -> list[str]:
-    """The hosts of the inventory that the event names, without what is not a name there but a pattern or a file."""
-    hosts = []
-    for resource in event["resources"]:
-        name = plain_name(resource, settings.api_version)
-        if name.lower() in settings.host_names:
-            hosts.append(settings.host_names[name.lower()])
-        elif re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name):
-            hosts.append(name)
-    return hosts
-
-
-def with_time_left(message: dict[str, Any]) -> dict[str, Any]:
-    """The message with ``seconds_until_not_before``, which goes on while the message waits."""
-    left = None
-    if message["not_before"]:
-        moment = datetime.datetime.fromisoformat(message["not_before"].replace("Z", "+00:00"))
-        left = round((moment - datetime.datetime.now(datetime.timezone.utc)).total_seconds(), 3)
-    return {**message, "seconds_until_not_before": left}
-
-
 # Polling
 
 
@@ -454,7 +389,7 @@ class Watch:
             "endpoint": self._url,
         }
         if self._settings.limit:
-            hosts = hosts_of(known.event, self._settings)
+            hosts = hosts_of(known.event, self._settings.host_names, self._settings.api_version)
             if not hosts:
                 # An empty list would be no limit at all.
                 LOGGER.warning(

@@ -1,0 +1,238 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The event filter. Its messages follow Microsoft's pages; none of them was recorded."""
+
+import importlib.util
+import itertools
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from .conftest import ROOT
+
+FILTER = ROOT / "extensions" / "eda" / "plugins" / "event_filter" / "azure_events.py"
+ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+COMPUTE = "/subscriptions/0b8d/resourceGroups/Shop/providers/Microsoft.Compute"
+SETS = f"{COMPUTE}/virtualMachineScaleSets"
+OTHER_TYPE = "microsoft.maintenance/scheduledevents/write"
+TYPE = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
+
+
+def load():
+    spec = importlib.util.spec_from_file_location("azure_events", FILTER)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def passes():
+    """The filter of one source, which remembers nothing yet."""
+    return load().main
+
+
+def message(
+    status="Scheduled", at="2026-05-04T10:00:00.1000000Z", target=f"{COMPUTE}/virtualMachines/web_0", **changes
+):
+    properties = {
+        "EventId": ID,
+        "EventStatus": status,
+        "EventType": "Redeploy",
+        "EventSource": "Platform",
+        "ResourceType": "VirtualMachine",
+        "Resources": ["web_0"],
+        "NotBefore": "Mon, 04 May 2026 10:15:00 GMT",
+        "Description": "",
+        "DurationInSeconds": -1,
+        **changes,
+    }
+    info = {
+        "id": f"{target}/providers/microsoft.maintenance/scheduledevents/{ID}",
+        "name": ID,
+        "type": "microsoft.maintenance/scheduledevents",
+        "location": "westeurope",
+        "properties": properties,
+    }
+    return {
+        "id": "7a0c",
+        "topic": "/subscriptions/0b8d",
+        "subject": info["id"],
+        "eventTime": at,
+        "eventType": TYPE,
+        "data": {"resourceInfo": info},
+        "dataVersion": "1",
+        "metadataVersion": "1",
+    }
+
+
+def cloud_event(**options):
+    sent = message(**options)
+    return {"specversion": "1.0", "type": TYPE, "id": "7a0c", "time": sent["eventTime"], "data": sent["data"]}
+
+
+def test_a_message_becomes_an_event_of_the_source_with_the_ids_of_its_vms(passes):
+    event = passes({"payload": message()})
+    assert isinstance(event.pop("seconds_until_not_before"), float)
+    assert event.pop("id").startswith(ID.lower() + "-scheduled-")
+    assert event == {
+        "event_id": ID,
+        "event_type": "Redeploy",
+        "event_status": "Scheduled",
+        "event_source": "Platform",
+        "resource_type": "VirtualMachine",
+        "resources": ["web_0"],
+        "not_before": "2026-05-04T10:15:00Z",
+        "description": "",
+        "duration_in_seconds": -1,
+        "additional": {},
+        "vms": [{"name": "web_0", "resource_id": f"{COMPUTE}/virtualMachines/web_0"}],
+        "change": "new",
+        "repeated": 0,
+        "meta": {"hosts": ["web_0"]},
+    }
+
+
+@pytest.mark.parametrize(
+    "arrived",
+    [
+        {"payload": message(), "meta": {"endpoint": "azure"}},
+        {"payload": [message()], "meta": {"endpoint": "azure"}},
+        {"payload": cloud_event(), "meta": {"endpoint": "azure"}},
+        {"body": message(), "meta": {"endpoint": "azure"}},
+        {"body": json.dumps(message()), "meta": {"endpoint": "azure"}},
+        {**message(), "meta": {"endpoint": "azure"}},
+        {"payload": {**message(), "eventType": OTHER_TYPE}, "meta": {"endpoint": "azure"}},
+    ],
+    ids=["webhook", "a list", "CloudEvents", "Service Bus", "Service Bus as text", "file", "the other type"],
+)  # fmt: skip
+def test_each_way_of_a_message_leads_to_the_same_event(passes, arrived):
+    event = passes(arrived)
+    assert (event["event_id"], event["change"], event["meta"]) == (ID, "new", {"endpoint": "azure", "hosts": ["web_0"]})
+
+
+def test_a_list_of_messages_becomes_an_event_for_each(passes):
+    events = passes({"payload": [message(), message(EventId="other"), message()]})
+    assert [(event.get("change"), event.get("ignored")) for event in events] == [
+        ("new", None),
+        ("new", None),
+        (None, "repeated"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "expected"),
+    [
+        (f"{SETS}/web", "web_12", f"{SETS}/web/virtualMachines/12"),
+        (f"{SETS}/WEB", "web_12", f"{SETS}/WEB/virtualMachines/12"),
+        (f"{SETS}/web", "web_8c21d4f3", f"{COMPUTE}/virtualMachines/web_8c21d4f3"),
+        (f"{COMPUTE}/availabilitySets/front", "web_0", f"{COMPUTE}/virtualMachines/web_0"),
+        ("/subscriptions/{{ 7 * 7 }}/resourceGroups/a/providers/Microsoft.Compute/virtualMachines/web_0", "web_0", ""),
+        ("", "web_0", ""),
+    ],
+    ids=["uniform", "in another case", "flexible", "availability set", "a template", "nothing"],
+)  # fmt: skip
+def test_the_id_of_a_vm_is_put_together_from_that_of_its_event(passes, target, name, expected):
+    event = passes({"payload": message(target=target, Resources=[name])})
+    assert event["vms"] == [{"name": name, "resource_id": expected}]
+
+
+def test_hosts_have_the_names_of_the_inventory_by_name_or_by_resource_id(passes):
+    names = {"WEB_0": "web0.example.org", f"{COMPUTE}/virtualMachines/db".upper(): "db.shop.example.org"}
+    event = passes({"payload": message(Resources=["web_0", "db", "plain", "all,!web"])}, host_names=names)
+    assert event["meta"]["hosts"] == ["web0.example.org", "db.shop.example.org", "plain"]
+
+
+def test_an_event_without_a_host_is_ignored_unless_it_is_not_to_be_limited(passes):
+    odd = {"payload": message(Resources=["a b"])}
+    assert passes(odd)["ignored"] == "without hosts"
+    assert passes(odd, limit_to_resources=False)["change"] == "new"
+
+
+def test_completed_and_canceled_are_kept_and_end_an_event(passes):
+    assert passes({"payload": message()})["change"] == "new"
+    over = passes({"payload": message("Completed", at="2026-05-04T10:20:00Z", NotBefore="")})
+    assert (over["change"], over["event_status"]) == ("gone", "Completed")
+    for late in (message("Started", at="2026-05-04T10:30:00Z"), message("Canceled", at="2026-05-04T10:31:00Z")):
+        assert passes({"payload": late})["ignored"] == "overtaken"
+    assert passes({"payload": message("canceled", EventId="other")})["event_status"] == "Canceled"
+
+
+@pytest.mark.parametrize(
+    ("first", "late"),
+    [
+        (message("Started", at="2026-05-04T10:00:00Z"), message("Scheduled", at="2026-05-04T10:05:00Z")),
+        (message(at="2026-05-04T10:00:00.25Z"), message(at="2026-05-04T10:00:00.1Z", NotBefore="")),
+        (message(at="2026-05-04T10:00:01Z"), message(at="2026-05-04T11:00:00+02:00", NotBefore="")),
+    ],
+    ids=["an earlier status", "an earlier time", "an earlier time in another zone"],
+)
+def test_what_is_older_than_what_has_passed_changes_nothing(passes, first, late):
+    assert passes({"payload": first})["change"] == "new"
+    assert passes({"payload": late})["ignored"] == "overtaken"
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        None, 7, "text", [], {}, {"eventType": TYPE}, {"eventType": TYPE, "data": None},
+        {**message(), "eventType": "Microsoft.Storage.BlobCreated"},
+        {**message(), "eventTime": "yesterday"}, message(EventStatus="Perhaps"), message(EventId=7),
+        message(Resources=[["web_0"]] * 11000),
+    ],
+)  # fmt: skip
+def test_a_malformed_message_is_counted_and_shown_and_the_next_one_passes(passes, broken, caplog):
+    assert passes({"payload": broken})["malformed"] == 1
+    assert "message 1 cannot be read: " in caplog.text
+    assert passes({"payload": [broken, message()]})[1]["change"] == "new"
+
+
+def test_the_question_of_event_grid_whether_it_may_send_shows_the_url_to_open(passes, caplog):
+    url = "https://rp-westeurope.eventgrid.azure.net/eventsubscriptions/validate?id=1&t=2"
+    asked = {"eventType": "Microsoft.EventGrid.SubscriptionValidationEvent", "data": {"validationUrl": url}}
+    assert url in passes({"payload": [asked]})["reason"]
+    assert url in caplog.text
+
+
+def test_no_text_of_a_message_reaches_a_play_as_a_template(passes):
+    event = passes({"payload": message(Description="{{ lookup('pipe', 'id') }}", Resources=["{{ x }}", "web_0"])})
+    assert "{{" not in json.dumps(event)
+    assert "{{" not in json.dumps(passes({"payload": {"eventType": "{{ x }}"}}))
+
+
+@pytest.mark.parametrize("names", [7, {"web_0": 7}, {"": "x"}])
+def test_host_names_that_are_none_are_refused(passes, names):
+    with pytest.raises(ValueError, match="host_names"):
+        passes({"payload": message()}, host_names=names)
+
+
+LIFE = [
+    message(at="2026-05-04T10:00:00Z"),
+    message(at="2026-05-04T10:01:00Z", NotBefore="Mon, 04 May 2026 10:10:00 GMT"),
+    message("Started", at="2026-05-04T10:10:00Z", NotBefore=""),
+    message("Completed", at="2026-05-04T10:20:00Z", NotBefore=""),
+]
+
+
+@given(st.randoms(use_true_random=False), st.integers(1, 4))
+def test_repeated_and_disordered_messages_pass_each_change_once_and_end_as_the_newest_one(shuffled, times):
+    passes, arriving = load().main, LIFE * times
+    shuffled.shuffle(arriving)
+    passed = [event for event in (passes({"payload": each}) for each in arriving) if "change" in event]
+    assert [event["change"] for event in passed][-1] == "gone"
+    assert sum(event["change"] == "gone" for event in passed) == 1
+    order = ["Scheduled", "Started", "Completed"]
+    statuses = [order.index(event["event_status"]) for event in passed]
+    assert statuses == sorted(statuses)
+    assert len({event["id"] for event in passed}) == len(passed)
+
+
+def test_it_remembers_a_bounded_number_of_events(monkeypatch):
+    module = load()
+    monkeypatch.setattr(module, "REMEMBERED", 3)
+    for number in itertools.chain(range(5), range(5)):
+        assert module.main({"payload": message(EventId=str(number))})["change"] == "new"
+    assert len(module._KNOWN) == 3
