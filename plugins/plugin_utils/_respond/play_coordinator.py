@@ -271,7 +271,7 @@ class PlayCoordinator:
         self.release(event_id)
         return False
 
-    def _is_complete(self, event_id: str, seen: Seen, assuming: str) -> bool:
+    def _is_complete(self, event_id: str, seen: SeenEvent, assuming: str) -> bool:
         return self.obstacle(event_id, seen, assuming=assuming) is None and not self._saw_it_go(event_id, seen)
 
     def _saw_it_go(self, event_id: str, seen: SeenEvent) -> bool:
