@@ -12,10 +12,10 @@ import time
 from urllib.parse import urlsplit
 
 import pytest
-from scheduled_events_emulator.clock import ManualClock
+from scheduled_events_emulator.clock import Clock
 from scheduled_events_emulator.events import parse_spec
 from scheduled_events_emulator.fleet import parse_fleet
-from scheduled_events_emulator.platform import Journal, Platform, Policy
+from scheduled_events_emulator.platform import Journal, Platform
 from scheduled_events_emulator.protocol import ServiceSettings
 from scheduled_events_emulator.server import Emulator, Options
 
@@ -42,10 +42,10 @@ FLEET = {
 class Simulation:
     """The platform under a manual clock."""
 
-    def __init__(self, fleet=None, **policy):
-        self.clock = ManualClock(START)
+    def __init__(self, fleet=None, **settings):
+        self.clock = Clock(START, speed=0)
         self.journal = Journal(self.clock.real_at)
-        self.platform = Platform(parse_fleet(fleet or FLEET), self.clock, self.journal, Policy(**policy))
+        self.platform = Platform(parse_fleet(fleet or FLEET), self.clock, self.journal, **settings)
 
     def machine(self, name):
         return self.platform.fleet.find(name)
@@ -99,15 +99,15 @@ def ask(base, method, path, *, headers=None, body=None, timeout=LIMIT):
 class Served:
     """A running emulator. ``real`` is the real time that its front end believes in."""
 
-    def __init__(self, fleet, options, settings, policy):
+    def __init__(self, fleet, options, settings, platform):
         self.real = 1000.0
-        self._clock = ManualClock(START)
+        self._clock = Clock(START, speed=0)
         self._emulator = Emulator(
             parse_fleet(fleet),
             self._clock,
             ServiceSettings(**{"rate_limit": 0, **settings}),
-            Policy(**policy),
-            Options(port=0, control_host="127.0.0.1", control_port=0, **options),
+            Options(port=0, serve_on=("127.0.0.1", 0), **options),
+            **platform,
             monotonic=lambda: self.real,
         )
         self._ready = threading.Event()
@@ -183,8 +183,8 @@ def emulate():
     """Return a function that starts an emulator for the test; what it takes by name are ServiceSettings."""
     running = []
 
-    def start(fleet=None, *, policy=None, options=None, **settings):
-        served = Served(fleet or FLEET, options or {}, settings, policy or {})
+    def start(fleet=None, *, platform=None, options=None, **settings):
+        served = Served(fleet or FLEET, options or {}, settings, platform or {})
         running.append(served)
         return served
 

@@ -5,7 +5,7 @@
 """Emulator time: multiplied, stood still, jumped; and the real time behind it."""
 
 import pytest
-from scheduled_events_emulator.clock import ManualClock, RunningClock, iso, parse_iso
+from scheduled_events_emulator.clock import Clock, iso, parse_iso
 
 
 class Real:
@@ -15,7 +15,7 @@ class Real:
         self.seconds = 50.0
 
     def running(self, start, speed):
-        return RunningClock(start, speed, monotonic=lambda: self.seconds, wall=lambda: 9000.0 + self.seconds)
+        return Clock(start, speed, monotonic=lambda: self.seconds, wall=lambda: 9000.0 + self.seconds)
 
 
 @pytest.mark.parametrize("speed", [0.5, 1, 60, 1000])
@@ -50,13 +50,13 @@ def test_the_real_time_of_what_a_jump_passed_over_is_the_jump():
 
 
 def test_a_manual_clock_stands_still_until_moved():
-    clock = ManualClock(100.0)
+    clock = Clock(100.0, speed=0)
     assert clock.now() == clock.now() == 100.0
     clock.move_to(101.5)
     assert clock.now() == 101.5
 
 
-@pytest.mark.parametrize("clock", [ManualClock(100.0), Real().running(100.0, 1)])
+@pytest.mark.parametrize("clock", [Clock(100.0, speed=0), Real().running(100.0, 1)])
 def test_no_clock_goes_backwards(clock):
     with pytest.raises(ValueError, match="is before the emulator's now"):
         clock.move_to(99.0)

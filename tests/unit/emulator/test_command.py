@@ -113,9 +113,7 @@ def test_the_started_file_holds_the_control_url(serve, tmp_path, run):
 
 def test_the_verbs_play_an_event_through(serve, run):
     emulator = serve("--manual-clock", "--start-time=2022-04-15T05:20:00Z")
-    status, output, _errors = run(
-        emulator.url, "schedule", "Redeploy", "vm1", "--notice", "60", "--override", 'X={"a":1}'
-    )
+    status, output, _errors = run(emulator.url, "schedule", "Redeploy", "vm1", "--notice", "60")
     event_id = output.strip()
     assert (status, len(event_id)) == (0, 36)
     assert f"{event_id}  Redeploy  Scheduled  2022-04-15T05:21:00.000Z  vm1  -" in run(emulator.url, "state")[1]

@@ -125,7 +125,7 @@ def test_08_the_incarnation_is_an_integer_and_changes_only_with_the_array(emulat
 
 
 def test_08_a_pending_approval_does_not_change_the_document(emulate):
-    served = emulate(policy={"cotenant_delay": 60})
+    served = emulate(platform={"cotenant_delay": 60})
     event_id = served.schedule("Reboot", "web1")
     before = served.get("web1").body
     served.post("web1", event_id)

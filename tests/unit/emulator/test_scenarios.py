@@ -70,7 +70,7 @@ def test_14_a_hardware_failure_has_no_scheduled_phase(simulate):
 
 
 def test_a_rebalance_recommendation_stands_for_an_hour_and_never_starts(simulate):
-    world = simulate(SPOT, auto_approve=True)
+    world = simulate(SPOT)
     start_scenario("spot_rebalance", {"vms": ["spot1"]}, world.platform)
     assert timeline(world, 86400) == [(0, "advised", ["spot1"]), (3600, "removed", ["spot1"])]
 

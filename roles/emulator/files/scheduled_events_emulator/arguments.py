@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import argparse
 import ipaddress
-import json
-from typing import Any, Callable
+from typing import Callable
 
-from scheduled_events_emulator.checks import InputError, require_json, shown
+from scheduled_events_emulator.checks import shown
 
 MOST = 1e10
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -93,17 +92,3 @@ def host_and_port(text: str) -> tuple[str, int]:
         return ip(host[1:-1] if host.startswith("[") else host), port(port_text)
     except argparse.ArgumentTypeError:
         raise _refused(text, "ADDRESS:PORT such as 127.0.0.1:8170") from None
-
-
-def override(text: str) -> tuple[str, Any]:
-    """Return a field and the JSON value that replaces it."""
-    field, equals, value = text.partition("=")
-    if not equals or not field:
-        raise _refused(text, "FIELD=JSON such as NotBefore='\"soon\"' or NotBefore=null")
-    try:
-        parsed = json.loads(value)
-        require_json(parsed, field)
-    except (ValueError, RecursionError) as error:
-        reason = f" ({error})" if isinstance(error, InputError) else ""
-        raise _refused(text, f"FIELD=JSON such as NotBefore='\"soon\"' or NotBefore=null{reason}") from None
-    return field, parsed

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import dataclasses
 import io
 import json
 import os
@@ -16,14 +17,13 @@ import time
 from collections.abc import Sequence
 from typing import Any, Callable
 
-from scheduled_events_emulator import scenarios
+from scheduled_events_emulator import faults, scenarios
 from scheduled_events_emulator.arguments import (
     count,
     duration,
     host_and_port,
     ip,
     number,
-    override,
     port,
     seconds,
     status,
@@ -31,9 +31,8 @@ from scheduled_events_emulator.arguments import (
 )
 from scheduled_events_emulator.checks import InputError
 from scheduled_events_emulator.client import DEFAULT_CONTROL, WAIT, ControlClient, ControlError, quoted
-from scheduled_events_emulator.clock import LATEST, SPAN, Clock, ManualClock, RunningClock, parse_iso
-from scheduled_events_emulator.events import TYPES
-from scheduled_events_emulator.faults import KINDS
+from scheduled_events_emulator.clock import LATEST, SPAN, Clock, parse_iso
+from scheduled_events_emulator.events import KEYS, TYPES
 from scheduled_events_emulator.fleet import load_fleet
 from scheduled_events_emulator.rendering import CURRENT, VERSIONS
 
@@ -59,7 +58,7 @@ def _add_serve(verbs: Any) -> None:
         metavar="ADDRESS",
         help="also serve on this address, for VMs with 'from'",
     )
-    add("--control", dest="serve_control", type=host_and_port, default=("127.0.0.1", 8170), metavar="ADDRESS:PORT")
+    add("--control", dest="serve_on", type=host_and_port, default=("127.0.0.1", 8170), metavar="ADDRESS:PORT")
     add("--speed", type=number(0.001, FASTEST), default=1.0, help="speed relative to real time")
     add("--manual-clock", action="store_true", help="stop the clock until 'advance'")
     add("--start-time", metavar="ISO", help="emulator time at the start (default: now)")
@@ -71,15 +70,7 @@ def _add_serve(verbs: Any) -> None:
         help="duration of the first answer, in real time",
     )
     add("--empty-first", action="store_true", help="answer the first GET with 200 and an empty body")
-    add(
-        "--events-within",
-        type=seconds,
-        default=0.0,
-        metavar="SECONDS",
-        help="from the first request until events appear",
-    )
     add("--cotenant-delay", type=seconds, default=0.0, metavar="SECONDS", help="time from approval to Started")
-    add("--auto-approve", action="store_true", help="start events at once, without the state Scheduled")
     add("--etag", action="store_true", help="send an ETag and answer If-None-Match with 304")
     add(
         "--unknown-event-status",
@@ -117,7 +108,7 @@ def _clock(arguments: argparse.Namespace) -> Clock:
     if not 0 <= start < LATEST:
         raise InputError(f"--start-time {arguments.start_time}: expected ISO 8601 such as 2026-01-31T12:00:00Z, {SPAN}")
     # Whole seconds let a stepped NotBefore be hit exactly.
-    return ManualClock(float(int(start))) if arguments.manual_clock else RunningClock(start, arguments.speed)
+    return Clock(float(int(start)), speed=0) if arguments.manual_clock else Clock(start, arguments.speed)
 
 
 def _serve(arguments: argparse.Namespace) -> int:
@@ -130,30 +121,15 @@ def _serve(arguments: argparse.Namespace) -> int:
             f"serve needs the library aiohttp, which {sys.executable} does not find. Install the package"
             " python3-aiohttp, or run pip install aiohttp"
         ) from None
-    from scheduled_events_emulator.platform import Policy
     from scheduled_events_emulator.protocol import ServiceSettings
 
-    settings = ServiceSettings(
-        first_answer_delay=arguments.first_answer_delay,
-        empty_first=arguments.empty_first,
-        etag=arguments.etag,
-        unknown_event_status=arguments.unknown_event_status,
-        unknown_version_status=arguments.unknown_version_status,
-        newest_version=arguments.newest_version,
-        events_within=arguments.events_within,
-        rate_limit=arguments.rate_limit,
-    )
-    options = server.Options(
-        port=arguments.port,
-        control_host=arguments.serve_control[0],
-        control_port=arguments.serve_control[1],
-        listen=arguments.listen,
-        exit_after=arguments.exit_after,
-        started_file=arguments.started_file,
-    )
-    policy = Policy(cotenant_delay=arguments.cotenant_delay, auto_approve=arguments.auto_approve)
+    values = vars(arguments)
+    settings = ServiceSettings(**{each.name: values[each.name] for each in dataclasses.fields(ServiceSettings)})
+    options = server.Options(**{each.name: values[each.name] for each in dataclasses.fields(server.Options)})
     try:
-        emulator = server.Emulator(load_fleet(arguments.fleet), _clock(arguments), settings, policy, options)
+        emulator = server.Emulator(
+            load_fleet(arguments.fleet), _clock(arguments), settings, options, arguments.cotenant_delay
+        )
         asyncio.run(emulator.run())
     except server.CannotListen as error:
         raise InputError(str(error)) from None
@@ -173,12 +149,10 @@ def _scenario(arguments: argparse.Namespace) -> tuple[str, str, Any]:
 
 def _event_fields(arguments: argparse.Namespace, body: dict[str, Any]) -> dict[str, Any]:
     """Add the options that were given; the emulator has the defaults of the others."""
-    for name in _EVENT_OPTIONS:
-        value = getattr(arguments, name)
+    for name in set(KEYS) - {"type", "vms"}:
+        value = getattr(arguments, name, None)
         if value is not None and value is not False:
             body[name] = value
-    if arguments.override:
-        body["overrides"] = dict(arguments.override)
     return body
 
 
@@ -192,29 +166,12 @@ def _advance(arguments: argparse.Namespace) -> tuple[str, str, Any]:
 
 
 def _fault(arguments: argparse.Namespace) -> tuple[str, str, Any]:
-    names = ("vms", "kind", "status", "count", "seconds", "delay", "methods", "paths", "body", "location")
-    values = {name: getattr(arguments, name) for name in names}
+    values = {name: getattr(arguments, name) for name in faults.KEYS}
     return "POST", "/control/faults", {name: value for name, value in values.items() if value is not None}
 
 
 def _vm(arguments: argparse.Namespace) -> tuple[str, str, Any]:
     return "POST", f"/control/vms/{quoted(arguments.name)}/{arguments.verb}", {}
-
-
-_EVENT_OPTIONS = (
-    "notice",
-    "duration",
-    "source",
-    "description",
-    "started_for",
-    "cancel_after",
-    "late_by",
-    "cotenant_delay",
-    "auto_approve",
-    "direct_started",
-    "group",
-    "event_id",
-)
 
 
 def _add_event_options(parser: argparse.ArgumentParser) -> None:
@@ -231,18 +188,9 @@ def _add_event_options(parser: argparse.ArgumentParser) -> None:
         help="time from Started, or from the announcement of a hint, to removal",
     )
     add("--cancel-after", type=seconds, metavar="SECONDS", help="remove the event without impact after this time")
-    add("--late-by", type=seconds, metavar="SECONDS", help="time from NotBefore to Started without an approval")
     add("--cotenant-delay", type=seconds, metavar="SECONDS", help="time from approval to Started")
     add("--auto-approve", action="store_true", help="start the event at once, as if approved by a policy")
     add("--direct-started", action="store_true", help="omit the state Scheduled, as after a hardware failure")
-    add("--group", help="events of the same group wait for each other's approval")
-    add(
-        "--override",
-        type=override,
-        action="append",
-        metavar="FIELD=JSON",
-        help="replace a field of the event; null removes it",
-    )
 
 
 def _add_control_verbs(verbs: Any) -> None:
@@ -278,7 +226,6 @@ def _add_control_verbs(verbs: Any) -> None:
     parser = verb("scenario", _scenario, lambda answer: "\n".join(answer["event_ids"]), "start a named timeline")
     parser.add_argument("name", choices=scenarios.NAMES)
     _add_event_options(parser)
-    parser.set_defaults(event_id=None)
     verb("deallocate", _vm, _show_vm, "deallocate a VM, which removes its events").add_argument("name", metavar="VM")
     verb("restart", _vm, _show_vm, "restart a VM by hand, which removes no events").add_argument("name", metavar="VM")
     verb("shutdown", lambda _: ("POST", "/control/shutdown", {}), lambda _: "shutting down", "end the emulator")
@@ -302,7 +249,7 @@ def _add_common(parser: argparse.ArgumentParser, *, after_verb: bool = False) ->
 
 def _add_fault(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("kind", choices=KINDS)
+    add("kind", choices=faults.KINDS)
     add("--vm", dest="vms", action="append", metavar="VM", help="only this VM (repeatable; default: all)")
     add("--status", type=status)
     add("--count", type=count, metavar="N", help="only the next N requests of each VM")

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from datetime import datetime, timezone
 from typing import Callable
 
@@ -20,49 +19,19 @@ def iso(moment: float) -> str:
     return datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
+def iso_or_none(moment: float | None) -> str | None:
+    """Return the same of a moment that may be missing."""
+    return None if moment is None else iso(moment)
+
+
 def parse_iso(text: str) -> float:
     """Return the epoch seconds of an ISO 8601 time; without an offset it is UTC. Raises ValueError."""
     moment = datetime.fromisoformat(text[:-1] + "+00:00" if text.endswith(("Z", "z")) else text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc)).timestamp()
 
 
-class Clock(ABC):
-    """A clock that never goes backwards."""
-
-    @abstractmethod
-    def now(self) -> float:
-        """Return the emulator time."""
-
-    @abstractmethod
-    def move_to(self, moment: float) -> None:
-        """Jump forward to ``moment``. Raises ValueError when that is in the past."""
-
-    @abstractmethod
-    def real_at(self, moment: float) -> float:
-        """Return the real (wall) time at which emulator time reached ``moment``."""
-
-
-class ManualClock(Clock):
-    """Time stands still until it is moved."""
-
-    def __init__(self, start: float, *, wall: Callable[[], float] = time.time) -> None:
-        self._now = start
-        self._wall = wall
-
-    def now(self) -> float:
-        return self._now
-
-    def move_to(self, moment: float) -> None:
-        if moment < self._now:
-            raise ValueError(f"{iso(moment)} is before the emulator's now, {iso(self._now)}")
-        self._now = moment
-
-    def real_at(self, moment: float) -> float:  # noqa: ARG002 - whatever is passed over happens at the move
-        return self._wall()
-
-
-class RunningClock(Clock):
-    """Real time multiplied by ``speed``, which can also be jumped forward."""
+class Clock:
+    """Real time multiplied by ``speed`` (0: it stands still), which can also be jumped forward."""
 
     def __init__(
         self,
@@ -83,13 +52,18 @@ class RunningClock(Clock):
         self._base_wall = self._wall()
 
     def now(self) -> float:
+        """Return the emulator time."""
         return self._base + (self._monotonic() - self._base_monotonic) * self._speed
 
     def move_to(self, moment: float) -> None:
+        """Jump forward to ``moment``. Raises ValueError when that is in the past."""
         if moment < self.now():
             raise ValueError(f"{iso(moment)} is before the emulator's now, {iso(self.now())}")
         self._rebase(moment)
 
     def real_at(self, moment: float) -> float:
+        """Return the real (wall) time at which emulator time reached ``moment``."""
         # What a jump passed over happened, in real time, at the jump.
+        if self._speed == 0:
+            return self._wall()
         return self._base_wall + max(0.0, moment - self._base) / self._speed

@@ -14,13 +14,13 @@ from typing import Any, Callable
 from aiohttp import web
 
 from scheduled_events_emulator.checks import Fields, InputError, require_json, shown
-from scheduled_events_emulator.clock import LATEST, SPAN, iso
+from scheduled_events_emulator.clock import LATEST, SPAN, iso, iso_or_none
 from scheduled_events_emulator.events import parse_spec
 from scheduled_events_emulator.faults import Faults
 from scheduled_events_emulator.fleet import Machine
 from scheduled_events_emulator.platform import NoSuchEvent, Platform, WrongPhase
 from scheduled_events_emulator.protocol import Imds
-from scheduled_events_emulator.scenarios import NAMES, start_scenario
+from scheduled_events_emulator.scenarios import start_scenario
 
 SEQ = re.compile(r"[0-9]{1,18}")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -87,7 +87,6 @@ class Control:
         app.router.add_get("/control/faults", self.list_faults)
         app.router.add_post("/control/faults", self.add_fault)
         app.router.add_delete("/control/faults", self.clear_faults)
-        app.router.add_get("/control/scenarios", self.list_scenarios)
         app.router.add_post("/control/scenarios/{name}", self.scenario)
         app.router.add_post("/control/vms/{name}/deallocate", self.deallocate)
         app.router.add_post("/control/vms/{name}/restart", self.restart)
@@ -100,11 +99,10 @@ class Control:
         """GET /control/state"""
         platform = self._platform
         now = platform.sync()
-        coming = platform.next_change()
         return _json(
             {
                 "now": iso(now),
-                "next_change": None if coming is None else iso(coming),
+                "next_change": iso_or_none(platform.next_change()),
                 "vms": [self._vm(machine) for machine in platform.fleet.machines],
                 "events": [event.to_json() for event in platform.events()],
                 "ended": [event.to_json() for event in platform.ended],
@@ -165,10 +163,6 @@ class Control:
         self._platform.sync()
         self._platform.override(request.match_info["event_id"], value)
         return _json({"event_id": request.match_info["event_id"]})
-
-    async def list_scenarios(self, _request: web.Request) -> web.Response:
-        """GET /control/scenarios"""
-        return _json({"scenarios": list(NAMES)})
 
     async def scenario(self, request: web.Request) -> web.Response:
         """POST /control/scenarios/{name}"""

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import uuid
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from scheduled_events_emulator.checks import Fields, InputError, require_json
-from scheduled_events_emulator.clock import iso
+from scheduled_events_emulator.clock import iso, iso_or_none
 from scheduled_events_emulator.fleet import Unit
 
 SCHEDULED, STARTED, ADVISORY = "Scheduled", "Started", "Advisory"
@@ -30,23 +30,6 @@ TYPES: dict[str, tuple[str, int | None]] = {
 }
 DEFAULT_DURATION = {"Freeze": 5}
 DEFAULT_STARTED_FOR = 300
-KEYS = (
-    "type",
-    "vms",
-    "event_id",
-    "notice",
-    "duration",
-    "source",
-    "description",
-    "started_for",
-    "cancel_after",
-    "late_by",
-    "cotenant_delay",
-    "auto_approve",
-    "direct_started",
-    "group",
-    "overrides",
-)
 GUID = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 
 
@@ -60,11 +43,9 @@ class EventSpec:
     """The request for an event. All times in seconds of emulator time.
 
     ``started_for`` counts from Started, for a hint from its announcement, to removal; ``cotenant_delay`` from the
-    approval to Started; ``late_by`` from NotBefore to Started without an approval; ``cancel_after`` from the
-    announcement. None: the platform's default.
-    ``direct_started`` skips the phase Scheduled, as ``auto_approve`` does for a VM whose policy approves beforehand.
-    Events of one ``group`` wait for each other's approval. ``overrides`` replaces raw fields of the document (None
-    drops one).
+    approval to Started (None: the platform's); ``cancel_after`` from the announcement. ``direct_started`` skips the
+    phase Scheduled, as ``auto_approve`` does for a VM whose policy approves beforehand. ``overrides`` replaces raw
+    fields of the document (None drops one).
     """
 
     event_type: str
@@ -76,11 +57,9 @@ class EventSpec:
     description: str = ""
     started_for: float = DEFAULT_STARTED_FOR
     cancel_after: float | None = None
-    late_by: float = 0
     cotenant_delay: float | None = None
-    auto_approve: bool | None = None
+    auto_approve: bool = False
     direct_started: bool = False
-    group: str | None = None
     overrides: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -89,43 +68,44 @@ class EventSpec:
         return TYPES[self.event_type][1] is None
 
 
+KEYS = ("type", *(each.name for each in fields(EventSpec) if each.name != "event_type"))
+
+
 def parse_spec(value: Any, path: str = "") -> EventSpec:
     """Return the spec of a JSON object. Raises InputError."""
-    fields = Fields(value, path, KEYS)
-    event_type = fields.text("type", choices=tuple(TYPES))
-    duration = fields.integer("duration", DEFAULT_DURATION.get(event_type, -1), least=-1)
-    event_id = fields.text("event_id", None)
+    given = Fields(value, path, KEYS)
+    event_type = given.text("type", choices=tuple(TYPES))
+    duration = given.integer("duration", DEFAULT_DURATION.get(event_type, -1), least=-1)
+    event_id = given.text("event_id", None)
     if event_id is not None and not GUID.fullmatch(event_id):
-        raise fields.fail("event_id", "a GUID such as C7061BAC-AFDC-4513-B24B-AA5F13A16123 (overrides can show any)")
-    started_for = fields.number("started_for", max(DEFAULT_STARTED_FOR, duration))
+        raise given.fail("event_id", "a GUID such as C7061BAC-AFDC-4513-B24B-AA5F13A16123 (overrides can show any)")
+    started_for = given.number("started_for", max(DEFAULT_STARTED_FOR, duration))
     if started_for < duration:
-        raise fields.fail("started_for", f"at least the duration ({duration} s): Started outlasts the impact")
-    overrides = fields.mapping("overrides")
-    require_json(overrides, fields.where("overrides"))
+        raise given.fail("started_for", f"at least the duration ({duration} s): Started outlasts the impact")
+    overrides = given.mapping("overrides")
+    require_json(overrides, given.where("overrides"))
     spec = EventSpec(
         event_type=event_type,
-        vms=tuple(fields.texts("vms")),
+        vms=tuple(given.texts("vms")),
         event_id=event_id or new_event_id(),
-        notice=fields.number("notice", TYPES[event_type][1] or 0),
+        notice=given.number("notice", TYPES[event_type][1] or 0),
         duration=duration,
-        source=fields.text("source", "Platform", choices=("Platform", "User")),
-        description=fields.text("description", ""),
+        source=given.text("source", "Platform", choices=("Platform", "User")),
+        description=given.text("description", ""),
         started_for=started_for,
-        cancel_after=fields.number("cancel_after", None),
-        late_by=fields.number("late_by", 0),
-        cotenant_delay=fields.number("cotenant_delay", None),
-        auto_approve=fields.boolean("auto_approve", False) if "auto_approve" in value else None,
-        direct_started=fields.boolean("direct_started", False),
-        group=fields.text("group", None),
+        cancel_after=given.number("cancel_after", None),
+        cotenant_delay=given.number("cotenant_delay", None),
+        auto_approve=given.boolean("auto_approve", False),
+        direct_started=given.boolean("direct_started", False),
         overrides=overrides,
     )
-    if spec.is_advisory and (spec.direct_started or spec.auto_approve or spec.group is not None):
+    if spec.is_advisory and (spec.direct_started or spec.auto_approve):
         raise InputError(
-            f"{fields.where('type')}: {event_type} never starts, expected neither direct_started,"
-            " auto_approve nor group. Leave them out"
+            f"{given.where('type')}: {event_type} never starts, expected neither direct_started nor auto_approve."
+            " Leave them out"
         )
     if len({name.lower() for name in spec.vms}) != len(spec.vms):
-        raise InputError(f"{fields.where('vms')}: a VM is named twice, expected each once")
+        raise InputError(f"{given.where('vms')}: a VM is named twice, expected each once")
     return spec
 
 
@@ -139,7 +119,6 @@ class Event:
     created_at: float
     not_before: int | None = None
     status: str = SCHEDULED
-    group: tuple[Any, ...] | None = None
     overrides: dict[str, Any] = field(default_factory=dict)
     approved_at: float | None = None
     approvals: list[dict[str, Any]] = field(default_factory=list)
@@ -159,19 +138,15 @@ class Event:
             "type": self.spec.event_type,
             "status": self.status,
             "resources": list(self.resources),
-            "not_before": _iso_or_none(self.not_before),
+            "not_before": iso_or_none(self.not_before),
             "source": self.spec.source,
             "description": self.spec.description,
             "duration": self.spec.duration,
             "overrides": self.overrides,
             "scheduled_at": iso(self.created_at),
-            "approved_at": _iso_or_none(self.approved_at),
+            "approved_at": iso_or_none(self.approved_at),
             "approved_by": list(self.approvals),
-            "started_at": _iso_or_none(self.started_at),
-            "impact_ended_at": _iso_or_none(None if self.started_at is None else self.started_at + impact),
-            "ended_at": _iso_or_none(self.ended_at),
+            "started_at": iso_or_none(self.started_at),
+            "impact_ended_at": iso_or_none(None if self.started_at is None else self.started_at + impact),
+            "ended_at": iso_or_none(self.ended_at),
         }
-
-
-def _iso_or_none(moment: float | None) -> str | None:
-    return None if moment is None else iso(moment)

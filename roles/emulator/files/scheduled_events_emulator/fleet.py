@@ -6,37 +6,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import ipaddress
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Optional
 
 from scheduled_events_emulator.checks import REQUIRED, Fields, InputError, shown
 
-KEYS = (
-    "name",
-    "resource_name",
-    "hostname",
-    "address",
-    "from",
-    "kind",
-    "set",
-    "placement_group",
-    "zone",
-    "fault_domain",
-    "gpu",
-    "spot",
-)
 KINDS = ("single", "availability_set", "scale_set_uniform", "scale_set_flexible", "cloud_service")
 
 # One key of a unit: everyone in the unit sees the unit's events.
 Unit = tuple[Optional[str], ...]
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Machine:
     """One virtual machine as declared. ``address`` is what it calls to, ``sources`` what it calls from."""
 
@@ -52,6 +38,9 @@ class Machine:
     spot: bool
     address: str | None
     sources: tuple[str, ...]
+
+
+KEYS = ("set", "from", *(each.name for each in dataclasses.fields(Machine) if each.name not in ("set_name", "sources")))
 
 
 class Fleet:

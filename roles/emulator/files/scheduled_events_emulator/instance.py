@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import uuid
 from collections.abc import Sequence
@@ -27,12 +26,8 @@ class NoSuchElement(LookupError):
 
 def instance(machine: Machine) -> dict[str, Any]:
     """Return the tree of ``machine``."""
-    return {"compute": _compute(machine), "network": {"interface": [_interface(machine)]}}
-
-
-def _compute(machine: Machine) -> dict[str, Any]:
     scale_set = machine.set_name if machine.kind.startswith("scale_set") else None
-    return {
+    compute = {
         "location": LOCATION,
         "name": machine.name,
         "osProfile": {"computerName": machine.hostname},
@@ -48,24 +43,7 @@ def _compute(machine: Machine) -> dict[str, Any]:
         "vmScaleSetName": scale_set or "",
         "zone": machine.zone or "",
     }
-
-
-def _interface(machine: Machine) -> dict[str, Any]:
-    """Return the one network interface: the address that the VM calls from, as far as the fleet says it."""
-    address = ipaddress.ip_address((*machine.sources, machine.address or "")[0])
-    prefix = 24 if address.version == 4 else 64
-    subnet = ipaddress.ip_network((address.packed, prefix), strict=False).network_address
-    empty: dict[str, Any] = {"ipAddress": [], "subnet": []}
-    own = {
-        "ipAddress": [{"privateIpAddress": str(address), "publicIpAddress": ""}],
-        "subnet": [{"address": str(subnet), "prefix": str(prefix)}],
-    }
-    mac = uuid.uuid5(_NAMES, "mac " + machine.name.lower()).hex[:6].upper()
-    return {
-        "ipv4": own if address.version == 4 else empty,
-        "ipv6": own if address.version == 6 else empty,
-        "macAddress": f"000D3A{mac}",
-    }
+    return {"compute": compute}
 
 
 def find(tree: Any, path: Sequence[str]) -> Any:

@@ -12,6 +12,7 @@ import math
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Callable
 
 from scheduled_events_emulator.checks import InputError, shown
@@ -38,14 +39,6 @@ class NoSuchEvent(LookupError):
 
 class WrongPhase(ValueError):
     """The event is not in the phase that the request needs."""
-
-
-@dataclass(frozen=True)
-class Policy:
-    """Defaults of the platform: seconds from approval to Started, and whether events are approved beforehand."""
-
-    cotenant_delay: float = 0
-    auto_approve: bool = False
 
 
 @dataclass
@@ -77,15 +70,6 @@ class _Timer:
     act: Callable[[float], None] = field(compare=False)
 
 
-@dataclass(frozen=True)
-class Approval:
-    """The outcome of a POST: ``known`` ids are in the caller's scope, ``approved`` ids are newly acknowledged."""
-
-    known: tuple[str, ...]
-    approved: tuple[str, ...]
-    unknown: tuple[str, ...]
-
-
 class Journal:
     """The ordered log: approvals as posted, and every transition of every event.
 
@@ -112,11 +96,11 @@ class Journal:
 class Platform:
     """Events come, are approved, start and go. Call ``sync`` before reading: time passes only there."""
 
-    def __init__(self, fleet: Fleet, clock: Clock, journal: Journal, policy: Policy = Policy()) -> None:
+    def __init__(self, fleet: Fleet, clock: Clock, journal: Journal, cotenant_delay: float = 0) -> None:
         self.fleet = fleet
         self.clock = clock
         self.journal = journal
-        self._policy = policy
+        self._cotenant_delay = cotenant_delay  # default of the seconds from approval to Started
         self._units: dict[Unit, UnitState] = {fleet.unit(machine): UnitState() for machine in fleet.machines}
         self._timers: list[_Timer] = []
         self._order = itertools.count()
@@ -201,18 +185,16 @@ class Platform:
         if spec.is_advisory:
             self._advise(event)
             return event
-        policy = self._policy.auto_approve if spec.auto_approve is None else spec.auto_approve
-        if spec.direct_started or policy:
-            self._start(event, self.now, "policy" if policy else "no_notice")
+        if spec.direct_started or spec.auto_approve:
+            self._start(event, self.now, "policy" if spec.auto_approve else "no_notice")
             return event
         # NotBefore is shown in whole seconds and nothing starts before it, so it is rounded up.
         event.not_before = math.ceil(self.now + spec.notice)
-        event.group = self._group(event)
         unit.changed(spec.event_type)
         self._log("scheduled", event, not_before=iso(event.not_before))
-        self._in_phase(event, SCHEDULED, event.not_before + spec.late_by, self._start_on_time)
+        self._in_phase(event, SCHEDULED, event.not_before, partial(self._start, reason="not_before"))
         if spec.cancel_after is not None:
-            self._in_phase(event, SCHEDULED, self.now + spec.cancel_after, self._cancel)
+            self._in_phase(event, SCHEDULED, self.now + spec.cancel_after, partial(self._remove, outcome=CANCELED))
         return event
 
     def _advise(self, event: Event) -> None:
@@ -220,7 +202,7 @@ class Platform:
         event.status = ADVISORY
         self._units[event.unit].changed(event.spec.event_type)
         self._log("advised", event)
-        self._in_phase(event, ADVISORY, self.now + event.spec.started_for, self._complete)
+        self._in_phase(event, ADVISORY, self.now + event.spec.started_for, partial(self._remove, outcome=COMPLETED))
 
     def follow(self, event_id: str, spec: EventSpec) -> None:
         """Have ``spec``, whose id was reserved, announced at the moment at which event ``event_id`` has gone."""
@@ -228,7 +210,7 @@ class Platform:
 
     def cancel(self, event_id: str) -> None:
         """Withdraw a Scheduled event: no impact happened. Raises NoSuchEvent, WrongPhase."""
-        self._cancel(self._expect(event_id, SCHEDULED, "complete it instead"), self.now)
+        self._remove(self._expect(event_id, SCHEDULED, "complete it instead"), self.now, CANCELED)
 
     def start(self, event_id: str) -> None:
         """Start a Scheduled event now, whatever its NotBefore. Raises NoSuchEvent, WrongPhase."""
@@ -239,7 +221,7 @@ class Platform:
         event = self.find(event_id)
         if event.status != ADVISORY:
             self._expect(event_id, STARTED, "start or cancel it instead")
-        self._complete(event, self.now)
+        self._remove(event, self.now, COMPLETED)
 
     def override(self, event_id: str, overrides: dict[str, Any]) -> None:
         """Replace the raw field overrides of a live event. Raises NoSuchEvent."""
@@ -267,14 +249,16 @@ class Platform:
 
     # What a VM does
 
-    def approve(self, machine: Machine, event_ids: Sequence[str], *, partly: bool) -> Approval:
-        """Take the StartRequests of ``machine``. Unless ``partly``, one unknown id keeps all from being approved."""
+    def approve(self, machine: Machine, event_ids: Sequence[str], *, partly: bool) -> tuple[list[str], list[str]]:
+        """Take the StartRequests of ``machine``; the ids newly acknowledged, and the unknown ones.
+
+        Unless ``partly``, one unknown id keeps all from being approved.
+        """
         array = self.unit_state(machine).events
-        known = tuple(event_id for event_id in event_ids if event_id.lower() in array)
-        unknown = tuple(event_id for event_id in event_ids if event_id.lower() not in array)
+        unknown = [event_id for event_id in event_ids if event_id.lower() not in array]
         if unknown and not partly:
-            return Approval(known, (), unknown)
-        events = [array[event_id.lower()] for event_id in known]
+            return [], unknown
+        events = [array[event_id.lower()] for event_id in event_ids if event_id not in unknown]
         newly = [event for event in events if event.status == SCHEDULED and event.approved_at is None]
         for event in events:
             event.approvals.append({"vm": machine.name, "at": iso(self.now)})
@@ -286,7 +270,7 @@ class Platform:
                 self._log("approved", event, vm=machine.name)
         for event in newly:
             self._when_all_approved(event)
-        return Approval(known, tuple(approved), unknown)
+        return approved, unknown
 
     # The state machine
 
@@ -295,39 +279,21 @@ class Platform:
 
     def _when_all_approved(self, event: Event) -> None:
         """Plan the early start, once every event that has to wait for the others is approved."""
-        peers = [event]
-        if event.group is not None:
-            peers = [
-                other
-                for other in self._units[event.unit].events.values()
-                if other.group == event.group and other.status == SCHEDULED
-            ]
+        peers = self._peers(event)
         if any(peer.approved_at is None for peer in peers):
             return
         for peer in peers:
-            delay = self._policy.cotenant_delay if peer.spec.cotenant_delay is None else peer.spec.cotenant_delay
-            self._in_phase(peer, SCHEDULED, self.now + delay, self._start_approved)
+            delay = self._cotenant_delay if peer.spec.cotenant_delay is None else peer.spec.cotenant_delay
+            self._in_phase(peer, SCHEDULED, self.now + delay, partial(self._start, reason="approved"))
         # An approval without delay starts the event at once.
         self._run_until(self.now)
-
-    def _start_approved(self, event: Event, moment: float) -> None:
-        self._start(event, moment, "approved")
-
-    def _start_on_time(self, event: Event, moment: float) -> None:
-        self._start(event, moment, "not_before")
 
     def _start(self, event: Event, moment: float, reason: str) -> None:
         event.status = STARTED
         event.started_at = moment
         self._units[event.unit].changed(event.spec.event_type)
         self._log("started", event, reason=reason)
-        self._in_phase(event, STARTED, moment + event.spec.started_for, self._complete)
-
-    def _complete(self, event: Event, moment: float) -> None:
-        self._remove(event, moment, COMPLETED)
-
-    def _cancel(self, event: Event, moment: float) -> None:
-        self._remove(event, moment, CANCELED)
+        self._in_phase(event, STARTED, moment + event.spec.started_for, partial(self._remove, outcome=COMPLETED))
 
     def _remove(self, event: Event, moment: float, outcome: str) -> None:
         unit = self._units[event.unit]
@@ -337,16 +303,11 @@ class Platform:
         self.ended.append(event)
         unit.changed(event.spec.event_type)
         self._log("cancelled" if outcome == CANCELED else "removed", event, outcome=outcome)
-        self._release_group(event)
+        # The others no longer wait for it.
+        for other in [peer for peer in self._peers(event) if peer.approved_at is not None][:1]:
+            self._when_all_approved(other)
         for spec in self._followers.pop(event.event_id.lower(), []):
             self.announce(spec)
-
-    def _release_group(self, event: Event) -> None:
-        """The others of a group no longer wait for an event that has gone."""
-        for other in self._units[event.unit].events.values():
-            if event.group is not None and other.group == event.group and other.approved_at is not None:
-                self._when_all_approved(other)
-                return
 
     # Details
 
@@ -359,13 +320,16 @@ class Platform:
             )
         return units.pop()
 
-    def _group(self, event: Event) -> tuple[Any, ...] | None:
-        if event.spec.group is not None:
-            return ("named", event.spec.group)
-        # Terminates of one unit at the same time wait for one another (docs/contract.md, section 13.19).
-        if event.spec.event_type == "Terminate":
-            return ("terminate", event.not_before)
-        return None
+    def _peers(self, event: Event) -> list[Event]:
+        """The Scheduled events that wait for one another's approval: Terminates of one unit at the same time.
+
+        That is docs/contract.md, section 13.19.
+        """
+        if event.spec.event_type != "Terminate":
+            return [event] if event.status == SCHEDULED else []
+        array = self._units[event.unit].events.values()
+        same = [other for other in array if other.spec.event_type == "Terminate" and other.status == SCHEDULED]
+        return [other for other in same if other.not_before == event.not_before]
 
     def _expect(self, event_id: str, phase: str, instead: str) -> Event:
         event = self.find(event_id)

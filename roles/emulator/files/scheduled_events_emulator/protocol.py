@@ -20,7 +20,7 @@ from typing import Any, Callable
 
 from aiohttp import web
 
-from scheduled_events_emulator.clock import iso
+from scheduled_events_emulator.clock import iso_or_none
 from scheduled_events_emulator.faults import Fault, Faults
 from scheduled_events_emulator.fleet import Machine
 from scheduled_events_emulator.instance import NoSuchElement, as_json, as_text, find, instance
@@ -43,8 +43,7 @@ WRONG_TYPES = b'{"DocumentIncarnation":[1],"Events":{"EventId":7,"EventStatus":n
 class ServiceSettings:
     """The behaviour of the service that differs between hosts.
 
-    ``first_answer_delay`` is in real seconds, ``events_within`` in seconds of emulator time, ``rate_limit`` in requests
-    per real second and VM (0: no limit).
+    ``first_answer_delay`` is in real seconds, ``rate_limit`` in requests per real second and VM (0: no limit).
     """
 
     first_answer_delay: float = 0
@@ -53,7 +52,6 @@ class ServiceSettings:
     unknown_event_status: int = 400
     unknown_version_status: int = 400
     newest_version: str = CURRENT
-    events_within: float = 0
     rate_limit: int = 5
 
 
@@ -75,14 +73,8 @@ class Caller:
 
     def polls_json(self) -> dict[str, Any]:
         """Return the figures that the control API shows."""
-        return {
-            "polls": self.polls,
-            "posts": self.posts,
-            "failures_injected": self.failures_injected,
-            "throttled": self.throttled,
-            "first": None if self.first is None else iso(self.first),
-            "last": None if self.last is None else iso(self.last),
-        }
+        counts = {name: getattr(self, name) for name in ("polls", "posts", "failures_injected", "throttled")}
+        return {**counts, "first": iso_or_none(self.first), "last": iso_or_none(self.last)}
 
 
 class Refused(Exception):
@@ -122,8 +114,7 @@ class Imds:
         self._monotonic = monotonic
         self._versions = frozenset(version for version in VERSIONS if version <= settings.newest_version)
         self.callers = {
-            machine.name: Caller(machine, Service(machine, platform, settings.events_within))
-            for machine in platform.fleet.machines
+            machine.name: Caller(machine, Service(machine, platform)) for machine in platform.fleet.machines
         }
 
     async def handle(self, request: web.BaseRequest) -> web.StreamResponse:
@@ -259,11 +250,11 @@ class Imds:
             self._log_post(name, [], 400, [])
             raise _bad_request(f"Malformed request body: {error}") from None
         refusal = self._settings.unknown_event_status
-        approval = self._platform.approve(caller.machine, event_ids, partly=refusal == 200)
-        status = refusal if approval.unknown else 200
-        self._log_post(name, event_ids, status, list(approval.approved))
+        approved, unknown = self._platform.approve(caller.machine, event_ids, partly=refusal == 200)
+        status = refusal if unknown else 200
+        self._log_post(name, event_ids, status, approved)
         if status != 200:
-            raise Refused(status, render_error(f"Bad request: . Unknown EventId {approval.unknown[0]}"))
+            raise Refused(status, render_error(f"Bad request: . Unknown EventId {unknown[0]}"))
         return _answer(b"")
 
     def _log_post(self, vm: str, event_ids: list[str], status: int | str, approved: list[str]) -> None:

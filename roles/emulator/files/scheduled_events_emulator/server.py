@@ -13,7 +13,6 @@ import os
 import resource
 import signal
 import socket
-import tempfile
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
@@ -25,7 +24,7 @@ from scheduled_events_emulator.clock import Clock
 from scheduled_events_emulator.control import Control
 from scheduled_events_emulator.faults import Faults
 from scheduled_events_emulator.fleet import Fleet, Machine
-from scheduled_events_emulator.platform import Journal, Platform, Policy
+from scheduled_events_emulator.platform import Journal, Platform
 from scheduled_events_emulator.protocol import Imds, ServiceSettings
 
 BACKLOG = 1024
@@ -42,8 +41,7 @@ class Options:
     """The options of the server. ``port`` 0, control port 0: choose one. ``exit_after``: real seconds, 0 for never."""
 
     port: int
-    control_host: str
-    control_port: int
+    serve_on: tuple[str, int]  # the control API
     listen: Sequence[str] = ()
     exit_after: float = 3600
     started_file: str | None = None
@@ -102,17 +100,14 @@ def _allow_files(count: int) -> None:
 
 def _write_whole(path: str, text: str) -> None:
     """Write a file so that a reader sees all of it or none. Raises InputError."""
-    with contextlib.ExitStack() as undo:
-        try:
-            descriptor, draft = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".started-")
-            undo.callback(os.unlink, draft)
-            with os.fdopen(descriptor, "w") as stream:
-                stream.write(text)
-            os.chmod(draft, 0o644)
-            os.replace(draft, path)
-        except OSError as error:
-            raise InputError(f"--started-file {path}: {error.strerror}, expected a file that can be written") from None
-        undo.pop_all()
+    draft = f"{path}.{os.getpid()}"
+    try:
+        with open(draft, "x", encoding="utf-8") as stream:
+            os.fchmod(stream.fileno(), 0o644)
+            stream.write(text)
+        os.replace(draft, path)
+    except OSError as error:
+        raise InputError(f"--started-file {path}: {error.strerror}, expected a file that can be written") from None
 
 
 class Emulator:
@@ -123,8 +118,8 @@ class Emulator:
         fleet: Fleet,
         clock: Clock,
         settings: ServiceSettings,
-        policy: Policy,
         options: Options,
+        cotenant_delay: float = 0,
         *,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -132,7 +127,7 @@ class Emulator:
         self._hosts = list(dict.fromkeys([*fleet.addresses, *options.listen]))
         if not self._hosts:
             raise CannotListen("no VM of the fleet has an address, expected at least one address. Add --listen ADDRESS")
-        self.platform = Platform(fleet, clock, Journal(clock.real_at), policy)
+        self.platform = Platform(fleet, clock, Journal(clock.real_at), cotenant_delay)
         self.faults = Faults(fleet, monotonic=monotonic)
         self.imds = Imds(self.platform, self.faults, settings, monotonic=monotonic)
         self._port = options.port
@@ -170,7 +165,7 @@ class Emulator:
         listeners = bind_all(self._hosts, self._options.port)
         self._port = listeners[0].getsockname()[1]
         try:
-            control_listener = _bind(self._options.control_host, self._options.control_port)
+            control_listener = _bind(*self._options.serve_on)
         except CannotListen:
             for listener in listeners:
                 listener.close()

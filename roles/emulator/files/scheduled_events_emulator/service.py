@@ -12,51 +12,33 @@ from scheduled_events_emulator.rendering import VERSIONS, render_document, rende
 
 DISABLED_AFTER = 24 * 3600.0
 _VISIBLE = {version: visible_types(version) for version in VERSIONS}
-_NO_EVENTS = b"[]"
 
 
 class Service:
-    """Scheduled Events of one VM. ``events_within``: seconds of emulator time from enabling until events flow."""
+    """Scheduled Events of one VM."""
 
-    def __init__(self, machine: Machine, platform: Platform, events_within: float = 0) -> None:
-        self.machine = machine
+    def __init__(self, machine: Machine, platform: Platform) -> None:
         self._unit = platform.unit_state(machine)
-        self._events_within = events_within
-        self._enabled_at: float | None = None
-        self._last_request = 0.0
-        self._flows = False
+        self._last_request: float | None = None
         self._bases: dict[tuple[str, ...], int] = {}
         self._cache: dict[str, tuple[int, bytes]] = {}
 
     def request(self, now: float) -> bool:
         """Note a request at emulator time ``now``; return whether it is the one that enables the service."""
-        enabling = self._enabled_at is None or now - self._last_request >= DISABLED_AFTER
+        enabling = self._last_request is None or now - self._last_request >= DISABLED_AFTER
         self._last_request = now
-        if enabling:
-            self._enabled_at = now
-            self._flows = self._events_within <= 0
-            self._reset(start_empty=False)
-        elif not self._flows and self._enabled_at is not None and now >= self._enabled_at + self._events_within:
-            self._flows = True
-            self._reset(start_empty=True)
+        if enabling:  # the present array is incarnation 1
+            self._cache.clear()
+            self._bases = {types: self._unit.revision(types) for types in set(_VISIBLE.values())}
         return enabling
-
-    def _reset(self, *, start_empty: bool) -> None:
-        """Let the present array be incarnation 1, or 2 when an empty array was shown as 1 before."""
-        self._cache.clear()
-        for types in set(_VISIBLE.values()):
-            holds_some = any(event.spec.event_type in types for event in self._unit.events.values())
-            self._bases[types] = self._unit.revision(types) - (1 if start_empty and holds_some else 0)
 
     @property
     def enabled(self) -> bool:
         """Whether a request has enabled the service (a day without one shows at the next request)."""
-        return self._enabled_at is not None
+        return self._last_request is not None
 
     def document(self, version: str) -> bytes:
         """Return the document for the api-version. The service must be enabled."""
-        if not self._flows:
-            return render_document(1, _NO_EVENTS)
         cached = self._cache.get(version)
         if cached is None or cached[0] != self._unit.version:
             types = _VISIBLE[version]

@@ -13,10 +13,10 @@ import json
 import pytest
 from _scheduled_events.clock import Clock
 from _scheduled_events.document import parse
-from scheduled_events_emulator.clock import ManualClock
+from scheduled_events_emulator.clock import Clock as EmulatorClock
 from scheduled_events_emulator.events import parse_spec
 from scheduled_events_emulator.fleet import parse_fleet
-from scheduled_events_emulator.platform import Journal, Platform, Policy
+from scheduled_events_emulator.platform import Journal, Platform
 from scheduled_events_emulator.rendering import render_document, render_events
 
 from plugins.module_utils._respond import request as turn_request
@@ -70,10 +70,10 @@ def respond(service, clock, directory):
 
 @pytest.mark.parametrize("offset", [0.0, 0.3, 0.999])
 def test_each_time_of_a_report_is_that_of_the_emulators_log_to_one_poll(tmp_path, offset):
-    clock = ManualClock(START)
+    clock = EmulatorClock(START, speed=0)
     journal = Journal(clock.real_at)
     fleet = parse_fleet({"vms": [{"name": "web1", "address": "127.0.10.1"}]})
-    platform = Platform(fleet, clock, journal, Policy(cotenant_delay=33.3 + offset))
+    platform = Platform(fleet, clock, journal, cotenant_delay=33.3 + offset)
     spec = {"type": "Reboot", "vms": ["web1"], "notice": 900, "started_for": 77.7}
     platform.schedule(parse_spec(spec))
     clock.move_to(START + offset)  # when the first poll comes
