@@ -75,7 +75,7 @@ NOT_TESTED = {
     ),
     "README.md: git clone": "needs the repository; the tests install the collection from its tarball",
     "README.md: make demo": "make test would run itself",
-    "docs/from-event-driven-ansible.md: apt-get": "installs; noxfile.py installs the same for tests/eda",
+    "docs/from-event-driven-ansible.md: sudo apt-get": "installs; noxfile.py installs the same for tests/eda",
     "docs/polling-unit.md: location = /health {": "configures a web server of the reader",
     "docs/windows-vms.md: windows_web:": (
         "needs a Windows host: tests/integration/windows/test_respond_stand_in.py sets the same for stand-ins"
