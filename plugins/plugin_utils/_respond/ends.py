@@ -172,12 +172,11 @@ class Ends:
         if kind == UNFINISHED:
             path = unfinished
         else:
+            unfinished.unlink(missing_ok=True)  # first: another host may read all as soon as this part is there
             path = begun if kind == BEGUN else whole
             part = merge([*(_read(known)["part"] for known in (begun, whole) if known.exists()), part])
         text = json.dumps({"host": host, "part": part, "hosts": hosts})
         write_atomically(path, text.encode(), mode=0o600)
-        if kind != UNFINISHED:
-            unfinished.unlink(missing_ok=True)
         # By their names alone, since each host of a large fleet counts them.
         count = sum(name.endswith(WHOLE) for name in os.listdir(self._directory))
         return self.show() if count >= hosts else []
