@@ -70,13 +70,6 @@ def check_fields(
     return checked
 
 
-def fields(kinds: Mapping[str, Kind], *, required: Sequence[str] = (), others: bool = False) -> Kind:
-    """An object within another one; see :func:`check_fields`."""
-    return Kind(
-        "a dictionary", lambda value, place: check_fields(value, kinds, place=place, required=required, others=others)
-    )
-
-
 def show(value: Any) -> str:
     """The value for a message, on one line and not too long."""
     try:

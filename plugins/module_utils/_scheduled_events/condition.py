@@ -4,7 +4,6 @@
 
 """The condition of an event and the reason for its wait, as data and in words."""
 
-import datetime
 from typing import NamedTuple, Optional, Tuple
 
 from . import document, policies, terms
@@ -138,6 +137,18 @@ STATE_LOST = ConditionKind(
 WAITS_FOR_RECOVERY = ConditionKind(
     "waits for the recovery of another event", "not acknowledged yet, because a recovery of this VM is running"
 )
+WAITS = ConditionKind(
+    "waits for its moment",
+    "in service: waits until {until} ({detail}). To start it now, run 'scheduled-events retry {event_id}'",
+    held=True,
+)
+WAITS_RAISED = ConditionKind("waits, with more lead time than its rule has", WAITS.sentence, trouble=True, held=True)
+WAITS_PREPARED = ConditionKind(
+    "prepared, and waits for its moment",
+    "prepared, and not acknowledged before {until} ({detail}). To acknowledge it now, run 'scheduled-events retry "
+    "{event_id}'",
+    held=True,
+)
 TO_BE_ACKNOWLEDGED = ConditionKind("to be acknowledged", "to be acknowledged now")
 
 NAMES_SHOWN = 20  # names of VMs in one sentence
@@ -145,7 +156,8 @@ NAMES_SHOWN = 20  # names of VMs in one sentence
 
 class Condition(NamedTuple):
     """``phases``: those whose hooks run. ``detail``: a reason, or the names of hooks or of VMs. ``until``: the deadline
-    of the hooks that run, or the moment at which this VM takes over from the controller, in seconds since the epoch."""
+    of the hooks that run, the moment at which this VM takes over from the controller, or that a rule chose, in seconds
+    since the epoch."""
 
     kind: ConditionKind
     phases: Tuple[str, ...] = ()
@@ -159,11 +171,10 @@ class Condition(NamedTuple):
 
     def sentence(self, event_id: Optional[str]) -> str:
         """What happens to the event, and what it waits for."""
-        until = datetime.datetime.fromtimestamp(self.until, datetime.timezone.utc)
         return self.kind.sentence.format(
             phases=" and ".join(self.phases),
             detail=self.detail,
-            until=document.format_time(until),
+            until=document.format_epoch(self.until),
             event_id=event_id,
         )
 
@@ -221,11 +232,24 @@ def _before_impact(state: State, entry: EventState, config: terms.Config) -> Con
         return Condition(STATUS_UNKNOWN, detail=entry.event.event_status or "missing")
     if decision != decisions.APPROVE and _nothing_prepares(entry, config):
         return _unprepared(entry, config, left=left)
+    if entry.is_put_off and "prepare" not in config.missing:
+        return _waits(entry, config)
     if not policies.is_ready(entry, config, recovered=state.recovered):
         return _not_ready(state, entry, config)
     if decision == decisions.HOLD:
         return Condition(HELD_BY_RULE)
     return _ready(state, entry, config, left=left)
+
+
+def _waits(entry: EventState, config: terms.Config) -> Condition:
+    wanted = decisions.rule_for(entry.event, config.rules).lead_time
+    lead_time = policies.lead_time(entry.event, config)
+    raised = wanted is not None and wanted < lead_time
+    why = f"window {entry.window}" if entry.window else f"{lead_time:g} s before NotBefore"
+    if raised:
+        why += f", and not {wanted:g} s as its rule says, since a preparation of this VM needs more time"
+    kind = WAITS_PREPARED if entry.ran else WAITS_RAISED if raised else WAITS
+    return Condition(kind, detail=why, until=entry.waits_until or 0.0)
 
 
 def _ready(state: State, entry: EventState, config: terms.Config, *, left: bool) -> Condition:
@@ -239,6 +263,8 @@ def _ready(state: State, entry: EventState, config: terms.Config, *, left: bool)
         return Condition(STATE_LOST, detail=state.lost)
     if policies.recovery_runs(state):
         return Condition(WAITS_FOR_RECOVERY)
+    if entry.waits_until is not None:
+        return _waits(entry, config)
     if entry.approval.error:
         return Condition(NOT_ACCEPTED, detail=entry.approval.error)
     return Condition(TO_BE_ACKNOWLEDGED)

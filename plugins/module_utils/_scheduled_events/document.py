@@ -297,6 +297,11 @@ def format_time(moment: datetime.datetime) -> str:
     return moment.astimezone(datetime.timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
+def format_epoch(seconds: float) -> str:
+    """Seconds since the epoch, as :func:`format_time` shows them."""
+    return format_time(datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc))
+
+
 def _comparable(name: str, api_version: str) -> str:
     if api_version == UNDERSCORE_VERSION and name.startswith("_"):
         name = name[1:]

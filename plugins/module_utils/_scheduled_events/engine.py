@@ -25,6 +25,7 @@ from .clock import Moment, pause_after
 from .document import ADVISORY, SCHEDULED, STARTED, Document, ScheduledEvent
 from .hook_runs import FIRST_PAUSE, HookRuns
 from .policies import (
+    depends_on_not_before,
     epoch,
     has_ended,
     has_failed,
@@ -38,6 +39,7 @@ from .policies import (
     never_asked,
     recovery_runs,
     takes_over_at,
+    waits_until,
 )
 from .runs import PHASES
 from .state import INTERRUPTED, RUNNING, Approval, EventState, State
@@ -74,6 +76,7 @@ def step(
     if document is not None:
         builder.read(document)
     for key in builder.order():
+        builder.choose_moment(key)
         builder.look_after_runs(key, fresh=document is not None)
     for key in builder.order():  # no earlier: a recovery that ends above decides what counts as prepared
         builder.advance(key, fresh=document is not None)
@@ -100,9 +103,9 @@ def objection(state: State, command: Union[Retry, Clear]) -> str:
     if entry is None:
         return "the polling unit does not know this event"
     if isinstance(command, Retry):
-        if may_be_repeated(entry) or has_failed(entry, "recover"):
+        if may_be_repeated(entry) or has_failed(entry, "recover") or entry.waits_until is not None:
             return ""
-        return "neither its preparation nor its recovery failed"
+        return "neither its preparation nor its recovery failed, and it does not wait for a moment"
     if entry.present:
         return "it is still announced"
     running = [phase for phase in ("prepare", "started", "recover", "advised") if is_running(entry, phase)]
@@ -123,6 +126,13 @@ class _StepBuilder:
         self._named: Dict[str, ScheduledEvent] = {}  # the events of this VM in the document of this step
         self._now = now
         self._config = config
+
+    def choose_moment(self, key: str) -> None:
+        entry = self._runs.events[key]
+        present = entry.present and not entry.impact
+        moment, window = waits_until(entry, self._config, self._now.wall) if present else (None, "")
+        if (moment, window) != (entry.waits_until, entry.window):
+            self._runs.set(key, waits_until=moment, window=window)
 
     def look_after_runs(self, key: str, *, fresh: bool) -> None:
         self._runs.look_after(key, fresh=fresh)
@@ -163,7 +173,7 @@ class _StepBuilder:
                 entry.event.event_type,
                 self._runs.action(entry.event),
                 entry.approval.refused,
-                epoch(entry.event) if left_to_controller(entry.event, self._config) else None,
+                epoch(entry.event) if depends_on_not_before(entry.event, self._config) else None,
             )
             for key, entry in self._runs.events.items()
             if self._is_to_be_acknowledged(entry)
@@ -171,7 +181,7 @@ class _StepBuilder:
 
     def _is_to_be_acknowledged(self, entry: EventState) -> bool:
         approval = entry.approval
-        if approval.accepted or not may_approve(entry.event, self._config):
+        if approval.accepted or entry.waits_until is not None or not may_approve(entry.event, self._config):
             return False
         if approval.boot_id == self._now.boot_id and self._now.monotonic < approval.next_try:
             return False
@@ -235,8 +245,8 @@ class _StepBuilder:
             del runs["recover"]
         if may_be_repeated(entry):
             runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
-        if runs != entry.runs:
-            self._runs.set(command.key, runs=runs)
+        if runs != entry.runs or entry.waits_until is not None:
+            self._runs.set(command.key, runs=runs, hurried=entry.hurried or entry.waits_until is not None)
             self._runs.report(Report(command.key, ReportKind.RETRIED))
 
     def _clear(self, command: Clear) -> None:
@@ -341,7 +351,7 @@ class _StepBuilder:
             self._runs.begin(key, "advised")
 
     def _must_prepare(self, entry: EventState) -> bool:
-        if entry.event.event_status != SCHEDULED or self._is_deferred(entry.event):
+        if entry.event.event_status != SCHEDULED or entry.is_put_off or self._is_deferred(entry.event):
             return False
         return must_prepare(entry, self._config, recovered=self._runs.recovered)
 

@@ -10,11 +10,13 @@ would misunderstand needs another ``VERSION``; a new key does not.
 
 import datetime
 import json
+import math
 import re
-from typing import Any, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .checks import TEXT, Kind, WrongValue, check_fields, choice, converted, list_of, number, whole
 from .document import YEARS
+from .runs import OK
 from .text import clean, parse_number, shown
 
 VERSION = 1
@@ -63,6 +65,7 @@ _LIMITS = {
     "maintenance": 256,
 }
 _RESOURCE_LIMIT = 80
+SHARE = 0.95  # of the preparations are not longer than what is needed
 _TIMES = ("time", "not_before")
 _NUMBERS = ("announced", "measured")
 LARGEST = 10**9  # seconds of a measurement
@@ -113,6 +116,29 @@ class Fact(NamedTuple):
     def key(self) -> str:
         """The event, in the form in which ids are compared."""
         return self.event_id.lower()
+
+
+def preparations(facts: Sequence[Fact]) -> List[float]:
+    """The seconds of each preparation that ended well."""
+    began: Dict[Tuple[str, str, str], float] = {}
+    seconds = []
+    for fact in facts:
+        run = (fact.source, fact.run, fact.key)
+        if fact.phase != "prepare":
+            continue
+        if fact.kind == PHASE_BEGAN:
+            began[run] = fact.time
+        elif fact.kind == PHASE_ENDED and run in began:
+            duration = fact.time - began.pop(run)
+            if fact.outcome == OK and duration >= 0:  # less than nothing: the clock was set
+                seconds.append(duration)
+    return seconds
+
+
+def needed(seconds: Sequence[float]) -> Optional[float]:
+    """The 95th percentile, by the nearest rank; ``None`` without a preparation."""
+    ordered = sorted(seconds)
+    return ordered[math.ceil(SHARE * len(ordered)) - 1] if ordered else None
 
 
 def cleaned(fact: Fact) -> Fact:

@@ -13,11 +13,11 @@ import contextlib
 import errno
 import os
 import stat
-from typing import List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
 
 from .checks import WrongValue
 from .files import Folder, NotPlain, plain, read_plain, remove_half_written, sync_directory, write_atomically
-from .history import MAX_LINE, Fact, line_of, parse_line
+from .history import MAX_LINE, Fact, line_of, needed, parse_line, preparations
 
 UNIT_DIRECTORY, ROLES_DIRECTORY = "/var/lib/scheduled-events-history", "/var/lib/maintops"
 DIRECTORIES = (UNIT_DIRECTORY, ROLES_DIRECTORY)  # where histories are, unless the owner chose other places
@@ -26,6 +26,7 @@ PRESENT, BEFORE = "history.jsonl", "history.1.jsonl"  # names of the files, in t
 MAX_FILE = 512 * 1024  # bytes
 MAX_AGE = 400 * 86400.0  # seconds
 MODE = 0o640
+ENOUGH = 10  # preparations, after which twice the time of the usual ones is enough for the next one
 
 
 class Found(NamedTuple):
@@ -176,6 +177,13 @@ def read(directory: str, *, now: float, since: float = 0.0) -> Found:
             count = "1 line" if len(wrong) == 1 else f"{len(wrong)} lines"
             problems.append(f"{path}: {count} left out. The first: {wrong[0]}")
     return Found(tuple(facts), tuple(problems))
+
+
+def experience(directory: str, *, now: float) -> Dict[str, Any]:
+    """What a history says about the time of a preparation, as settings of :class:`.terms.Config`."""
+    seconds = preparations(read(directory, now=now).facts)
+    usual = needed(seconds) or 0.0
+    return {"usual": usual, "patience": 2 * usual} if len(seconds) >= ENOUGH else {"usual": usual}
 
 
 def _facts_in(content: bytes) -> Tuple[List[Fact], List[str]]:

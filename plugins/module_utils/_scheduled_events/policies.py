@@ -4,13 +4,16 @@
 
 """What the settings of the owner and the state of an event say: pure functions, without a clock."""
 
-from typing import Optional
+import math
+from typing import Optional, Tuple
 
 from . import rules as decisions
+from .announced import PREFIX
 from .document import ADVISORY, SCHEDULED, ScheduledEvent
 from .runs import BESIDE, FAILED, NOTHING, OK, OUTCOMES, TIMEOUT
 from .state import INTERRUPTED, RUNNING, EventState, Run, State
 from .terms import ALONE, ANY, CONTROLLER, LEADER, Approve, Config
+from .time_windows import next_opening
 
 
 def may_approve(event: ScheduledEvent, config: Config) -> bool:
@@ -28,7 +31,7 @@ def still_agrees(action: Approve, event: ScheduledEvent, config: Config) -> bool
         may_approve(event, config)
         and event.event_type == action.event_type
         and decisions.decide(event, config.rules) == action.decision
-        and (not left_to_controller(event, config) or epoch(event) == action.not_before)
+        and (not depends_on_not_before(event, config) or epoch(event) == action.not_before)
     )
 
 
@@ -49,6 +52,42 @@ def policy_allows(event: ScheduledEvent, config: Config) -> bool:
 def left_to_controller(event: ScheduledEvent, config: Config) -> bool:
     """Whether the job of a controller is to acknowledge the event, and this VM at most takes over."""
     return config.acknowledge == CONTROLLER and decisions.decide(event, config.rules) == decisions.PREPARE
+
+
+def depends_on_not_before(event: ScheduledEvent, config: Config) -> bool:
+    """Whether NotBefore decides when this VM acknowledges the event."""
+    return left_to_controller(event, config) or bool(decisions.rule_for(event, config.rules).windows)
+
+
+def lead_time(event: ScheduledEvent, config: Config) -> float:
+    """Seconds before NotBefore at which the preparation begins at the latest; infinite: when it is announced."""
+    rule = decisions.rule_for(event, config.rules)
+    if rule.lead_time is not None:
+        return max(rule.lead_time, config.usual + config.margin)
+    if not rule.windows and (may_approve(event, config) or left_to_controller(event, config)):
+        return math.inf
+    # An early preparation is of no use: the event begins at NotBefore.
+    return (config.hook_timeout if config.patience is None else config.patience) + config.margin
+
+
+def waits_until(entry: EventState, config: Config, wall: float) -> Tuple[Optional[float], str]:
+    """The moment before which the rule does not want the VM prepared, or its event acknowledged, and the window.
+
+    :param wall: the time now, in seconds since the epoch, as is the moment; ``None`` if that has come.
+    """
+    event, not_before = entry.event, epoch(entry.event)
+    rule = decisions.rule_for(event, config.rules)
+    if not_before is None or event.event_status != SCHEDULED or entry.hurried or event.key.startswith(PREFIX):
+        return None, ""
+    if rule.action not in (decisions.PREPARE, decisions.HOLD):
+        return None, ""
+    if entry.ran and not (rule.windows and may_approve(event, config)):
+        return None, ""  # a preparation that began goes on
+    latest = not_before - lead_time(event, config)
+    opening = next_opening(rule.windows, wall)
+    if opening is None or opening[0] > latest:
+        return (None if latest <= wall else latest), ""
+    return (None, "") if opening[0] <= wall else (opening[0], str(opening[1]))
 
 
 def takes_over_at(event: ScheduledEvent, config: Config) -> Optional[float]:
@@ -87,8 +126,8 @@ def holds(event: ScheduledEvent, entry: Optional[EventState], config: Config) ->
 
     :param entry: what is known of it; ``None``: it is new.
     """
-    if entry is not None and entry.ran:
-        return True
+    if entry is not None and (entry.ran or entry.is_put_off):
+        return entry.ran
     if decisions.decide(event, config.rules) == decisions.IGNORE:
         return False
     return event.event_status != ADVISORY or (entry is not None and entry.impact)
@@ -98,7 +137,8 @@ def is_pending(state: State, key: str, config: Config) -> bool:
     """Whether an event of the state is or was a maintenance of this VM that is not over yet."""
     entry = state.events[key]
     advised_only = set(entry.runs) <= set(BESIDE) and not entry.ran
-    return not (advised_only and (not entry.present or not holds(entry.event, entry, config)))
+    waits = entry.present and entry.is_put_off
+    return waits or not (advised_only and (not entry.present or not holds(entry.event, entry, config)))
 
 
 def recovery_runs(state: State) -> bool:

@@ -4,19 +4,31 @@
 
 """The rules of the owner: the first matching rule decides about an event."""
 
+import math
 from typing import Any, NamedTuple, Optional, Sequence, Tuple
 
-from .checks import Kind, check, choice, fields, list_of, whole
+from .checks import Kind, WrongValue, check, check_fields, choice, converted, list_of, whole
 from .document import EVENT_SOURCES, EVENT_STATUSES, TYPES, ScheduledEvent, one_of
+from .time_windows import WINDOWS, TimeWindow
 
 PREPARE, APPROVE, IGNORE, HOLD = "prepare", "approve", "ignore", "hold"
 ACTIONS = (PREPARE, APPROVE, IGNORE, HOLD)
+ANNOUNCED = "announced"  # the lead time that begins with the announcement
+LONGEST_LEAD_TIME = 30 * 86400  # seconds
 
 
 def _words(*known: str) -> Kind:
     # A word that no event has is most likely a slip of the pen, and the rule would silently never match. A type that
     # Azure adds later can still be selected by a rule without event_types after the rules for these.
     return list_of(choice(*known, any_case=True), ", ".join(known), least=1)
+
+
+def _lead_time(value: Any) -> float:
+    if value == ANNOUNCED:
+        return math.inf
+    if isinstance(value, bool) or not 0 < float(value) <= LONGEST_LEAD_TIME:
+        raise ValueError
+    return float(value)
 
 
 _FIELDS = {
@@ -27,12 +39,17 @@ _FIELDS = {
     "max_duration": whole(0),
     "max_resources": whole(0),
     "action": choice(*ACTIONS),
+    "lead_time": converted(f"seconds, {LONGEST_LEAD_TIME} at most, or {ANNOUNCED}", _lead_time),
+    "windows": WINDOWS,
 }
-RULES = list_of(fields(_FIELDS, required=["action"]), "rules")
 
 
 class Rule(NamedTuple):
-    """A condition that is empty or ``None`` holds for every event. Durations are in seconds, both bounds inclusive."""
+    """A condition that is empty or ``None`` holds for every event. Durations are in seconds, both bounds inclusive.
+
+    ``lead_time``: the preparation begins so many seconds before NotBefore at the latest; infinite: when the event is
+    announced. ``windows``: when the VM may be prepared before that, and be acknowledged; any time if empty.
+    """
 
     action: str
     event_types: Tuple[str, ...] = ()
@@ -41,6 +58,8 @@ class Rule(NamedTuple):
     min_duration: Optional[int] = None
     max_duration: Optional[int] = None
     max_resources: Optional[int] = None
+    lead_time: Optional[float] = None
+    windows: Tuple[TimeWindow, ...] = ()
 
     def matches(self, event: ScheduledEvent) -> bool:
         """Whether every condition of the rule holds for the event."""
@@ -63,9 +82,14 @@ class Rule(NamedTuple):
         )
 
 
+def rule_for(event: ScheduledEvent, rules: Sequence[Rule]) -> Rule:
+    """The first rule that matches the event; ``prepare`` if none does."""
+    return next((rule for rule in rules if rule.matches(event)), _NO_RULE)
+
+
 def decide(event: ScheduledEvent, rules: Sequence[Rule]) -> str:
-    """The action of the first rule that matches the event; ``prepare`` if none does."""
-    return next((rule.action for rule in rules if rule.matches(event)), PREPARE)
+    """The action of :func:`rule_for`."""
+    return rule_for(event, rules).action
 
 
 def parse_rules(value: Any, *, place: str = "rules") -> Tuple[Rule, ...]:
@@ -74,4 +98,17 @@ def parse_rules(value: Any, *, place: str = "rules") -> Tuple[Rule, ...]:
     :param place: how messages call the list.
     :raises WrongValue: the first mistake found.
     """
-    return tuple(Rule(**each) for each in check(value, RULES, place))
+    return check(value, _RULES, place)  # type: ignore[no-any-return]
+
+
+def _rule(value: Any, place: str) -> Rule:
+    rule = Rule(**check_fields(value, _FIELDS, place=place, required=["action"]))
+    if rule.action not in (PREPARE, HOLD) and (rule.lead_time or rule.windows):
+        raise WrongValue(f"{place}: expected no lead_time and no windows with the action {rule.action}: take them out")
+    if rule.lead_time == math.inf and rule.windows:
+        raise WrongValue(f"{place}: expected no windows with the lead_time {ANNOUNCED}: take one of them out")
+    return rule
+
+
+_NO_RULE = Rule(PREPARE)
+_RULES = list_of(Kind("a dictionary", _rule), "rules")

@@ -96,7 +96,9 @@ class EventState(NamedTuple):
     Started once. ``runs``: by phase. ``failures``: those whose ``failed`` hooks have not ended. ``ran``: prepare or
     started hooks ran, or may have, and are not undone. ``owed``: recover hooks were configured when they began.
     ``lost_recovery``: the first run of a recovery that has no outcome, such as one that a reboot interrupted, or 0.
-    ``unannounced``: ``State.unannounced`` when it was seen first.
+    ``unannounced``: ``State.unannounced`` when it was seen first. ``waits_until``: when the preparation begins, or the
+    acknowledgement is sent, in seconds since the epoch, if a rule chose a later moment; ``window``: the one that opens
+    then. ``hurried``: the operator does not want it to wait.
     """
 
     event: ScheduledEvent
@@ -110,6 +112,14 @@ class EventState(NamedTuple):
     owed: bool = False
     lost_recovery: int = 0
     unannounced: int = 0
+    waits_until: Optional[float] = None
+    window: str = ""
+    hurried: bool = False
+
+    @property
+    def is_put_off(self) -> bool:
+        """Whether this VM is in service until the moment that a rule chose."""
+        return self.waits_until is not None and not self.ran
 
 
 class State(NamedTuple):
@@ -255,6 +265,9 @@ _ENTRY = _record(
         "owed": FLAG,
         "lost_recovery": _WHOLE,
         "unannounced": _WHOLE,
+        "waits_until": _NULLABLE_NUMBER,
+        "window": _CLEAN,
+        "hurried": FLAG,
     },
 )
 _STATE = {

@@ -40,6 +40,9 @@ class Config(NamedTuple):
         the event with the earliest NotBefore first, and the events that are over are recovered together.
     :param started_after_prepare: whether started hooks also run for an event whose preparation has ended.
     :param defer: a preparation begins only this long before NotBefore, since something else has the VM until then.
+    :param usual: seconds that the preparation of this VM may take by its history, which is the least lead time of a
+        rule, less the margin; 0: not known.
+    :param patience: seconds for a preparation of an event that this VM will not acknowledge; ``None``: hook_timeout.
     :param controller_grace: with the policy ``controller``, this long before NotBefore a VM whose own preparation
         succeeded acknowledges after all; 0 is never.
     """
@@ -57,6 +60,8 @@ class Config(NamedTuple):
     defer: Optional[float] = None
     controller_grace: float = 0.0
     preparation: str = "hooks"
+    usual: float = 0.0
+    patience: Optional[float] = None
 
 
 class HookResult(NamedTuple):
@@ -88,7 +93,7 @@ class ApprovalResult(NamedTuple):
 
 
 class Retry(NamedTuple):
-    """The operator wants a failed preparation or recovery of the event to run again."""
+    """The operator wants a failed preparation or recovery of the event to run again, or one that waits to begin."""
 
     key: str
 

@@ -16,6 +16,8 @@ import typing as t
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from .._zones import rules_with_offsets
+
 # Options of the role that are not keys of poller.json.
 OF_THE_ROLE = {"hosts", "become", "state", "keep_state", "hooks", "remove_prepare_hooks", "webhooks", "controller"}
 OF_THE_ROLE |= {"history_group", "python"}
@@ -74,6 +76,10 @@ def plan(
     """
     typed = typed_values(specs, values)
     config = {name: _stripped(typed[f"poller_{name}"]) for name in _settings_of_the_unit(specs)}
+    try:
+        config["rules"] = rules_with_offsets(config["rules"], "poller_rules")
+    except ValueError as error:
+        raise WrongOption(str(error)) from error
     controller = _given(typed["poller_controller"] or {})
     webhooks = [_given(webhook) for webhook in typed["poller_webhooks"]]
     grace = config["controller_grace"]

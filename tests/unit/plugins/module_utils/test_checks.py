@@ -16,7 +16,10 @@ KINDS = {
     "policy": checks.choice("any", "never"),
     "names": checks.list_of(checks.choice("a", "b"), "names", least=1, most=3),
     "hosts": checks.map_of(checks.text(), "hosts by name", keys=checks.text("a name", pattern="[a-z]+")),
-    "at": checks.fields({"wall": checks.number(0, 9)}, required=["wall"]),
+    "at": checks.Kind(
+        "a dictionary",
+        lambda value, place: check_fields(value, {"wall": checks.number(0, 9)}, place=place, required=["wall"]),
+    ),
     "place": checks.converted("a place", int),
     "url": checks.url(),
     "path": checks.PATH,

@@ -8,7 +8,7 @@ import json
 import os
 
 import pytest
-from _scheduled_events import engine, hook_runs, policies, terms
+from _scheduled_events import condition, engine, hook_runs, policies, terms
 from _scheduled_events.clock import Moment
 from _scheduled_events.document import parse
 from _scheduled_events.rules import parse_rules
@@ -136,7 +136,7 @@ def test_a_recorded_live_migration_is_led_through_all_phases():
     ],
 )
 def test_a_recorded_document_leads_to(name, vm_name, api_version, expected):
-    vm = Engine(vm_name)
+    vm = Engine(vm_name, acknowledge="any")
     started = vm.step(recorded(name, api_version))
     assert [action[:8] + "." + action.split(".")[1] for action in started] == expected
 
@@ -952,12 +952,15 @@ def test_a_failed_preparation_runs_again_when_the_operator_wants():
     assert vm.step(None, ok(run("prepare", 2))) == ["approve " + ID]
 
 
+NOT_WANTED = "neither its preparation nor its recovery failed, and it does not wait for a moment"
+
+
 @pytest.mark.parametrize(
     ("prepare", "recover", "retry", "clear"),
     [
-        (None, None, "neither its preparation nor its recovery failed", "it is still announced"),
+        (None, None, NOT_WANTED, "it is still announced"),
         ("failed", None, "", "it is still announced"),
-        ("ok", None, "neither its preparation nor its recovery failed", "its recover hooks are running"),
+        ("ok", None, NOT_WANTED, "its recover hooks are running"),
         ("ok", "failed", "", ""),
     ],
 )
@@ -1537,3 +1540,194 @@ def test_an_event_that_a_rule_ignored_was_announced_before_the_rule_changed():
     vm.step(document(event(kind="Freeze")))
     vm.configure(rules=())
     assert undone(vm, document(event(kind="Freeze")))
+
+
+# The moment that a rule chooses
+
+
+def late(lead_time=None, windows=(), action="prepare"):
+    return parse_rules([{"action": action, "lead_time": lead_time, "windows": list(windows)}])
+
+
+def at(vm):
+    """The moment until which the event waits, in seconds after NOW."""
+    moment = vm.entry().waits_until
+    return None if moment is None else moment - NOW
+
+
+# NOW is 12:26:40 on a Sunday.
+FROM_1230 = {"days": ["Sun"], "from": "12:30", "to": "12:40"}
+
+
+def test_a_preparation_begins_the_lead_time_before_not_before():
+    vm = Engine(rules=late(200))
+    assert vm.step(document(event(NotBefore=IN_300))) == []
+    assert at(vm) == 100
+    vm.pass_time(99)
+    assert vm.step() == []
+    vm.pass_time(1)
+    assert vm.step() == [run("prepare", 1)]
+    assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
+
+
+@pytest.mark.parametrize(
+    ("rules", "announced"),
+    [
+        (late("announced"), {"NotBefore": IN_1200}),
+        (late(), {"NotBefore": IN_1200}),
+        (late(200), {"NotBefore": ""}),
+        (late(400), {"NotBefore": IN_300}),
+        (late(windows=[{"from": "12:00", "to": "13:00"}]), {"NotBefore": IN_1200}),
+        (late(windows=[FROM_1230], action="hold"), {"NotBefore": ""}),
+        (late("announced", action="hold"), {"NotBefore": IN_1200}),
+    ],
+)
+def test_a_preparation_begins_at_once_for(rules, announced):
+    assert Engine(rules=rules).step(document(event(**announced))) == [run("prepare", 1)]
+
+
+def test_a_drill_waits_for_no_moment():
+    announced = document(event("drill-1", NotBefore=IN_1200))
+    assert len(Engine(rules=late(10)).step(announced)) == 1
+
+
+@pytest.mark.parametrize(("usual", "expected"), [(0.0, 285), (40.0, 250)])
+def test_no_lead_time_is_less_than_a_preparation_needs_with_the_margin(usual, expected):
+    vm = Engine(rules=late(15), usual=usual)
+    vm.step(document(event(NotBefore=IN_300)))
+    assert at(vm) == expected
+    assert condition.condition(vm.state, ID.lower(), vm.config).trouble == (usual > 0)
+
+
+@pytest.mark.parametrize(
+    ("config", "resources", "expected"),
+    [
+        ({"rules": late(action="hold")}, ["vm1"], 1200 - 610),
+        ({"acknowledge": "never"}, ["vm1"], 1200 - 610),
+        ({"acknowledge": "alone"}, ["vm1", "vm2"], 1200 - 610),
+        ({"acknowledge": "never", "patience": 50.0}, ["vm1"], 1200 - 60),
+        ({"acknowledge": "never", "rules": late(100)}, ["vm1"], 1200 - 100),
+        ({"acknowledge": "any"}, ["vm1", "vm2"], None),
+        ({"acknowledge": "controller"}, ["vm1", "vm2"], None),
+    ],
+)
+def test_an_event_that_this_vm_will_not_acknowledge_is_prepared_for_late(config, resources, expected):
+    vm = Engine(**config)
+    vm.step(document(event(resources=resources, NotBefore=IN_1200)))
+    assert at(vm) == expected
+
+
+def test_a_vm_is_prepared_and_acknowledged_when_a_window_opens():
+    vm = Engine(rules=late(60, windows=[FROM_1230]))
+    assert vm.step(document(event(NotBefore=IN_1200))) == []
+    assert (at(vm), vm.entry().window) == (200, "Sun 12:30 to 12:40 UTC")
+    vm.pass_time(200)
+    assert vm.step() == [run("prepare", 1)]
+    assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
+
+
+def test_a_preparation_that_ends_after_its_window_waits_for_the_lead_time_with_the_acknowledgement():
+    vm = Engine(rules=late(60, windows=[FROM_1230]))
+    vm.pass_time(790)
+    assert vm.step(document(event(NotBefore=IN_1200))) == [run("prepare", 1)]
+    vm.pass_time(20)
+    assert vm.step(None, ok(run("prepare", 1))) == []
+    assert at(vm) == 1140
+    assert condition.condition(vm.state, ID.lower(), vm.config).kind == condition.WAITS_PREPARED
+    vm.pass_time(330)
+    assert vm.step() == ["approve " + ID]
+
+
+def test_a_held_event_is_prepared_in_its_window_and_then_waits_for_no_moment():
+    vm = Engine(rules=late(60, windows=[FROM_1230], action="hold"))
+    vm.pass_time(790)
+    assert vm.step(document(event(NotBefore=IN_1200))) == [run("prepare", 1)]
+    vm.pass_time(20)
+    assert vm.step(None, ok(run("prepare", 1))) == []
+    assert at(vm) is None
+
+
+def test_a_preparation_without_a_window_before_not_before_begins_the_lead_time_before_it():
+    vm = Engine(rules=late(60, windows=[{"days": ["Mon"]}]))
+    vm.step(document(event(NotBefore=IN_1200)))
+    assert (at(vm), vm.entry().window) == (1140, "")
+
+
+@pytest.mark.parametrize(("moved", "expected"), [(IN_300, 100), (IN_1200, 1000), ("", None)])
+def test_a_not_before_that_is_moved_moves_the_moment(moved, expected):
+    vm = Engine(rules=late(200))
+    vm.step(document(event(NotBefore="Sun, 13 Sep 2020 12:36:40 GMT")))
+    assert at(vm) == 400
+    assert vm.step(document(event(NotBefore=moved))) == ([] if expected else [run("prepare", 1)])
+    assert at(vm) == expected
+
+
+def test_a_preparation_that_began_goes_on_when_not_before_is_moved_away():
+    vm = Engine(rules=late(400))
+    vm.step(document(event(NotBefore=IN_300)))
+    assert vm.step(document(event(NotBefore=IN_1200)), ok(run("prepare", 1))) == ["approve " + ID]
+
+
+def test_an_acknowledgement_within_a_window_counts_for_its_not_before_only():
+    vm = Engine(rules=late(windows=[{}]))
+    vm.step(document(event(NotBefore=IN_300)))
+    vm.step(None, ok(run("prepare", 1)))
+    moved = document(event(NotBefore=IN_1200)).events[0]
+    assert not policies.still_agrees(vm.approval(), moved, vm.config)
+
+
+def test_an_event_that_starts_before_its_moment_runs_started_hooks():
+    vm = Engine(rules=late(10))
+    assert vm.step(document(event(NotBefore=IN_1200))) == []
+    assert vm.step(document(event(status="Started"))) == [run("started", 1)]
+    assert at(vm) is None
+
+
+def test_an_event_that_is_cancelled_before_its_moment_leaves_nothing_to_recover():
+    vm = Engine(rules=late(10))
+    vm.step(document(event(NotBefore=IN_1200)))
+    assert vm.step(document()) == []
+    assert vm.state.events == {}
+
+
+def test_a_restart_and_a_clock_that_is_set_keep_the_moment():
+    vm = Engine(rules=late(200))
+    vm.step(document(event(NotBefore=IN_300)))
+    vm.restart()
+    vm.wall -= 3600
+    assert vm.step() == []
+    assert at(vm) == 100
+    vm.wall += 2 * 3600
+    assert vm.step() == [run("prepare", 1)]
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_the_operator_starts_an_event_before_its_moment(restarts):
+    vm = Engine(rules=late(10, windows=[{"days": ["Mon"]}]))
+    vm.step(document(event(NotBefore=IN_1200)))
+    assert engine.objection(vm.state, Retry(ID.lower())) == ""
+    assert vm.step(None, Retry(ID.lower())) == [run("prepare", 1)]
+    assert len(vm.reports(terms.ReportKind.RETRIED)) == 1
+    if restarts:
+        vm.restart()
+        vm.step(document(event(NotBefore=IN_1200)))
+    assert vm.step(None, ok(run("prepare", 1))) == ["approve " + ID]
+
+
+def test_an_event_that_waits_keeps_the_vm_from_no_recovery_and_is_a_pending_maintenance():
+    vm = Engine(rules=late(10))
+    waiting = event(OTHER_ID, NotBefore=IN_1200)
+    vm.step(document(event(NotBefore=IN_5), waiting))
+    vm.step(None, ok(run("prepare", 1)))
+    assert vm.step(document(waiting)) == [run("recover", 2)]
+    assert policies.is_pending(vm.state, OTHER_ID.lower(), vm.config)
+
+
+def test_the_condition_of_an_event_that_waits_names_the_moment_and_the_reason():
+    vm = Engine(rules=late(60, windows=[FROM_1230]))
+    vm.step(document(event(NotBefore=IN_1200)))
+    found = condition.condition(vm.state, ID.lower(), vm.config)
+    assert found.sentence(ID) == (
+        "in service: waits until 2020-09-13T12:30:00Z (window Sun 12:30 to 12:40 UTC). To start it now, run "
+        f"'scheduled-events retry {ID}'"
+    )

@@ -56,7 +56,23 @@ RULES = {
     "hold reboots": decisions.parse_rules([{"event_types": ["Reboot"], "action": "hold"}]),
     "ignore freezes": decisions.parse_rules([{"event_types": ["Freeze"], "action": "ignore"}]),
     "approve redeploys": decisions.parse_rules([{"event_types": ["Redeploy"], "action": "approve"}]),
+    "lead time of 300 s": decisions.parse_rules([{"action": "prepare", "lead_time": 300}]),
+    "lead time of 1 s": decisions.parse_rules([{"action": "prepare", "lead_time": "1"}]),
+    "windows": decisions.parse_rules(
+        [{"action": "prepare", "windows": [{"from": "02:00", "to": "02:20"}, {"from": "03:00", "to": "03:05"}]}]
+    ),
+    "held, with a window": decisions.parse_rules(
+        [{"action": "hold", "lead_time": 200, "windows": [{"from": "02:00", "to": "02:20"}]}]
+    ),
 }
+# By the names above: the lead time, and the windows in seconds of the day.
+LATE = {
+    "lead time of 300 s": (300.0, ()),
+    "lead time of 1 s": (1.0, ()),
+    "windows": (None, ((7200, 8400), (10800, 11100))),
+    "held, with a window": (200.0, ((7200, 8400),)),
+}
+USUAL = (0.0, 30.0)
 PHASES = ("prepare", "started", "recover", "advised", "failed")
 BESIDE = ("advised", "failed")
 CONFIGURED, MISSING, UNCONFIGURED = "configured", "missing", "unconfigured"
@@ -134,6 +150,7 @@ class World(RuleBasedStateMachine):
         self.renewed = {}  # key: when its recovery was asked for last, after which it may be a new event
         self.in_history = set()  # keys of the events that are announced and not over, by the facts
         self.facts = []
+        self.hurried = set()  # keys of events that waited for a moment when the operator wanted them now
         self.lost_at = 0  # when the state was lost the last time
         self.polls_in_a_row = 0
         self.whole = True  # no check has failed yet
@@ -145,8 +162,10 @@ class World(RuleBasedStateMachine):
         grace=st.sampled_from(GRACES),
         rules=st.sampled_from(sorted(RULES)),
         preparation=st.sampled_from(["drain", "drain", "drain", ""]),
+        usual=st.sampled_from(USUAL),
     )
-    def begin(self, hooks, on_failure, acknowledge, grace, rules, preparation):
+    def begin(self, hooks, on_failure, acknowledge, grace, rules, preparation, usual):
+        self.usual = usual
         self.preparation = self.ever_prepared = preparation  # the names of the prepare hooks
         self.hooks = {phase: UNCONFIGURED if phase in hooks else CONFIGURED for phase in PHASES}
         self.ever_configured = {phase for phase in PHASES if self.hooks[phase] == CONFIGURED}
@@ -157,6 +176,7 @@ class World(RuleBasedStateMachine):
         self._announce()
 
     def _configure(self, on_failure, acknowledge, grace, rules):
+        self.late = LATE.get(rules, (None, ()))
         self.options = {
             "on_failure": on_failure,
             "acknowledge": acknowledge,
@@ -176,6 +196,7 @@ class World(RuleBasedStateMachine):
             margin=MARGIN,
             missing={phase: ("10-x",) for phase, how in self.hooks.items() if how == MISSING},
             preparation=self.preparation,
+            usual=self.usual,
             **self.options,
         )
 
@@ -207,7 +228,7 @@ class World(RuleBasedStateMachine):
         kind=st.sampled_from(KINDS),
         status=st.sampled_from([*["Scheduled"] * 5, "Started", "Advisory", None]),
         resources=st.sampled_from([MINE_ALONE, MINE_ALONE, MINE_ALONE, MINE_LED, MINE_AMONG, OTHERS, NOBODY]),
-        notice=st.sampled_from([None, "soon", "", 5, 30, 60, 900]),
+        notice=st.sampled_from([None, "soon", "", 5, 30, 60, 900, 7200]),
         duration=st.sampled_from([None, -1, 0, 5, 9]),
     )
     def service_announces(self, event_id, kind, status, resources, notice, duration):
@@ -240,7 +261,7 @@ class World(RuleBasedStateMachine):
     def service_names_other_vms(self, event_id, resources):
         self._change(event_id, Resources=resources)
 
-    @rule(event_id=st.sampled_from(IDS), notice=st.sampled_from([None, "soon", 5, 60, 900]))
+    @rule(event_id=st.sampled_from(IDS), notice=st.sampled_from([None, "soon", 5, 60, 900, 7200]))
     def service_moves_not_before(self, event_id, notice):
         self._change(event_id, NotBefore=self._not_before(notice))
 
@@ -363,6 +384,7 @@ class World(RuleBasedStateMachine):
             self._note_request(action)
         approvals = [action for action in actions if isinstance(action, terms.Approve)]
         for action in approvals:
+            self._check_15_acknowledged_at_a_chosen_moment(action)
             self._check_1_a_controller_has_its_time(action)
         self._check_10_what_is_owed_is_remembered()
         for key in self.state.events:
@@ -392,6 +414,8 @@ class World(RuleBasedStateMachine):
                 self.cleared[""] = self._happens()
             elif isinstance(result, terms.Retry):
                 self.retried[result.key] = self._happens()
+                if result.key in before.events and before.events[result.key].waits_until is not None:
+                    self.hurried.add(result.key)
 
     def _note_clearing(self, key):
         self.cleared[key] = self._happens()
@@ -458,6 +482,7 @@ class World(RuleBasedStateMachine):
 
     def _note_end(self, key):
         self.forgotten[key] = self._happens()
+        self.hurried.discard(key)
         self.accepted.discard(key)
         self.started.pop(key, None)
         self.perhaps_started.discard(key)
@@ -709,7 +734,7 @@ class World(RuleBasedStateMachine):
 
     # Time, crashes, power
 
-    @rule(seconds=st.sampled_from([0.3, 1.0, 5.0, 30.0, 200.0]))
+    @rule(seconds=st.sampled_from([0.3, 1.0, 5.0, 30.0, 200.0, 700.0]))
     def time_passes(self, seconds):
         self._carry_out_all()  # which takes no time, unless the poller crashes
         self._pass(seconds)
@@ -761,6 +786,7 @@ class World(RuleBasedStateMachine):
         self.wall += 1.0  # a number of a run takes a millisecond, and no number comes again
         self.disk = dump(self.state)
         self.lost_at = self._happens()
+        self.hurried = set()
         if readable:
             self._check_10_what_is_owed_survives_the_loss()
         self.debts &= set(self.state.events)
@@ -825,6 +851,8 @@ class World(RuleBasedStateMachine):
         assert not any(self._may_run(job) for job in recoveries), "acknowledged while a recovery of this VM may run"
         if acknowledge == "controller" and decision == "prepare":
             assert event.not_before.timestamp() == action.not_before, "took over for another NotBefore"
+        if self.late[1] and event.not_before:
+            assert event.not_before.timestamp() == action.not_before, "acknowledged for another NotBefore"
         if decision == "approve":
             assert acknowledge != "controller" or names == {VM}, "acknowledged for others too"
             return
@@ -872,6 +900,7 @@ class World(RuleBasedStateMachine):
         if job.phase == "prepare":
             assert job.first.event["event_status"] == "Scheduled", "prepared for what is not Scheduled"
             self._check_3_prepare_is_not_repeated(job, same_event)
+            self._check_15_prepared_at_a_chosen_moment(job)
 
     def _check_advised_hooks_learn_a_hint_once(self, job):
         assert job.first.event["event_status"] == "Advisory", "advised hooks for something else"
@@ -895,6 +924,7 @@ class World(RuleBasedStateMachine):
             event
             for event in holding
             if self._action(event) != "ignore" and (event.event_status != "Advisory" or event.key in self.started)
+            if not self._waits(event, knows_all=False)
         ]
         assert not blocking, "recovered while another event holds the VM"
         since = 0
@@ -949,7 +979,8 @@ class World(RuleBasedStateMachine):
                 continue
             jobs = [job for job in self.jobs.values() if job.key == event.key]
             assert event.key in self.state.events, "an event of this VM is not handled"
-            if event.key not in self.started and event.event_status == "Scheduled":
+            waits = self._waits(event, knows_all=False) or event.key in self.hurried
+            if event.key not in self.started and event.event_status == "Scheduled" and not waits:
                 assert any(job.phase in ("prepare", "recover") for job in jobs), "preparation waits for something"
 
     def _check_6_deadline(self, action):
@@ -1032,6 +1063,50 @@ class World(RuleBasedStateMachine):
             and event.not_before is not None
             and self.wall - 200.0 >= event.not_before.timestamp() - self.options["controller_grace"]
         )
+
+    def _latest(self, event):
+        """When the preparation begins at the latest, by the clock; 0: at once."""
+        names = [name.lower() for name in event.resources]
+        acknowledged = {
+            "alone": set(names) == {VM},
+            "leader": names[:1] == [VM],
+            "any": True,
+            "never": False,
+            "controller": True,
+        }[self.options["acknowledge"]]
+        lead_time = self.late[0]
+        if not event.not_before or (not any(self.late) and acknowledged and self._action(event) == "prepare"):
+            return 0.0
+        least = max(lead_time, self.usual + MARGIN) if lead_time else TIMEOUT + MARGIN
+        return event.not_before.timestamp() - least
+
+    def _is_too_early(self, event):
+        is_open = any(begins <= self.wall % 86400 < ends for begins, ends in self.late[1])
+        return self.wall < self._latest(event) and not is_open
+
+    def _waits(self, event, *, knows_all=True):
+        """Whether the VM is in service until the moment that the rule chooses.
+
+        :param knows_all: whether the engine knows of hooks that ran before the state was lost. It may.
+        """
+        if event.event_status != "Scheduled" or self._action(event) not in ("prepare", "hold"):
+            return False
+        jobs = [job for job in self.jobs.values() if job.key == event.key]
+        recovered = [job.known for job in jobs if job.phase == "recover" and job.outcome == "ok"]
+        since = max([self.forgotten.get(event.key, 0), *recovered])
+        begun = any(
+            job.phase in ("prepare", "started") and job.asked > since and (knows_all or not job.lost) for job in jobs
+        )
+        return self._is_too_early(event) and not begun and event.key not in self.hurried
+
+    def _check_15_prepared_at_a_chosen_moment(self, job):
+        event = self.last_document and self.last_document.find(job.key)
+        assert not (event and self._waits(event)), "prepared before the moment that the rule chooses"
+
+    def _check_15_acknowledged_at_a_chosen_moment(self, action):
+        event = self.last_document and self.last_document.find(action.key)
+        if event and self.late[1] and action.key not in self.hurried:
+            assert not self._is_too_early(event), "acknowledged outside of a window"
 
     def _check_10_what_is_owed_is_remembered(self):
         assert self.debts <= set(self.state.events), "a recovery that is owed was forgotten"

@@ -81,7 +81,7 @@ for _level in range(2000):  # more than Python can follow
         (
             [{"action": "hold"}, {"event_type": "Freeze", "action": "hold"}],
             "rules[1].event_type: unknown key; allowed are event_types, event_sources, event_statuses, min_duration, "
-            "max_duration, max_resources, action",
+            "max_duration, max_resources, action, lead_time, windows",
         ),
         ([{}], "rules[0].action: it is missing; expected one of prepare, approve, ignore, hold"),
         (
@@ -111,6 +111,42 @@ for _level in range(2000):  # more than Python can follow
         (
             [{"min_duration": "5", "action": "hold"}],
             'rules[0].min_duration: expected a whole number, 0 or more, not "5"',
+        ),
+        (
+            [{"lead_time": "soon", "action": "hold"}],
+            'rules[0].lead_time: expected seconds, 2592000 at most, or announced, not "soon"',
+        ),
+        (
+            [{"lead_time": True, "action": "hold"}],
+            "rules[0].lead_time: expected seconds, 2592000 at most, or announced, not true",
+        ),
+        (
+            [{"lead_time": 60, "action": "approve"}],
+            "rules[0]: expected no lead_time and no windows with the action approve: take them out",
+        ),
+        (
+            [{"lead_time": "announced", "windows": [{}], "action": "prepare"}],
+            "rules[0]: expected no windows with the lead_time announced: take one of them out",
+        ),
+        (
+            [{"windows": [{"days": ["Monday"]}], "action": "hold"}],
+            'rules[0].windows[0].days[0]: expected one of Mon, Tue, Wed, Thu, Fri, Sat, Sun, not "Monday"',
+        ),
+        (
+            [{"windows": [{"from": "1320"}], "action": "hold"}],
+            'rules[0].windows[0].from: expected a time in quotes from "00:00" to "24:00", not "1320"',
+        ),
+        (
+            [{"windows": [{"to": "24:01"}], "action": "hold"}],
+            'rules[0].windows[0].to: expected a time in quotes from "00:00" to "24:00", not "24:01"',
+        ),
+        (
+            [{"windows": [{"timezone": "Europe/Berlin"}], "action": "hold"}],
+            'rules[0].windows[0].timezone: expected UTC without offsets, not "Europe/Berlin": add them',
+        ),
+        (
+            [{"windows": [{"offsets": "5=3600 4=0"}], "action": "hold"}],
+            'rules[0].windows[0].offsets: expected offsets such as "0=3600 1774746000=7200", not "5=3600 4=0"',
         ),
         pytest.param(
             [{"min_duration": NESTED, "action": "hold"}],

@@ -5,6 +5,7 @@
 """Each step of the engine leaves the facts of what it changed, and no others."""
 
 import json
+import math
 
 import pytest
 from _scheduled_events import engine, rules, terms
@@ -143,7 +144,7 @@ def test_a_preparation_that_failed_holds_the_event_with_its_reason():
 
 
 def test_an_event_is_held_once_for_one_reason():
-    vm = Vm(CONFIG._replace(rules=(rules.Rule("hold"),)))
+    vm = Vm(CONFIG._replace(rules=(rules.Rule("hold", lead_time=math.inf),)))
     vm.step(an_event())
     [held] = [fact for fact in vm.take(None, results=[vm.ends("prepare")]) if fact.kind == "held"]
     assert (held.reason, held.rule) == ("held by a rule", "rule 1: hold")

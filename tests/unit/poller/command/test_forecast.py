@@ -6,8 +6,8 @@
 
 import pytest
 from _scheduled_events.document import EVENT_TYPES, LEAST_NOTICE
-from _scheduled_events.history import Fact
-from scheduled_events_poller.command.forecast import forecast, needed, preparations
+from _scheduled_events.history import Fact, needed, preparations
+from scheduled_events_poller.command.forecast import forecast
 
 pytestmark = pytest.mark.edge
 

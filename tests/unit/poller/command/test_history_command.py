@@ -109,6 +109,22 @@ def test_a_forecast_compares_the_preparations_with_the_least_notice(unit, direct
     assert lines[2:4] == ["  Redeploy fits with 549 s to spare", "  Preempt: 41 s needed, 20 given"]
 
 
+def test_a_forecast_says_whether_the_next_window_is_within_the_least_notice(unit, directory):
+    open_now, never_soon = {"days": ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"]}, {"from": "00:00", "to": "00:01"}
+    unit.configure(
+        rules=[
+            {"action": "prepare", "event_types": ["Reboot"], "windows": [open_now]},
+            {"action": "prepare", "event_types": ["Redeploy"], "lead_time": 2592000, "windows": [never_soon]},
+        ]
+    )
+    leave_preparation(directory, 40)
+    lines = unit.command("forecast", "--types=Reboot,Redeploy,Preempt")[1].splitlines()
+    assert lines[1].endswith("; window every day 00:00 to 24:00 UTC is open now, within the least notice")
+    assert "; window every day 00:00 to 00:01 UTC " in lines[2]
+    assert lines[2].endswith(", after the least notice")
+    assert "window" not in lines[3]
+
+
 def test_a_forecast_of_some_types_has_the_exit_status_of_these(unit, directory):
     unit.configure()
     leave_preparation(directory, 40)

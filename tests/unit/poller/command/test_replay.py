@@ -26,7 +26,7 @@ def decided(path, vm_name):
     """What the first step of the engine does about a document, in the words of the command."""
     with open(path, "rb") as file:
         document = parse(file.read(), api_version="2020-07-01")
-    config = terms.Config(vm_name, HOOKS)
+    config = terms.Config(vm_name, HOOKS, acknowledge="any")
     _state, actions = engine.step(State(serial=0), document, [], Moment(1e9, 1.0, "boot"), config)
     return [
         f"would run the {action.phase} hooks" if isinstance(action, terms.RunHooks) else "would acknowledge it"
@@ -47,7 +47,7 @@ def without_acknowledgements(lines):
 
 @pytest.mark.parametrize("path", PAYLOADS, ids=os.path.basename)
 def test_a_recorded_document_gives_the_present_decisions(unit, path):
-    unit.configure()
+    unit.configure(acknowledge="any")
     for phase in HOOKS:
         unit.add_hook(phase, "touch ran")
     vm_name = a_vm_of(path)
@@ -105,6 +105,22 @@ def test_the_history_of_another_vm_is_replayed_under_its_name(unit):
         ["2020-09-13T12:46:40.000Z", "0"],
     ]
     assert f"  {ID}: would acknowledge it" in lines
+
+
+def test_the_moment_that_a_rule_chooses_is_shown_and_comes(unit):
+    unit.configure(rules=[{"action": "prepare", "lead_time": 300}])
+    unit.add_hook("prepare", "true")
+    _code, output, _errors = unit.command("replay", a_history(unit.path("history.jsonl"), announced(ID)))
+    lines = [line for line in output.splitlines() if "hooks ended" not in line and "seen as" not in line]
+    assert lines[1:] == [
+        f"  {ID}: in service: waits until 2020-09-13T12:36:40Z (300 s before NotBefore). To start it now, run "
+        f"'scheduled-events retry {ID}'",
+        "2020-09-13T12:36:40.000Z  a chosen moment",
+        f"  {ID}: would run the prepare hooks, until 2020-09-13T12:41:30Z at the latest",
+        f"  {ID}: would acknowledge it",
+        f"  {ID.lower()}: acknowledged 600.0 s after it was seen",
+        f"  {ID}: acknowledged; waiting for its start",
+    ]
 
 
 def a_history(path, *facts, first=b""):

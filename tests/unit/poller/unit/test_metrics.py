@@ -41,6 +41,13 @@ def test_events_that_nothing_prepares_for_are_counted():
     assert "scheduled_events_events_nothing_prepares 2" in metrics.render().splitlines()
 
 
+def test_the_next_moment_that_a_rule_chose_is_written_only_while_an_event_waits():
+    metrics = polled()
+    assert "scheduled_events_waits_until_timestamp_seconds 1" not in metrics.render()
+    metrics.waits_until = 1769864400.0
+    assert "scheduled_events_waits_until_timestamp_seconds 1769864400" in metrics.render().splitlines()
+
+
 @pytest.mark.parametrize(
     ("text", "label"),
     [('a"b', 'a\\"b'), ("a\\b", "a\\\\b"), ("a\nb", "a\\nb"), ("gr\udcfcn", "gr?n"), ("\ud800", "?"), ("ü", "ü")],

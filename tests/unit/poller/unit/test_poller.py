@@ -15,6 +15,7 @@ import pytest
 from _scheduled_events import engine, state, terms
 from _scheduled_events.clock import Clock
 from _scheduled_events.document import parse
+from _scheduled_events.history import Fact, line_of
 from _scheduled_events.rules import parse_rules
 from polling_unit import GIVE_UP, ID, OTHER_ID, until
 from scheduled_events_poller import systemd
@@ -61,6 +62,60 @@ def test_an_event_that_nothing_prepares_for_is_left_to_its_not_before_and_every_
     unit.add_hook("prepare", f"echo drained >> {unit.path('ran')}")  # and this one is a preparation
     until(lambda: imds.posts, "the acknowledgement")
     assert unit.ran() == "prepare\nprepare\ndrained\n"
+
+
+IN_2037, IN_2037_LESS_A_DAY = "Thu, 01 Jan 2037 00:00:00 GMT", "2036-12-31T00:00:00Z"
+
+
+def waits(unit, imds, **rule):
+    """An event that waits for years, with a hook that would run."""
+    unit.add_hook("prepare", f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}")
+    unit.configure(rules=[{"lead_time": 86400, **rule}], metrics_directory=unit.path(""))
+    unit.start()
+    imds.announce(NotBefore=IN_2037)
+    until(lambda: f"waits until {IN_2037_LESS_A_DAY} (86400 s before NotBefore)" in unit.log(), "the note")
+
+
+def test_every_view_of_a_vm_shows_the_moment_for_which_an_event_waits(unit, imds):
+    waits(unit, imds, action="prepare")
+    until(lambda: "waits until" in unit.command("status")[1], "the status")
+    known = json.loads(unit.command("status", "--json")[1])
+    assert (known["exit_code"], known["maintenance_pending"]) == (0, True)
+    assert [event["waits_until"] for event in known["events"]] == [IN_2037_LESS_A_DAY]
+    with open(unit.path("scheduled_events.prom")) as file:
+        assert "scheduled_events_waits_until_timestamp_seconds 2114294400\n" in file.read()
+    facts = json.loads(unit.command("history", "--json")[1])["facts"]
+    assert [fact["reason"] for fact in facts if fact["kind"] == "held"] == [
+        "waits for its moment: 86400 s before NotBefore"
+    ]
+    assert f"{ID}: in service: waits until {IN_2037_LESS_A_DAY}" in unit.command("poll")[1]
+    assert (unit.ran(), imds.posts) == ("", [])
+
+
+@pytest.mark.parametrize("command", ["retry", "approve"])
+def test_an_operator_starts_an_event_before_its_moment(unit, imds, command):
+    waits(unit, imds, action="prepare")
+    assert unit.command(command, ID)[0] == 0
+    until(lambda: imds.posts, "the acknowledgement")
+    assert (unit.ran(), imds.acknowledged()) == ("prepare\n", [[ID]])
+
+
+def test_the_longest_preparations_of_the_history_raise_a_lead_time_with_a_warning(unit, imds):
+    path = unit.path("history")
+    os.makedirs(path)
+    same = {"source": "poller", "phase": "prepare", "event_id": OTHER_ID}
+    facts = [
+        Fact(kind="phase_began", time=time.time() - 90000, **same),
+        Fact(kind="phase_ended", time=time.time() - 80000, outcome="ok", **same),
+    ]
+    with open(os.path.join(path, "history.jsonl"), "wb") as file:
+        file.writelines(map(line_of, facts))
+    unit.add_hook("prepare", "true")
+    unit.configure(rules=[{"action": "prepare", "lead_time": 60}])
+    unit.start()
+    imds.announce(NotBefore=IN_2037)
+    until(lambda: "(10010 s before NotBefore, and not 60 s as its rule says, since" in unit.log(), "the warning")
+    until(lambda: unit.command("status")[0] == 1, "the status WARNING")
 
 
 def test_the_journal_shows_the_id_of_an_event_as_azure_writes_it_until_the_end(unit, imds):

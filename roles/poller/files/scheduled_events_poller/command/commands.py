@@ -18,10 +18,18 @@ from _scheduled_events import rules as decisions
 from _scheduled_events.approval import approve
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
 from _scheduled_events.clock import Moment
+from _scheduled_events.condition import condition
 from _scheduled_events.discovery import GIVEN, search_leases
-from _scheduled_events.document import DocumentError, ScheduledEvent, describe, format_time, parse
+from _scheduled_events.document import (
+    DEFAULT_API_VERSION,
+    DocumentError,
+    ScheduledEvent,
+    describe,
+    format_epoch,
+    parse,
+)
 from _scheduled_events.files import read_plain
-from _scheduled_events.history_file import append_beside
+from _scheduled_events.history_file import append_beside, experience
 from _scheduled_events.runs import NOTHING, OK
 from _scheduled_events.state import RUNNING, State, StateFile
 from _scheduled_events.text import shown as one_line
@@ -193,6 +201,7 @@ def approve_events(chosen: argparse.Namespace) -> int:
     vm_name = settings.vm_name or client.fetch_name()
     decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
     state = State(serial=0) if chosen.force else _load_state(chosen)
+    ids = [event_id for event_id in chosen.event_id if not _starts_now(event_id, state, chosen)]
     reasons: Dict[str, str] = {}
     seen: Dict[str, ScheduledEvent] = {}
 
@@ -203,7 +212,7 @@ def approve_events(chosen: argparse.Namespace) -> int:
             reasons[event.key] = reason
         return not reason
 
-    outcome = approve(client, chosen.event_id, may_approve=allowed)
+    outcome = approve(client, ids, may_approve=allowed)
     _record_approval(chosen, [seen[event_id.lower()] for event_id in outcome.approved], vm_name)
     for event_id in outcome.approved:
         say(f"{event_id}: acknowledged")
@@ -214,6 +223,15 @@ def approve_events(chosen: argparse.Namespace) -> int:
     for event_id in outcome.skipped:
         say(f"{event_id}: not acknowledged: {reasons.get(event_id.lower(), 'it is not Scheduled')}")
     return 1 if outcome.absent or outcome.skipped else 0
+
+
+def _starts_now(event_id: str, state: State, chosen: argparse.Namespace) -> bool:
+    """Whether the preparation waited for a moment, and begins now. The unit acknowledges the event after it."""
+    entry = state.events.get(event_id.lower())
+    if entry is None or not entry.is_put_off or control.send(places(chosen).directories.socket, "retry", event_id):
+        return False
+    say(f"{event_id}: its preparation begins now, before its moment. Run 'scheduled-events status' to follow it")
+    return True
 
 
 def _record_approval(chosen: argparse.Namespace, events: List[ScheduledEvent], vm_name: str) -> None:
@@ -269,11 +287,15 @@ def poll(chosen: argparse.Namespace) -> int:
     document = client.fetch()
     vm_name = settings.vm_name or client.fetch_name()
     state = _load_state(chosen)
-    decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
+    known = experience(places(chosen).history_directory, now=time.time())
+    decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)._replace(**known)
     now = Moment(time.time(), time.monotonic(), instance.find_boot_id(chosen.runtime_directory))
     after, actions = engine.step(state, document, [], now, decided)
     for action in actions:
         say(display.of_action(action, after))
+    for key, entry in after.events.items():
+        if entry.waits_until is not None:
+            say(f"{entry.event.event_id}: {condition(after, key, decided).sentence(entry.event.event_id)}")
     if not actions:
         events = status.count(list(document.events))
         say(f"nothing to do (incarnation {document.incarnation}, {events})")
@@ -321,16 +343,15 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
         return found
     vm_name = settings.vm_name or "this-vm"
     say("with a sample event, since no event of this VM is announced now. Use --event FILE for another event")
-    sample = _sample_event(vm_name, "Reboot", api_version=settings.api_version, now=time.time())
+    sample = sample_event(vm_name, "Reboot", not_before=time.time() + SAMPLE_NOTICE)
     return describe(sample, vm_name=vm_name, now=_now()), vm_name
 
 
-def _sample_event(vm_name: str, event_type: str, *, api_version: str, now: float) -> ScheduledEvent:
+def sample_event(vm_name: str, event_type: str, *, not_before: float) -> ScheduledEvent:
     """An event of this VM, as the platform announces it.
 
-    :param now: seconds since the epoch.
+    :param not_before: seconds since the epoch.
     """
-    not_before = datetime.datetime.fromtimestamp(now + SAMPLE_NOTICE, datetime.timezone.utc)
     raw = {
         "EventId": "00000000-0000-0000-0000-000000000000",
         "EventType": event_type,
@@ -338,11 +359,11 @@ def _sample_event(vm_name: str, event_type: str, *, api_version: str, now: float
         "EventSource": "Platform",
         "ResourceType": "VirtualMachine",
         "Resources": [vm_name],
-        "NotBefore": format_time(not_before),
+        "NotBefore": format_epoch(not_before),
         "Description": "A sample event for hooks",
         "DurationInSeconds": -1,
     }
-    return parse(json.dumps({"Events": [raw]}), api_version=api_version).events[0]
+    return parse(json.dumps({"Events": [raw]}), api_version=DEFAULT_API_VERSION).events[0]
 
 
 def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> Optional[Tuple[Dict[str, Any], str]]:

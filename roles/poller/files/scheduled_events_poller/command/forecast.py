@@ -6,17 +6,20 @@
 
 import argparse
 import math
-from typing import Dict, List, NamedTuple, Optional, Sequence, Tuple
+import time
+from typing import List, NamedTuple, Sequence
 
-from _scheduled_events.document import EVENT_TYPES, LEAST_NOTICE
-from _scheduled_events.history import PHASE_BEGAN, PHASE_ENDED, Fact
-from _scheduled_events.runs import OK
+from _scheduled_events import terms
+from _scheduled_events.document import EVENT_TYPES, LEAST_NOTICE, format_epoch
+from _scheduled_events.history import needed, preparations
+from _scheduled_events.policies import lead_time
+from _scheduled_events.rules import rule_for
+from _scheduled_events.time_windows import next_opening
 
-from ..unit import config, status
+from ..unit import config, poller, status
 from . import show_history
+from .commands import sample_event
 from .output import CommandError, complain, say, say_json
-
-SHARE = 0.95  # of the preparations are not longer than what is needed
 
 
 class Forecast(NamedTuple):
@@ -31,29 +34,6 @@ class Forecast(NamedTuple):
         return self.needed <= self.given
 
 
-def preparations(facts: Sequence[Fact]) -> List[float]:
-    """The seconds of each preparation that ended well."""
-    began: Dict[Tuple[str, str, str], float] = {}
-    seconds = []
-    for fact in facts:
-        run = (fact.source, fact.run, fact.key)
-        if fact.phase != "prepare":
-            continue
-        if fact.kind == PHASE_BEGAN:
-            began[run] = fact.time
-        elif fact.kind == PHASE_ENDED and run in began:
-            duration = fact.time - began.pop(run)
-            if fact.outcome == OK and duration >= 0:  # less than nothing: the clock was set
-                seconds.append(duration)
-    return seconds
-
-
-def needed(seconds: Sequence[float]) -> Optional[float]:
-    """The 95th percentile, by the nearest rank; ``None`` without a preparation."""
-    ordered = sorted(seconds)
-    return ordered[math.ceil(SHARE * len(ordered)) - 1] if ordered else None
-
-
 def forecast(seconds: float, *, margin: float, event_types: Sequence[str] = EVENT_TYPES) -> List[Forecast]:
     """Compare with the least notice of each type, less the margin before NotBefore.
 
@@ -66,7 +46,8 @@ def forecast(seconds: float, *, margin: float, event_types: Sequence[str] = EVEN
 
 def show_forecast(chosen: argparse.Namespace) -> int:
     """Compare the preparations of the history with the least notice; the exit status is that of a monitoring plugin."""
-    margin = config.load(chosen.config).margin
+    settings = config.load(chosen.config)
+    margin = settings.margin
     facts, problems = show_history.found(chosen)
     seconds = preparations(facts)
     enough = needed(seconds)
@@ -81,11 +62,23 @@ def show_forecast(chosen: argparse.Namespace) -> int:
     else:
         took = f"95 % of the preparations ({len(seconds)}) took {enough:.1f} s or less"
         say(f"{'OK' if code == status.OK else 'WARNING'}: {took}; hooks end {margin:g} s before NotBefore")
+        decided = poller.engine_config(settings, settings.vm_name or "this-vm", chosen.hooks_directory)
         for each in found:
-            say(f"  {_words(each)}")
+            say(f"  {_words(each)}{_window(each.event_type, decided._replace(usual=enough), now=time.time())}")
     for problem in problems:
         complain(f"scheduled-events: {problem}")
     return code
+
+
+def _window(event_type: str, decided: terms.Config, *, now: float) -> str:
+    """Whether the next window of the rule for an event of this type is within the least notice."""
+    event = sample_event(decided.vm_name, event_type, not_before=now + LEAST_NOTICE[event_type])
+    opening = next_opening(rule_for(event, decided.rules).windows, now)
+    if opening is None:
+        return ""
+    latest = now + LEAST_NOTICE[event_type] - lead_time(event, decided)
+    when = "is open now" if opening[0] <= now else f"opens at {format_epoch(opening[0])}"
+    return f"; window {opening[1]} {when}, {'within' if opening[0] <= latest else 'after'} the least notice"
 
 
 def _types(text: str) -> List[str]:

@@ -9,10 +9,11 @@ Hooks count as successful, and acknowledgements as accepted, as in a dry run.
 
 import argparse
 import json
+import math
 import time
-from typing import Dict, Iterator, List, NamedTuple
+from typing import Dict, Iterator, List, NamedTuple, Optional, Tuple
 
-from _scheduled_events import history
+from _scheduled_events import history, terms
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
@@ -31,9 +32,10 @@ _AHEAD = 600.0  # seconds before the first NotBefore of a recorded document at w
 
 
 class Read(NamedTuple):
-    """A document, when it was read, and the name of the VM that read it; empty if that is not recorded."""
+    """A document, when it was read, and the name of the VM that read it; empty if that is not recorded. ``None``: time
+    passes without a document."""
 
-    document: Document
+    document: Optional[Document]
     at: float
     vm_name: str = ""
 
@@ -43,28 +45,43 @@ def show_replay(chosen: argparse.Namespace) -> int:
     settings = config.load(chosen.config)
     state = State(serial=0)
     shown: Dict[str, str] = {}  # by event, its last line
-    monotonic = 0.0
+    decided = None
     for path in chosen.file:
         for read in _read(path, settings.api_version):
             vm_name = chosen.vm_name or read.vm_name or settings.vm_name
             if not vm_name:
                 raise CommandError(f"{path} does not name the VM: add --vm-name NAME")
             decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
-            monotonic += 1.0
-            now = Moment(read.at, monotonic, "replay")
-            say(f"{history.format_moment(read.at)}  {len(read.document.events)} events in the document")
-            state, actions = effects.rehearse(state, read.document, [], now, decided)
-            for action in actions:
-                say(f"  {display.of_action(action, state)}")
-            lines = {
-                key: f"  {entry.event.event_id}: {condition(state, key, decided).sentence(entry.event.event_id)}"
-                for key, entry in state.events.items()
-            }
-            for key, line in lines.items():
-                if shown.get(key) != line:
-                    say(line)
-            shown = lines
+            state, shown = _wait(state, read.at, decided, shown)
+            state, shown = _step(state, read, decided, shown)
+    if decided is not None:
+        _wait(state, math.inf, decided, shown)
     return 0
+
+
+def _wait(state: State, until: float, decided: terms.Config, shown: Dict[str, str]) -> Tuple[State, Dict[str, str]]:
+    """Let the moments come that rules chose, before the next document is read at ``until``."""
+    while True:
+        moments = [entry.waits_until for entry in state.events.values() if entry.waits_until is not None]
+        if not moments or min(moments) >= until:
+            return state, shown
+        state, shown = _step(state, Read(None, min(moments)), decided, shown)
+
+
+def _step(state: State, read: Read, decided: terms.Config, shown: Dict[str, str]) -> Tuple[State, Dict[str, str]]:
+    what = "a chosen moment" if read.document is None else f"{len(read.document.events)} events in the document"
+    say(f"{history.format_moment(read.at)}  {what}")
+    state, actions = effects.rehearse(state, read.document, [], Moment(read.at, read.at, "replay"), decided)
+    for action in actions:
+        say(f"  {display.of_action(action, state)}")
+    lines = {
+        key: f"  {entry.event.event_id}: {condition(state, key, decided).sentence(entry.event.event_id)}"
+        for key, entry in state.events.items()
+    }
+    for key, line in lines.items():
+        if shown.get(key) != line:
+            say(line)
+    return state, lines
 
 
 def _read(path: str, api_version: str) -> Iterator[Read]:

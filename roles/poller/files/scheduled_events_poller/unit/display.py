@@ -4,7 +4,6 @@
 
 """How the unit shows itself: the journal, the status file, the history, the metrics, and a line for systemd."""
 
-import datetime
 import json
 from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
 
@@ -13,7 +12,7 @@ from _scheduled_events.clock import Clock
 from _scheduled_events.condition import NOTHING_PREPARED, NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.discovery import FoundEndpoint
-from _scheduled_events.document import ScheduledEvent, format_time
+from _scheduled_events.document import ScheduledEvent, format_epoch
 from _scheduled_events.files import write_atomically
 from _scheduled_events.history import Fact
 from _scheduled_events.history_file import History
@@ -120,6 +119,8 @@ class Display:
                 systemd.log(level, f"{entry.event.event_id}: {conditions[key]}")
         self._conditions = conditions
         self.metrics.nothing_prepares(unprepared)
+        moments = [entry.waits_until for entry in state.events.values() if entry.waits_until is not None]
+        self.metrics.waits_until = min(moments, default=None)
 
     def heartbeat(self, show: Callable[[], None]) -> None:
         """Show everything, if it is time."""
@@ -206,7 +207,7 @@ def of_report(report: terms.Report, event: Optional[ScheduledEvent]) -> Tuple[in
 def of_action(action: terms.Action, state: State) -> str:
     """What an action would do."""
     if isinstance(action, terms.RunHooks):
-        deadline = format_time(datetime.datetime.fromtimestamp(action.deadline, datetime.timezone.utc))
+        deadline = format_epoch(action.deadline)
         return f"{action.event['event_id']}: would run the {action.phase} hooks, until {deadline} at the latest"
     if isinstance(action, terms.Approve):
         return f"{action.event_id}: would acknowledge it"

@@ -28,6 +28,7 @@ class Metrics:
         self._approvals = {"accepted": 0, "failed": 0}
         self._delay, self._delays = 0.0, 0
         self._unprepared = 0
+        self.waits_until: Optional[float] = None  # the next moment that a rule chose, in seconds since the epoch
         self.unsaved = False  # whether the state could not be saved the last time
         self._hook_seconds: Dict[str, float] = collections.defaultdict(float)
         self._hook_runs: Dict[Tuple[str, str], int] = collections.defaultdict(int)
@@ -102,6 +103,12 @@ class Metrics:
             "gauge",
             "Events that are not acknowledged, because nothing prepares this VM for them.",
             [((), self._unprepared)],
+        )
+        yield _family(
+            "waits_until_timestamp_seconds",
+            "gauge",
+            "When the next event is prepared for or acknowledged that waits for a moment of its rule.",
+            [] if self.waits_until is None else [((), self.waits_until)],
         )
         unsaved = [((), float(self.unsaved))]
         yield _family("state_unsaved", "gauge", "1 while the state cannot be saved, so nothing is done.", unsaved)

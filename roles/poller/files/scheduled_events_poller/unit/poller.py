@@ -293,10 +293,10 @@ class Poller:
             return  # whose events they are is not known yet, or nothing can be written down
         config = engine_config(self._settings, self._polls.vm_name, self._places.directories.hooks)
         document = polled.document if polled else None
-        if self._settings.dry_run:
-            self._rehearse(document, config)
-        else:
-            self._act(document, config)
+        if self._state.events or (document and document.events):
+            config = config._replace(**self._display.recorder.experience())
+        act = self._rehearse if self._settings.dry_run else self._act
+        act(document, config)
 
     def _act(self, document: Optional[Document], config: terms.Config) -> None:
         ended = effects.ended_runs(self._state, self._hooks)

@@ -5,11 +5,11 @@
 """The history of this VM, as the unit writes it: after each step, and never in the way of one."""
 
 import collections
-from typing import Deque, Optional, Sequence
+from typing import Any, Deque, Dict, Optional, Sequence
 
 from _scheduled_events.clock import Clock
-from _scheduled_events.history import POLLER, Fact
-from _scheduled_events.history_file import History
+from _scheduled_events.history import PHASE_ENDED, POLLER, Fact
+from _scheduled_events.history_file import History, experience
 from _scheduled_events.transitions import Step, Writer, facts_of
 
 MOST_WAITING = 500  # facts that wait in memory until they can be written; more are lost, the oldest first
@@ -27,6 +27,7 @@ class Recorder:
         self._history: Optional[History] = None
         self._waiting: Deque[Fact] = collections.deque(maxlen=MOST_WAITING)
         self._next_try = 0.0
+        self._experience: Optional[Dict[str, Any]] = None
         self.problem = ""
 
     def open(self, history: Optional[History]) -> None:
@@ -39,6 +40,12 @@ class Recorder:
             except OSError as error:
                 self._complain(history, error)
 
+    def experience(self) -> Dict[str, Any]:
+        """What the history says about the time of a preparation; see :func:`history_file.experience`."""
+        if self._experience is None and self._history is not None:
+            self._experience = experience(self._history.directory, now=self._clock.wall())
+        return self._experience or {}
+
     def record_step(self, step: Step) -> None:
         """Write the facts of a step."""
         if self._history is not None:
@@ -48,6 +55,8 @@ class Recorder:
     def record(self, facts: Sequence[Fact]) -> None:
         """Write facts."""
         if facts and self._history is not None:
+            if any((fact.kind, fact.phase) == (PHASE_ENDED, "prepare") for fact in facts):
+                self._experience = None  # it is read again when it is needed
             self._waiting.extend(facts)
             self._write(self._history)
 

@@ -9,7 +9,7 @@ from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 from _scheduled_events import condition as conditions
 from _scheduled_events import policies, terms
-from _scheduled_events.document import ADVISORY, Document, format_time
+from _scheduled_events.document import ADVISORY, Document, format_epoch, format_time
 from _scheduled_events.state import State
 
 VERSION = 2
@@ -111,6 +111,7 @@ def _event(state: State, key: str, config: terms.Config) -> Dict[str, Any]:
         "event_status": event.event_status,
         "event_source": event.event_source,
         "not_before": None if event.not_before is None else format_time(event.not_before),
+        "waits_until": None if entry.waits_until is None else format_epoch(entry.waits_until),
         "resources": list(event.resources),
         "present": entry.present,
         "acknowledged": entry.approval.accepted,

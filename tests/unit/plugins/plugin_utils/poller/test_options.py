@@ -108,6 +108,11 @@ def test_an_empty_name_and_directory_are_none():
         ({"rules": [{"action": "hold", "max_duration": "x"}]}, "max_duration"),
         ({"rules": [{"action": "hold", "event_types": ["Rebot"]}]}, "poller_rules[0].event_types"),
         ({"rules": ["hold"]}, "poller_rules"),
+        (
+            {"rules": [{"action": "hold", "windows": [{"timezone": "Mars/Olympus"}]}]},
+            "poller_rules[0].windows[0].timezone",
+        ),
+        ({"rules": [{"action": "hold", "windows": [{"from": 1320}]}]}, "poller_rules[0].windows[0].from"),
         ({"endpoint": "ftp://x"}, "poller_endpoint: "),
         ({"endpoint_networks": "10.0.0.0/8, azure"}, "poller_endpoint_networks[1]: expected an IPv4 network"),
         ({"metrics_directory": "relative"}, "poller_metrics_directory: expected the absolute path"),
