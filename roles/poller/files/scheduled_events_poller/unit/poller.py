@@ -117,7 +117,7 @@ class Poller:
         self._load_settings = load_settings
         self._settings = load_settings()
         self._places = places
-        self._source = self._source_of(self._settings)
+        self._source = _source_of(self._settings, places)
         self._hooks = hooks.HookRequests(places.directories, spawn=spawn_hooks)
         self._state_file = StateFile(places.state_file)
         self._results: List[terms.Result] = []
@@ -162,11 +162,6 @@ class Poller:
         stack.enter_context(_handled(handlers, self._inbox.wake_start))
         self._polling = Polling(self._source, self._inbox.deliver, self._clock)
         self._acknowledger = Acknowledger(self._source, self._inbox.deliver, self._clock)
-
-    def _source_of(self, settings: Settings) -> Source:
-        # A poll that finds no service has failed, and another one follows.
-        resolver = EndpointResolver(settings, lambda: find(settings, patience=0))
-        return Source(settings, resolver, self._places.drill)
 
     def _take_up(self) -> None:
         """Begin with the state of the unit, or with none in a dry run, which must never count as done."""
@@ -374,7 +369,7 @@ class Poller:
         self._acknowledger.drop()  # what was decided under the rules of before is decided again
         if _asked(before) != _asked(now):
             self._polls = status.Polls(vm_name=now.vm_name)
-            self._source = self._source_of(now)
+            self._source = _source_of(now, self._places)
             self._polling.connect(self._source)
             self._acknowledger.connect(self._source)
         if before.dry_run != now.dry_run:
@@ -402,6 +397,12 @@ class Poller:
             self._unsaved,
         )
         self._display.show(view, self._places.status_file)
+
+
+def _source_of(settings: Settings, places: Places) -> Source:
+    # A poll that finds no service has failed, and another one follows.
+    resolver = EndpointResolver(settings, lambda: find(settings, patience=0))
+    return Source(settings, resolver, places.drill)
 
 
 def _is_success(action: terms.Action) -> bool:
