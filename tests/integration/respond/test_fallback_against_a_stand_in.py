@@ -6,7 +6,7 @@
 
 import pytest
 from arm_stand_in import ArmStandIn, environment, serve
-from responders import AHEAD, TURN, result
+from responders import AHEAD, ended, result
 
 
 @pytest.fixture
@@ -45,4 +45,4 @@ def test_a_host_that_is_lost_after_its_tasks_is_acknowledged_for_with_its_own_re
     assert path.lower().partition("/providers/microsoft.maintenance")[0].endswith("/virtualmachines/vm1")
     assert result(run, "vm1")["acknowledged"] == [event_id]
     assert hosts.emulator.posts() == []
-    assert "acknowledged through Azure Resource Manager" in run.all(host="vm1", action=TURN)[-1]["summary"]
+    assert "acknowledged through Azure Resource Manager" in ended(run, "vm1")["summary"]

@@ -261,7 +261,7 @@ def test_the_next_run_prepares_again_what_was_not_prepared_and_acknowledges(kill
 
 @pytest.mark.parametrize("name", ["omega-torn", "omega-older"])
 def test_a_broken_state_does_not_count_as_empty_and_stops_the_role(killed, name):
-    [failed] = killed.run_of_broken.all(host=name, action=TURN)
+    [failed] = killed.run_of_broken.all(host=name, task="Read the first step")
     newest = killed.fleet.generations(name)[-1].name
     assert failed.status == "failed"
     assert f"C:\\Program Files\\maintops\\{newest} is broken" in failed["msg"]
