@@ -6,16 +6,13 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleActionFail
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import ARM_OPTIONS
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.pools import COMPUTE_API
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.resources import (
-    check_instance,
-    is_protected,
-    protect,
-)
+
+from ..module_utils._load_balancer.call import ARM_OPTIONS
+from ..plugin_utils._ansible.core import arguments_of
+from ..plugin_utils._azure.action import ArmAction
+from ..plugin_utils._azure.arm import ArmError
+from ..plugin_utils._azure.pools import COMPUTE_API
+from ..plugin_utils._azure.resources import check_instance, is_protected, protect
 
 ARGUMENTS = {
     **ARM_OPTIONS,

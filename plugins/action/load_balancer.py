@@ -8,23 +8,15 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import (
-    ON_HOST,
-    OPTIONS,
-    wrong_state,
-)
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import DrainError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import OtherHostError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balancers.providers import (
-    RecordFailed,
-    balancers_of,
-    behind_haproxy,
-    in_pools,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import HostOrHereAction
+
+from ..module_utils._load_balancer.call import ON_HOST, OPTIONS, wrong_state
+from ..module_utils._load_balancer.record import DrainError
+from ..plugin_utils._ansible.core import arguments_of
+from ..plugin_utils._ansible.other_host import OtherHostError
+from ..plugin_utils._azure.action import ArmAction
+from ..plugin_utils._azure.arm import ArmError
+from ..plugin_utils._balancers.providers import RecordFailed, balancers_of, behind_haproxy, in_pools
+from ..plugin_utils._windows.modules import HostOrHereAction
 
 
 class ActionModule(HostOrHereAction, ArmAction):

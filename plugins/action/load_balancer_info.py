@@ -8,30 +8,16 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.module_utils.common.validation import check_type_list
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import (
-    ARM_OPTIONS,
-    HAPROXY_OPTIONS,
-)
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import DrainError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import (
-    HostVariables,
-    OtherHostError,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.pools import Me
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.resources import (
-    Places,
-    Snapshot,
-    Traffic,
-    survey,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._balancers.providers import (
-    PRODUCTS,
-    balancers_of,
-    resources_of_run,
-)
+
+from ..module_utils._load_balancer.call import ARM_OPTIONS, HAPROXY_OPTIONS
+from ..module_utils._load_balancer.record import DrainError
+from ..plugin_utils._ansible.core import arguments_of
+from ..plugin_utils._ansible.other_host import HostVariables, OtherHostError
+from ..plugin_utils._azure.action import ArmAction
+from ..plugin_utils._azure.arm import ArmError
+from ..plugin_utils._azure.pools import Me
+from ..plugin_utils._azure.resources import Places, Snapshot, Traffic, survey
+from ..plugin_utils._balancers.providers import PRODUCTS, balancers_of, resources_of_run
 
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
     "provider": {"type": "str", "choices": ["haproxy", *PRODUCTS], "required": True},

@@ -10,20 +10,16 @@ from pathlib import Path
 from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance_calls import (
-    DECISION,
-    OPTIONS,
-    SURVEY,
-    WAIT,
-)
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of, play_id
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import OtherHostError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.decision import GateError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.gate import Gate
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.marking import mark
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._gate.store import Store
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import run_for
+
+from ..module_utils._maintenance_calls import DECISION, OPTIONS, SURVEY, WAIT
+from ..module_utils._module import COMMON_OPTIONS
+from ..plugin_utils._ansible.core import arguments_of, play_id
+from ..plugin_utils._ansible.other_host import OtherHostError
+from ..plugin_utils._gate.decision import GateError
+from ..plugin_utils._gate.gate import Gate
+from ..plugin_utils._gate.marking import mark
+from ..plugin_utils._gate.store import Store
+from ..plugin_utils._windows.modules import run_for
 
 
 class ActionModule(ActionBase):

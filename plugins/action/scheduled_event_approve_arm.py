@@ -6,17 +6,18 @@ from __future__ import annotations
 import typing as t
 
 from ansible.errors import AnsibleActionFail
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import ARM_OPTIONS
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
+
+from ..module_utils._load_balancer.call import ARM_OPTIONS
+from ..plugin_utils._ansible.core import arguments_of
+from ..plugin_utils._azure.acknowledgement import (
     AcknowledgementResult,
     acknowledge,
     check_ids,
     resource_id_of,
     scope_of,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
+from ..plugin_utils._azure.action import ArmAction
+from ..plugin_utils._azure.arm import ArmError
 
 ARGUMENTS = {
     **ARM_OPTIONS,

@@ -9,33 +9,18 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._drill import OPTIONS
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.clock import CLOCK
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.document import LEAST_NOTICE
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.rules import HOLD, PREPARE
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.terms import NEVER
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import arguments_of
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import OtherHost
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.asked_host import AskedHost, DrillRefused
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.course import (
-    HANDLED_WITHIN,
-    OUT_OF_SIGHT,
-    Drill,
-    Settings,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.load import (
-    REQUESTS_IMPORT_ERROR,
-    Load,
-    Options,
-    without_password,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._drill.verdict import (
-    ABORTED,
-    FAILED,
-    FIGURES,
-    PASSED,
-    Verdict,
-)
+
+from ..module_utils._drill import OPTIONS
+from ..module_utils._scheduled_events.clock import CLOCK
+from ..module_utils._scheduled_events.document import LEAST_NOTICE
+from ..module_utils._scheduled_events.rules import HOLD, PREPARE
+from ..module_utils._scheduled_events.terms import NEVER
+from ..plugin_utils._ansible.core import arguments_of
+from ..plugin_utils._ansible.other_host import OtherHost
+from ..plugin_utils._drill.asked_host import AskedHost, DrillRefused
+from ..plugin_utils._drill.course import HANDLED_WITHIN, OUT_OF_SIGHT, Drill, Settings
+from ..plugin_utils._drill.load import REQUESTS_IMPORT_ERROR, Load, Options, without_password
+from ..plugin_utils._drill.verdict import ABORTED, FAILED, FIGURES, PASSED, Verdict
 
 AZURE_ANNOUNCES_AND_ENDS_WITHIN = 2700.0  # seconds
 

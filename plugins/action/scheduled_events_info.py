@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import HostOrHereAction
+from ..plugin_utils._windows.modules import HostOrHereAction
 
 
 class ActionModule(HostOrHereAction):

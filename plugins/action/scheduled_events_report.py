@@ -10,14 +10,12 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import write_atomically
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._report.data import as_json, as_junit, as_otlp
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._report.gather import (
-    collection_version,
-    histories_of,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._report.page import page
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._report.story import tell
+
+from ..module_utils._scheduled_events.files import write_atomically
+from ..plugin_utils._report.data import as_json, as_junit, as_otlp
+from ..plugin_utils._report.gather import collection_version, histories_of
+from ..plugin_utils._report.page import page
+from ..plugin_utils._report.story import tell
 
 OUTPUTS = ("html", "json", "otlp", "junit")
 MODE = 0o640

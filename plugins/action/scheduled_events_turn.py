@@ -15,46 +15,28 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._respond.request import OPTIONS, PREPARED
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._respond.turn import Intervals, take_turn
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.checks import WrongValue
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.rules import parse_rules
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.core import (
+
+from ..module_utils._module import COMMON_OPTIONS
+from ..module_utils._respond.request import OPTIONS, PREPARED
+from ..module_utils._respond.turn import Intervals, take_turn
+from ..module_utils._scheduled_events.checks import WrongValue
+from ..module_utils._scheduled_events.rules import parse_rules
+from ..plugin_utils._ansible.core import (
     arguments_of,
     forget_temporary_directory,
     is_windows,
     play_id,
     temporary_directory,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.other_host import bounded
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.run import (
-    digest,
-    main_process_has_ended,
-    run_id_of,
-    this_job,
-    this_owner,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.strategy import (
-    refuse_late_hosts,
-    runs_each_host_alone,
-    warning_of_few_forks,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._ansible.tasks_files import (
-    TasksFileError,
-    TasksFiles,
-    left_out_by_tags,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.acknowledgement import (
-    AcknowledgementResult,
-    acknowledge,
-    check_ids,
-    scope_of,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.action import ArmAction
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._azure.arm import ArmError
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.context import Context, HostLost, Notes
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.ends import (
+from ..plugin_utils._ansible.other_host import bounded
+from ..plugin_utils._ansible.run import digest, main_process_has_ended, run_id_of, this_job, this_owner
+from ..plugin_utils._ansible.strategy import refuse_late_hosts, runs_each_host_alone, warning_of_few_forks
+from ..plugin_utils._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags
+from ..plugin_utils._azure.acknowledgement import AcknowledgementResult, acknowledge, check_ids, scope_of
+from ..plugin_utils._azure.action import ArmAction
+from ..plugin_utils._azure.arm import ArmError
+from ..plugin_utils._respond.context import Context, HostLost, Notes
+from ..plugin_utils._respond.ends import (
     ARTIFACT,
     BEGUN,
     KINDS,
@@ -67,17 +49,12 @@ from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond
     of_respond,
     of_unfinished,
 )
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.fallback import SEND_AFTER
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.phases import PHASES
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.play_coordinator import (
-    PlayCoordinator,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._respond.responding import (
-    Responding,
-    looks_cut_off,
-)
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.host import HostGone, WindowsHost
-from ansible_collections.maintops.scheduled_events.plugins.plugin_utils._windows.modules import refuse_async
+from ..plugin_utils._respond.fallback import SEND_AFTER
+from ..plugin_utils._respond.phases import PHASES
+from ..plugin_utils._respond.play_coordinator import PlayCoordinator
+from ..plugin_utils._respond.responding import Responding, looks_cut_off
+from ..plugin_utils._windows.host import HostGone, WindowsHost
+from ..plugin_utils._windows.modules import refuse_async
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.
