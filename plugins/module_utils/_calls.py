@@ -14,7 +14,7 @@ from ._scheduled_events.checks import WrongValue
 from ._scheduled_events.document import ScheduledEvent
 from ._scheduled_events.history_file import DIRECTORIES, append_beside
 from ._scheduled_events.transitions import acknowledgement
-from ._scheduled_events.waiting import Waited, WaitTimeout, wait
+from ._scheduled_events.waiting import Wait, Waited, WaitTimeout
 
 INFO_OPTIONS = FILTER_OPTIONS
 WAIT_OPTIONS: Dict[str, Dict[str, Any]] = {
@@ -70,7 +70,7 @@ def _report(run: ImdsModule, last: Optional[Waited], elapsed: float) -> Dict[str
 def wait_for_state(run: ImdsModule) -> Dict[str, Any]:
     _check_times(run)
     try:
-        waited = wait(
+        waited = Wait(
             run.client,
             lambda seconds: run.wanted(seconds, hints=False),
             present=run.params["state"] == "present",
@@ -80,7 +80,7 @@ def wait_for_state(run: ImdsModule) -> Dict[str, Any]:
             request_timeout=run.params["request_timeout"],
             retry_for=run.params["retry_for"],
             clock=run.clock,
-        )
+        ).run()
     except WaitTimeout as error:
         run.module.fail_json(msg=str(error), **_report(run, error.last, error.elapsed))
     return _report(run, waited, waited.elapsed)

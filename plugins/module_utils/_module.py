@@ -17,10 +17,8 @@ from ._scheduled_events.checks import WrongValue, check
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
 from ._scheduled_events.clock import CLOCK, Clock
 from ._scheduled_events.discovery import (
-    AUTO,
     DEFAULT_NETWORKS,
     ENDPOINT_OR_AUTO,
-    GIVEN,
     NETWORKS,
     FoundEndpoint,
     find,
@@ -191,9 +189,7 @@ def _find_endpoint(params: Dict[str, Any]) -> FoundEndpoint:
     """
     endpoint = check(params["endpoint"], ENDPOINT_OR_AUTO, "endpoint")
     networks = check(params["endpoint_networks"], NETWORKS, "endpoint_networks")
-    if endpoint != AUTO:
-        return FoundEndpoint(endpoint, GIVEN)
-    return find(api_version=check(params["api_version"], API_VERSION, "api_version"), networks=networks)
+    return find(endpoint, api_version=check(params["api_version"], API_VERSION, "api_version"), networks=networks)
 
 
 def run_module(options: Dict[str, Dict[str, Any]], work: Callable[[ImdsModule], Dict[str, Any]]) -> None:

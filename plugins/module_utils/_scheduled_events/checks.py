@@ -137,15 +137,15 @@ def choice(*allowed: str, any_case: bool = False) -> Kind:
     return Kind(f"one of {', '.join(allowed)}", read)
 
 
-def list_of(kind: Kind, expected: str, *, least: int = 0, most: Optional[int] = None) -> Kind:
+def list_of(kind: Kind, expected: str, *, least: int = 0) -> Kind:
     """A list, read as tuple.
 
     :param expected: the plural of what is in it, such as "names of hooks".
     """
-    limits = (f" ({least} or more)" if least else "") + (f" ({most} at most)" if most is not None else "")
+    limits = f" ({least} or more)" if least else ""
 
     def read(value: Any, place: str) -> Tuple[Any, ...]:
-        if not isinstance(value, list) or len(value) < least or (most is not None and len(value) > most):
+        if not isinstance(value, list) or len(value) < least:
             raise ValueError
         return tuple(check(each, kind, f"{place}[{index}]") for index, each in enumerate(value))
 

@@ -118,6 +118,7 @@ def _read(path: str) -> Tuple[float, List[str]]:
 
 
 def find(
+    endpoint: str,
     *,
     api_version: str,
     networks: Sequence[str],
@@ -127,7 +128,9 @@ def find(
     leases: Callable[[], Searched] = search_leases,
     clock: Clock = CLOCK,
 ) -> FoundEndpoint:
-    """Ask the default address, then the addresses in DHCP leases; the first that gives a document counts.
+    """The given endpoint. For ``auto``: ask the default address, then those in DHCP leases.
+
+    The first that gives a document counts.
 
     Without a document anywhere the first that seems to be the service counts: one that answers 200 without a body or
     asks to come back, or that takes the request and is silent. The first request enables the service, which may take
@@ -137,6 +140,8 @@ def find(
     :param patience: seconds after which to look once more if nothing was found; 0 looks once.
     :raises NotFound: there is none.
     """
+    if endpoint != AUTO:
+        return FoundEndpoint(endpoint, GIVEN)
     ends = clock.monotonic() + DISCOVERY_TIMEOUT
     said: List[str] = []
 

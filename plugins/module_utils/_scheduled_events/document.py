@@ -55,17 +55,18 @@ MAX_ADDITIONAL, MAX_UNREADABLE, MAX_ODD_RESOURCE = 16384, 1024, 256  # character
 MAX_NUMBER = 10**15
 YEARS = range(1970, 2200)
 
-_FIELDS = (
-    "EventId",
-    "EventStatus",
-    "EventType",
-    "ResourceType",
-    "Resources",
-    "NotBefore",
-    "Description",
-    "EventSource",
-    "DurationInSeconds",
-)
+# Azure's name of each field, and ours.
+_FIELDS = {
+    "EventId": "event_id",
+    "EventStatus": "event_status",
+    "EventType": "event_type",
+    "ResourceType": "resource_type",
+    "Resources": "resources",
+    "NotBefore": "not_before",
+    "Description": "description",
+    "EventSource": "event_source",
+    "DurationInSeconds": "duration_in_seconds",
+}
 _ISO_8601 = re.compile(r"(\d{4}-\d\d-\d\d)[Tt ](\d\d:\d\d:\d\d)(?:\.\d+)?(?:[Zz]|([+-]\d\d):?(\d\d))?\Z", re.ASCII)
 _TIME_OF_DAY = re.compile(r"\b\d\d?:\d\d:\d\d\b", re.ASCII)
 
@@ -211,17 +212,11 @@ def _parse_event(raw: Dict[str, Any], *, api_version: str) -> ScheduledEvent:
         "EventSource": _known(_text(raw.get("EventSource")), EVENT_SOURCES),
         "DurationInSeconds": _integer(raw.get("DurationInSeconds")),
     }
+    fields = {ours: read[name] for name, ours in _FIELDS.items()}
+    fields.update(resources=resources or (), not_before=read["NotBefore"] or None)
     return ScheduledEvent(
-        event_id=read["EventId"],
-        event_type=read["EventType"],
-        event_status=read["EventStatus"],
-        event_source=read["EventSource"],
-        resource_type=read["ResourceType"],
-        resources=resources or (),
+        **fields,
         names=tuple(_comparable(name, api_version) for name in resources or ()),
-        not_before=read["NotBefore"] or None,
-        description=read["Description"],
-        duration_in_seconds=read["DurationInSeconds"],
         additional=sanitize_fields({name: raw[name] for name in raw if name not in _FIELDS}, MAX_ADDITIONAL),
         unreadable={
             name: sanitize_or_report(raw[name], MAX_UNREADABLE)

@@ -29,15 +29,12 @@ class NotPlain(OSError):
 
 
 @contextlib.contextmanager
-def plain(
-    path: str, *, dir_fd: Optional[int] = None, other_names: bool = False
-) -> Iterator[Tuple[IO[bytes], os.stat_result]]:
+def plain(path: str, *, dir_fd: Optional[int] = None) -> Iterator[Tuple[IO[bytes], os.stat_result]]:
     """Open a file that a hostile user may have put there, and return it with its status.
 
     No link is followed, and no other end of a FIFO is waited for. A second name could be that of a file of another
     user. What takes the place of the file meanwhile makes no difference.
 
-    :param other_names: whether the file can have other names.
     :raises NotPlain: it is something else than a regular file with one name.
     :raises OSError: it cannot be opened.
     """
@@ -51,7 +48,7 @@ def plain(
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise NotPlain("it is not a regular file")
-        if found.st_nlink > 1 and not other_names:
+        if found.st_nlink > 1:
             raise NotPlain("it has another name, too")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             yield file, found
@@ -59,14 +56,14 @@ def plain(
         os.close(descriptor)
 
 
-def read_plain(path: str, *, most: int, dir_fd: Optional[int] = None) -> bytes:
+def read_plain(path: str, *, most: int) -> bytes:
     """Return the content of a file that a hostile user may have put there; see :func:`plain`.
 
     :param most: bytes that it can have.
     :raises NotPlain: it is something else, or larger.
     :raises OSError: it cannot be read.
     """
-    with plain(path, dir_fd=dir_fd) as (file, _found):
+    with plain(path) as (file, _found):
         content = file.read(most + 1)
     if len(content) > most:
         raise NotPlain(f"it has more than {most} bytes")

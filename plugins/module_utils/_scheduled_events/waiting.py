@@ -41,19 +41,8 @@ class WaitTimeout(Exception):
         self.elapsed = elapsed
 
 
-def wait(
-    client: ImdsClient,
-    wanted: Callable[[float], Filter],
-    *,
-    present: bool,
-    timeout: float,
-    sleep: float = 1.0,
-    stable_for: float = 0.0,
-    request_timeout: float = REQUEST_TIMEOUT,
-    retry_for: Optional[float] = None,
-    clock: Clock = CLOCK,
-) -> Waited:
-    """Poll until there is an event that ``wanted`` selects, or until there is none.
+class Wait:
+    """Polls until there is an event that ``wanted`` selects, or until there is none.
 
     A failed poll says nothing about the events: it neither brings the state about nor ends it.
 
@@ -65,34 +54,7 @@ def wait(
     :param stable_for: seconds for which the state must hold, from one successful poll to another.
     :param request_timeout: seconds for one answer, never beyond the timeout of the wait.
     :param retry_for: seconds for which polls may fail in a row; by default until the timeout.
-    :raises WaitTimeout: the state does not hold in time, or polls fail for longer than ``retry_for``.
-    :raises Refused, NotAllowed: the service refuses the first request, as it would all others.
-    :raises Unreachable: there never was a connection, for a few seconds.
     """
-    waiting = _Wait(
-        client,
-        wanted,
-        present=present,
-        timeout=timeout,
-        sleep=sleep,
-        stable_for=stable_for,
-        request_timeout=request_timeout,
-        retry_for=timeout if retry_for is None else retry_for,
-        clock=clock,
-    )
-    while True:
-        waited = waiting.poll()
-        if waited:
-            return waited
-        elapsed = waiting.elapsed()
-        limit = waiting.limit_reached()
-        if limit:
-            raise WaitTimeout(f"{limit}: {waiting.complaint()}", last=waiting.last, elapsed=elapsed)
-        clock.sleep(min(waiting.gap, timeout - elapsed))
-
-
-class _Wait:
-    """A wait under way. ``gap``: seconds until the next poll. ``last``: what the last poll that succeeded saw."""
 
     def __init__(
         self,
@@ -101,11 +63,11 @@ class _Wait:
         *,
         present: bool,
         timeout: float,
-        sleep: float,
-        stable_for: float,
-        request_timeout: float,
-        retry_for: float,
-        clock: Clock,
+        sleep: float = 1.0,
+        stable_for: float = 0.0,
+        request_timeout: float = REQUEST_TIMEOUT,
+        retry_for: Optional[float] = None,
+        clock: Clock = CLOCK,
     ) -> None:
         self._client = client
         self._wanted = wanted
@@ -114,7 +76,7 @@ class _Wait:
         self._sleep = sleep
         self._stable_for = stable_for
         self._request_timeout = request_timeout
-        self._retry_for = retry_for
+        self._retry_for = timeout if retry_for is None else retry_for
         self._clock = clock
         self._started = clock.monotonic()
         self._failing_since: Optional[float] = None
@@ -123,14 +85,31 @@ class _Wait:
         self._cut_short = False
         self._document_read = False
         self._held_since: Optional[float] = None
-        self.gap = sleep
-        self.last: Optional[Waited] = None
+        self._gap = sleep  # seconds until the next poll
+        self._last: Optional[Waited] = None  # what the last poll that succeeded saw
 
-    def elapsed(self) -> float:
+    def run(self) -> Waited:
+        """Wait.
+
+        :raises WaitTimeout: the state does not hold in time, or polls fail for longer than ``retry_for``.
+        :raises Refused, NotAllowed: the service refuses the first request, as it would all others.
+        :raises Unreachable: there never was a connection, for a few seconds.
+        """
+        while True:
+            waited = self._poll()
+            if waited:
+                return waited
+            elapsed = self._elapsed()
+            limit = self._limit_reached()
+            if limit:
+                raise WaitTimeout(f"{limit}: {self._complaint()}", last=self._last, elapsed=elapsed)
+            self._clock.sleep(min(self._gap, self._timeout - elapsed))
+
+    def _elapsed(self) -> float:
         """Seconds since the wait began."""
         return self._clock.monotonic() - self._started
 
-    def poll(self) -> Optional[Waited]:
+    def _poll(self) -> Optional[Waited]:
         """Ask once; return what was seen if the state holds, for as long as it has to.
 
         :raises ImdsError: waiting cannot help.
@@ -143,18 +122,18 @@ class _Wait:
                 self._failing_since = began
             self._fail(error)
             return None
-        self._failing_since, self._failure, self._failures, self.gap = None, None, 0, self._sleep
-        self.last = Waited(document, events, self.elapsed())
+        self._failing_since, self._failure, self._failures, self._gap = None, None, 0, self._sleep
+        self._last = Waited(document, events, self._elapsed())
         if bool(events) != self._present:
             self._held_since = None
         elif self._held_since is None:
             self._held_since = self._clock.monotonic()
         holds = self._held_since is not None and self._clock.monotonic() - self._held_since >= self._stable_for
-        return self.last if holds else None
+        return self._last if holds else None
 
     def _ask(self) -> Tuple[Document, Tuple[ScheduledEvent, ...]]:
         # One limit for both requests, so that the second one cannot carry the wait beyond its timeout either.
-        available = max(self._timeout - self.elapsed(), SHORTEST_REQUEST_TIMEOUT)
+        available = max(self._timeout - self._elapsed(), SHORTEST_REQUEST_TIMEOUT)
         ends = self._clock.monotonic() + available
         self._cut_short = available < self._request_timeout
         document = self._client.poll(request_timeout=min(self._request_timeout, available))
@@ -163,46 +142,46 @@ class _Wait:
         return document, self._wanted(min(self._request_timeout, left)).select(document)
 
     def _fail(self, error: ImdsError) -> None:
-        if isinstance(error, (NotAllowed, Refused)) and self.last is None:
+        if isinstance(error, (NotAllowed, Refused)) and self._last is None:
             raise error
         # Silence within the rest of the wait says less about the service than the failure before it.
         if not (self._failure and self._cut_short and isinstance(error, NoAnswer)):
             self._failure = error
         self._failures += 1
-        self.gap = pause_after(self._failures, first=self._sleep, longest=max(self._sleep, LONGEST_PAUSE))
+        self._gap = pause_after(self._failures, first=self._sleep, longest=max(self._sleep, LONGEST_PAUSE))
         if self._client.is_missing(error):
-            left = min(FIRST_CONTACT, self._timeout, self._retry_for) - self.elapsed()
+            left = min(FIRST_CONTACT, self._timeout, self._retry_for) - self._elapsed()
             if left <= 0:
                 raise without_service(error) from error
-            self.gap = min(self.gap, left)
-        self.gap = min(self.gap, max(self._retry_for - self._failing_for(), 0))
+            self._gap = min(self._gap, left)
+        self._gap = min(self._gap, max(self._retry_for - self._failing_for(), 0))
 
     def _failing_for(self) -> float:
         return 0.0 if self._failing_since is None else self._clock.monotonic() - self._failing_since
 
-    def limit_reached(self) -> Optional[str]:
+    def _limit_reached(self) -> Optional[str]:
         """The limit that ends the wait now, if any."""
-        if self.elapsed() >= self._timeout:
+        if self._elapsed() >= self._timeout:
             return f"Timeout after {self._timeout:g} seconds"
         if self._failing_for() >= self._retry_for:
             return f"Polls failed for {self._retry_for:g} seconds, the limit that retry_for sets"
         return None
 
-    def complaint(self) -> str:
+    def _complaint(self) -> str:
         """Why the wait ends without its state."""
         ending = f"; the last request failed: {self._failure}" if self._failure else ""
         return f"{self._seen()}{ending}"
 
     def _seen(self) -> str:
-        if self.last is None:
+        if self._last is None:
             return "the name of this VM could not be read" if self._document_read else "no document could be read"
         if self._held_since is not None:
             state, held = "present" if self._present else "absent", self._clock.monotonic() - self._held_since
             return f"the events asked for are {state} for {held:.0f} of {self._stable_for:g} seconds only"
         if self._present:
-            held_by = self.last.document
+            held_by = self._last.document
             return f"no such event; the document {held_by.incarnation} holds {_list(held_by.events)}"
-        return f"still there: {_list(self.last.events)}"
+        return f"still there: {_list(self._last.events)}"
 
 
 def _list(events: Tuple[ScheduledEvent, ...]) -> str:

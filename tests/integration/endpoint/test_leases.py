@@ -24,7 +24,7 @@ from _scheduled_events.client import ImdsError
 from _scheduled_events.discovery import find
 try:
     found = find(
-        api_version="2020-07-01", networks={networks!r}, default="http://127.0.0.1:9", patience=0
+        "auto", api_version="2020-07-01", networks={networks!r}, default="http://127.0.0.1:9", patience=0
     )
     print(json.dumps(found))
 except ImdsError as error:

@@ -11,7 +11,15 @@ import metadata_guard
 import pytest
 from _scheduled_events import discovery
 from _scheduled_events.clock import Clock
-from _scheduled_events.discovery import DEFAULT_NETWORKS, DISCOVERY_TIMEOUT, FoundEndpoint, NotFound, Searched, find
+from _scheduled_events.discovery import (
+    AUTO,
+    DEFAULT_NETWORKS,
+    DISCOVERY_TIMEOUT,
+    FoundEndpoint,
+    NotFound,
+    Searched,
+    find,
+)
 
 from .conftest import Service, document_text
 
@@ -50,7 +58,8 @@ def look(nowhere, clock):
 
     def search_for(default=nowhere, leases=NO_LEASES, **changes):
         given = dict({"api_version": "2020-07-01", "networks": LOOPBACK, "patience": 0.0, "ports": (9,)}, **changes)
-        return find(default=default, leases=lambda: leases, clock=Clock(monotonic=clock, sleep=clock.sleep), **given)
+        time = Clock(monotonic=clock, sleep=clock.sleep)
+        return find(AUTO, default=default, leases=lambda: leases, clock=time, **given)
 
     return search_for
 

@@ -5,7 +5,7 @@
 import pytest
 from _scheduled_events.client import ImdsClient, NoAnswer, NotAllowed, Refused, Unavailable, Unreachable
 from _scheduled_events.document import Filter, parse
-from _scheduled_events.waiting import WaitTimeout, wait
+from _scheduled_events.waiting import Wait, WaitTimeout
 
 from .conftest import document_text, event
 
@@ -19,7 +19,7 @@ def waiting(service, clock):
 
     def run(**options):
         options = dict({"present": False, "timeout": 60, "clock": clock.clock}, **options)
-        return wait(asking, lambda _seconds: Filter(vm_name="vm1"), **options)
+        return Wait(asking, lambda _seconds: Filter(vm_name="vm1"), **options).run()
 
     yield run
     asking.close()
@@ -154,7 +154,7 @@ class AskedInVain:
 
 def test_a_timeout_shows_what_the_service_answered_and_not_that_the_rest_of_the_wait_was_too_short(clock):
     with pytest.raises(WaitTimeout) as caught:
-        wait(AskedInVain(clock), None, present=False, timeout=10, request_timeout=5, clock=clock.clock)
+        Wait(AskedInVain(clock), None, present=False, timeout=10, request_timeout=5, clock=clock.clock).run()
     assert str(caught.value).endswith("the last request failed: GET / answered 500")
 
 
@@ -196,7 +196,7 @@ class Scripted:
 
     def wait(self, **options):
         options = dict({"present": False, "clock": self.clock.clock}, **options)
-        return wait(self, self.wanted, **options)
+        return Wait(self, self.wanted, **options).run()
 
 
 NOTHING = parse(document_text(), api_version="2020-07-01")

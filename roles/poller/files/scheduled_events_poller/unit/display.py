@@ -5,13 +5,12 @@
 """How the unit shows itself: the journal, the status file, the history, the metrics, and a line for systemd."""
 
 import json
-from typing import Callable, Dict, NamedTuple, Optional, Sequence, Tuple
+from typing import Callable, Dict, Optional, Sequence, Tuple
 
 from _scheduled_events import terms
 from _scheduled_events.clock import Clock
 from _scheduled_events.condition import NOTHING_PREPARED, NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
-from _scheduled_events.discovery import FoundEndpoint
 from _scheduled_events.document import ScheduledEvent, format_epoch
 from _scheduled_events.files import write_atomically
 from _scheduled_events.history import Fact
@@ -22,30 +21,11 @@ from _scheduled_events.transitions import Step
 
 from .. import systemd
 from . import status
-from .config import Settings
 from .impact import ImpactMeter
 from .metrics import Metrics
 from .recorder import Recorder
 
 HEARTBEAT = 5.0  # seconds between two status files when nothing happens
-
-
-class View(NamedTuple):
-    """What is shown.
-
-    ``config``: ``None`` while the name of this VM is not known. ``found``: the service, if it is known.
-    ``acknowledging_for``: seconds for which the present attempt to acknowledge has been going on. ``unsaved``: why the
-    state cannot be saved; empty if it is saved.
-    """
-
-    now: float
-    settings: Settings
-    state: State
-    config: Optional[terms.Config]
-    polls: status.Polls
-    found: Optional[FoundEndpoint]
-    acknowledging_for: float
-    unsaved: str
 
 
 class Display:
@@ -135,7 +115,7 @@ class Display:
         except Exception as error:  # no report can end the process, whatever it holds
             self.journal.complain("status", f"status or metrics cannot be written: {type(error).__name__}: {error}")
 
-    def show(self, view: View, status_file: str) -> None:
+    def show(self, view: status.View, status_file: str) -> None:
         """Write the status file and the metrics, and notify systemd of a changed line.
 
         :raises OSError: a file cannot be written.
@@ -144,24 +124,13 @@ class Display:
         if line != self._line:
             self._line = line
             systemd.notify(f"STATUS={line}")
-        shown = status.describe(
-            view.state,
-            view.config,
-            view.polls,
-            endpoint=view.found.endpoint if view.found else view.settings.endpoint,
-            endpoint_source=view.found.source if view.found else None,
-            dry_run=view.settings.dry_run,
-            acknowledging_for=view.acknowledging_for,
-            unsaved=view.unsaved,
-            unrecorded=self.recorder.problem,
-            now=view.now,
-        )
+        shown = status.describe(view, unrecorded=self.recorder.problem)
         # Over several lines: the local fact of Ansible puts its own keys after the first one.
         write_atomically(status_file, json.dumps(shown, indent=1).encode() + b"\n", mode=0o644)
         if view.settings.metrics_directory is not None:
             self.metrics.write(view.settings.metrics_directory)
 
-    def _line_of(self, view: View) -> str:
+    def _line_of(self, view: status.View) -> str:
         parts = [
             f"{entry.event.event_type} {key}: {self._conditions.get(key, '')}"
             for key, entry in view.state.events.items()

@@ -89,19 +89,6 @@ def ended_runs(state: State, root_side: HookRequests) -> List[Tuple[str, RunResu
 
 def job_of(action: terms.RunHooks, config: terms.Config, settings: Settings) -> Job:
     """What the root side is asked to run."""
-    return Job(
-        request_id=action.request_id,
-        phase=action.phase,
-        event=action.event,
-        vm_name=config.vm_name,
-        timeout=action.timeout,
-        not_later_than=action.not_later_than,
-        deadline=action.deadline,
-        ends_at=action.ends_at,
-        hooks=tuple(settings.hooks.get(action.phase, ())),
-        failed_phase=action.failed_phase,
-        failure=action.failure,
-        first_run=action.first_run,
-        recovered=action.recovered,
-        undone=action.undone,
-    )
+    asked = action._asdict()
+    del asked["key"]
+    return Job(vm_name=config.vm_name, hooks=tuple(settings.hooks.get(action.phase, ())), **asked)

@@ -74,6 +74,6 @@ def find(settings: Settings, *, patience: float = FIRST_CONTACT) -> FoundEndpoin
     :param patience: seconds after which to search once more if nothing was found.
     :raises ImdsError: none is found.
     """
-    if settings.endpoint != AUTO:
-        return FoundEndpoint(settings.endpoint, GIVEN)
-    return discovery.find(api_version=settings.api_version, networks=settings.endpoint_networks, patience=patience)
+    return discovery.find(
+        settings.endpoint, api_version=settings.api_version, networks=settings.endpoint_networks, patience=patience
+    )

@@ -22,7 +22,7 @@ from .. import systemd
 from ..spool import Directories
 from . import control, effects, hooks, instance, status
 from .config import ConfigError, Settings
-from .display import HEARTBEAT, Display, View
+from .display import HEARTBEAT, Display
 from .endpoint_resolver import EndpointResolver, find
 from .service import SHORT_TIMEOUT, Acknowledged, Acknowledger, Polled, PollEnded, Polling, Source
 
@@ -386,7 +386,7 @@ class Poller:
         self._watchdog.feed(hangs=hangs)
 
     def _show(self) -> None:
-        view = View(
+        view = status.View(
             self._clock.wall(),
             self._settings,
             self._state,

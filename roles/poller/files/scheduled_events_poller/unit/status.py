@@ -5,12 +5,17 @@
 """The status file of the unit, and its rating for monitoring."""
 
 import os
-from typing import Any, Dict, List, NamedTuple, Optional, Tuple
+from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 
 from _scheduled_events import condition as conditions
 from _scheduled_events import policies, terms
 from _scheduled_events.document import ADVISORY, Document, format_epoch, format_time
 from _scheduled_events.state import State
+
+if TYPE_CHECKING:  # which need requests, and a hook reads the status
+    from _scheduled_events.discovery import FoundEndpoint
+
+    from .config import Settings
 
 VERSION = 2
 
@@ -51,26 +56,30 @@ def polls_of(document: Document, vm_name: str, *, now: float) -> Polls:
     )
 
 
-def describe(
-    state: State,
-    config: Optional[terms.Config],
-    polls: Polls,
-    *,
-    endpoint: str,
-    endpoint_source: Optional[str],
-    dry_run: bool,
-    acknowledging_for: float,
-    unsaved: str,
-    unrecorded: str,
-    now: float,
-) -> Dict[str, Any]:
+class View(NamedTuple):
+    """What is shown.
+
+    ``config``: ``None`` while the name of this VM is not known. ``found``: the service, if it is known.
+    ``acknowledging_for``: seconds for which the present attempt to acknowledge has been going on. ``unsaved``: why the
+    state cannot be saved; empty if it is saved.
+    """
+
+    now: float
+    settings: "Settings"
+    state: State
+    config: Optional[terms.Config]
+    polls: Polls
+    found: "Optional[FoundEndpoint]"
+    acknowledging_for: float
+    unsaved: str
+
+
+def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
     """The content of the status file.
 
-    :param config: ``None`` while the name of this VM is not known.
-    :param endpoint_source: how the endpoint was found, ``None`` while it is not known.
-    :param acknowledging_for: seconds for which the present attempt to acknowledge has been going on.
-    :param unsaved: why the state cannot be saved; empty if it is saved. ``unrecorded``: the same of the history.
+    :param unrecorded: why the history cannot be written; empty if it can.
     """
+    state, config, polls, found, now = view.state, view.config, view.polls, view.found, view.now
     events = [] if config is None else [_event(state, key, config) for key in state.events]
     unread = polls.last_success is None or not -CLOCK_TOLERANCE <= now - polls.last_success <= STALE
     pending = [key for key in state.events if config is None or policies.is_pending(state, key, config)]
@@ -78,17 +87,17 @@ def describe(
         "version": VERSION,
         "pid": os.getpid(),
         "time": now,
-        "dry_run": dry_run,
-        "endpoint": endpoint,
-        "endpoint_source": endpoint_source,
+        "dry_run": view.settings.dry_run,
+        "endpoint": found.endpoint if found else view.settings.endpoint,
+        "endpoint_source": found.source if found else None,
         "vm_name": polls.vm_name,
         "incarnation": state.incarnation,
         "last_successful_poll": polls.last_success,
         "failed_polls": polls.failures,
         "error": polls.error,
-        "unsaved": unsaved,
+        "unsaved": view.unsaved,
         "unrecorded": unrecorded,
-        "acknowledging_for": acknowledging_for,
+        "acknowledging_for": view.acknowledging_for,
         "missing_hooks": {} if config is None else {phase: list(names) for phase, names in config.missing.items()},
         "unnamed_events": state.unnamed,
         "lost": state.lost,
@@ -96,7 +105,7 @@ def describe(
         "drill_problem": polls.drill_problem,
         # Without a document nothing is known, and without a saved state not all: neither means that there is no
         # maintenance. An event of the document counts before it is in the state, and if a rule ignores it.
-        "maintenance_pending": unread or bool(unsaved or pending or state.unnamed or state.lost or polls.named),
+        "maintenance_pending": unread or bool(view.unsaved or pending or state.unnamed or state.lost or polls.named),
         "events": events,
     }
 
