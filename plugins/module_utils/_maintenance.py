@@ -70,7 +70,7 @@ def read_mark(folder: Folder, clock: Clock = CLOCK) -> Optional[Mark]:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise MaintenanceError(_unreadable(folder.path_of(MARK), error)) from None
+        raise MaintenanceError(f"{folder.path_of(MARK)} cannot be read: {error}. Become root") from None
     try:
         raw = json.loads(text)
         return Mark(
@@ -92,18 +92,14 @@ class Host:
     """
 
     def __init__(self, folder: Folder, *, clock: Clock = CLOCK) -> None:
-        self._folder = folder
+        self.folder = folder
         self._clock = clock
 
-    @property
-    def folder(self) -> Folder:
-        return self._folder
-
     def now(self) -> Moment:
-        return self._folder.moment(self._clock)
+        return self.folder.moment(self._clock)
 
     def mark(self) -> Optional[Mark]:
-        return read_mark(self._folder, self._clock)
+        return read_mark(self.folder, self._clock)
 
     def take(
         self,
@@ -144,7 +140,7 @@ class Host:
         :param ended: the maintenance ended well. Otherwise what was unfinished before is so again.
         :raises MaintenanceError: it cannot be taken away.
         """
-        if not self._folder.is_there():
+        if not self.folder.is_there():
             return False
         with self._locked():
             before = self.mark()
@@ -161,7 +157,7 @@ class Host:
 
         :raises MaintenanceError: it cannot be taken away.
         """
-        if not self._folder.is_there():
+        if not self.folder.is_there():
             return
         with self._locked():
             before = self.mark()
@@ -178,9 +174,9 @@ class Host:
 
     def _remove_mark(self) -> None:
         try:
-            self._folder.remove(MARK)
+            self.folder.remove(MARK)
         except OSError as error:
-            raise MaintenanceError(f"{self._folder.path_of(MARK)} cannot be removed: {error}") from None
+            raise MaintenanceError(f"{self.folder.path_of(MARK)} cannot be removed: {error}") from None
 
     def records(self) -> Dict[str, Dict[str, Any]]:
         """Finished maintenances, by name: ``round``, ``hosts``, ``since_begin``, ``age`` in seconds.
@@ -217,7 +213,7 @@ class Host:
 
     def _raw_records(self) -> Dict[str, Any]:
         try:
-            return dict(json.loads(_read(self._folder, RECORD))["rounds"])
+            return dict(json.loads(_read(self.folder, RECORD))["rounds"])
         except (OSError, ValueError, KeyError, TypeError):
             return {}
 
@@ -225,19 +221,19 @@ class Host:
     def _locked(self) -> Iterator[None]:
         with contextlib.ExitStack() as stack:
             try:
-                stack.enter_context(self._folder.guarded(LOCK_TIMEOUT, clock=self._clock))
+                stack.enter_context(self.folder.guarded(LOCK_TIMEOUT, clock=self._clock))
             except OSError as error:
                 raise MaintenanceError(
-                    f"{self._folder.path} cannot be locked: {error}. Become root, or free the disk"
+                    f"{self.folder.path} cannot be locked: {error}. Become root, or free the disk"
                 ) from None
             yield
 
     def _write(self, name: str, raw: Mapping[str, Any], *, mode: int) -> None:
         try:
-            self._folder.write(name, json.dumps(raw, sort_keys=True).encode() + b"\n", mode=mode, durable=True)
+            self.folder.write_json(name, raw, mode=mode, durable=True)
         except OSError as error:
             raise MaintenanceError(
-                f"{self._folder.path_of(name)} cannot be written: {error}. Become root, or free the disk"
+                f"{self.folder.path_of(name)} cannot be written: {error}. Become root, or free the disk"
             ) from None
 
 
@@ -248,7 +244,3 @@ def _counts(mark: Mark, dead: Sequence[str]) -> bool:
 
 def _read(folder: Folder, name: str) -> str:
     return folder.read(name, LARGEST).decode("utf-8", "replace")
-
-
-def _unreadable(path: str, error: OSError) -> str:
-    return f"{path} cannot be read: {error}. Become root"

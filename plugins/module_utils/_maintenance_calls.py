@@ -6,6 +6,7 @@
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
+from ._load_balancer.record import FILE as LOAD_BALANCER_FILE
 from ._load_balancer.record import Record, RecordError
 from ._maintenance import ASKING, HELD, Host, MaintenanceError
 from ._module import ImdsModule
@@ -16,7 +17,6 @@ from ._scheduled_events.files import Folder
 from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import append_where_possible
 
-LOAD_BALANCER_FILE = "load-balancer.json"
 # On the control node: at the gate, and what it decided. The others are for a host.
 WAIT, DECISION = "wait", "decision"
 SURVEY, WITHDRAW, HOLD, NOTE, DONE, FAILED = "survey", "withdraw", "hold", "note", "done", "failed"

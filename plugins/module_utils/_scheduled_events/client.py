@@ -25,6 +25,7 @@ from .exchange import (
     Exchanger,
     Malformed,
     NotConnected,
+    phrase,
 )
 from .text import excerpt, parse_number, shown
 
@@ -297,7 +298,7 @@ class ImdsClient:
 
     def _not_allowed(self, method: str, answer: Answer) -> NotAllowed:
         return NotAllowed(
-            f"{method} {answer.url} answered {answer.status} {_phrase(answer)}: {_detail(answer)}. Most likely the "
+            f"{method} {answer.url} answered {answer.status} {phrase(answer)}: {_detail(answer)}. Most likely the "
             f"Metadata Security Protocol of this VM {_NOT_ALLOWED[answer.status]}. Allow the user {self._user} the "
             f"paths {EVENTS_PATH} and {NAME_PATH} in its InVMAccessControlProfile",
             status=answer.status,
@@ -321,7 +322,7 @@ def without_service(error: ImdsError) -> Unreachable:
 
 def _status_error(method: str, answer: Answer, api_version: str) -> ImdsError:
     status = answer.status
-    answered = f"{method} {answer.url} answered {status} {_phrase(answer)}".rstrip()
+    answered = f"{method} {answer.url} answered {status} {phrase(answer)}".rstrip()
     if status in (http.HTTPStatus.GONE, 429) or status >= 500:
         return Unavailable(f"{answered}: {_detail(answer)}", status=status)
     if 300 <= status < 400:
@@ -329,13 +330,6 @@ def _status_error(method: str, answer: Answer, api_version: str) -> ImdsError:
         reason = f"a redirect to {location}, which the metadata service never sends and is not followed"
         return Refused(f"{answered}: {reason}; check the endpoint and any proxy in front of it", status=status)
     return Refused(f"{answered}: {_version_detail(answer, api_version) or _detail(answer)}", status=status)
-
-
-def _phrase(answer: Answer) -> str:
-    try:
-        return http.HTTPStatus(answer.status).phrase
-    except ValueError:
-        return answer.reason
 
 
 def _version_detail(answer: Answer, api_version: str) -> Optional[str]:

@@ -4,6 +4,7 @@
 
 """One HTTP exchange, over a connection of this machine or through another program, and where it goes."""
 
+import http
 import re
 from typing import Mapping, NamedTuple, Optional
 from urllib.parse import urlsplit
@@ -96,6 +97,14 @@ class Exchanger:
 
     def close(self) -> None:
         """Close the connection."""
+
+
+def phrase(answer: Answer) -> str:
+    """The usual words of its status; its own ones if there are none."""
+    try:
+        return http.HTTPStatus(answer.status).phrase
+    except ValueError:
+        return answer.reason
 
 
 def retry_after(header: Optional[str], *, now: float) -> float:

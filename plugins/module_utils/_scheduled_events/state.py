@@ -233,9 +233,9 @@ _MAY_BE_NULL = (_NULLABLE_TEXT, _NULLABLE_NUMBER, _NULLABLE_WHOLE, _INCARNATION,
 _OF_TYPE = {bool: FLAG, int: _WHOLE, float: _NUMBER, str: TEXT, type(None): _NULLABLE_NUMBER}
 
 
-def _of_defaults(made: Any) -> Dict[str, Kind]:
-    """The kinds of a NamedTuple whose fields all have defaults, which show their types."""
-    return {name: _OF_TYPE[type(default)] for name, default in zip(made._fields, made())}
+def _of_values(example: Any) -> Dict[str, Kind]:
+    """The kinds of the fields of a NamedTuple whose values in an example show their types."""
+    return {name: _OF_TYPE[type(value)] for name, value in example._asdict().items() if type(value) in _OF_TYPE}
 
 
 _EVENT = _record(
@@ -250,37 +250,24 @@ _EVENT = _record(
         "unreadable": _FIELDS,
     },
 )
-_RUN = _record(Run, {**_of_defaults(Run), "outcome": choice(*_OUTCOMES)})
+_RUN = _record(Run, {**_of_values(Run()), "outcome": choice(*_OUTCOMES)})
 _ENTRY = _record(
     EventState,
     {
+        **_of_values(EventState(None, 0.0)),  # type: ignore[arg-type]
         "event": _EVENT,
-        "first_seen": _NUMBER,
-        "present": FLAG,
-        "impact": FLAG,
         "runs": map_of(_RUN, "runs", keys=choice(*PHASES)),
         "failures": list_of(_record(Failure, {"phase": choice(*PHASES), "reason": TEXT}), "failures"),
-        "approval": _record(Approval, _of_defaults(Approval)),
-        "ran": FLAG,
-        "owed": FLAG,
-        "lost_recovery": _WHOLE,
-        "unannounced": _WHOLE,
-        "waits_until": _NULLABLE_NUMBER,
+        "approval": _record(Approval, _of_values(Approval())),
         "window": _CLEAN,
-        "hurried": FLAG,
     },
 )
 _STATE = {
-    "serial": _WHOLE,
-    "recovered": _WHOLE,
+    **_of_values(State(0)),
     "incarnation": _INCARNATION,
-    "unnamed": _WHOLE,
     "events": _by_key(_ENTRY, "events"),
-    "recoveries": _WHOLE,
-    "unannounced": _WHOLE,
     "ignored": _by_key(_EVENT, "events"),
     "lost": _CLEAN,
-    "withheld": FLAG,
 }
 
 

@@ -111,7 +111,8 @@ def test_a_directory_in_place_of_the_state_is_moved(tmp_path):
             'serial: expected a whole number from -1000000000000000 to 1000000000000000, not "x"',
         ),
         (
-            '{"version": 2, "serial": 1, "recovered": 0, "unnamed": 0, "events": {"a": {}}, "ignored": {}}',
+            '{"version": 2, "serial": 1, "recovered": 0, "unnamed": 0, "recoveries": 0, "unannounced": 0, "lost": "", '
+            '"withheld": false, "events": {"a": {}}, "ignored": {}}',
             "events.a.event: it is missing",
         ),
         ('{"version": 1, "serial": 1, "unnamed": 0, "events": {}}', "version 1 is not 2"),

@@ -20,7 +20,6 @@ counts, and is canceled.
 """
 
 import contextlib
-import hashlib
 import json
 import re
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple, Union
@@ -300,9 +299,7 @@ def _lower(hosts: Iterable[str]) -> Set[str]:
 
 def _plain_type(event: Mapping[str, Any]) -> str:
     kind = str(event.get("event_type") or "none").lower()
-    if _PLAIN_TYPE.match(kind):
-        return kind
-    return "x" + hashlib.sha256(kind.encode("utf-8", "replace")).hexdigest()[:40]
+    return kind if _PLAIN_TYPE.match(kind) else token_of(kind)
 
 
 def _has_event(variables: Any) -> bool:

@@ -4,13 +4,12 @@
 
 """Requests to what is outside, a receiver of webhooks or a controller: what follows from each, without secrets."""
 
-import http
 import json
 import re
 from typing import Iterable, Mapping, Optional
 
 from _scheduled_events.clock import CLOCK, Clock
-from _scheduled_events.exchange import Answer, BadUrl, ExchangeFailed, NotConnected, NotTrusted, retry_after
+from _scheduled_events.exchange import Answer, BadUrl, ExchangeFailed, NotConnected, NotTrusted, phrase, retry_after
 from _scheduled_events.text import shown
 from _scheduled_events.transport import Transport
 
@@ -120,7 +119,8 @@ class Requests:
 
     def _failure(self, what: str, answer: Answer) -> Failed:
         status = answer.status
-        message = f"{what} answered {status} {_phrase(status)}".rstrip()
+        words = phrase(answer._replace(reason=""))  # its own ones could hold a secret
+        message = f"{what} answered {status} {words}".rstrip()
         if 300 <= status < 400:
             place = f" to {shown(self.hide(answer.headers.get('location') or ''))}" if self._reads else ""
             return Declined(f"{message}, a redirect{place}, which is not followed: correct its url")
@@ -131,13 +131,6 @@ class Requests:
             return NotNow(message, sent=status not in _NOT_NOW, pause=pause)
         message += f": {self._advice[status]}" if status in self._advice else ""
         return (Rejected if status in _OF_THE_REQUEST else Declined)(message, pause=pause)
-
-
-def _phrase(status: int) -> str:
-    try:
-        return http.HTTPStatus(status).phrase
-    except ValueError:
-        return ""
 
 
 def _detail(body: bytes) -> str:

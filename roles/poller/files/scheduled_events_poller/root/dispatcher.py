@@ -10,7 +10,6 @@ that is spent on looking. Real requests come first.
 
 import contextlib
 import os
-import sys
 import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
@@ -77,7 +76,7 @@ class Dispatcher:
                 break
             clock.sleep(max(PAUSE, REST * (now - look_began)))
         if self._removed:
-            _say(f"removed {self._removed} files and directories that are not requests")
+            jobs.say(f"removed {self._removed} files and directories that are not requests")
 
     def look(self) -> Look:
         """Take requests once, and remove some of what is not a request.
@@ -183,7 +182,7 @@ class Dispatcher:
     def _complain(self, message: str) -> None:
         if message not in self._complaints and len(self._complaints) < MAX_COMPLAINTS:
             self._complaints.add(message)
-            _say(message)
+            jobs.say(message)
 
 
 def _id_of(name: str) -> str:
@@ -328,8 +327,3 @@ def spawner(directories: Directories) -> Start:
         return reasons
 
     return start
-
-
-def _say(message: str) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(message + "\n")

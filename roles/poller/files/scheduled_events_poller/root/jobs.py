@@ -11,6 +11,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import sys
 from typing import Iterator, Mapping, Optional, Sequence, Tuple, Union
 
 from _scheduled_events.files import Occupied, locked, write_atomically, write_once
@@ -142,6 +143,12 @@ def wake(directories: Directories) -> None:
 
 def _job(directories: Directories, request_id: str) -> str:
     return os.path.join(directories.jobs, request_id)
+
+
+def say(message: str) -> None:
+    """Write a line for the journal."""
+    with contextlib.suppress(OSError, ValueError):
+        sys.stderr.write(message + "\n")
 
 
 class Process:

@@ -120,15 +120,15 @@ class HookSet:
 def run(request_id: str, directories: Directories) -> int:
     """Carry out an accepted job once, and store its result for the poller; returns an exit status."""
     if parse_run_id(request_id) is None:
-        _say(f"{request_id!r} is not an id of a run")
+        jobs.say(f"{request_id!r} is not an id of a run")
         return 2
     with contextlib.ExitStack() as stack:
         try:
             text = stack.enter_context(jobs.held(directories, request_id))
         except FileNotFoundError:
-            _say(f"there is no job {request_id}: it has ended")
+            jobs.say(f"there is no job {request_id}: it has ended")
         except Occupied:
-            _say(f"{request_id} is running already")
+            jobs.say(f"{request_id} is running already")
         else:
             if jobs.has_ended(directories, request_id):
                 jobs.forget(directories, request_id)
@@ -163,12 +163,12 @@ def _revisions(directories: Directories, request_id: str) -> Callable[[], Option
 def ended(request_id: str, directories: Directories, environment: Mapping[str, str]) -> int:
     """Store a failure for a run whose process ended without a result; for ExecStopPost=. Returns an exit status."""
     if parse_run_id(request_id) is None:
-        _say(f"{request_id!r} is not an id of a run")
+        jobs.say(f"{request_id!r} is not an id of a run")
         return 2
     how = " ".join(environment.get(name, "") for name in ("SERVICE_RESULT", "EXIT_CODE", "EXIT_STATUS")).strip()
     reason = f"its unit ended before its hooks: {how or 'systemd gives no reason'}"
     if jobs.give_up(directories, request_id, reason):
-        _say(f"{request_id}: {reason}")
+        jobs.say(f"{request_id}: {reason}")
     return 0
 
 
@@ -457,8 +457,3 @@ def _log(output: IO[bytes], message: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         output.write(message.encode("utf-8", "replace") + b"\n")
         output.flush()
-
-
-def _say(message: str) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        sys.stderr.write(message + "\n")
