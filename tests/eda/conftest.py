@@ -50,7 +50,8 @@ def start_rulebook(tmp_path_factory, zygotes):  # noqa: ARG001
 class Azure:
     """An emulator of VMs in one availability set, a minute of which takes a second; it can be started again."""
 
-    def __init__(self, directory, names):
+    def __init__(self, directory, names, options):
+        self._options = options
         self._vms = [{"name": name, "kind": "availability_set", "set": "web"} for name in names]
         self._directory = directory
         self._times = 0
@@ -61,7 +62,7 @@ class Azure:
         directory = self._directory / str(self._times)
         directory.mkdir()
         command = COLLECTION / "roles" / "emulator" / "files" / "scheduled-events-emulator"
-        options = ("--speed", "60", "--rate-limit", "0", "--port", port)
+        options = ("--speed", "60", "--rate-limit", "0", "--port", port, *self._options)
         self.emulator = Emulator(command.parent, directory, self._vms, options)
 
     def restart(self):
@@ -73,11 +74,11 @@ class Azure:
 
 @pytest.fixture(scope="module")
 def azure(tmp_path_factory):
-    """Return a function that starts the emulator: ``azure("vm1", …)``."""
+    """Return a function that starts the emulator: ``azure("vm1", …, options=())``."""
     running = []
 
-    def start(*names):
-        running.append(Azure(tmp_path_factory.mktemp("emulator"), names))
+    def start(*names, options=()):
+        running.append(Azure(tmp_path_factory.mktemp("emulator"), names, options))
         return running[-1]
 
     yield start

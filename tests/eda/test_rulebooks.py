@@ -40,7 +40,7 @@ class Fleet:
 
 @pytest.fixture(scope="module")
 def fleet_of(azure, tmp_path_factory):
-    return lambda *names: Fleet(azure(*names), tmp_path_factory.mktemp("vms"))
+    return lambda *names, options=(): Fleet(azure(*names, options=options), tmp_path_factory.mktemp("vms"))
 
 
 def unused_port():
@@ -185,54 +185,47 @@ def test_each_host_recovers_once_from_each_reported_event(on_webhook):
 
 
 class OnEventGrid:
-    """An event of two VMs, in messages that follow Microsoft's pages, come twice and come late."""
+    """Two events, each message of which the emulator posts twice; those of the first come again after its end."""
 
-    def __init__(self, fleet, start_rulebook):
-        self.fleet, self.port = fleet, unused_port()
-        variables = {"scheduled_events_token": TOKEN, "scheduled_events_port": self.port}
-        rulebook = start_rulebook("respond_on_event_grid", fleet.inventory, variables)
-        self.event = fleet.announce("vm1", "vm2")
-        scheduled, started, completed = (
-            self.message(*each) for each in enumerate(("Scheduled", "Started", "Completed"))
-        )
-        rulebook.until(lambda: post(self.port, [scheduled, {"eventType": "Perhaps"}, scheduled]) == 200, "the receiver")
-        rulebook.until(lambda: fleet.is_over(self.event, "vm1", "vm2"), "the answer to the event")
-        rulebook.wait_until_idle()
-        self.runs = [rulebook.output.count("\nPLAY RECAP")]
-        for messages in ([completed], [started, scheduled], [completed]):
-            assert post(self.port, messages) == 200
-        rulebook.until(lambda: rulebook.output.count("\nPLAY RECAP") > 1, "the run after the end")
-        rulebook.wait_until_idle()
-        self.runs.append(rulebook.output.count("\nPLAY RECAP"))
+    def __init__(self, fleet, port, start_rulebook):
+        self.fleet = fleet
+        variables = {"scheduled_events_token": TOKEN, "scheduled_events_port": port}
+        self._rulebook = start_rulebook("respond_on_event_grid", fleet.inventory, variables)
+        self.first = self._respond_to("vm1", "vm2")
+        self.runs = [self._runs()]
+        messages = fleet.azure.emulator.control("GET", "event-grid")["messages"]
+        assert post(port, [*reversed(messages), {"eventType": "Perhaps"}]) == 200
+        self._respond_to("vm2")
+        self.runs.append(self._runs())
 
-    def message(self, minute, status):
-        """A message as Event Grid sends it."""
-        target = "/subscriptions/0b8d/resourceGroups/shop/providers/Microsoft.Compute/virtualMachines/vm1"
-        properties = {
-            "EventId": self.event,
-            "EventType": "Redeploy",
-            "EventStatus": status,
-            "Resources": ["vm1", "vm2"],
-        }
-        info = {
-            "id": f"{target}/providers/microsoft.maintenance/scheduledevents/{self.event}",
-            "properties": properties,
-        }
-        kind = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
-        return {"eventType": kind, "eventTime": f"2026-05-04T10:0{minute}:00Z", "data": {"resourceInfo": info}}
+    def _respond_to(self, *names):
+        """Announce an event, and wait for the end of its two runs; the id of the event."""
+        expected = self._runs() + 2
+        event = self.fleet.announce(*names)
+        self._rulebook.until(lambda: self.fleet.is_over(event, *names), "the answer to the event")
+        self._rulebook.until(lambda: self._runs() >= expected, "the run after the end")
+        self._rulebook.wait_until_idle()
+        return event
+
+    def _runs(self):
+        return self._rulebook.output.count("\nPLAY RECAP")
 
 
 @pytest.fixture(scope="module")
-def on_event_grid(fleet_of, start_rulebook):
-    return OnEventGrid(fleet_of("vm1", "vm2"), start_rulebook)
+def on_event_grid(fleet_of, start_rulebook, tmp_path_factory):
+    token = tmp_path_factory.mktemp("token") / "token"
+    token.write_text(TOKEN)
+    port = unused_port()
+    webhook = ("--event-grid-url", f"http://127.0.0.1:{port}/", "--event-grid-token-file", str(token))
+    fleet = fleet_of("vm1", "vm2", options=(*webhook, "--event-grid-repeats", "1"))
+    return OnEventGrid(fleet, port, start_rulebook)
 
 
-def test_an_event_that_event_grid_reports_twice_is_acknowledged_once_in_one_run(on_event_grid):
-    assert on_event_grid.fleet.acknowledgements(on_event_grid.event) == [200]
-    assert on_event_grid.runs[0] == 1
-
-
-def test_the_end_that_event_grid_reports_starts_one_more_run_and_what_comes_late_none(on_event_grid):
-    assert on_event_grid.runs[1] == 2
+def test_an_event_that_event_grid_reports_twice_is_acknowledged_once(on_event_grid):
+    assert on_event_grid.fleet.acknowledgements(on_event_grid.first) == [200]
     recoveries = on_event_grid.fleet.hosts.recoveries
-    assert recoveries("vm1") == recoveries("vm2") == [[on_event_grid.event]]
+    assert recoveries("vm1") == [[on_event_grid.first]]
+
+
+def test_event_grid_starts_a_run_for_an_announcement_and_one_for_its_end_and_none_for_what_comes_late(on_event_grid):
+    assert on_event_grid.runs == [2, 4]

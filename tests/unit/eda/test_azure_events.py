@@ -2,8 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The event filter. Its messages follow Microsoft's pages; none of them was recorded."""
+"""The event filter, with the messages of the emulator. They follow Microsoft's pages; none of them was recorded."""
 
+import dataclasses
 import importlib.util
 import itertools
 import json
@@ -11,12 +12,14 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scheduled_events_emulator.event_grid import Delivery, Outbox
+from scheduled_events_emulator.instance import SUBSCRIPTION
 
-from .conftest import ROOT
+from .conftest import ROOT, of_the_emulator
 
 FILTER = ROOT / "extensions" / "eda" / "plugins" / "event_filter" / "azure_events.py"
-ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
-COMPUTE = "/subscriptions/0b8d/resourceGroups/Shop/providers/Microsoft.Compute"
+ID = "c7061bac-afdc-4513-b24b-aa5f13a16123"
+COMPUTE = f"/subscriptions/{SUBSCRIPTION}/resourceGroups/emulated/providers/Microsoft.Compute"
 SETS = f"{COMPUTE}/virtualMachineScaleSets"
 OTHER_TYPE = "microsoft.maintenance/scheduledevents/write"
 TYPE = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitted"
@@ -35,43 +38,28 @@ def passes():
     return load().main
 
 
-def message(
-    status="Scheduled", at="2026-05-04T10:00:00.1000000Z", target=f"{COMPUTE}/virtualMachines/web_0", **changes
-):
-    properties = {
-        "EventId": ID,
-        "EventStatus": status,
-        "EventType": "Redeploy",
-        "EventSource": "Platform",
-        "ResourceType": "VirtualMachine",
-        "Resources": ["web_0"],
-        "NotBefore": "Mon, 04 May 2026 10:15:00 GMT",
-        "Description": "",
-        "DurationInSeconds": -1,
-        **changes,
-    }
-    info = {
-        "id": f"{target}/providers/microsoft.maintenance/scheduledevents/{ID}",
-        "name": ID,
-        "type": "microsoft.maintenance/scheduledevents",
-        "location": "westeurope",
-        "properties": properties,
-    }
-    return {
-        "id": "7a0c",
-        "topic": "/subscriptions/0b8d",
-        "subject": info["id"],
-        "eventTime": at,
-        "eventType": TYPE,
-        "data": {"resourceInfo": info},
-        "dataVersion": "1",
-        "metadataVersion": "1",
-    }
+def life(verb):
+    """The messages of an event that is scheduled, canceled or started, and over after an hour."""
+    simulation = of_the_emulator.Simulation({"vms": [{"name": "web_0", "address": "127.0.10.1"}]})
+    platform = simulation.platform
+    outbox = Outbox(platform.fleet, Delivery(), monotonic=simulation.clock.now)
+    platform._publish = outbox.add
+    simulation.schedule("Redeploy", "web_0", event_id=ID, notice=900)
+    getattr(platform, verb)(ID)
+    simulation.advance(3600)
+    return {each.resource["properties"]["EventStatus"]: each for each in outbox.messages}
 
 
-def cloud_event(**options):
-    sent = message(**options)
-    return {"specversion": "1.0", "type": TYPE, "id": "7a0c", "time": sent["eventTime"], "data": sent["data"]}
+PUBLISHED = {**life("cancel"), **life("start")}
+
+
+def message(status="Scheduled", at=None, target=None, schema="event_grid", **changes):
+    """A message of the emulator about a status, with changes."""
+    published = PUBLISHED[status]
+    resource = {**published.resource, "properties": {**published.resource["properties"], **changes}}
+    if target is not None:
+        resource["id"] = f"{target}/providers/microsoft.maintenance/scheduledevents/{ID}"
+    return dataclasses.replace(published, time=at or published.time, resource=resource).to_json(schema)
 
 
 def test_a_message_becomes_an_event_of_the_source_with_the_ids_of_its_vms(passes):
@@ -85,7 +73,7 @@ def test_a_message_becomes_an_event_of_the_source_with_the_ids_of_its_vms(passes
         "event_source": "Platform",
         "resource_type": "VirtualMachine",
         "resources": ["web_0"],
-        "not_before": "2026-05-04T10:15:00Z",
+        "not_before": "2022-04-15T05:35:00Z",
         "description": "",
         "duration_in_seconds": -1,
         "additional": {},
@@ -101,7 +89,7 @@ def test_a_message_becomes_an_event_of_the_source_with_the_ids_of_its_vms(passes
     [
         {"payload": message(), "meta": {"endpoint": "azure"}},
         {"payload": [message()], "meta": {"endpoint": "azure"}},
-        {"payload": cloud_event(), "meta": {"endpoint": "azure"}},
+        {"payload": message(schema="cloud_events"), "meta": {"endpoint": "azure"}},
         {"body": message(), "meta": {"endpoint": "azure"}},
         {"body": json.dumps(message()), "meta": {"endpoint": "azure"}},
         {**message(), "meta": {"endpoint": "azure"}},
@@ -154,11 +142,13 @@ def test_an_event_without_a_host_is_ignored_unless_it_is_not_to_be_limited(passe
 
 def test_completed_and_canceled_are_kept_and_end_an_event(passes):
     assert passes({"payload": message()})["change"] == "new"
-    over = passes({"payload": message("Completed", at="2026-05-04T10:20:00Z", NotBefore="")})
+    over = passes({"payload": message("Completed", at="2026-05-04T10:20:00Z")})
     assert (over["change"], over["event_status"]) == ("gone", "Completed")
     for late in (message("Started", at="2026-05-04T10:30:00Z"), message("Canceled", at="2026-05-04T10:31:00Z")):
         assert passes({"payload": late})["ignored"] == "overtaken"
-    assert passes({"payload": message("canceled", EventId="other")})["event_status"] == "Canceled"
+    assert (
+        passes({"payload": message("Canceled", EventId="other", EventStatus="canceled")})["event_status"] == "Canceled"
+    )
 
 
 @pytest.mark.parametrize(
@@ -210,10 +200,10 @@ def test_host_names_that_are_none_are_refused(passes, names):
 
 
 LIFE = [
-    message(at="2026-05-04T10:00:00Z"),
-    message(at="2026-05-04T10:01:00Z", NotBefore="Mon, 04 May 2026 10:10:00 GMT"),
-    message("Started", at="2026-05-04T10:10:00Z", NotBefore=""),
-    message("Completed", at="2026-05-04T10:20:00Z", NotBefore=""),
+    message("Scheduled"),
+    message("Scheduled", at="2022-04-15T05:20:01Z", NotBefore="2022-04-15T05:40:00Z"),
+    message("Started", at="2022-04-15T05:20:02Z"),
+    message("Completed"),
 ]
 
 

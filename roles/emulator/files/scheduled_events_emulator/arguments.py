@@ -7,7 +7,9 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import ipaddress
+import urllib.parse
 from typing import Callable
 
 from scheduled_events_emulator.checks import shown
@@ -83,6 +85,27 @@ def ip(text: str) -> str:
         return str(ipaddress.ip_address(text))
     except ValueError:
         raise _refused(text, "an IP address such as 127.0.0.1") from None
+
+
+def url(text: str) -> str:
+    """Return an http or https URL."""
+    with contextlib.suppress(ValueError):
+        parts = urllib.parse.urlsplit(text)
+        if parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
+            return text
+    raise _refused(text, "a URL such as http://127.0.0.1:5000/")
+
+
+def token(path: str) -> str:
+    """Return the token in the first line of a file."""
+    try:
+        with open(path, encoding="ascii") as stream:
+            found = stream.readline(10_000).strip()
+    except (OSError, ValueError):
+        found = ""
+    if not found.isprintable() or not found:
+        raise _refused(path, "a readable file with a token in its first line")
+    return found
 
 
 def host_and_port(text: str) -> tuple[str, int]:

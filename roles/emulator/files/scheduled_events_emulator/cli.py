@@ -28,10 +28,13 @@ from scheduled_events_emulator.arguments import (
     seconds,
     status,
     step,
+    token,
+    url,
 )
 from scheduled_events_emulator.checks import InputError
 from scheduled_events_emulator.client import DEFAULT_CONTROL, WAIT, ControlClient, ControlError, quoted
 from scheduled_events_emulator.clock import LATEST, SPAN, Clock, parse_iso
+from scheduled_events_emulator.event_grid import EVENT_GRID, SCHEMAS, Delivery
 from scheduled_events_emulator.events import KEYS, TYPES
 from scheduled_events_emulator.fleet import load_fleet
 from scheduled_events_emulator.rendering import CURRENT, VERSIONS
@@ -82,8 +85,28 @@ def _add_serve(verbs: Any) -> None:
     add("--unknown-version-status", type=int, choices=(400, 404), default=400, help="answer to an unknown api-version")
     add("--newest-version", choices=VERSIONS, default=CURRENT, help="newest api-version that this host knows")
     add("--rate-limit", type=count, default=5, metavar="N", help="requests per real second and VM before 429 (0: none)")
+    _add_event_grid(
+        parser.add_argument_group("messages of Event Grid", "They follow Microsoft's pages, and were not measured.")
+    )
     add("--exit-after", type=seconds, default=3600.0, metavar="SECONDS", help="end after this real time (0: never)")
     add("--started-file", metavar="FILE", help="write the control URL to this file when the emulator listens")
+
+
+def _add_event_grid(group: argparse._ArgumentGroup) -> None:
+    add = group.add_argument
+    add(
+        "--event-grid-url", type=url, metavar="URL", help="post a message about each change of an event to this webhook"
+    )
+    add("--event-grid-schema", choices=SCHEMAS, default=EVENT_GRID, help="schema of the messages")
+    add("--event-grid-repeats", type=count, default=0, metavar="N", help="post each message so many more times")
+    add(
+        "--event-grid-disorder",
+        type=seconds,
+        default=0.0,
+        metavar="SECONDS",
+        help="delay each message by a random real time up to this one",
+    )
+    add("--event-grid-token-file", dest="event_grid_token", type=token, metavar="FILE", help="token of the webhook")
 
 
 def _add_check_fleet(verbs: Any) -> None:
@@ -125,6 +148,8 @@ def _serve(arguments: argparse.Namespace) -> int:
 
     values = vars(arguments)
     settings = ServiceSettings(**{each.name: values[each.name] for each in dataclasses.fields(ServiceSettings)})
+    delivery = {each.name: values[f"event_grid_{each.name}"] for each in dataclasses.fields(Delivery)}
+    values["delivery"] = Delivery(**delivery)
     options = server.Options(**{each.name: values[each.name] for each in dataclasses.fields(server.Options)})
     try:
         emulator = server.Emulator(
@@ -219,6 +244,10 @@ def _add_control_verbs(verbs: Any) -> None:
     )
     parser = verb("log", _log, _show_log, "show approvals and transitions in order")
     parser.add_argument("--since", type=count, default=0, metavar="SEQ", help="show only entries after this one")
+    parser = verb(
+        "event-grid", _event_grid, _show_messages, "show the messages of Event Grid, one JSON object per line"
+    )
+    parser.add_argument("--schema", choices=SCHEMAS, default=EVENT_GRID)
     verb("polls", lambda _: ("GET", "/control/polls", None), _show_polls, "show how often each VM has polled")
     _add_fault(verb("fault", _fault, lambda answer: answer["fault_id"], "make requests fail; prints the fault's id"))
     verb("faults", lambda _: ("GET", "/control/faults", None), _show_faults, "show the active faults")
@@ -263,6 +292,10 @@ def _add_fault(parser: argparse.ArgumentParser) -> None:
 
 def _log(arguments: argparse.Namespace) -> tuple[str, str, Any]:
     return "GET", f"/control/log?since={arguments.since}", None
+
+
+def _event_grid(arguments: argparse.Namespace) -> tuple[str, str, Any]:
+    return "GET", f"/control/event-grid?schema={arguments.schema}", None
 
 
 def _control(arguments: argparse.Namespace) -> int:
@@ -315,6 +348,10 @@ def _show_log(answer: Answer) -> str:
         shown = "  ".join(f"{key}={_plain(value)}" for key, value in details.items())
         lines.append(f"{entry['seq']:>5}  {entry['at']}  {entry['kind']:<10}  {shown}")
     return "\n".join(lines) or "nothing logged"
+
+
+def _show_messages(answer: Answer) -> str:
+    return "\n".join(json.dumps(message) for message in answer["messages"]) or "no messages"
 
 
 def _plain(value: Any) -> str:

@@ -15,6 +15,7 @@ from aiohttp import web
 
 from scheduled_events_emulator.checks import Fields, InputError, require_json, shown
 from scheduled_events_emulator.clock import LATEST, SPAN, iso, iso_or_none
+from scheduled_events_emulator.event_grid import EVENT_GRID, SCHEMAS, Outbox
 from scheduled_events_emulator.events import parse_spec
 from scheduled_events_emulator.faults import Faults
 from scheduled_events_emulator.fleet import Machine
@@ -64,6 +65,7 @@ class Control:
         platform: Platform,
         imds: Imds,
         faults: Faults,
+        outbox: Outbox,
         *,
         endpoint_of: Callable[[Machine], str],
         shut_down: Callable[[], None],
@@ -71,6 +73,7 @@ class Control:
         self._platform = platform
         self._imds = imds
         self._faults = faults
+        self._outbox = outbox
         self._endpoint_of = endpoint_of
         self._shut_down = shut_down
 
@@ -84,6 +87,7 @@ class Control:
         app.router.add_post("/control/advance", self.advance)
         app.router.add_get("/control/log", self.log)
         app.router.add_get("/control/polls", self.polls)
+        app.router.add_get("/control/event-grid", self.event_grid)
         app.router.add_get("/control/faults", self.list_faults)
         app.router.add_post("/control/faults", self.add_fault)
         app.router.add_delete("/control/faults", self.clear_faults)
@@ -138,6 +142,14 @@ class Control:
     async def polls(self, _request: web.Request) -> web.Response:
         """GET /control/polls"""
         return _json({"polls": {name: caller.polls_json() for name, caller in self._imds.callers.items()}})
+
+    async def event_grid(self, request: web.Request) -> web.Response:
+        """GET /control/event-grid?schema=NAME"""
+        self._platform.sync()
+        schema = request.query.get("schema", EVENT_GRID)
+        if schema not in SCHEMAS:
+            raise InputError(f"schema: {shown(schema)}, expected one of {', '.join(SCHEMAS)}")
+        return _json({"messages": [message.to_json(schema) for message in self._outbox.messages]})
 
     # Events
 

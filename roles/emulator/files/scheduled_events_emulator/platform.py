@@ -94,13 +94,25 @@ class Journal:
 
 
 class Platform:
-    """Events come, are approved, start and go. Call ``sync`` before reading: time passes only there."""
+    """Events come, are approved, start and go. Call ``sync`` before reading: time passes only there.
 
-    def __init__(self, fleet: Fleet, clock: Clock, journal: Journal, cotenant_delay: float = 0) -> None:
+    ``publish`` is called with each event whose fields have changed, and with the time.
+    """
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        clock: Clock,
+        journal: Journal,
+        cotenant_delay: float = 0,
+        *,
+        publish: Callable[[Event, float], None] | None = None,
+    ) -> None:
         self.fleet = fleet
         self.clock = clock
         self.journal = journal
         self._cotenant_delay = cotenant_delay  # default of the seconds from approval to Started
+        self._publish = publish
         self._units: dict[Unit, UnitState] = {fleet.unit(machine): UnitState() for machine in fleet.machines}
         self._timers: list[_Timer] = []
         self._order = itertools.count()
@@ -340,3 +352,5 @@ class Platform:
     def _log(self, kind: str, event: Event, **details: Any) -> None:
         about = {"event_id": event.event_id, "type": event.spec.event_type, "vms": list(event.resources)}
         self.journal.record(kind, self.now, **about, **details)
+        if self._publish and kind != "approved":  # which changes no field
+            self._publish(event, self.now)

@@ -24,10 +24,11 @@ def visible_types(version: str) -> tuple[str, ...]:
     return tuple(event_type for event_type, (since, _notice) in TYPES.items() if version >= since)
 
 
-def _fields(event: Event, version: str) -> dict[str, Any]:
+def fields(event: Event, version: str) -> dict[str, Any]:
+    """Return the fields of the event in the api-version."""
     prefix = "_" if version == PREVIEW else ""
     announced = event.status != STARTED and event.not_before is not None
-    fields: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "EventId": event.event_id,
         "EventStatus": event.status,
         "EventType": event.spec.event_type,
@@ -40,19 +41,19 @@ def _fields(event: Event, version: str) -> dict[str, Any]:
         "EventSource": event.spec.source,
         "DurationInSeconds": event.spec.duration,
     }
-    fields.update((name, later[name]) for name, since in _FIELDS_SINCE if version >= since)
+    shown.update((name, later[name]) for name, since in _FIELDS_SINCE if version >= since)
     for name, value in event.overrides.items():
         if value is None:
-            fields.pop(name, None)
+            shown.pop(name, None)
         else:
-            fields[name] = value
-    return fields
+            shown[name] = value
+    return shown
 
 
 def render_events(events: Iterable[Event], version: str) -> bytes:
     """Return the JSON array of the events that the api-version knows."""
     types = visible_types(version)
-    shown = [_fields(event, version) for event in events if event.spec.event_type in types]
+    shown = [fields(event, version) for event in events if event.spec.event_type in types]
     return json.dumps(shown, separators=(",", ":")).encode("ascii")
 
 

@@ -15,13 +15,15 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from aiohttp import web
 
 from scheduled_events_emulator.checks import InputError
 from scheduled_events_emulator.clock import Clock
 from scheduled_events_emulator.control import Control
+from scheduled_events_emulator.delivery import post_messages
+from scheduled_events_emulator.event_grid import Delivery, Outbox
 from scheduled_events_emulator.faults import Faults
 from scheduled_events_emulator.fleet import Fleet, Machine
 from scheduled_events_emulator.platform import Journal, Platform
@@ -45,6 +47,7 @@ class Options:
     listen: Sequence[str] = ()
     exit_after: float = 3600
     started_file: str | None = None
+    delivery: Delivery = field(default_factory=Delivery)
 
 
 def url(host: str, port: int) -> str:
@@ -127,7 +130,8 @@ class Emulator:
         self._hosts = list(dict.fromkeys([*fleet.addresses, *options.listen]))
         if not self._hosts:
             raise CannotListen("no VM of the fleet has an address, expected at least one address. Add --listen ADDRESS")
-        self.platform = Platform(fleet, clock, Journal(clock.real_at), cotenant_delay)
+        self.outbox = Outbox(fleet, options.delivery, monotonic=monotonic)
+        self.platform = Platform(fleet, clock, Journal(clock.real_at), cotenant_delay, publish=self.outbox.add)
         self.faults = Faults(fleet, monotonic=monotonic)
         self.imds = Imds(self.platform, self.faults, settings, monotonic=monotonic)
         self._port = options.port
@@ -171,7 +175,14 @@ class Emulator:
                 listener.close()
             raise
         self.control_url = url(*control_listener.getsockname()[:2])
-        control = Control(self.platform, self.imds, self.faults, endpoint_of=self.endpoint_of, shut_down=self.stop)
+        control = Control(
+            self.platform,
+            self.imds,
+            self.faults,
+            self.outbox,
+            endpoint_of=self.endpoint_of,
+            shut_down=self.stop,
+        )
         runner = web.AppRunner(control.application(), access_log=None)
         await runner.setup()
         back = runner.server
@@ -182,9 +193,15 @@ class Emulator:
         # The control API listens last, so that a client that reaches it reaches every VM's endpoint.
         servers = [await loop.create_server(front, sock=listener, backlog=BACKLOG) for listener in listeners]
         servers.append(await loop.create_server(back, sock=control_listener, backlog=BACKLOG))
+        posting = None
+        if self._options.delivery.url:
+            posting = loop.create_task(post_messages(self.outbox, self.platform.sync))
         try:
             yield
         finally:
+            if posting is not None:
+                posting.cancel()
+                await asyncio.wait([posting])
             for server in servers:
                 server.close()
             self.faults.clear()
