@@ -12,6 +12,7 @@ from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
 from ..module_utils._scheduled_events.files import write_atomically
+from ..module_utils._scheduled_events.history import Fact, format_moment
 from ..plugin_utils._report.data import as_json, as_junit, as_otlp
 from ..plugin_utils._report.gather import collection_version, histories_of
 from ..plugin_utils._report.page import page
@@ -38,7 +39,8 @@ class ActionModule(ActionBase):
             }
         )
         hosts = variables["ansible_play_hosts_all"]
-        story = tell(*histories_of(hosts, variables["hostvars"], options["variable"]))
+        histories, unread = histories_of(hosts, variables["hostvars"], options["variable"])
+        story = tell(histories, unread)
         made, version = time.time(), collection_version()
         texts = {
             "html": lambda: page(story, made=made, version=version),
@@ -55,6 +57,13 @@ class ActionModule(ActionBase):
                     hint = ". Make its directory first" if isinstance(error, FileNotFoundError) else ""
                     raise AnsibleActionFail(f"{path} cannot be written: {error.strerror}{hint}") from error
         files = list(wanted.values())
-        for line in (story.verdict, *(f"Written: {path}" for path in files)):
+        for line in (story.verdict, f"Read: {_read(histories)}", *(f"Written: {path}" for path in files)):
             Display().display(line)
         return {**result, "changed": bool(files), "verdict": story.verdict, "good": story.is_good, "files": files}
+
+
+def _read(histories: t.Mapping[str, t.Sequence[Fact]]) -> str:
+    """What the report follows from: the hosts, their facts and the times of these."""
+    times = sorted(fact.time for facts in histories.values() for fact in facts)
+    between = f", from {format_moment(times[0])} to {format_moment(times[-1])}" if times else ""
+    return f"{len(times)} facts of {len(histories)} host{'' if len(histories) == 1 else 's'}{between}"

@@ -7,6 +7,7 @@
 import datetime
 import json
 import os
+import re
 import stat
 import xml.etree.ElementTree as ET
 
@@ -67,6 +68,7 @@ def test_the_report_has_what_the_history_of_a_host_has(report):
     assert (lane["host"], lane["prepared"], lane["margin"]) == ("web1", after(120.3), 779.7)
     assert (lane["acknowledged"], lane["by"]) == (after(120.4), "the polling unit of web1")
     assert found["verdict"] in run.output
+    assert re.search(r"^Read: \d+ facts of \d hosts, from ", run.output, re.MULTILINE)
 
 
 def test_a_history_that_cannot_be_read_is_named_and_an_empty_one_is_not(report):

@@ -11,7 +11,7 @@ from typing import List, NamedTuple, Sequence
 
 from _scheduled_events import terms
 from _scheduled_events.document import EVENT_TYPES, LEAST_NOTICE, format_epoch
-from _scheduled_events.history import needed, preparations
+from _scheduled_events.history import Fact, needed, preparations
 from _scheduled_events.policies import lead_time
 from _scheduled_events.rules import rule_for
 from _scheduled_events.time_windows import next_opening
@@ -60,14 +60,23 @@ def show_forecast(chosen: argparse.Namespace) -> int:
     elif enough is None:
         say("UNKNOWN: the history has no preparation that ended well")
     else:
-        took = f"95 % of the preparations ({len(seconds)}) took {enough:.1f} s or less"
+        counted = f"{len(seconds)} preparation{'' if len(seconds) == 1 else 's'}"
+        took = f"{counted}, of which 95 % took {enough:.1f} s or less"
         say(f"{'OK' if code == status.OK else 'WARNING'}: {took}; hooks end {margin:g} s before NotBefore")
         decided = poller.engine_config(settings, settings.vm_name or "this-vm", chosen.hooks_directory)
         for each in found:
             say(f"  {_words(each)}{_window(each.event_type, decided._replace(usual=enough), now=time.time())}")
+    if not chosen.json:
+        say(f"  {_read(chosen, facts)}")
     for problem in problems:
         complain(f"scheduled-events: {problem}")
     return code
+
+
+def _read(chosen: argparse.Namespace, facts: Sequence[Fact]) -> str:
+    """What the forecast follows from: the facts, their times and their directories."""
+    times = f", from {format_epoch(facts[0].time)} to {format_epoch(facts[-1].time)}" if facts else ""
+    return f"read: {len(facts)} facts in {show_history.directories(chosen)}{times}"
 
 
 def _window(event_type: str, decided: terms.Config, *, now: float) -> str:

@@ -35,11 +35,20 @@ def show_history(chosen: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
+def _directories(chosen: argparse.Namespace) -> Tuple[str, str]:
+    return places(chosen).history_directory, chosen.roles_directory
+
+
+def directories(chosen: argparse.Namespace) -> str:
+    """The directories of the histories, for a line of text."""
+    return " and ".join(_directories(chosen))
+
+
 def found(chosen: argparse.Namespace, *, since: float = 0.0) -> Tuple[List[Fact], List[str]]:
     """The facts of the polling unit and of the roles, in the order of their times, and why others are missing."""
     facts: List[Fact] = []
     problems: List[str] = []
-    for directory in (places(chosen).history_directory, chosen.roles_directory):
+    for directory in _directories(chosen):
         read = history_file.read(directory, now=time.time(), since=since)
         facts += read.facts
         problems += read.problems
