@@ -19,7 +19,6 @@ from ansible.utils.display import Display
 from ..module_utils._module import COMMON_OPTIONS
 from ..module_utils._respond.request import OPTIONS, PREPARED
 from ..module_utils._respond.turn import Intervals, take_turn
-from ..module_utils._scheduled_events.checks import WrongValue
 from ..module_utils._scheduled_events.rules import parse_rules
 from ..plugin_utils._ansible.core import (
     arguments_of,
@@ -55,6 +54,7 @@ from ..plugin_utils._respond.play_coordinator import PlayCoordinator
 from ..plugin_utils._respond.responding import Responding, looks_cut_off
 from ..plugin_utils._windows.host import HostGone, WindowsHost
 from ..plugin_utils._windows.modules import refuse_async
+from ..plugin_utils._zones import rules_with_offsets
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.
@@ -85,7 +85,7 @@ class ActionModule(ArmAction):
         options["vm_name"] = options["vm_name"] or None
         options.update(self._tasks_files(options))
         self._lockstep = not runs_each_host_alone(str(self._task.get_play().strategy))
-        self._check_rules(options["rules"])
+        options["rules"] = self._checked_rules(options["rules"])
         self._options = options
         self._check_fallback()
         self._check_hosts()
@@ -168,11 +168,13 @@ class ActionModule(ArmAction):
         """Ansible makes the directory above it for each run, and removes it at the end."""
         return Path(constants.DEFAULT_LOCAL_TMP) / f"scheduled-events-{play_id(self._task)}"
 
-    def _check_rules(self, rules: t.Any) -> None:
+    def _checked_rules(self, rules: t.Any) -> t.Any:
         try:
-            parse_rules(rules, place="respond_rules")
-        except WrongValue as error:
+            complete = rules_with_offsets(rules, "respond_rules")
+            parse_rules(complete, place="respond_rules")
+        except ValueError as error:
             raise AnsibleActionFail(str(error)) from error
+        return complete
 
     def _conclude(self, options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Leave the part of the host in the report of the job, or conclude the previous plays."""

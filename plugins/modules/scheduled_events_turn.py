@@ -64,6 +64,30 @@ options:
       max_resources:
         description: Maximum number of VMs that the event may name.
         type: int
+      lead_time:
+        description: Seconds before NotBefore at which the preparation begins at the latest, or V(announced).
+        type: str
+      windows:
+        description: Times of the week in which the event may be prepared for and acknowledged before that.
+        type: list
+        elements: dict
+        suboptions:
+          days:
+            description: Days on which the window opens, of Mon, Tue, Wed, Thu, Fri, Sat and Sun. By default all.
+            type: list
+            elements: str
+          from:
+            description: Time at which it opens. By default V("00:00").
+            type: str
+          to:
+            description: Time at which it closes. By default V("24:00").
+            type: str
+          timezone:
+            description: Name of the time zone. By default UTC.
+            type: str
+          offsets:
+            description: Offsets of the time zone. The action plugin sets this option.
+            type: str
   acknowledge:
     description:
       - Events to acknowledge. V(prepared) means events of which every VM is prepared by this play, or is in

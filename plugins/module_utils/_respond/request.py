@@ -27,6 +27,15 @@ RULE_OPTIONS: Dict[str, Dict[str, Any]] = {
     "min_duration": {"type": "int"},
     "max_duration": {"type": "int"},
     "max_resources": {"type": "int"},
+    "lead_time": {"type": "str"},
+    "windows": {
+        "type": "list",
+        "elements": "dict",
+        "options": {
+            "days": {"type": "list", "elements": "str"},
+            **{name: {"type": "str"} for name in ("from", "to", "timezone", "offsets")},
+        },
+    },
 }
 OPTIONS: Dict[str, Dict[str, Any]] = {
     "rules": {"type": "list", "elements": "dict", "default": [], "options": RULE_OPTIONS},
@@ -109,6 +118,7 @@ def engine_config(
         acknowledge=terms.NEVER if options["acknowledge"] == terms.NEVER else terms.ANY,
         parallel=False,
         started_after_prepare=False,
+        patience=options["phase_timeout"],
         defer=options["maintenance_margin"] if defers else None,
         preparation="tasks" if prepares and (options["prepare_tasks"] or options["load_balancer"]) else "",
     )

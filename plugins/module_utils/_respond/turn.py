@@ -21,8 +21,9 @@ from .._scheduled_events.checks import WrongValue
 from .._scheduled_events.client import ImdsClient, ImdsError, Refused
 from .._scheduled_events.clock import CLOCK, Clock, Moment
 from .._scheduled_events.condition import condition
-from .._scheduled_events.document import Document, ScheduledEvent, describe
+from .._scheduled_events.document import Document, ScheduledEvent, describe, format_epoch
 from .._scheduled_events.files import Changed, Folder
+from .._scheduled_events.history_file import experience
 from .._scheduled_events.runs import FAILED, NOTHING, OK, parse_run_id
 from .._scheduled_events.state import EventState, State, StateError
 from .._scheduled_events.state import dump as dump_state
@@ -95,6 +96,7 @@ class Turn:
         self._history = TurnHistory(self._folder, request, within_maintenance=options["within_maintenance"])
         self._planned = request.state
         self._began = self._clock.monotonic()
+        self._experience = experience(self._folder.path, now=self._clock.wall()) if self._folder.is_here else {}
         self._story: List[Dict[str, Any]] = []
         self._problems: List[str] = []
         self._acknowledged: List[str] = []
@@ -201,7 +203,8 @@ class Turn:
         self, before: State, document: Optional[Document], results: Sequence[terms.Result], *, first: bool
     ) -> Tuple[State, List[terms.Action]]:
         if first:
-            results = [*results, *(terms.Retry(key) for key in before.events)]
+            failed = [key for key, entry in before.events.items() if entry.waits_until is None]
+            results = [*results, *map(terms.Retry, failed)]
         after, actions = engine.step(before, document, results, self._now(), self._config())
         for action in actions:
             if isinstance(action, terms.Report):
@@ -231,7 +234,7 @@ class Turn:
             rules=self._rules,
             defers=maintained and not self._check_mode,
             prepares=self._request.prepares,
-        )
+        )._replace(**self._experience)
 
     # Acknowledging
 
@@ -339,7 +342,7 @@ class Turn:
     def _waiting(self, state: State, key: str, config: terms.Config) -> Dict[str, Any]:
         entry = state.events[key]
         found = condition(state, key, config)
-        not_before = entry.event.not_before
+        not_before, until = entry.event.not_before, entry.waits_until
         return {
             "event_id": entry.event.event_id,
             "event_type": entry.event.event_type,
@@ -349,7 +352,8 @@ class Turn:
             "not_before": None if not_before is None else not_before.timestamp(),
             "decision": decisions.decide(entry.event, config.rules),
             "condition": str(found.kind),
-            "detail": found.detail,
+            "detail": f"waits until {format_epoch(until)} ({found.detail})" if until else found.detail,
+            "waits_until": until,
         }
 
 
@@ -394,8 +398,8 @@ def _handed_out(state: State) -> Tuple[str, List[EventState]]:
 def _is_prepared(entry: EventState, config: terms.Config, *, recovered: int) -> bool:
     """Also of an event that is over: the other hosts may learn it only then."""
     run = entry.runs.get("prepare")
-    if run is None or run.outcome != OK:
-        return False
+    if run is None or run.outcome != OK or entry.waits_until is not None:
+        return False  # its window has closed, so no host may acknowledge the event now
     return not policies.must_prepare(entry, config, recovered=recovered)
 
 

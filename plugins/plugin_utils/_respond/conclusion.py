@@ -113,7 +113,9 @@ class Conclusion:
         """
         for event_id in self._notes["announced"]:
             seen = self._notes.seen(event_id)
-            if seen is None or self._coordinator.status(event_id) is ClaimStatus.ACCEPTED:
+            if seen is None or event_id in self._waiting():
+                continue
+            if self._coordinator.status(event_id) is ClaimStatus.ACCEPTED:
                 continue
             late = [host for host in self._coordinator.not_started(seen) if host in self._context.active_hosts]
             obstacle = self._coordinator.neglected(event_id, seen) if event_id in self._notes["begun"] else None
@@ -128,10 +130,17 @@ class Conclusion:
 
     def _held(self) -> list[dict[str, str]]:
         return [
-            {"event_id": event_id, "reason": self._obstacle(event_id) or self._why_not(event_id)}
+            {
+                "event_id": event_id,
+                "reason": self._waiting().get(event_id) or self._obstacle(event_id) or self._why_not(event_id),
+            }
             for event_id in self._notes["announced"]
             if self._coordinator.status(event_id) is not ClaimStatus.ACCEPTED
         ]
+
+    def _waiting(self) -> dict[str, str]:
+        """The events that wait for a moment of their rules, with the reason."""
+        return {each["event_id"]: each["detail"] for each in self._notes["waiting"] if each["waits_until"]}
 
     def _obstacle(self, event_id: str) -> str | None:
         seen = self._notes.seen(event_id)

@@ -223,8 +223,13 @@ class Responding:
         return answer
 
     def _wait(self, why: str) -> dict[str, t.Any] | None:
-        if self._context.waited() >= self._options["wait_timeout"]:
+        left = self._options["wait_timeout"] - self._context.waited()
+        if left <= 0:
             return self._conclusion.failure(why or self._conclusion.still_held())
+        moments = [each["waits_until"] for each in self._notes["waiting"]]
+        latest = self._clock.wall() + (0 if self._context.check_mode else left)
+        if moments and all(moment and moment > latest for moment in moments):
+            return self._stay_or_end(newly=True)  # the next run does it
         return self._let_others_go_on() if self._makes_room() else None
 
     def _makes_room(self) -> bool:

@@ -192,12 +192,49 @@ def test_a_preparation_of_an_earlier_run_counts_where_nothing_is_configured_any_
     assert (shown["next"], shown["ready"], shown["prepared"]) == ("wait", [ID], [ID])
 
 
+NIGHTS = {"days": ["Sun"], "from": "12:40", "to": "12:45"}  # NOW is 12:26:40
+
+
+def test_an_event_waits_for_the_moment_that_its_rule_chooses_over_several_runs(host):
+    host.service.events = [event()]
+    options = {"rules": [{"action": "prepare", "lead_time": "60", "windows": [NIGHTS]}]}
+    shown = host.turn(options=options)
+    [waiting] = shown["waiting"]
+    assert (shown["next"], waiting["waits_until"]) == ("wait", NOW + 800)
+    assert waiting["detail"] == "waits until 2020-09-13T12:40:00Z (window Sun 12:40 to 12:45 UTC)"
+    assert host.turn("run2", options=options, abandoned="run1")["next"] == "wait"
+    host.wall = NOW + 801
+    shown = host.turn("run3", options=options, abandoned="run2")
+    assert shown["next"] == "prepare"
+    assert host.phase(shown, run="run3", options=options)["ready"] == [ID]
+
+
+def test_a_host_whose_window_has_closed_does_not_count_as_prepared(host):
+    host.service.events = [event()]
+    options = {"rules": [{"action": "prepare", "lead_time": "60", "windows": [NIGHTS]}]}
+    host.wall = NOW + 1095
+    shown = host.turn(options=options)
+    host.wall = NOW + 1101
+    shown = host.phase(shown, options=options)
+    assert (shown["next"], shown["ready"], shown["prepared"]) == ("wait", [], [])
+    assert host.turn("run2", options=options, abandoned="run1")["ready"] == []
+    host.wall = NOW + 1141  # the lead time
+    shown = host.turn("run2", options=options)
+    assert (shown["ready"], shown["prepared"]) == ([ID], [ID])
+
+
+def test_a_held_event_is_prepared_for_when_a_phase_may_take_the_time_that_is_left(host):
+    host.service.events = [event()]
+    options = {"rules": [{"action": "hold"}], "phase_timeout": 600.0}
+    assert [each["waits_until"] for each in host.turn(options=options)["waiting"]] == [NOW + 1200 - 610]
+
+
 @pytest.mark.parametrize(
     ("action", "phase", "decision", "ready"),
     [("prepare", "prepare", "prepare", True), ("approve", "wait", "approve", True), ("hold", "prepare", "hold", False)],
 )
 def test_a_rule_decides(host, action, phase, decision, ready):
-    host.service.events = [event()]
+    host.service.events = [event(not_before=IN_300)]
     options = {"rules": [{"action": action}]}
     shown = host.turn(options=options)
     assert (shown["next"], [each["decision"] for each in shown["waiting"]]) == (phase, [decision])

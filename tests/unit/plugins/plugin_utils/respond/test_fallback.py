@@ -58,6 +58,7 @@ def waiting(condition, **more):
         "decision": "prepare",
         "condition": condition,
         "detail": "",
+        "waits_until": None,
         **more,
     }
 

@@ -34,6 +34,7 @@ OPTIONS = {
 EVENT = {"event_id": "A1", "event_type": "Reboot", "seconds_until_not_before": 600.0}
 OWNER = {"pid": 1, "node": "here"}
 SEEN = SeenEvent("Reboot", ["vm1", "vm2"])
+NOTHING_MORE = {"detail": "", "waits_until": None}
 CLAIM = {"event_id": "A1", "event_type": "Reboot", "names": ["vm1", "vm2"]}
 
 
@@ -66,7 +67,7 @@ def sight(*names, event_type="Reboot"):
 
 def waiting(**more):
     plain = {"event_id": "A1", "event_type": "Reboot", "present": True, "impact": False, "accepted": False}
-    return {**plain, "not_before": None, "decision": "prepare", "condition": "to be acknowledged", "detail": "", **more}
+    return {**plain, "not_before": None, "decision": "prepare", "condition": "to be acknowledged", **NOTHING_MORE, **more}
 
 
 class Host:
@@ -501,6 +502,28 @@ def test_a_wait_that_takes_too_long_fails_and_names_the_event(host):
         f"not over after 100 s: Reboot A1 ({waits_for}). Run the role again to finish, "
         "or wait longer with respond_wait_timeout"
     ]
+
+
+DETAIL = "waits until 2026-11-23T22:00:00Z (window Mon 22:00 to 05:00 Europe/Berlin)"
+
+
+@pytest.mark.parametrize(("check_mode", "moment"), [(False, 1000.0 + 3602), (True, 1000.0 + 3)])
+def test_a_run_ends_well_before_a_moment_that_is_later_than_it_waits(host, check_mode, moment):
+    waits = shown(waiting=[waiting(waits_until=moment, detail=DETAIL)])
+    end = host.responds(waits, check_mode=check_mode)
+    assert (end["next"], "failed" in end) == ("done", False)
+    assert end["respond_result"]["held"] == [{"event_id": "A1", "reason": DETAIL}]
+    assert len(host.asked) == 1
+
+
+def test_a_run_waits_for_a_moment_that_comes_in_time(host):
+    waits = shown(waiting=[waiting(waits_until=1000.0 + 100, detail=DETAIL)])
+    assert host.responds(waits, shown("prepare"))["next"] == "prepare"
+
+
+def test_a_run_with_another_event_goes_on_while_one_waits_for_a_later_moment(host):
+    waits = shown(waiting=[waiting(waits_until=1000.0 + 9999, detail=DETAIL), waiting(event_id="B2")])
+    assert host.responds(waits, shown("prepare"))["next"] == "prepare"
 
 
 def test_the_outcome_of_a_phase_is_part_of_the_result(host):
