@@ -4,7 +4,9 @@
 
 """Runs of the role respond in awkward company: handlers, other runs, other events, hosts that leave."""
 
+import datetime
 import json
+import re
 
 import pytest
 from emulation import until
@@ -297,3 +299,16 @@ def test_a_broken_tasks_file_fails_its_host_before_anything_is_prepared_and_no_o
         assert str(paths[name]) in run.one(host=name, task="Read the first step")["msg"]
         assert f"preparing-{event_id}" not in hosts.traces(name)
     assert ended(run, "sound").status == "ok"
+
+
+def test_an_event_whose_moment_is_later_than_the_wait_is_left_to_the_next_run(hosts_of):
+    hosts = hosts_of("vm1")
+    hosts.emulator.schedule("Redeploy", "vm1", notice=86400)
+    later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=3)
+    window = {"days": [f"{later:%a}"], "from": "11:00", "to": "12:00", "timezone": "Europe/Berlin"}
+    rules = [{"action": "prepare", "lead_time": 600, "windows": [window]}]
+    run = hosts.run(playbook=[play_with_handler()], host_vars=with_handler("vm1", vm1={"respond_rules": rules}))
+    assert run.rc == 0, run.output
+    [held] = result(run, "vm1")["held"]
+    assert re.fullmatch(r"waits until \S+ \(600 s before NotBefore\)", held["reason"])
+    assert not (hosts.directory / "vm1" / "finished").exists()
