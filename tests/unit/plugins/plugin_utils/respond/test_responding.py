@@ -67,7 +67,14 @@ def sight(*names, event_type="Reboot"):
 
 def waiting(**more):
     plain = {"event_id": "A1", "event_type": "Reboot", "present": True, "impact": False, "accepted": False}
-    return {**plain, "not_before": None, "decision": "prepare", "condition": "to be acknowledged", **NOTHING_MORE, **more}
+    return {
+        **plain,
+        "not_before": None,
+        "decision": "prepare",
+        "condition": "to be acknowledged",
+        **NOTHING_MORE,
+        **more,
+    }
 
 
 class Host:
