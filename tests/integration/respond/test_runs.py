@@ -304,7 +304,7 @@ def test_a_broken_tasks_file_fails_its_host_before_anything_is_prepared_and_no_o
 def test_an_event_whose_moment_is_later_than_the_wait_is_left_to_the_next_run(hosts_of):
     hosts = hosts_of("vm1")
     hosts.emulator.schedule("Redeploy", "vm1", notice=86400)
-    later = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(days=3)
+    later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=3)
     window = {"days": [f"{later:%a}"], "from": "11:00", "to": "12:00", "timezone": "Europe/Berlin"}
     rules = [{"action": "prepare", "lead_time": 600, "windows": [window]}]
     run = hosts.run(playbook=[play_with_handler()], host_vars=with_handler("vm1", vm1={"respond_rules": rules}))
