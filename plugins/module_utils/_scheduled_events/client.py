@@ -156,11 +156,7 @@ class ImdsClient:
         try:
             return announced(parse(answer.body, api_version=self.api_version), self._drill_directory)
         except DocumentError as error:
-            raise BadAnswer(
-                f"GET {answer.url} answered 200 OK, but not with a Scheduled Events document: {error}; "
-                f"{CHECK_ENDPOINT}",
-                status=200,
-            ) from error
+            raise _not_the_service("GET", answer, f"with a Scheduled Events document: {error}") from error
 
     def fetch(self) -> Document:
         """Ask for the document, again after transient failures.
@@ -181,11 +177,7 @@ class ImdsClient:
         if not name:
             raise NoDocumentYet(f"GET {answer.url} answered 200 OK with an empty body: no name yet", status=200)
         if len(name) > 256 or not name.isprintable() or "<" in name or "\ufffd" in name:
-            raise BadAnswer(
-                f"GET {answer.url} answered 200 OK, but not with the name of a VM: {excerpt(name)}; "
-                f"{CHECK_ENDPOINT}, or give vm_name",
-                status=200,
-            )
+            raise _not_the_service("GET", answer, f"with the name of a VM: {excerpt(name)}", ", or give vm_name")
         return name
 
     def fetch_name(self) -> str:
@@ -206,11 +198,7 @@ class ImdsClient:
         )
         found = _decode_json(answer.body)
         if not isinstance(found, dict):
-            raise BadAnswer(
-                f"GET {answer.url} answered 200 OK, but not with a JSON object: {excerpt(answer.body)}; "
-                f"{CHECK_ENDPOINT}",
-                status=200,
-            )
+            raise _not_the_service("GET", answer, f"with a JSON object: {excerpt(answer.body)}")
         return found
 
     def approve(self, event_ids: Sequence[str]) -> None:
@@ -222,11 +210,8 @@ class ImdsClient:
         body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in event_ids]})
         answer = self._request("POST", EVENTS_PATH, self._events_query, body=body)
         if answer.body.strip() and not _is_json(answer.body):
-            raise BadAnswer(
-                f"POST {answer.url} answered 200 OK, but not as the metadata service does, with an empty body: "
-                f"{excerpt(answer.body)}; {CHECK_ENDPOINT}",
-                status=200,
-            )
+            what = f"as the metadata service does, with an empty body: {excerpt(answer.body)}"
+            raise _not_the_service("POST", answer, what)
 
     def retry(self, attempt: Callable[[], Result]) -> Result:
         """Do something that asks the service, again after transient failures.
@@ -303,6 +288,11 @@ class ImdsClient:
             f"paths {EVENTS_PATH} and {NAME_PATH} in its InVMAccessControlProfile",
             status=answer.status,
         )
+
+
+def _not_the_service(method: str, answer: Answer, expected: str, more: str = "") -> BadAnswer:
+    """The error for an answer with the status 200 whose body is not what the service sends."""
+    return BadAnswer(f"{method} {answer.url} answered 200 OK, but not {expected}; {CHECK_ENDPOINT}{more}", status=200)
 
 
 def _own_user() -> str:

@@ -24,13 +24,16 @@ from .output import CommandError, complain
 EX_CONFIG = 78  # the unit is not started again until the configuration has been fixed
 EX_NOPERM = 77  # the Metadata Security Protocol does not let this user ask
 
+# The commands that ask the service, which requires requests.
+ASKING = (commands.list_events, commands.approve_events, commands.poll, commands.run)
+
 
 def main(arguments: Optional[List[str]] = None) -> int:
     """Run the command; returns its exit status: 0, 1 for a failure, 2 for a wrong usage, 77 if this user may not ask
     the service, 78 for a configuration with which ``run`` cannot begin; ``status`` and ``forecast`` have those of
     monitoring plugins."""
     chosen = _parser().parse_args(arguments)
-    if REQUESTS_IMPORT_ERROR and chosen.needs_requests:
+    if REQUESTS_IMPORT_ERROR and chosen.function in ASKING:
         return _fail(
             "the Python library requests is missing. Install the package python3-requests of your distribution"
         )
@@ -78,27 +81,22 @@ def _parser() -> argparse.ArgumentParser:
 
     command = _command(groups, "status", commands.show_status, "show the state of the polling unit and of its events")
     command.add_argument("--json", action="store_true", help="print JSON")
-    command.set_defaults(needs_requests=False)
 
     command = _command(groups, "history", show_history.show_history, "show what happened to the events of this VM")
     command.add_argument("--since", metavar="WHEN", help="a duration like 12h or 7d, or a time like 2026-01-31")
     command.add_argument("--json", action="store_true", help="print JSON")
-    command.set_defaults(needs_requests=False)
 
     command = _command(
         groups, "forecast", forecast.show_forecast, "show whether the preparation fits into the notice of an event"
     )
     command.add_argument("--types", default=",".join(EVENT_TYPES), metavar="TYPES", help="default: %(default)s")
     command.add_argument("--json", action="store_true", help="print JSON")
-    command.set_defaults(needs_requests=False)
 
     command = _command(groups, "replay", replay.show_replay, "show what this configuration decides for recorded events")
     command.add_argument("file", nargs="+", metavar="FILE", help="a document of the service, a list of them, a history")
     command.add_argument("--vm-name", metavar="NAME", help="the VM that decides; default: that of the file")
-    command.set_defaults(needs_requests=False)
 
-    command = _command(groups, "leases", commands.show_leases, "show the addresses of the service in DHCP leases")
-    command.set_defaults(needs_requests=False)
+    _command(groups, "leases", commands.show_leases, "show the addresses of the service in DHCP leases")
 
     command = _command(groups, "approve", commands.approve_events, "acknowledge events, which lets them start at once")
     command.add_argument("event_id", nargs="+", metavar="ID", help="EventId, in upper or lower case")
@@ -108,7 +106,6 @@ def _parser() -> argparse.ArgumentParser:
 
     command = _command(groups, "retry", commands.send_command, "run the preparation or recovery of an event again")
     command.add_argument("event_id", metavar="ID", help="EventId, in upper or lower case")
-    command.set_defaults(needs_requests=False)
 
     command = _command(
         groups,
@@ -121,7 +118,6 @@ def _parser() -> argparse.ArgumentParser:
     chosen.add_argument(
         "--all", action="store_true", help="all these events, and what is not known since the state was lost"
     )
-    command.set_defaults(needs_requests=False)
 
     _command(groups, "poll", commands.poll, "show what the polling unit would do now, without doing it")
 
@@ -133,14 +129,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="FILE",
         help="an event in the format of list --json or of Azure; default: an announced event, otherwise a sample",
     )
-    command.set_defaults(needs_requests=False)
 
     checks = _group(groups, "config", "check the configuration")
     command = _command(checks, "check", commands.check_config, "check a configuration file")
     command.add_argument(
         "file", nargs="?", metavar="FILE", help="default: the configuration in use; -: all settings of the role"
     )
-    command.set_defaults(needs_requests=False)
 
     command = _command(groups, "run", commands.run, "poll in the foreground, as the unit does")
     command.add_argument("--spawn-hooks", action="store_true", help="run hooks as child processes, without systemd")
@@ -155,7 +149,7 @@ def _group(commands_: Any, name: str, meaning: str) -> Any:
 
 def _command(group: Any, name: str, function: Callable[[Any], int], meaning: str) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = group.add_parser(name, help=meaning, description=meaning)
-    command.set_defaults(function=function, needs_requests=True)
+    command.set_defaults(function=function)
     return command
 
 
