@@ -31,6 +31,7 @@ from ..plugin_utils._ansible.other_host import bounded
 from ..plugin_utils._ansible.run import digest, main_process_has_ended, run_id_of, this_job, this_owner
 from ..plugin_utils._ansible.strategy import refuse_late_hosts, runs_each_host_alone, warning_of_few_forks
 from ..plugin_utils._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags
+from ..plugin_utils._ansible.zones import rules_with_offsets
 from ..plugin_utils._azure.acknowledgement import AcknowledgementResult, acknowledge, check_ids, scope_of
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
@@ -54,7 +55,6 @@ from ..plugin_utils._respond.play_coordinator import PlayCoordinator
 from ..plugin_utils._respond.responding import Responding, looks_cut_off
 from ..plugin_utils._windows.host import HostGone, WindowsHost
 from ..plugin_utils._windows.modules import refuse_async
-from ..plugin_utils._zones import rules_with_offsets
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.

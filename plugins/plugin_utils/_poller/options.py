@@ -16,7 +16,7 @@ import typing as t
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
-from .._zones import rules_with_offsets
+from .._ansible.zones import rules_with_offsets
 
 # Options of the role that are not keys of poller.json.
 OF_THE_ROLE = {"hosts", "become", "state", "keep_state", "hooks", "remove_prepare_hooks", "webhooks", "controller"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from plugins.module_utils._scheduled_events.checks import check
 from plugins.module_utils._scheduled_events.time_windows import DAYS, WINDOWS
-from plugins.plugin_utils._zones import YEARS, rules_with_offsets, with_offsets
+from plugins.plugin_utils._ansible.zones import YEARS, rules_with_offsets, with_offsets
 
 # With changes at midnight, of half an hour, at other moments each year, with and without summer time.
 ZONES = [

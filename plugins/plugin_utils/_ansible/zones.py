@@ -12,7 +12,7 @@ import typing as t
 
 import zoneinfo
 
-from ..module_utils._scheduled_events.time_windows import DAY, UTC
+from ...module_utils._scheduled_events.time_windows import DAY, UTC
 
 # The same years at each run, so that a second run of a role changes nothing. After the last, its last offset counts.
 YEARS = (2024, 2047)
