@@ -8,43 +8,57 @@ import time
 import typing as t
 
 from ansible.errors import AnsibleActionFail
-from ansible.plugins.action import ActionBase
 from ansible.utils.display import Display
 
+from ..module_utils._load_balancer.call import ARM_OPTIONS
 from ..module_utils._scheduled_events.files import write_atomically
 from ..module_utils._scheduled_events.history import Fact, format_moment
+from ..plugin_utils._ansible.core import arguments_of
+from ..plugin_utils._azure import graph
+from ..plugin_utils._azure.action import ArmAction
+from ..plugin_utils._azure.arm import ArmError
+from ..plugin_utils._report.audit import compare
 from ..plugin_utils._report.data import as_json, as_junit, as_otlp
-from ..plugin_utils._report.gather import collection_version, histories_of
+from ..plugin_utils._report.gather import collection_version, histories_of, vm_names_of
 from ..plugin_utils._report.page import page
 from ..plugin_utils._report.story import tell
 
 OUTPUTS = ("html", "json", "otlp", "junit")
 MODE = 0o640
+AUDIT = {
+    "subscriptions": {"type": "list", "elements": "str", "required": True},
+    "days": {"type": "float", "default": 30},
+    **ARM_OPTIONS,
+}
+DAY = 24 * 3600.0
 
 
-class ActionModule(ActionBase):
+class ActionModule(ArmAction):
     """Write a report of what the hosts of the play registered. It runs on the control node."""
 
-    TRANSFERS_FILES = False
     _requires_connection = False
-    _supports_check_mode = True
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         variables = task_vars or {}
-        _validation, options = self.validate_argument_spec(
-            argument_spec={
-                "variable": {"type": "str", "required": True},
-                **{name: {"type": "path"} for name in OUTPUTS},
-            }
-        )
+        spec: dict[str, dict[str, t.Any]] = {
+            "variable": {"type": "str", "required": True},
+            **{name: {"type": "path"} for name in OUTPUTS},
+            "audit": {"type": "dict", "options": AUDIT},
+        }
+        options = arguments_of(self, spec)
         hosts = variables["ansible_play_hosts_all"]
         histories, unread = histories_of(hosts, variables["hostvars"], options["variable"])
         story = tell(histories, unread)
         made, version = time.time(), collection_version()
+        audit = None
+        if options["audit"]:
+            events, policies = self._rows(options["audit"], variables)
+            names = vm_names_of(hosts, variables["hostvars"], histories)
+            audit = compare(events, policies, histories, story, names, since=made - options["audit"]["days"] * DAY)
         texts = {
-            "html": lambda: page(story, made=made, version=version),
-            "json": lambda: as_json(story, made=made, version=version),
+            "html": lambda: page(story, made=made, version=version, audit=audit),
+            "json": lambda: as_json(story, made=made, version=version, audit=audit),
             "otlp": lambda: as_otlp(story, version=version),
             "junit": lambda: as_junit(story),
         }
@@ -57,9 +71,21 @@ class ActionModule(ActionBase):
                     hint = ". Make its directory first" if isinstance(error, FileNotFoundError) else ""
                     raise AnsibleActionFail(f"{path} cannot be written: {error.strerror}{hint}") from error
         files = list(wanted.values())
-        for line in (story.verdict, f"Read: {_read(histories)}", *(f"Written: {path}" for path in files)):
+        verdict = f"{story.verdict} {audit.verdict}" if audit else story.verdict
+        for line in (verdict, f"Read: {_read(histories)}", *(f"Written: {path}" for path in files)):
             Display().display(line)
-        return {**result, "changed": bool(files), "verdict": story.verdict, "good": story.is_good, "files": files}
+        said = {"verdict": verdict, "good": story.is_good and (audit is None or audit.is_good), "files": files}
+        return {**result, "changed": bool(files), **said, "audit": audit.as_dict() if audit else None}
+
+    def _rows(self, asked: dict[str, t.Any], variables: dict[str, t.Any]) -> list[list[t.Any]]:
+        """The rows of both queries. Azure is only read."""
+        subscriptions = asked["subscriptions"]
+        credentials = {"subscription_id": next(iter(subscriptions), ""), **asked["credentials"]}
+        try:
+            with self._arm({**asked, "credentials": credentials}, variables) as arm:
+                return [graph.rows_of(arm, query, subscriptions) for query in (graph.EVENTS, graph.POLICIES)]
+        except ArmError as error:
+            raise AnsibleActionFail(str(error)) from error
 
 
 def _read(histories: t.Mapping[str, t.Sequence[Fact]]) -> str:

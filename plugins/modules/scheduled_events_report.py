@@ -38,9 +38,43 @@ options:
       - Path of an XML file in the format of JUnit, for CI. A VM that needs a look is a failure. A VM whose event is not
         finished is skipped.
     type: path
+  audit:
+    description:
+      - Compares the histories with the Scheduled Events and the policies that Azure Resource Graph has. The page and
+        the JSON file get a section with the events that a host did not hear, prepare for or acknowledge, and with what
+        the policies hide. Resource Graph shows only events of VMs whose policy publishes them.
+      - The variable C(scheduled_events_vm_name) of a host names its VM. Without it, the history does, or else the host
+        has the name of the VM.
+      - Resource Graph is only read. Its table of Scheduled Events is a preview of Azure.
+    type: dict
+    suboptions:
+      subscriptions:
+        description: Ids of the subscriptions of the VMs.
+        type: list
+        elements: str
+        required: true
+      days:
+        description: Days for which events count, by their NotBefore. An event without a NotBefore always counts.
+        type: float
+        default: 30
+      credentials:
+        description: As in M(maintops.scheduled_events.scheduled_event_approve_arm).
+        type: dict
+        default: {}
+      control_node:
+        description: As in M(maintops.scheduled_events.scheduled_event_approve_arm).
+        type: str
+        default: localhost
+      operation_timeout:
+        description: Seconds in which a query that Azure refuses for the moment is repeated.
+        type: float
+        default: 900
 requirements:
   - python >= 3.10 (on the control node)
+  - azure.azcollection >= 2.1.0 (only with O(audit))
 notes:
+  - With O(audit), the module was tested against a simulation that follows the documentation of Azure, not against Azure
+    itself.
   - The files are replaced as a whole. Their owner and group can read them, and no other user.
 extends_documentation_fragment:
   - maintops.scheduled_events._imds.attributes
@@ -100,4 +134,31 @@ files:
   type: list
   elements: str
   sample: [/tmp/maintenance.html]
+audit:
+  description:
+    - The result of O(audit), or null without it. C(findings) has a C(problem) for an event and a host. C(coverage) has
+      names of hosts. C(policies) has the hosts by what their policies mean. C(unreadable) says which rows cannot be
+      read.
+  returned: success
+  type: dict
+  sample:
+    verdict: Azure published 1 event of these hosts. The audit found 1 problem, on web2.
+    event_count: 1
+    findings:
+      - event_id: c7061bac-afdc-4513-b24b-aa5f13a16123
+        event_type: Redeploy
+        event_status: Completed
+        host: web2
+        problem: it was not heard
+    coverage:
+      hosts: [web1, web2]
+      found_in_azure: [web1, web2]
+      published_by_policy: [web1, web2]
+      history_read: [web1, web2]
+      named_by_events: [web1, web2]
+      heard_all_of_them: [web1]
+      vms_without_a_host: []
+    policies:
+      'terminate notification is off: no Terminate event': [web1, web2]
+    unreadable: []
 """

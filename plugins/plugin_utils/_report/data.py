@@ -13,6 +13,7 @@ import typing as t
 import xml.etree.ElementTree as ET
 
 from ...module_utils._scheduled_events.history import format_moment
+from .audit import Audit
 from .story import EventStory, Lane, Story
 
 VERSION = 1  # of the JSON report; a new key does not change it
@@ -24,7 +25,7 @@ LANE_FIELDS = (
 )
 
 
-def as_json(story: Story, *, made: float, version: str) -> str:
+def as_json(story: Story, *, made: float, version: str, audit: Audit | None = None) -> str:
     """All events, with times of UTC; what is not known is null.
 
     :param made: seconds since the epoch.
@@ -39,6 +40,7 @@ def as_json(story: Story, *, made: float, version: str) -> str:
         "hosts": list(story.hosts),
         "unread": {host: list(reasons) for host, reasons in sorted(story.unread.items())},
         "events": [_event(event) for event in story.events],
+        "audit": audit.as_dict() if audit else None,
     }
     return json.dumps(document, indent=2) + "\n"
 

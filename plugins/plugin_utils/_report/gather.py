@@ -43,6 +43,18 @@ def histories_of(
     return histories, {host: reasons for host, reasons in unread.items() if reasons}
 
 
+def vm_names_of(
+    hosts: t.Iterable[str], hostvars: t.Mapping[str, t.Mapping[str, t.Any]], histories: t.Mapping[str, list[Fact]]
+) -> dict[str, str]:
+    """By host, the name of its VM in Azure: as the inventory or the history says, or else that of the host."""
+    names = {}
+    for name in hosts:
+        host = shown(name, LONGEST_NAME)
+        of_facts = (fact.vm_name for fact in reversed(histories.get(host, [])) if fact.vm_name)
+        names[host] = str(hostvars[name].get("scheduled_events_vm_name") or next(of_facts, name))
+    return names
+
+
 def _facts_of(read: t.Mapping[str, t.Any]) -> tuple[list[Fact], list[str]]:
     """The facts that a host returned, and why others are missing. The host can return anything."""
     facts: list[Fact] = []

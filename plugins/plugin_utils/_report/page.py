@@ -11,9 +11,11 @@ import math
 import typing as t
 
 from ...module_utils._scheduled_events.history import NO_IMPACT, format_moment
-from .story import EventStory, Lane, Story
+from .audit import MOST, Audit
+from .story import EventStory, Lane, Story, some
 
 LARGEST = 256 * 1024  # bytes
+LARGEST_TABLE = LARGEST // 4  # bytes of each table of an audit
 RESERVE = 700  # bytes for an event that is only named, and for the end of the page
 LEAST_LANE = 100  # bytes that a lane takes at least
 LANE_HEIGHT = 22
@@ -67,13 +69,13 @@ LEGEND = (
 )
 
 
-def page(story: Story, *, made: float, version: str) -> str:
+def page(story: Story, *, made: float, version: str, audit: Audit | None = None) -> str:
     """The page, of at most LARGEST bytes. What does not fit is counted, the oldest events first.
 
     :param made: seconds since the epoch.
     :param version: of the collection.
     """
-    head = _head(story, made=made, version=version)
+    head = _head(story, made=made, version=version) + (_audit(audit) if audit else "")
     left = LARGEST - len(head.encode()) - RESERVE
     parts, rest = [head], 0
     for event in story.events:
@@ -118,6 +120,41 @@ def _head(story: Story, *, made: float, version: str) -> str:
 {unread}
 <p class="legend">{keys}<span>solid line: acknowledged</span><span>dashed line: NotBefore</span></p>
 """
+
+
+def _audit(audit: Audit) -> str:
+    coverage = [(what.replace("_", " "), _names(names)) for what, names in audit.coverage.items()]
+    policies = [(text, _names(hosts)) for text, hosts in audit.policies.items()]
+    findings = [
+        (f"{each.event_type} {each.event_id}", each.event_status, each.host, each.problem) for each in audit.findings
+    ]
+    unreadable = "".join(f"<p>{_text(reason)}</p>" for reason in audit.unreadable[:MOST])
+    return f"""<section>
+<h2>Audit</h2>
+<p class="{"soft" if audit.is_good else "finding"}">{_text(audit.verdict)}</p>
+{unreadable}{_table(("event", "status", "host", "problem"), findings)}{_table(("coverage", "hosts"), coverage)}
+{_table(("policy", "hosts"), policies)}</section>
+"""
+
+
+def _table(heads: t.Sequence[str], lines: t.Sequence[t.Sequence[str]]) -> str:
+    """A table with the lines that fit, and the number of the others."""
+    if not lines:
+        return ""
+    rows, size = [], 0
+    for line in lines:
+        row = f"<tr>{''.join(f'<td>{_text(cell)}</td>' for cell in line)}</tr>"
+        size += len(row.encode())
+        if size > LARGEST_TABLE:
+            break
+        rows.append(row)
+    titles = "".join(f"<th>{head}</th>" for head in heads)
+    rest = f"<p>The JSON report has {len(lines) - len(rows)} more.</p>" if len(rows) < len(lines) else ""
+    return f'<div class="wide"><table><tr>{titles}</tr>{"".join(rows)}</table></div>{rest}\n'
+
+
+def _names(names: t.Sequence[str]) -> str:
+    return f"{len(names)}: {some([name[:80] for name in names], 10)}"
 
 
 def _fitting(event: EventStory, left: int, made: float) -> str | None:

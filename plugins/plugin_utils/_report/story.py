@@ -281,7 +281,7 @@ class Story(t.NamedTuple):
         if bad:
             names = sorted({host for event in bad for host in event.problems})
             verb = "needs" if len(bad) == 1 else "need"
-            lines.append(f"{_counted(bad, self.events)} {verb} a look, on {_some(names)}.")
+            lines.append(f"{_counted(bad, self.events)} {verb} a look, on {some(names)}.")
         elif self.events:
             lines.append(f"{_counted(self.events)}, no problem{' so far' if unfinished else ''}.")
         else:
@@ -289,16 +289,16 @@ class Story(t.NamedTuple):
         if unfinished:
             names = sorted({host for event in unfinished for host in event.unfinished})
             verb = "is" if len(unfinished) == 1 else "are"
-            lines.append(f"{_counted(unfinished)} {verb} not finished, on {_some(names)}.")
+            lines.append(f"{_counted(unfinished)} {verb} not finished, on {some(names)}.")
         ignored = sum(event.is_ignored for event in self.events)
         if ignored:
-            lines.append(f"{_count(ignored, 'event')} {'was' if ignored == 1 else 'were'} ignored by a rule.")
+            lines.append(f"{count(ignored, 'event')} {'was' if ignored == 1 else 'were'} ignored by a rule.")
         margins = [(event.margin, event) for event in self.events if event.margin is not None]
         if margins:
             smallest, event = min(margins, key=lambda each: each[0])
             lines.append(f"Smallest margin before NotBefore: {round(smallest, 1):g} s ({event.event_type}).")
         if self.unread:
-            lines.append(f"The history is incomplete on {_some(sorted(self.unread))}.")
+            lines.append(f"The history is incomplete on {some(sorted(self.unread))}.")
         return " ".join(lines)
 
 
@@ -476,15 +476,15 @@ def _counted(events: t.Sequence[EventStory], of: t.Sequence[EventStory] = ()) ->
     for what, is_maintenance in (("event", False), ("maintenance", True)):
         number, every = (sum(event.is_maintenance == is_maintenance for event in some) for some in (events, of))
         if number:
-            counts.append(f"{number} of {_count(every, what)}" if of else _count(number, what))
+            counts.append(f"{number} of {count(every, what)}" if of else count(number, what))
     return " and ".join(counts)
 
 
-def _count(number: int, what: str) -> str:
+def count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def _some(names: t.Sequence[str], most: int = 5) -> str:
+def some(names: t.Sequence[str], most: int = 5) -> str:
     """The first names, and how many there are besides."""
     rest = len(names) - most
     return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
