@@ -92,16 +92,12 @@ def _is_me(properties: Body, me: Me) -> bool:
     return str(properties.get("ipAddress") or "") in [*me.addresses]
 
 
-def _with_admin_states(body: Body, desired: t.Mapping[PoolMember, t.Any]) -> Body | None:
+def _set_admin_states(body: Body, desired: t.Mapping[PoolMember, t.Any]) -> None:
     wanted = {member.name: state for member, state in desired.items()}
-    changed = copy.deepcopy(body)
-    differs = False
-    for address in _properties(changed).get("loadBalancerBackendAddresses") or []:
+    for address in _properties(body).get("loadBalancerBackendAddresses") or []:
         state = wanted.get(address["name"])
         if state is not None and (_properties(address).get("adminState") or NO_STATE) != state:
             address["properties"]["adminState"] = state
-            differs = True
-    return changed if differs else None
 
 
 def load_balancer_drain(body: Body) -> float:
@@ -155,10 +151,8 @@ def _holder_of(configuration: str) -> str:
     raise ArmError(f"{configuration} is not an IP configuration of a VM or of an instance of a scale set")
 
 
-def _with_addresses(gateway: Body, desired: t.Mapping[PoolMember, t.Any]) -> Body | None:
-    changed = copy.deepcopy(gateway)
-    differs = False
-    for pool in _pools(changed):
+def _set_addresses(gateway: Body, desired: t.Mapping[PoolMember, t.Any]) -> None:
+    for pool in _pools(gateway):
         entries = list(_properties(pool).get("backendAddresses") or [])
         names = [str(entry.get("ipAddress") or entry.get("fqdn") or "") for entry in entries]
         for member, value in desired.items():
@@ -172,23 +166,17 @@ def _with_addresses(gateway: Body, desired: t.Mapping[PoolMember, t.Any]) -> Bod
                 continue
             names = [str(entry.get("ipAddress") or entry.get("fqdn") or "") for entry in entries]
             pool["properties"]["backendAddresses"] = entries
-            differs = True
-    return changed if differs else None
 
 
-def _with_references(body: Body, desired: t.Mapping[PoolMember, t.Any]) -> Body | None:
-    """The body of a network interface or of an instance, with or without its references to pools."""
-    changed = copy.deepcopy(body)
-    differs = False
+def _set_references(body: Body, desired: t.Mapping[PoolMember, t.Any]) -> None:
+    """Set or remove the references to pools of a network interface or of an instance."""
     for member, value in desired.items():
-        for configuration in _configurations(changed, member.name):
+        for configuration in _configurations(body, member.name):
             pools = _properties(configuration).get("applicationGatewayBackendAddressPools") or []
             others = [each for each in pools if not _is_same(each["id"], member.pool)]
             wanted = others if value == REMOVED else [*others, {"id": member.pool}]
             if len(wanted) != len(pools):
                 configuration["properties"]["applicationGatewayBackendAddressPools"] = wanted
-                differs = True
-    return changed if differs else None
 
 
 def _configurations(body: Body, name: str) -> list[Body]:
@@ -244,11 +232,14 @@ def apply(target: str, body: Body, desired: t.Mapping[str, t.Any]) -> Body | Non
     :param desired: by the key of a member what it is to be: an admin state, an entry of a gateway, True or ``removed``.
     """
     members = {PoolMember.of(key): value for key, value in desired.items()}
+    changed = copy.deepcopy(body)
     if "/loadbalancers/" in target.lower():
-        return _with_admin_states(body, members)
-    if "/applicationgateways/" in target.lower():
-        return _with_addresses(body, members)
-    return _with_references(body, members)
+        _set_admin_states(changed, members)
+    elif "/applicationgateways/" in target.lower():
+        _set_addresses(changed, members)
+    else:
+        _set_references(changed, members)
+    return changed if changed != body else None
 
 
 def _pools(gateway: Body) -> list[Body]:

@@ -22,7 +22,7 @@ from plugins.module_utils._load_balancer.record import DrainError, Record, take_
 from plugins.module_utils._scheduled_events import files
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure.pools import PoolMember
-from plugins.plugin_utils._balancers import azure, haproxy
+from plugins.plugin_utils._balancers import azure, membership
 
 EXAMPLES = int(os.environ.get("HOLDERS_EXAMPLES", "60"))
 HOLDERS = ("respond", "rolling_maintenance", "operator")
@@ -231,7 +231,7 @@ class HAProxyWorld(World):
     def ask(self, name, module, options):
         self.step()
         sent = []
-        if module == haproxy.CHANGE:
+        if module == membership.CHANGE:
             self.may_end()
             wanted = "MAINT" if options["state"] == "drained" else options["found"].get("www", "ready")
             sent = [] if self.servers[name] == wanted else [f"www/web1: {wanted}"]
@@ -253,15 +253,15 @@ class HAProxyWorld(World):
         left = [server] if options.get("state") == "active" and not self.is_served(name) else []
         server["gets_no_new_sessions"] = not self.is_served(name)
         answer = {"changed": bool(sent), "servers": [server], "found": found}
-        return {**answer, "sent": sent, "unfinished": left} if module == haproxy.CHANGE else {**answer, "down": left}
+        return {**answer, "sent": sent, "unfinished": left} if module == membership.CHANGE else {**answer, "down": left}
 
     def is_served(self, name):
         return self.servers[name] == "ready" and self.service_answers
 
     def bring(self, holder, state):
-        balancers = haproxy.Balancers(["lb1", "lb2"], ask=self.ask, errors=ModuleFailed, clock=self.clocks)
+        balancers = membership.Balancers(["lb1", "lb2"], ask=self.ask, errors=ModuleFailed, clock=self.clocks)
         options = self.options(holder, state, server="web1")
-        result = haproxy.Membership(options, self.record, balancers, simulate=False, clock=self.clocks).bring()
+        result = membership.Membership(options, self.record, balancers, simulate=False, clock=self.clocks).bring()
         assert not result.get("failed"), result
 
 

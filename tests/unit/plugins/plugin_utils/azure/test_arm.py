@@ -11,11 +11,11 @@ import socket
 import threading
 
 import pytest
-from arm_stand_in import POOL, SUBSCRIPTION, TOKEN, ArmAnswer, ArmStandIn, Refused, send
+from arm_stand_in import POOL, SUBSCRIPTION, TOKEN, ArmStandIn, Refused, send
 
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._azure import arm as arm_module
-from plugins.plugin_utils._azure.arm import CLOUDS, Arm, ArmError, Token
+from plugins.plugin_utils._azure.arm import CLOUDS, Arm, ArmAnswer, ArmError, Token
 
 
 class Time:
