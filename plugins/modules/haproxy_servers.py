@@ -103,16 +103,9 @@ unfinished:
 
 from typing import Any, Dict
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._checked_module import CheckedModule
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import (
-    COMMON_OPTIONS,
-    Member,
-    found_in,
-)
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.runtime_socket import (
-    HAProxyError,
-    RuntimeSocket,
-)
+from ..module_utils._checked_module import CheckedModule
+from ..module_utils._load_balancer.haproxy import COMMON_OPTIONS, Member, found_in
+from ..module_utils._load_balancer.runtime_socket import HAProxyError, RuntimeSocket
 
 OPTIONS = {
     "state": {"type": "str", "choices": ["drained", "active"], "required": True},

@@ -108,17 +108,9 @@ down:
 
 import typing as t
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._checked_module import CheckedModule
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.haproxy import (
-    COMMON_OPTIONS,
-    Member,
-    found_in,
-    read_servers,
-)
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.runtime_socket import (
-    HAProxyError,
-    RuntimeSocket,
-)
+from ..module_utils._checked_module import CheckedModule
+from ..module_utils._load_balancer.haproxy import COMMON_OPTIONS, Member, found_in, read_servers
+from ..module_utils._load_balancer.runtime_socket import HAProxyError, RuntimeSocket
 
 OPTIONS = {"server": {"type": "str"}, "wait": {"type": "float", "default": 0}}
 

@@ -255,16 +255,12 @@ import typing as t
 import urllib.error
 
 from ansible.module_utils.urls import open_url
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._checked_module import CheckedModule
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.call import (
-    ON_HOST,
-    OPTIONS,
-    carry_out,
-    wrong_state,
-)
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import ProbeAnswer
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.record import DrainError
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
+
+from ..module_utils._checked_module import CheckedModule
+from ..module_utils._load_balancer.call import ON_HOST, OPTIONS, carry_out, wrong_state
+from ..module_utils._load_balancer.health_probe import ProbeAnswer
+from ..module_utils._load_balancer.record import DrainError
+from ..module_utils._scheduled_events.files import Folder
 
 PROBE_TIMEOUT = 5  # seconds
 

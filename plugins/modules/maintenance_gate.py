@@ -299,21 +299,15 @@ boot_id:
 import typing as t
 
 from ansible.module_utils.basic import missing_required_lib
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._checked_module import CheckedModule
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._load_balancer.health_probe import Flag
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance import MaintenanceError
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._maintenance_calls import (
-    OPTIONS,
-    read_events,
-    take_step,
-    unread,
-)
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import COMMON_OPTIONS, ImdsModule
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.client import (
-    REQUESTS_IMPORT_ERROR,
-)
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.clock import boot_id
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events.files import Folder
+
+from ..module_utils._checked_module import CheckedModule
+from ..module_utils._load_balancer.health_probe import Flag
+from ..module_utils._maintenance import MaintenanceError
+from ..module_utils._maintenance_calls import OPTIONS, read_events, take_step, unread
+from ..module_utils._module import COMMON_OPTIONS, ImdsModule
+from ..module_utils._scheduled_events.client import REQUESTS_IMPORT_ERROR
+from ..module_utils._scheduled_events.clock import boot_id
+from ..module_utils._scheduled_events.files import Folder
 
 
 def main() -> None:

@@ -161,8 +161,8 @@ endpoint_source:
   sample: given
 """
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import APPROVE_OPTIONS, acknowledge
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import run_module
+from ..module_utils._calls import APPROVE_OPTIONS, acknowledge
+from ..module_utils._module import run_module
 
 
 def main() -> None:

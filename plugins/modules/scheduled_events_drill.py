@@ -203,13 +203,8 @@ time:
   type: float
 """
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._checked_module import CheckedModule
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._drill import (
-    OPTIONS,
-    CannotDrill,
-    DrilledHost,
-    serve,
-)
+from ..module_utils._checked_module import CheckedModule
+from ..module_utils._drill import OPTIONS, CannotDrill, DrilledHost, serve
 
 
 def main() -> None:

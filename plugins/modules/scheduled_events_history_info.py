@@ -83,8 +83,8 @@ import os
 import time
 from typing import List
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._checked_module import CheckedModule
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._scheduled_events import history, history_file
+from ..module_utils._checked_module import CheckedModule
+from ..module_utils._scheduled_events import history, history_file
 
 
 def main() -> None:

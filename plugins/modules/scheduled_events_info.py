@@ -180,8 +180,8 @@ endpoint_source:
   sample: given
 """
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import INFO_OPTIONS, read
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import run_module
+from ..module_utils._calls import INFO_OPTIONS, read
+from ..module_utils._module import run_module
 
 
 def main() -> None:

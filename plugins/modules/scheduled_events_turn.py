@@ -355,9 +355,9 @@ respond_result:
   type: dict
 """
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import run_module
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._respond.request import OPTIONS
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._respond.turn import take_turn
+from ..module_utils._module import run_module
+from ..module_utils._respond.request import OPTIONS
+from ..module_utils._respond.turn import take_turn
 
 
 def main() -> None:

@@ -143,8 +143,8 @@ endpoint_source:
   sample: given
 """
 
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._calls import WAIT_OPTIONS, wait_for_state
-from ansible_collections.maintops.scheduled_events.plugins.module_utils._module import run_module
+from ..module_utils._calls import WAIT_OPTIONS, wait_for_state
+from ..module_utils._module import run_module
 
 
 def main() -> None:
