@@ -105,6 +105,7 @@ def test_the_history_of_another_vm_is_replayed_under_its_name(unit):
         ["2020-09-13T12:46:40.000Z", "0"],
     ]
     assert f"  {ID}: would acknowledge it" in lines
+    assert ID.lower() not in "\n".join(lines)  # one spelling of the id
 
 
 def test_the_moment_that_a_rule_chooses_is_shown_and_comes(unit):
@@ -118,7 +119,7 @@ def test_the_moment_that_a_rule_chooses_is_shown_and_comes(unit):
         "2020-09-13T12:36:40.000Z  a chosen moment",
         f"  {ID}: would run the prepare hooks, until 2020-09-13T12:41:30Z at the latest",
         f"  {ID}: would acknowledge it",
-        f"  {ID.lower()}: acknowledged 600.0 s after it was seen",
+        f"  {ID}: acknowledged 600.0 s after it was seen",
         f"  {ID}: acknowledged; waiting for its start",
     ]
 

@@ -292,7 +292,7 @@ def poll(chosen: argparse.Namespace) -> int:
     now = Moment(time.time(), time.monotonic(), instance.find_boot_id(chosen.runtime_directory))
     after, actions = engine.step(state, document, [], now, decided)
     for action in actions:
-        say(display.of_action(action, after))
+        say(display.of_action(action, after.events))
     for key, entry in after.events.items():
         if entry.waits_until is not None:
             say(f"{entry.event.event_id}: {condition(after, key, decided).sentence(entry.event.event_id)}")

@@ -71,9 +71,10 @@ def _wait(state: State, until: float, decided: terms.Config, shown: Dict[str, st
 def _step(state: State, read: Read, decided: terms.Config, shown: Dict[str, str]) -> Tuple[State, Dict[str, str]]:
     what = "a chosen moment" if read.document is None else f"{len(read.document.events)} events in the document"
     say(f"{history.format_moment(read.at)}  {what}")
+    before = state.events
     state, actions = effects.rehearse(state, read.document, [], Moment(read.at, read.at, "replay"), decided)
     for action in actions:
-        say(f"  {display.of_action(action, state)}")
+        say(f"  {display.of_action(action, {**before, **state.events})}")
     lines = {
         key: f"  {entry.event.event_id}: {condition(state, key, decided).sentence(entry.event.event_id)}"
         for key, entry in state.events.items()

@@ -5,7 +5,7 @@
 """How the unit shows itself: the journal, the status file, the history, the metrics, and a line for systemd."""
 
 import json
-from typing import Callable, Dict, Optional, Sequence, Tuple
+from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from _scheduled_events import terms
 from _scheduled_events.clock import Clock
@@ -173,12 +173,13 @@ def of_report(report: terms.Report, event: Optional[ScheduledEvent]) -> Tuple[in
     return level, words.get(report.kind, report.text)
 
 
-def of_action(action: terms.Action, state: State) -> str:
+def of_action(action: terms.Action, events: Mapping[str, EventState]) -> str:
     """What an action would do."""
     if isinstance(action, terms.RunHooks):
         deadline = format_epoch(action.deadline)
         return f"{action.event['event_id']}: would run the {action.phase} hooks, until {deadline} at the latest"
     if isinstance(action, terms.Approve):
         return f"{action.event_id}: would acknowledge it"
-    entry = state.events.get(action.key)
-    return f"{action.key or 'poll'}: {of_report(action, entry.event if entry else None)[1]}"
+    entry = events.get(action.key)
+    name = (entry.event.event_id if entry else "") or action.key or "poll"
+    return f"{name}: {of_report(action, entry.event if entry else None)[1]}"
