@@ -4,6 +4,7 @@
 
 """What the module of a rolling maintenance does, on any host. Private to the collection."""
 
+import json
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
 
 from ._load_balancer.record import FILE as LOAD_BALANCER_FILE
@@ -12,14 +13,18 @@ from ._maintenance import ASKING, HELD, Host, MaintenanceError
 from ._module import ImdsModule
 from ._scheduled_events.checks import WrongValue
 from ._scheduled_events.client import ImdsError
-from ._scheduled_events.clock import Moment
-from ._scheduled_events.files import Folder
+from ._scheduled_events.clock import CLOCK, Moment
+from ._scheduled_events.files import Folder, read_plain
 from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import append_where_possible
 
 # On the control node: at the gate, and what it decided. The others are for a host.
 WAIT, DECISION = "wait", "decision"
 SURVEY, WITHDRAW, HOLD, NOTE, DONE, FAILED = "survey", "withdraw", "hold", "note", "done", "failed"
+STATUS_FILE = "/run/scheduled-events/status.json"  # of the polling unit
+MOST_BYTES = 4 * 1024 * 1024
+STALE = 30.0  # seconds without a sign of the unit, after which its status says nothing
+
 OPTIONS: Dict[str, Dict[str, Any]] = {
     "step": {
         "type": "str",
@@ -33,6 +38,7 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "settle": {"type": "float", "default": 60},
     "name": {"type": "str"},
     "resume_within": {"type": "float", "default": 86400},
+    "maintenance_windows": {"type": "list", "elements": "dict", "default": []},
     "hosts_without_traffic": {"type": "list", "elements": "str"},
     "checked_hosts": {"type": "list", "elements": "str", "default": []},
     "allow_skip_tags": {"type": "bool", "default": False},
@@ -73,8 +79,20 @@ def survey(
         "drained": folder.has(LOAD_BALANCER_FILE) or flag_is_up(),
         "returning": _returning(folder),
         "records": host.records(),
+        "waiting": _waiting() if folder.is_here else [],
     }
     return dict(found, **claimed, **read())
+
+
+def _waiting() -> List[str]:
+    """The ids of the events that wait for a moment of a rule, so that the polling unit keeps the host in service."""
+    try:
+        known = json.loads(read_plain(STATUS_FILE, most=MOST_BYTES).decode("utf-8"))
+        is_fresh = abs(CLOCK.wall() - known["time"]) <= STALE
+        waiting = [each for each in known["events"] if each["waits_until"] and not each["hooks"]]
+        return [str(each["event_id"]) for each in waiting if is_fresh]
+    except (OSError, ValueError, RecursionError, LookupError, TypeError):
+        return []
 
 
 def _returning(folder: Folder) -> Optional[Dict[str, Any]]:

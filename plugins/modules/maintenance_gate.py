@@ -64,6 +64,11 @@ options:
     description: Seconds for which the next run leaves out the hosts that an interrupted run has maintained.
     type: float
     default: 86400
+  maintenance_windows:
+    description: Times of the week in which a batch may begin, as in the rules of the polling unit. Empty is any time.
+    type: list
+    elements: dict
+    default: []
   hosts_without_traffic:
     description:
       - Hosts that receive no traffic from a load balancer. When this option is set, the gate returns at intervals with
@@ -266,6 +271,12 @@ returning:
   returned: with O(step=survey)
   type: dict
   sample: {holder: respond, seconds: 175.2}
+waiting:
+  description: The ids of the events that the polling unit of the host does not prepare for yet.
+  returned: with O(step=survey)
+  type: list
+  elements: str
+  sample: []
 records:
   description: Maintenance that has finished on the host, by name.
   returned: with O(step=survey)

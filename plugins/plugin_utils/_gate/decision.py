@@ -33,6 +33,7 @@ class Seen(t.NamedTuple):
     ``problem``: why it cannot be reached, or why its events cannot be read. ``unmarked``: why it could not be marked as
     under maintenance, if it was to be. ``mark``: that of another run, as the module maintenance_survey shows it.
     ``unfinished``: the ``owner`` and ``by`` of the maintenance that a run began there and did not end.
+    ``waiting``: the ids of events that its polling unit does not prepare for yet, so that it is in service.
     ``document``: ``vm_name`` and ``events``; None if they cannot be read. ``records``: what was done, by the name of
     the maintenance. ``boot_id``: of the machine. ``returning_for``: the holder that puts it back into its load balancer
     now; empty if there is none.
@@ -49,6 +50,7 @@ class Seen(t.NamedTuple):
     records: t.Mapping[str, t.Mapping[str, t.Any]] = {}
     boot_id: str = ""
     returning_for: str = ""
+    waiting: t.Sequence[str] = ()
 
 
 class Round(t.NamedTuple):
@@ -71,7 +73,7 @@ class GateSettings(t.NamedTuple):
     """``budget`` is a number of hosts; ``settle`` and ``resume_within`` are seconds.
 
     ``names``: of the maintenance of each host of the play. ``owner``: of this gate's marks. ``new_round``: the id of a
-    round that begins now.
+    round that begins now. ``closed``: the window that no batch may begin before; empty: one is open.
     """
 
     play_hosts: t.Sequence[str]
@@ -84,6 +86,7 @@ class GateSettings(t.NamedTuple):
     names: t.Mapping[str, str]
     owner: str
     new_round: str
+    closed: str = ""
 
 
 class Decision(t.NamedTuple):
@@ -356,7 +359,7 @@ def _judge(
     """The hosts that keep the gate shut for the batch, each with the reason."""
     if not batch:
         return []
-    told = {each.host: _reason(each, of_host[each.host], settings.owner) for each in seen}
+    told = {each.host: _reason(each, _felt(each, of_host[each.host], batch), settings.owner) for each in seen}
     reasons = {host: reason for host, reason in told.items() if reason}
     # A host of the batch may be drained: it counts once, however unavailable it is.
     # But a service that is just coming back must not be drained: the run that puts it back waits for its answer.
@@ -373,4 +376,9 @@ def _judge(
     needed = len([host for host in batch if host in settings.fleet])
     if len(unavailable) + needed > settings.budget:
         obstacles += unavailable
-    return [f"{host} ({reasons[host]})" for host in obstacles]
+    return [*filter(None, [settings.closed]), *(f"{host} ({reasons[host]})" for host in obstacles)]
+
+
+def _felt(host: Seen, events: t.Sequence[Event], batch: t.Sequence[str]) -> list[Event]:
+    """The events that count for the host: outside of the batch, not those for which it waits in service."""
+    return [event for event in events if host.host in batch or event["event_id"] not in host.waiting]

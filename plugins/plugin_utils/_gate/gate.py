@@ -16,11 +16,15 @@ from ansible.utils.display import Display
 
 from ...module_utils._maintenance import HELD
 from ...module_utils._maintenance_calls import SURVEY, WITHDRAW
+from ...module_utils._scheduled_events.checks import check
+from ...module_utils._scheduled_events.document import format_epoch
+from ...module_utils._scheduled_events.time_windows import WINDOWS, next_opening
 from .._ansible.core import play_id
 from .._ansible.other_host import HostVariables, OtherHostError
 from .._ansible.run import is_dead, main_process_has_ended
 from .._ansible.strategy import runs_each_host_alone
 from .._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags, name_of
+from .._zones import with_offsets
 from .decision import (
     FAIL,
     RESPOND,
@@ -269,6 +273,7 @@ class Gate:
             names=self._names,
             owner=self._owner(self._own[0]),
             new_round=uuid.uuid4().hex,
+            closed=_closed(self._arguments["maintenance_windows"], time.time()),
         )
         with self._store.open() as store:
             before, current = store.get("memory", {}), store.get("round", {}).get(self._play)
@@ -296,6 +301,7 @@ class Gate:
             document=None if answer["events"] is None else {key: answer[key] for key in ("vm_name", "events")},
             records=answer["records"],
             boot_id=answer["boot_id"],
+            waiting=answer["waiting"],
         )
 
     def _text(self, decision: Decision) -> str:
@@ -309,6 +315,21 @@ class Gate:
         if decision.skipped:
             text += f" ({', '.join(decision.skipped)} is left out, for its event)"
         return text
+
+
+def _closed(windows: t.Sequence[t.Mapping[str, t.Any]], now: float) -> str:
+    """The window that a batch waits for; empty if one is open, or if there is none.
+
+    :raises GateError: a value of a window is wrong.
+    """
+    try:
+        place = "rolling_maintenance_windows"
+        opening = next_opening(check(with_offsets(list(windows), place), WINDOWS, place), now)
+    except ValueError as error:
+        raise GateError(str(error)) from error
+    if opening is None or opening[0] <= now:
+        return ""
+    return f"the window {opening[1]}, which opens at {format_epoch(opening[0])}"
 
 
 def _names(wanted: t.Sequence[str]) -> list[str]:

@@ -375,3 +375,29 @@ def test_a_gate_that_only_settles_looks_when_that_is_over():
 
 def test_a_gate_that_insists_looks_again_soon():
     assert pause(900, decision(fleet_with(host("web2", mark=mark(LATER, stage="asking"))), "web1")) == 1.0
+
+
+# Windows, and events that wait for a moment
+
+
+def test_no_batch_begins_outside_of_the_windows():
+    closed = "the window Mon 22:00 to 05:00 UTC, which opens at 2026-11-23T22:00:00Z"
+    found = decision(fleet_with(), "web1", closed=closed)
+    assert (found.open, found.waits_for, found.insists) == (False, [closed], False)
+
+
+def test_without_a_host_to_maintain_no_window_is_waited_for():
+    done = host("web1", done=record("new", 1.0))
+    memory = Memory(round=Round("new", FLEET, NOW - 5))
+    assert decision([done, *fleet_with()[1:]], "web1", memory=memory, closed="the window").open
+
+
+@pytest.mark.parametrize(("waiting", "opens"), [(["ID"], True), (["OTHER"], False), ([], False)])
+def test_a_host_that_waits_in_service_for_the_moment_of_its_event_leaves_the_budget_to_others(waiting, opens):
+    seen = fleet_with(host("web2", event("web2", mine=True), waiting=waiting))
+    assert decision(seen, "web1").open is opens
+
+
+def test_a_host_of_the_batch_is_announced_while_it_waits_for_the_moment_of_its_event():
+    seen = fleet_with(host("web1", event("web1", mine=True), waiting=["ID"]))
+    assert not decision(seen, "web1").open
