@@ -52,6 +52,7 @@ from ..plugin_utils._respond.ends import (
 from ..plugin_utils._respond.fallback import SEND_AFTER
 from ..plugin_utils._respond.phases import PHASES
 from ..plugin_utils._respond.play_coordinator import PlayCoordinator
+from ..plugin_utils._respond.published import Published
 from ..plugin_utils._respond.responding import Responding, looks_cut_off
 from ..plugin_utils._windows.host import HostGone, WindowsHost
 from ..plugin_utils._windows.modules import refuse_async
@@ -86,6 +87,7 @@ class ActionModule(ArmAction):
         options.update(self._tasks_files(options))
         self._lockstep = not runs_each_host_alone(str(self._task.get_play().strategy))
         options["rules"] = self._checked_rules(options["rules"])
+        self._published = self._checked_events(options["published_events"])
         self._options = options
         self._check_fallback()
         self._check_hosts()
@@ -131,6 +133,7 @@ class ActionModule(ArmAction):
             lockstep=self._lockstep,
             in_part=bool(left_out_by_tags(self._variables)) and not self._options["allow_skip_tags"],
             check_mode=bool(self._task.check_mode),
+            published=self._published,
             send=self._acknowledge_from_here if self._options["fallback"] != "none" else None,
         )
         return Responding(context)
@@ -167,6 +170,12 @@ class ActionModule(ArmAction):
     def _play_directory(self) -> Path:
         """Ansible makes the directory above it for each run, and removes it at the end."""
         return Path(constants.DEFAULT_LOCAL_TMP) / f"scheduled-events-{play_id(self._task)}"
+
+    def _checked_events(self, events: t.Sequence[t.Mapping[str, t.Any]]) -> Published:
+        try:
+            return Published(events)
+        except ValueError as error:
+            raise AnsibleActionFail(str(error)) from error
 
     def _checked_rules(self, rules: t.Any) -> t.Any:
         try:
@@ -279,9 +288,9 @@ class ActionModule(ArmAction):
     ) -> dict[str, t.Any]:
         if main_process_has_ended():
             raise AnsibleError("the process of Ansible that began this task has ended. Run the role again")
-        # The host has no use for credentials of Azure.
+        # The host has no use for them, and must not see credentials of Azure.
         given = {name: value for name, value in self._options.items() if value is not None}
-        own = {name: value for name, value in given.items() if not name.startswith("fallback")}
+        own = {name: value for name, value in given.items() if not name.startswith(("fallback", "published"))}
         arguments = {**own, "outcome": outcome, "control_node": control_node}
         if self._windows:
             return self._execute_here(self._windows, arguments)

@@ -112,6 +112,18 @@ options:
         NotBefore at most.
     type: float
     default: 60
+  published_events:
+    description:
+      - Events that Azure has published outside the VMs, each with C(event_id), C(event_status) and C(resources).
+      - A host that such an event names waits until its metadata service shows the event, unless the event is
+        V(Completed) or V(Canceled). These end the wait for a host that became unreachable.
+    type: list
+    elements: dict
+    default: []
+  published_timeout:
+    description: Seconds to wait until the metadata service shows the events of O(published_events).
+    type: float
+    default: 300
   wait_timeout:
     description: Seconds to wait until events are over.
     type: float

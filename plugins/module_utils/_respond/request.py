@@ -43,6 +43,8 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "speak_for": {"type": "list", "elements": "str", "default": []},
     "state_directory": {"type": "path", "default": "/var/lib/maintops"},
     "maintenance_margin": {"type": "float", "default": 60},
+    "published_events": {"type": "list", "elements": "dict", "default": []},
+    "published_timeout": {"type": "float", "default": 300},
     "wait_timeout": {"type": "float", "default": 3600},
     "reconnect_timeout": {"type": "float", "default": 900},
     "phase_timeout": {"type": "float", "default": 900},

@@ -332,6 +332,7 @@ class Turn:
             story=self._story,
             problems=self._problems,
             vm_name=self._vm_name,
+            named=[event.event_id for event in document.events if event.affects(self._vm_name)] if document else [],
             state=self._planned,
         )
 

@@ -128,13 +128,20 @@ class Conclusion:
             elif obstacle:
                 yield f"{event_id} has begun, and was not acknowledged: {obstacle}"
 
+    def missing_events(self) -> list[str]:
+        """The ids of the events that Azure has published, and that the document of this VM has not shown."""
+        return self._context.published.missing(self._notes["vm_name"], self._notes["named"])
+
     def _held(self) -> list[dict[str, str]]:
-        return [
-            {
-                "event_id": event_id,
-                "reason": self._waiting().get(event_id) or self._obstacle(event_id) or self._why_not(event_id),
-            }
+        held = {
+            event_id: self._waiting().get(event_id) or self._obstacle(event_id) or self._why_not(event_id)
             for event_id in self._notes["announced"]
+        }
+        missing = "Azure has published it, but the metadata service has not shown it"
+        held.update(dict.fromkeys(self.missing_events(), missing))
+        return [
+            {"event_id": event_id, "reason": reason}
+            for event_id, reason in held.items()
             if self._coordinator.status(event_id) is not ClaimStatus.ACCEPTED
         ]
 

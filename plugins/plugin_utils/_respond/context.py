@@ -16,6 +16,7 @@ from ...module_utils._scheduled_events.files import write_atomically
 from ...module_utils._scheduled_events.terms import NEVER
 from .._azure.acknowledgement import AcknowledgementResult
 from .play_coordinator import PlayCoordinator, SeenEvent
+from .published import Published
 
 Execute = t.Callable[[t.Dict[str, t.Any], t.Optional[t.Dict[str, t.Any]], float], t.Dict[str, t.Any]]
 Send = t.Callable[[str, str, float], AcknowledgementResult]
@@ -48,6 +49,7 @@ class Notes:
             "begun": [],
             "failed_before": None,
             "drill": False,
+            "named": [],
             "prepared": [],
             "acknowledged": [],
             "recovered": [],
@@ -104,6 +106,7 @@ class Context:
     :param in_part: whether tags may leave out tasks of a phase, so that nothing counts as prepared.
     :param shares_fork: whether there are fewer forks than hosts, so a host that waits keeps another one from starting.
     :param lockstep: whether each host waits for the others at each task.
+    :param published: the events that Azure has published outside the VMs.
     :param send: ``send(scope, event_id, patience)`` acknowledges in the place of a host; raises :class:`ArmError`.
     """
 
@@ -123,6 +126,7 @@ class Context:
     check_mode: bool = False
     clock: Clock = CLOCK
     send: Send | None = None
+    published: Published = dataclasses.field(default_factory=lambda: Published([]))
     _warned: set[str] = dataclasses.field(default_factory=set)
 
     @property

@@ -38,6 +38,7 @@ SHORTEST_STAY = 2.0  # seconds to rest while other hosts wait for the fork
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
 FIRST_SIGNAL = 128  # the exit status of a shell whose command a signal has ended is this, and the number of the signal
 FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
+LOOK_PAUSE = 5.0  # seconds between two looks for an event that Azure has published outside the VM
 
 
 def looks_cut_off(answer: t.Mapping[str, t.Any]) -> bool:
@@ -149,12 +150,20 @@ class Responding:
         if shown["next"] in PHASES:
             return self._begin(shown)
         if shown["next"] == "done":
-            return self._stay_or_end(newly=True) if shown["sight"] else self._conclusion.done()
+            return self._look_or_end(shown)
         if self._turns.fallback:
             self._turns.fallback.act([])
         if shown["ready"] and self._context.acknowledges and self._may_rest:
             self._begin_to_rest(shown["ready"])
         return self._wait("")
+
+    def _look_or_end(self, shown: dict[str, t.Any]) -> dict[str, t.Any] | None:
+        """End, or look again for an event that Azure has published and that the document has not shown."""
+        limit = min(self._options["published_timeout"], self._options["wait_timeout"])
+        if self._conclusion.missing_events() and self._context.waited() < limit and not self._context.check_mode:
+            self._clock.sleep(LOOK_PAUSE)
+            return self._let_others_go_on() if self._makes_room() else None
+        return self._stay_or_end(newly=True) if shown["sight"] else self._conclusion.done()
 
     def _stay_or_end(self, *, newly: bool) -> dict[str, t.Any]:
         """End, or stay as long as an event of others may grow to this host, where the strategy keeps it anyway."""
@@ -273,6 +282,8 @@ class Responding:
             self._context.warn(f"{self._host}: lost ({error}); trying to reach it again")
         deleted = [each for each in self._notes["waiting"] if self._deletes(each)]
         lost_for = now - self._notes["lost_since"]
+        if self._is_over_from_outside():
+            lost_for = float("inf")
         if deleted and lost_for >= min(FAREWELL, self._options["reconnect_timeout"]):
             for each in deleted:
                 line = {"event_id": each["event_id"], "event_type": each["event_type"], "text": "has deleted the VM"}
@@ -284,6 +295,11 @@ class Responding:
         if self._clock.monotonic() - self._resumed < self._pace.stay():
             return None
         return self._let_others_go_on() if self._makes_room() else None
+
+    def _is_over_from_outside(self) -> bool:
+        """Whether Azure has published the end of each event of this host."""
+        ids = [each["event_id"] for each in self._notes["waiting"]]
+        return bool(ids) and all(map(self._context.published.is_over, ids))
 
     def _deletes(self, event: t.Mapping[str, t.Any]) -> bool:
         if event["event_type"] not in DELETING_TYPES:

@@ -154,6 +154,7 @@ class HostTurns:
         notes["waiting"] = shown["waiting"]
         notes["drill"] = notes["drill"] or shown["drill"]
         notes.add("begun", [each["event_id"] for each in shown["waiting"] if self._has_begun(each)])
+        notes.add("named", shown["named"])
         notes.add("prepared", shown["prepared"])
         notes.add("acknowledged", shown["acknowledged"])
         if self.fallback:

@@ -102,6 +102,19 @@ def test_with_the_owners_word_an_event_is_acknowledged_for_a_vm_outside_the_play
     assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
 
 
+def test_a_host_waits_for_an_event_that_azure_has_published_until_its_metadata_service_shows_it(hosts_of):
+    hosts = hosts_of("vm1")
+    event_id = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
+    published = {"event_id": event_id.lower(), "event_status": "Scheduled", "resources": ["vm1"]}
+    run = hosts.start(["vm1"], options=("-e", json.dumps({"respond_published_events": [published]})))
+    until(lambda: hosts.emulator.polls("vm1")["polls"])
+    hosts.emulator.schedule("Reboot", "vm1", event_id=event_id, notice=AHEAD, started_for=60)
+    finished = run.result()
+    assert finished.rc == 0, finished.output
+    assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
+    assert result(finished, "vm1")["held"] == []
+
+
 @pytest.mark.core
 def test_an_event_of_other_vms_alone_is_left_alone(story):
     assert not [post for post in story.posts if story.neighbour in post[1]]

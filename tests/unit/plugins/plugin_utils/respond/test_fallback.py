@@ -27,6 +27,7 @@ VM = f"{COMPUTE}/virtualMachines/vm1"
 EVENT = {"event_id": "A1", "event_type": "Redeploy", "seconds_until_not_before": 600.0}
 IDENTITY = {"subscriptionId": VM.split("/")[2], "resourceGroupName": "shop", "vmScaleSetName": "", "name": "vm1"}
 OPTIONS = {
+    "published_timeout": 300.0,
     "acknowledge": "prepared",
     "wait_timeout": 3600.0,
     "reconnect_timeout": 60.0,
@@ -75,6 +76,7 @@ def shown(following="wait", *, names=("vm1",), event_type="Redeploy", **more):
         "unprepared": [],
         "waiting": [waiting("hooks run" if handed_out else "to be acknowledged")],
         "sight": [{"event_id": "A1", "event_type": event_type, "names": list(names), "drill": False}],
+        "named": ["A1"],
         "drill": False,
         "marker": "m",
         "acknowledged": [],

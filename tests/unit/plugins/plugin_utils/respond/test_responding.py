@@ -8,10 +8,12 @@ import os
 
 import pytest
 
+from plugins.module_utils._scheduled_events.checks import WrongValue
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._ansible.run import owner_of
 from plugins.plugin_utils._respond.context import Context, HostLost, Notes
 from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, SeenEvent
+from plugins.plugin_utils._respond.published import Published
 from plugins.plugin_utils._respond.responding import Responding, looks_cut_off
 
 pytestmark = pytest.mark.core
@@ -28,6 +30,7 @@ OPTIONS = {
     "load_balancer": False,
     "drain_timeout": 300.0,
     "drain_on_timeout": "fail",
+    "published_timeout": 300.0,
     "within_maintenance": False,
     "outcome": None,
 }
@@ -56,6 +59,7 @@ def shown(following="wait", **more):
         "story": [],
         "problems": [],
         "vm_name": "vm1",
+        "named": ["A1"],
         "state": "",
         **more,
     }
@@ -86,6 +90,7 @@ class Host:
         self.now, self.asked, self.said, self.warned = 1000.0, [], [], []
         self.script, self.bounds = [], []
         self.active_hosts, self.in_part = ["web1", "web2"], False
+        self.published = Published([])
 
     def execute(self, controller, outcome, within):
         self.asked.append((controller, outcome))
@@ -117,6 +122,7 @@ class Host:
                 warn=self.warned.append,
                 active_hosts=self.active_hosts,
                 in_part=self.in_part,
+                published=self.published,
                 shares_fork=shares_fork,
                 lockstep=lockstep,
                 check_mode=check_mode,
@@ -777,6 +783,92 @@ def test_a_vm_whose_deletion_is_still_ahead_is_waited_for(host):
     ahead = shown("wait", waiting=[waiting(event_type="Terminate", not_before=9000.0)])
     with pytest.raises(HostLost):
         host.responds(ahead, HostLost("gone"), reconnect_timeout=60.0)
+
+
+def published(status="Scheduled", event_id="a1", resources=("VM1", "vm2")):
+    return {"event_id": event_id, "event_status": status, "resources": list(resources)}
+
+
+QUIET = shown("done", sight=[], named=[])
+
+
+def test_a_host_waits_until_its_document_shows_an_event_that_azure_has_published(host):
+    host.published = Published([published()])
+    assert host.responds(QUIET, QUIET, shown("prepare"))["next"] == "prepare"
+
+
+def test_what_azure_has_published_is_not_acknowledged_while_the_document_does_not_show_it(host):
+    host.published = Published([published("Started")])
+    host.tell(A1="prepared")
+    end = host.responds(QUIET)
+    assert end["respond_result"]["held"] == [
+        {"event_id": "a1", "reason": "Azure has published it, but the metadata service has not shown it"}
+    ]
+    assert host.acknowledges() == [[]] * len(host.asked)
+    assert (end.get("failed"), host.coordinator.status("A1")) == (None, ClaimStatus.FREE)
+
+
+def test_the_wait_for_what_azure_has_published_is_bounded(host):
+    host.published = Published([published()])
+    host.responds(QUIET, published_timeout=60)
+    assert 1060 <= host.now < 1080
+
+
+@pytest.mark.parametrize(
+    "events",
+    [
+        [published(resources=["vm10"])],
+        [published("Advisory")],
+        [published("Completed")],
+        [published(), published("Canceled", event_id="A1")],
+    ],
+    ids=["of another VM", "a hint", "completed", "canceled"],
+)
+def test_a_host_does_not_wait_for_an_event_that_is_over_or_does_not_concern_it(host, events):
+    host.published = Published(events)
+    assert host.responds(QUIET)["respond_result"]["held"] == []
+    assert len(host.asked) == 1
+
+
+def test_a_host_does_not_wait_for_an_event_that_its_document_has_shown_though_nothing_is_to_be_done(host):
+    host.published = Published([published("Started")])
+    assert host.responds(shown("done", sight=[], named=["A1"]))["respond_result"]["held"] == []
+    assert len(host.asked) == 1
+
+
+def test_a_plan_does_not_wait_for_what_azure_has_published(host):
+    host.published = Published([published()])
+    host.responds(QUIET, check_mode=True)
+    assert len(host.asked) == 1
+
+
+def test_in_lockstep_a_host_that_waits_for_an_event_lets_busy_hosts_go_on(host):
+    host.published = Published([published()])
+    host.tell(busy=True)
+    assert host.responds(QUIET, lockstep=True) == {"next": "wait"}
+
+
+@pytest.mark.parametrize(("status", "is_given_up"), [("Completed", True), ("Canceled", True), ("Started", False)])
+def test_a_host_that_is_lost_is_given_up_at_once_if_azure_has_published_the_end_of_its_event(host, status, is_given_up):
+    host.published = Published([published(status)])
+    with pytest.raises(HostLost):
+        host.responds(shown(), HostLost("no route"))
+    assert (host.now < 1900) is is_given_up
+
+
+def test_a_vm_that_its_event_has_deleted_is_not_a_failure_if_azure_has_published_the_end(host):
+    host.published = Published([published("Completed")])
+    deleting = waiting(event_type="Terminate", impact=True)
+    host.tell()
+    end = host.responds(shown(waiting=[deleting]), HostLost("no route"), prepare_tasks="")
+    assert len(host.asked) == 2
+    assert (end["next"], end["respond_result"]["failures"]) == ("done", [])
+
+
+@pytest.mark.parametrize("broken", [{}, {"event_id": "a1"}, {**published(), "resources": "vm1"}, {"sweep": True}])
+def test_what_is_not_an_event_of_the_filter_is_refused_with_its_place(broken):
+    with pytest.raises(WrongValue, match=r"respond_published_events\[1\] is .*expected event_id"):
+        Published([published(), broken])
 
 
 def locked(owner, run="run2"):
