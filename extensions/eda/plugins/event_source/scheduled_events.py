@@ -10,7 +10,6 @@ ansible-rulebook runs this file by its path, which is also how it finds the libr
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import datetime
 import json
 import logging
@@ -456,17 +455,3 @@ async def main(queue: Any, args: dict[str, Any]) -> None:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-
-
-class PrintingQueue:
-    """Stands in for the queue of ansible-rulebook."""
-
-    async def put(self, event: dict[str, Any]) -> None:
-        print(json.dumps(event), flush=True)
-
-
-if __name__ == "__main__":
-    if not sys.argv[1:]:
-        raise SystemExit("usage: scheduled_events.py ENDPOINT ..., http://127.0.10.1:8169 for example")
-    with contextlib.suppress(KeyboardInterrupt):
-        asyncio.run(main(PrintingQueue(), {"endpoints": sys.argv[1:]}))
