@@ -26,7 +26,10 @@ def main():
     if command == "record":
         record, *sys.argv = arguments
         record_file = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-        reach = lambda name: os.write(record_file, f"{name}\n".encode())  # noqa: E731
+
+        def reach(name):
+            os.write(record_file, f"{name}\n".encode())
+
     else:
         wanted, occurrence, *sys.argv = arguments
 
@@ -35,9 +38,13 @@ def main():
             if (name, REACHED[name]) == (wanted, int(occurrence)):
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    own, reach_here = os.getpid(), reach
-    reach = lambda name: reach_here(name) if os.getpid() == own else None  # noqa: E731
-    watch(reach)
+    own = os.getpid()
+
+    def reach_here(name):
+        if os.getpid() == own:
+            reach(name)
+
+    watch(reach_here)
     sys.path.insert(0, os.path.dirname(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
 

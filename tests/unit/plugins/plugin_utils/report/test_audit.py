@@ -28,9 +28,9 @@ def a_row(status="Completed", resources=("web1",), not_before="", event_id=ID, *
     return {"name": event_id, "properties": {**known, "Resources": list(resources), **more}}
 
 
-def a_vm(name="web1", *, kind="virtualMachines", policy=PUBLISHES, profile=NOTIFIES, **more):
+def a_vm(name="web1", *, kind="virtualMachines", **more):
     known = {"id": f"{COMPUTE}/{kind}/{name}", "name": name, "type": f"microsoft.compute/{kind.lower()}"}
-    return {**known, "policy": policy, "profile": profile, **more}
+    return {**known, "policy": PUBLISHES, "profile": NOTIFIES, **more}
 
 
 def audited(events=(), policies=(), histories=None, *, unread=(), names=None, since=0.0):
