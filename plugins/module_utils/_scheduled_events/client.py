@@ -23,6 +23,7 @@ from .exchange import (
     BadUrl,
     BrokenOff,
     Exchanger,
+    HttpRequest,
     Malformed,
     NotConnected,
     phrase,
@@ -264,7 +265,7 @@ class ImdsClient:
             headers["Content-Type"] = "application/json"
         seconds = self._request_timeout if request_timeout is None else request_timeout
         try:
-            answer = self._exchanger.exchange(method, url, query=query, headers=headers, body=body, seconds=seconds)
+            answer = self._exchanger.exchange(HttpRequest(method, url, query, headers, body), seconds)
         except BadUrl as error:
             raise Refused(f"{method} {url} cannot be asked: {error}; {CHECK_ENDPOINT}") from error
         except NotConnected as error:

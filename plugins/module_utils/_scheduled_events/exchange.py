@@ -6,6 +6,7 @@
 
 import http
 import re
+from types import MappingProxyType
 from typing import Mapping, NamedTuple, Optional
 from urllib.parse import urlsplit
 
@@ -60,6 +61,16 @@ class Malformed(ExchangeFailed):
     """The answer is not a plain HTTP answer of a moderate size."""
 
 
+class HttpRequest(NamedTuple):
+    """What to send. The ``query`` belongs to the URL."""
+
+    method: str
+    url: str
+    query: Mapping[str, str] = MappingProxyType({})
+    headers: Mapping[str, str] = MappingProxyType({})
+    body: Optional[str] = None
+
+
 class Answer(NamedTuple):
     """An answer. Its ``body`` is whole if the status is 200, else the beginning of what could be read in time."""
 
@@ -73,16 +84,7 @@ class Answer(NamedTuple):
 class Exchanger:
     """Whatever sends requests to one host, one after the other; for one thread."""
 
-    def exchange(
-        self,
-        method: str,
-        url: str,
-        *,
-        query: Mapping[str, str],
-        headers: Mapping[str, str],
-        body: Optional[str],
-        seconds: float,
-    ) -> Answer:
+    def exchange(self, request: HttpRequest, seconds: float) -> Answer:
         """Send a request and read its answer, through no proxy and following no redirect.
 
         :param seconds: for all of it.

@@ -14,7 +14,7 @@ import io
 import socket
 import time
 import traceback
-from typing import Any, List, Mapping, Optional, cast
+from typing import Any, List, Optional, cast
 
 from .exchange import (
     MAX_BODY,
@@ -23,6 +23,7 @@ from .exchange import (
     BrokenOff,
     ExchangeFailed,
     Exchanger,
+    HttpRequest,
     Malformed,
     NotConnected,
     NotTrusted,
@@ -172,29 +173,21 @@ class Transport(Exchanger):
         # Not the Response of requests: to build one, it reads cookies and decodes.
         self._adapter.build_response = lambda _request, response: response
 
-    def exchange(
-        self,
-        method: str,
-        url: str,
-        *,
-        query: Mapping[str, str],
-        headers: Mapping[str, str],
-        body: Optional[str],
-        seconds: float,
-    ) -> Answer:
+    def exchange(self, request: HttpRequest, seconds: float) -> Answer:
         # A request on a kept connection that the host closes without a word is sent again on a new one.
+        method, url, query, headers, body = request
         try:
-            request = requests.Request(method, url, params=dict(query), data=body, headers=dict(headers)).prepare()
+            prepared = requests.Request(method, url, params=dict(query), data=body, headers=dict(headers)).prepare()
         except ValueError as error:  # requests' and urllib3's errors of a URL are such
             raise BadUrl(shown(str(error))) from error
-        request.headers["Accept-Encoding"] = "identity"
+        prepared.headers["Accept-Encoding"] = "identity"
         self._limits.start(seconds)
         try:
-            return self._attempt(request, seconds)
+            return self._attempt(prepared, seconds)
         except BrokenOff as error:
             if not (self._limits.reused and self._limits.received == 0 and _is_closed(error)):
                 raise
-        return self._attempt(request, seconds)
+        return self._attempt(prepared, seconds)
 
     def close(self) -> None:
         self._adapter.close()

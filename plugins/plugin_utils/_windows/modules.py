@@ -21,7 +21,7 @@ from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._maintenance import MaintenanceError
 from ...module_utils._module import COMMON_OPTIONS, ImdsModule
 from ...module_utils._scheduled_events.clock import Clock
-from ...module_utils._scheduled_events.exchange import ExchangeFailed
+from ...module_utils._scheduled_events.exchange import ExchangeFailed, HttpRequest
 from ...module_utils._scheduled_events.files import Changed
 from .._ansible.core import is_windows
 from .host import COMMANDS, Failed, HostGone, Module, WindowsHost, place_of
@@ -135,7 +135,7 @@ def _load_balancer(host: WindowsHost, module: Module) -> Result:
 def _probe(host: WindowsHost, url: str) -> ProbeAnswer:
     exchanger = host.exchanger(losable=True)
     try:
-        answer = exchanger.exchange("GET", url, query={}, headers={}, body=None, seconds=PROBE_TIMEOUT)
+        answer = exchanger.exchange(HttpRequest("GET", url), PROBE_TIMEOUT)
     except ExchangeFailed as error:
         return ProbeAnswer(0, str(error))
     return ProbeAnswer(answer.status)

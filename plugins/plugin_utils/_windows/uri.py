@@ -19,6 +19,7 @@ from ...module_utils._scheduled_events.exchange import (
     Answer,
     BrokenOff,
     Exchanger,
+    HttpRequest,
     Malformed,
     NotConnected,
     announced_length,
@@ -60,29 +61,20 @@ class WinUri(Exchanger):
     def connected(self) -> bool:
         return self._connected
 
-    def exchange(
-        self,
-        method: str,
-        url: str,
-        *,
-        query: t.Mapping[str, str],
-        headers: t.Mapping[str, str],
-        body: str | None,
-        seconds: float,
-    ) -> Answer:
-        target = f"{url}?{urlencode(query)}" if query else url
+    def exchange(self, request: HttpRequest, seconds: float) -> Answer:
+        target = f"{request.url}?{urlencode(request.query)}" if request.query else request.url
         arguments = {
             "url": target,
-            "method": method,
-            "headers": dict(headers),
+            "method": request.method,
+            "headers": dict(request.headers),
             "return_content": True,
             "status_code": STATUSES,
             "use_proxy": False,
             "follow_redirects": "none",
             "url_timeout": max(1, math.ceil(seconds)),  # 0 would be for ever
         }
-        if body is not None:
-            arguments["body"] = body
+        if request.body is not None:
+            arguments["body"] = request.body
         self._connected = False
         result = self._execute(arguments, seconds)
         if "url" not in result:  # which win_uri returns always, once it understood its arguments

@@ -51,7 +51,7 @@ def test_the_start_of_an_event_is_noticed_while_the_controller_wants_to_be_left_
 def test_an_answer_has_no_more_time_than_is_left(monkeypatch):
     waited = []
 
-    def exchange(_transport, _method, _url, *, seconds, **_request):
+    def exchange(_transport, _request, seconds):
         waited.append(seconds)
         raise ExchangeFailed("slow")
 

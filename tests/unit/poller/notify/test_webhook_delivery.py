@@ -14,6 +14,7 @@ pytest.importorskip("requests")
 
 import receiver as receivers
 from _scheduled_events.clock import Clock
+from _scheduled_events.exchange import HttpRequest
 from scheduled_events_poller.notify.delivery import Courier
 from scheduled_events_poller.notify.messages import MessageSpool
 from scheduled_events_poller.notify.request import Declined, Failed, NotNow, Rejected, Requests
@@ -164,7 +165,7 @@ def test_what_a_status_means(service, failure, statuses):
     for status in statuses:
         service.answers = [(status, {})]
         try:
-            requests.send("POST", service.url, headers={}, body="", seconds=5.0)
+            requests.send(HttpRequest("POST", service.url, body=""), 5.0)
             found[status] = None
         except Failed as error:
             found[status] = type(error)

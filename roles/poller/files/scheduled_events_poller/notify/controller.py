@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Uni
 from urllib.parse import urlsplit
 
 from _scheduled_events.checks import WrongValue
+from _scheduled_events.exchange import HttpRequest
 from _scheduled_events.text import excerpt
 
 from .request import Declined, NotNow, Requests
@@ -121,14 +122,10 @@ class Controller:
         seconds = min(self._seconds, self._left())
         if seconds <= 0:
             raise NotNow(f"{what}: there is no time left for it", sent=False)
+        words = {key: str(value) for key, value in (query or {}).items()}
+        text = None if body is None else json.dumps(body)
         answer = self._requests.send(
-            method,
-            self._url + path,
-            what=what,
-            headers=self._headers,
-            query={key: str(value) for key, value in (query or {}).items()},
-            body=None if body is None else json.dumps(body),
-            seconds=seconds,
+            HttpRequest(method, self._url + path, words, self._headers, text), seconds, what=what
         )
         if not answer.body and method == "POST":
             return {}

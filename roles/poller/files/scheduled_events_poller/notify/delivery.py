@@ -17,6 +17,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set
 
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import CLOCK, Clock, pause_after
+from _scheduled_events.exchange import HttpRequest
 from _scheduled_events.files import write_atomically
 from _scheduled_events.transport import REQUESTS_IMPORT_ERROR
 
@@ -125,9 +126,8 @@ class Courier:
 
     def _send(self, message: Mapping[str, Any]) -> None:
         request = build(self.receiver, message, now=self._clock.wall())
-        self._requests.send(
-            "POST", self.receiver.url, headers=request.headers, body=request.body, seconds=self.receiver.timeout
-        )
+        sent = HttpRequest("POST", self.receiver.url, headers=request.headers, body=request.body)
+        self._requests.send(sent, self.receiver.timeout)
 
     def _remove(self, remove: Callable[[], None], entry: Entry) -> None:
         """Remove a message that is done with. It is never sent again, even if its file stays."""

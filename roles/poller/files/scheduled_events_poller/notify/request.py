@@ -9,7 +9,16 @@ import re
 from typing import Iterable, Mapping, Optional
 
 from _scheduled_events.clock import CLOCK, Clock
-from _scheduled_events.exchange import Answer, BadUrl, ExchangeFailed, NotConnected, NotTrusted, phrase, retry_after
+from _scheduled_events.exchange import (
+    Answer,
+    BadUrl,
+    ExchangeFailed,
+    HttpRequest,
+    NotConnected,
+    NotTrusted,
+    phrase,
+    retry_after,
+)
 from _scheduled_events.text import shown
 from _scheduled_events.transport import Transport
 
@@ -85,17 +94,7 @@ class Requests:
     def hide(self, text: str) -> str:
         return hide(text, self._secrets)
 
-    def send(
-        self,
-        method: str,
-        url: str,
-        *,
-        headers: Mapping[str, str],
-        seconds: float,
-        body: Optional[str] = None,
-        query: Optional[Mapping[str, str]] = None,
-        what: str = "",
-    ) -> Answer:
+    def send(self, request: HttpRequest, seconds: float, *, what: str = "") -> Answer:
         """The answer, which has a status from 200 to 299.
 
         :param what: the name of the request in messages.
@@ -103,9 +102,7 @@ class Requests:
         """
         place = f"{what}: " if what else ""
         try:
-            answer = self._transport.exchange(
-                method, url, query=query or {}, headers=headers, body=body, seconds=seconds
-            )
+            answer = self._transport.exchange(request, seconds)
         except NotTrusted as error:
             text = self.hide(str(error))
             raise Declined(f"{place}its certificate is not trusted: {text}: name its authority in ca_file") from None

@@ -7,7 +7,7 @@
 import pytest
 
 from plugins.module_utils._scheduled_events.client import BadAnswer, ImdsClient, NoAnswer, Refused, Unreachable
-from plugins.module_utils._scheduled_events.exchange import BrokenOff, Malformed, NotConnected
+from plugins.module_utils._scheduled_events.exchange import BrokenOff, HttpRequest, Malformed, NotConnected
 from plugins.plugin_utils._windows.uri import STATUSES, WinUri, WinUriError
 
 URL = "http://127.0.0.1:1/metadata/scheduledevents"
@@ -26,7 +26,7 @@ def exchange(result, *, body=None, seconds=30.0):
 
     exchanger = WinUri(execute)
     query, headers = {"api-version": "2020-07-01", "format": "a&b"}, {"Metadata": "true"}
-    answer = exchanger.exchange("POST", URL, query=query, headers=headers, body=body, seconds=seconds)
+    answer = exchanger.exchange(HttpRequest("POST", URL, query, headers, body), seconds)
     return answer, given[0], exchanger.connected
 
 
@@ -94,7 +94,7 @@ def test_a_redirect_keeps_its_location():
 def test_an_incomplete_answer_fails_as_on_other_hosts(result, kind, message, connected):
     exchanger = WinUri(lambda _arguments, _seconds: {"url": URL, **result})
     with pytest.raises(kind, match=message):
-        exchanger.exchange("GET", URL, query={}, headers={}, body=None, seconds=1)
+        exchanger.exchange(HttpRequest("GET", URL), 1)
     assert exchanger.connected is connected
 
 
