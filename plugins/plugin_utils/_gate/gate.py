@@ -24,7 +24,7 @@ from .._ansible.other_host import HostVariables, OtherHostError
 from .._ansible.run import is_dead, main_process_has_ended
 from .._ansible.strategy import runs_each_host_alone
 from .._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags, name_of
-from .._zones import with_offsets
+from .._ansible.zones import with_offsets
 from .decision import (
     FAIL,
     RESPOND,
