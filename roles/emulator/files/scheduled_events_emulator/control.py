@@ -13,6 +13,7 @@ from typing import Any, Callable
 
 from aiohttp import web
 
+from scheduled_events_emulator import graph
 from scheduled_events_emulator.checks import Fields, InputError, require_json, shown
 from scheduled_events_emulator.clock import LATEST, SPAN, iso, iso_or_none
 from scheduled_events_emulator.event_grid import EVENT_GRID, SCHEMAS, Outbox
@@ -88,6 +89,7 @@ class Control:
         app.router.add_get("/control/log", self.log)
         app.router.add_get("/control/polls", self.polls)
         app.router.add_get("/control/event-grid", self.event_grid)
+        app.router.add_post(graph.PATH, self.resource_graph)
         app.router.add_get("/control/faults", self.list_faults)
         app.router.add_post("/control/faults", self.add_fault)
         app.router.add_delete("/control/faults", self.clear_faults)
@@ -150,6 +152,11 @@ class Control:
         if schema not in SCHEMAS:
             raise InputError(f"schema: {shown(schema)}, expected one of {', '.join(SCHEMAS)}")
         return _json({"messages": [message.to_json(schema) for message in self._outbox.messages]})
+
+    async def resource_graph(self, request: web.Request) -> web.Response:
+        """POST /providers/Microsoft.ResourceGraph/resources"""
+        self._platform.sync()
+        return _json(graph.answer(await _body(request), self._platform.fleet, self._outbox))
 
     # Events
 

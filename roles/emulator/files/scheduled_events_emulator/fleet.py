@@ -24,7 +24,10 @@ Unit = tuple[Optional[str], ...]
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """One virtual machine as declared. ``address`` is what it calls to, ``sources`` what it calls from."""
+    """One virtual machine as declared. ``address`` is what it calls to, ``sources`` what it calls from.
+
+    ``policy`` and ``profile`` are ``scheduledEventsPolicy`` and ``scheduledEventsProfile`` of Azure.
+    """
 
     name: str
     resource_name: str
@@ -38,6 +41,8 @@ class Machine:
     spot: bool
     address: str | None
     sources: tuple[str, ...]
+    policy: dict[str, Any]
+    profile: dict[str, Any]
 
 
 KEYS = ("set", "from", *(each.name for each in dataclasses.fields(Machine) if each.name not in ("set_name", "sources")))
@@ -177,6 +182,8 @@ def _machine(value: Any, path: str) -> Machine:
         spot=fields.boolean("spot", False),
         address=_address(fields, "address", address) if address is not None else None,
         sources=tuple(_address(fields, "from", source) for source in sources),
+        policy=fields.mapping("policy"),
+        profile=fields.mapping("profile"),
     )
 
 

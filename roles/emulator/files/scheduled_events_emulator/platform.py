@@ -197,8 +197,9 @@ class Platform:
         if spec.is_advisory:
             self._advise(event)
             return event
-        if spec.direct_started or spec.auto_approve:
-            self._start(event, self.now, "policy" if spec.auto_approve else "no_notice")
+        by_policy = spec.auto_approve or self._is_approved_by_policies(spec)
+        if spec.direct_started or by_policy:
+            self._start(event, self.now, "policy" if by_policy else "no_notice")
             return event
         # NotBefore is shown in whole seconds and nothing starts before it, so it is rounded up.
         event.not_before = math.ceil(self.now + spec.notice)
@@ -208,6 +209,11 @@ class Platform:
         if spec.cancel_after is not None:
             self._in_phase(event, SCHEDULED, self.now + spec.cancel_after, partial(self._remove, outcome=CANCELED))
         return event
+
+    def _is_approved_by_policies(self, spec: EventSpec) -> bool:
+        """Whether a user restarts or redeploys VMs whose policies approve that beforehand."""
+        policies = [self.fleet.find(name).policy.get(f"userInitiated{spec.event_type}") for name in spec.vms]
+        return spec.source == "User" and all(each == {"automaticallyApprove": True} for each in policies)
 
     def _advise(self, event: Event) -> None:
         """Show a hint, which neither starts nor can be acknowledged."""
