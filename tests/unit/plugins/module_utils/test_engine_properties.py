@@ -721,16 +721,16 @@ class World(RuleBasedStateMachine):
 
     @rule(event_id=st.sampled_from([*IDS, ""]))
     def operator_clears(self, event_id):
-        if not event_id:
-            self._operator_looks_at_the_vm()
+        self._operator_looks_at_the_vm(event_id.lower())
         self.results.append(terms.Clear(event_id.lower()))
 
-    def _operator_looks_at_the_vm(self):
+    def _operator_looks_at_the_vm(self, key):
+        """An operator who clears an event, or all, has ended what the lost state had asked for."""
         for job in self.jobs.values():
-            if job.lost:
+            if job.lost and key in ("", job.key):
                 job.waiting = False
-            if job.lost and job.alive:
-                self._end_hooks(job, "ok")
+                if job.alive:
+                    self._end_hooks(job, "ok")
 
     # Time, crashes, power
 
@@ -800,6 +800,8 @@ class World(RuleBasedStateMachine):
         for name, job in self.jobs.items():
             if name in adopted:
                 self._may_reach_root(job)  # for all that its history says
+                if job.lost:  # by an earlier loss, whose history could not be read
+                    job.lost, job.known = False, None
                 job.process, job.last = self.processes, job.last._replace(ends_at=self.monotonic + TIMEOUT)
             else:
                 job.lost = True
