@@ -129,7 +129,9 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """The documentation site; a warning is an error. Nothing is asked of the network."""
+    """The documentation site, also as a browser shows it; a warning is an error. Nothing is asked of the network."""
+    if not shutil.which("google-chrome"):
+        session.run("scripts/install-commands", "chromium", external=True)
     install(session, "docs")
     pages = ROOT / ".nox" / "site" / "pages"
     shutil.rmtree(pages.parent, ignore_errors=True)
@@ -148,6 +150,7 @@ def docs(session: nox.Session) -> None:
     html = pages.parent / "html"
     session.run("sphinx-build", "-W", "--keep-going", "--quiet", "-c", "docs/site", str(pages), str(html))
     session.log(f"Open {html / 'index.html'}")
+    run_pytest(session, "tests/site")
 
 
 @nox.session

@@ -2,18 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The pages of this collection, their code blocks, and what stands in these."""
+"""What stands in the code blocks of the pages."""
 
-import pathlib
 import re
 import shlex
-from typing import NamedTuple
 
 import yaml
+from page_blocks import FENCED, blocks, pages
 
-ROOT = pathlib.Path(__file__).parents[2]
-PAGES = ("README.md", "docs/*.md", "roles/*/README.md")
-FENCED = re.compile(r"^(?P<indent> *)```(?P<language>\w*)\n(?P<text>.*?)^ *```$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 HEREDOC = re.compile(r"^([^\n]*<<'?(\w+)'?[^\n]*)\n.*?^\2$", re.DOTALL | re.MULTILINE)
 
@@ -25,37 +21,9 @@ class Loader(yaml.SafeLoader):
 Loader.add_constructor("!unsafe", lambda loader, node: loader.construct_scalar(node))
 
 
-class Block(NamedTuple):
-    """A code block; ``page`` is its path below the root."""
-
-    page: str
-    language: str
-    text: str
-
-    @property
-    def name(self):
-        """What names it in a test: its page and its first line."""
-        return "{}: {}".format(self.page, self.text.partition("\n")[0])
-
-    @property
-    def data(self):
-        return yaml.load(self.text, Loader)  # noqa: S506 - a safe loader with one more tag
-
-
-def pages():
-    """The text of each page, by its path."""
-    paths = [path for pattern in PAGES for path in sorted(ROOT.glob(pattern))]
-    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in paths}
-
-
-def blocks(*languages):
-    """The code blocks in these languages, or all of them: ``blocks(None)``."""
-    return [
-        Block(page, match["language"], re.sub("^" + match["indent"], "", match["text"], flags=re.MULTILINE))
-        for page, text in pages().items()
-        for match in FENCED.finditer(text)
-        if match["language"] in languages or languages == (None,)
-    ]
+def data(block):
+    """What a YAML block holds."""
+    return yaml.load(block.text, Loader)  # noqa: S506 - a safe loader with one more tag
 
 
 def is_play(item):
@@ -68,8 +36,8 @@ def is_rulebook(item):
 
 def of_kind(is_kind):
     """The YAML blocks that are lists of one kind."""
-    found = [(block, block.data) for block in blocks("yaml")]
-    return [block for block, data in found if isinstance(data, list) and all(map(is_kind, data))]
+    found = [(block, data(block)) for block in blocks("yaml")]
+    return [block for block, held in found if isinstance(held, list) and all(map(is_kind, held))]
 
 
 def commands():

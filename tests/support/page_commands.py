@@ -9,7 +9,7 @@ import re
 
 import pytest
 import yaml
-from code_blocks import ROOT
+from page_blocks import ROOT
 from scheduled_events_emulator import cli as emulator_cli
 from scheduled_events_poller.command import cli as poller_cli
 

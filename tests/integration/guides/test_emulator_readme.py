@@ -7,7 +7,8 @@
 import re
 
 import pytest
-from pages import Reader, blocks
+from page_blocks import block
+from pages import Reader
 
 
 @pytest.fixture
@@ -18,10 +19,11 @@ def reader(tmp_path, installed_collection):
 
 
 def test_the_commands_of_the_readme_show_a_redeploy(reader):
-    (block,) = blocks("roles/emulator/README.md", "console")
-    (fleet,) = re.findall(r"^\$ cat fleet\.json\n(.*?)^\$", block, re.DOTALL | re.MULTILINE)
+    console = block("roles/emulator/README.md", "$ cat fleet.json")
+    (fleet,) = re.findall(r"^\$ cat fleet\.json\n(.*?)^\$", console, re.DOTALL | re.MULTILINE)
     (reader.home / "fleet.json").write_text(fleet)
-    commands = [line[2:] for line in block.splitlines() if line.startswith("$ ")]
-    shown = reader.paste("\n".join(commands).replace("roles/emulator/files/", ""))
+    (reader.home / "roles" / "emulator").mkdir(parents=True)
+    (reader.home / "roles" / "emulator" / "files").symlink_to(reader.home / "programs")
+    shown = reader.paste("\n".join(line[2:] for line in console.splitlines() if line.startswith("$ ")))
     assert '"EventType":"Redeploy"' in shown
     assert '"Resources":["web1","web2"]' in shown

@@ -22,13 +22,12 @@ import pytest
 import yaml
 from emulation import until
 from haproxies import Backend
-from pages import ROOT, blocks
+from page_blocks import block
+from pages import ROOT
 
 PROBES = 2  # failures until the balancer takes the server out
 INTERVAL = 0.1  # seconds between two probes
 NOTICE = "1"  # seconds in place of those of the examples: more than the probes take
-FIVE_MINUTES = "docs/start-in-five-minutes.md"
-LOAD_BALANCER = "docs/behind-an-azure-load-balancer.md"
 
 
 class Balancer(threading.Thread):
@@ -141,18 +140,17 @@ def site(fleet, ansible, installed_collection):
 
 
 def hooks_of_the_polling_unit(site):
-    (text,) = [text for text in blocks("docs/polling-unit.md", "yaml") if text.startswith("poller_hooks")]
-    return site.unit(text)
+    return site.unit(block("docs/polling-unit.md", "poller_hooks"))
 
 
 def hooks_of_the_lab(site):
-    (text,) = [text for text in blocks("docs/polling-unit.md", "yaml") if "emulator_vms" in text]
+    text = block("docs/polling-unit.md", "- name: Prepare a machine for rehearsals")
     variables = yaml.safe_load(text)[0]["vars"]
     return site.unit(yaml.safe_dump({"poller_hooks": variables["poller_hooks"]}))
 
 
 def files_of_five_minutes(site):
-    (text,) = [text for text in blocks(FIVE_MINUTES, "sh") if "cat > drain.yml" in text]
+    text = block("docs/start-in-five-minutes.md", "mkdir -p ~/first")
     pairs = [("8080", str(site.port)), ("delay: 10\n", f"delay: {NOTICE}\n"), ("hosts: localhost", "hosts: web1")]
     pairs.append(("    scheduled_events_endpoint: http://127.0.10.1:8169\n", ""))
     for name, content in re.findall(
@@ -163,7 +161,7 @@ def files_of_five_minutes(site):
 
 
 def modules_alone(site):
-    (text,) = blocks(FIVE_MINUTES, "yaml")
+    text = block("docs/start-in-five-minutes.md", "- name: Drain, acknowledge, wait, return")
     (steps,) = yaml.safe_load(site.adapt(text, ("/usr/local/bin/", f"{site.directory}/")))
     programs = {"drain": f"touch {site.flag} && sleep {NOTICE}", "return": f"rm -f {site.flag}"}
     for name, command in programs.items():
@@ -180,7 +178,7 @@ def tasks_with_tests(site):
 
 
 def behind_an_azure_load_balancer(site):
-    (text,) = [text for text in blocks(LOAD_BALANCER, "yaml") if text.startswith("- ")]
+    text = block("docs/behind-an-azure-load-balancer.md", "- name: Respond to scheduled events")
     pairs = (("load_balancer_probe_interval: 5", "load_balancer_probe_interval: 0.5"), ("[8080]", f"[{site.port}]"))
     (site.directory / "playbook.yml").write_text(site.adapt(text, *pairs))
     return site.play(

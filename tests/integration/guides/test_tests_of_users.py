@@ -7,7 +7,6 @@
 The playbooks of the scenario run in the order of Molecule, on this machine in place of containers.
 """
 
-import os
 import shutil
 import subprocess
 import sys
@@ -15,7 +14,8 @@ import sys
 import pytest
 import yaml
 from emulation import ask
-from pages import ROOT, free_port
+from page_blocks import ROOT, block
+from pages import Reader, free_port
 
 SCENARIO = "molecule/default"
 
@@ -55,12 +55,33 @@ def test_the_scenario_shows_a_preparation_an_acknowledgement_and_a_return(ansibl
         for step, status in steps:
             run = ansible.run_playbook(copied / SCENARIO / f"{step}.yml", inventory=inventory, extra_vars=here)
             assert run.rc == status, (step, run.output)
+        tasks = block("docs/test-your-own-tasks.md", "- name: Read the log")
+        tasks += block("docs/test-your-own-tasks.md", "- name: Schedule a Redeploy of both VMs")
+        tasks = "".join(f"    {line}\n" for line in tasks.splitlines())
+        (copied / "page.yml").write_text(f"- hosts: emulators\n  gather_facts: false\n  tasks:\n{tasks}")
+        run = ansible.run_playbook(copied / "page.yml", inventory=inventory, extra_vars=here)
+        assert run.rc == 0, run.output
     finally:
         ask(f"http://127.0.0.1:{here['emulator_control_port']}", "POST", "/control/shutdown", body="{}")
 
 
-def test_the_test_of_pytest_passes(copied, installed_collection):
-    environment = {**os.environ, "ANSIBLE_COLLECTIONS_PATH": str(installed_collection.parents[2])}
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_respond.py"]
-    ended = subprocess.run(command, cwd=copied, env=environment, capture_output=True, text=True, check=False)
-    assert "1 passed" in ended.stdout, ended.stdout + ended.stderr
+def test_the_test_of_pytest_passes(tmp_path, installed_collection):
+    reader = Reader(tmp_path, installed_collection)
+    examples = installed_collection / "examples"  # not among what must suffice for the roles
+    if not examples.exists():
+        examples.symlink_to(ROOT / "examples")
+    reader.paste(block("docs/test-your-own-tasks.md", "cp -r"))
+    shown = reader.paste("cd test-your-tasks\n" + block("docs/test-your-own-tasks.md", "pip install ansible-core"))
+    assert "1 passed" in shown, shown
+
+
+def test_the_test_of_a_hook_passes_for_a_hook_that_succeeds_alone(tmp_path):
+    (tmp_path / "files").mkdir()
+    hook = tmp_path / "files" / "drain"
+    hook.write_text('#!/bin/sh\ngrep -q web1 && exit "$(cat "${0%/*}/status")"\n')
+    hook.chmod(0o755)
+    (tmp_path / "test_hook.py").write_text(block("docs/test-your-own-tasks.md", "import json"))
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_hook.py"]
+    for status, expected in (("75", 0), ("1", 1)):
+        (tmp_path / "files" / "status").write_text(status)
+        assert subprocess.run(command, cwd=tmp_path, capture_output=True, check=False).returncode == expected

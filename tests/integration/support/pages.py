@@ -10,7 +10,6 @@ import re
 import socket
 import subprocess
 import sys
-import textwrap
 
 ROOT = pathlib.Path(__file__).parents[3]
 TIMEOUT = 400  # seconds; only so that a block that hangs ends
@@ -24,12 +23,6 @@ INSTALLING = (
     "ansible-galaxy collection install ",
 )
 ENDPOINT = r"(127\.0\.10\.\d+):8169\b"
-
-
-def blocks(page, language):
-    """The code blocks of a page below the root, such as README.md, in order."""
-    found = re.findall(rf"^ *```{language}\n(.*?)^ *```", (ROOT / page).read_text(), re.DOTALL | re.MULTILINE)
-    return [textwrap.dedent(block) for block in found]
 
 
 class Reader:

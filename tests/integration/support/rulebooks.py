@@ -8,17 +8,30 @@ import contextlib
 import json
 import os
 import pathlib
+import shlex
 import signal
 import subprocess
 from collections.abc import Callable
 from typing import Any
 
 from emulation import until
+from page_blocks import block
 
 from playbooks import environment
 
 # It ends before the second compiler of Java has gained what its work costs.
 JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+COMMANDS = {
+    "respond_on_source": block(
+        "docs/from-event-driven-ansible.md",
+        "ansible-rulebook --rulebook maintops.scheduled_events.respond_on_source",
+    ),
+    "respond_on_webhook": block(
+        "docs/from-event-driven-ansible.md",
+        "ansible-rulebook --rulebook maintops.scheduled_events.respond_on_webhook",
+    ),
+}
 
 
 def _read(path: pathlib.Path) -> str:
@@ -53,12 +66,13 @@ class Rulebook:
         for file, content in (("inventory.yml", inventory), ("vars.yml", variables)):
             (directory / file).write_text(json.dumps(content))  # JSON is YAML
         self._output = directory / "output.txt"
-        command = ["ansible-rulebook", "--rulebook", f"maintops.scheduled_events.{name}"]
+        (directory / "password").write_text("nothing is encrypted\n")
+        command = shlex.split(COMMANDS.get(name) or COMMANDS["respond_on_source"].replace("respond_on_source", name))
         own = {"RECORD_RESULTS": str(directory / "results.jsonl"), "ANSIBLE_HOME": str(directory)}
         own["JAVA_TOOL_OPTIONS"] = JAVA
         with self._output.open("wb") as output:
             self._process = subprocess.Popen(
-                [*command, "--inventory", "inventory.yml", "--vars", "vars.yml"],
+                command,
                 cwd=directory,
                 env=environment(**own, **(env or {})),
                 stdin=subprocess.DEVNULL,

@@ -4,22 +4,18 @@
 
 """The playbook of the guide about Windows VMs, on stand-ins of Windows hosts: no Windows runs here."""
 
-import pathlib
-import re
-
 import pytest
 import yaml
 from emulation import until
+from page_blocks import block
 from windows import CONNECTION, windows
 
-GUIDE = pathlib.Path(__file__).parents[3] / "docs" / "windows-vms.md"
 HOSTS = ("web1", "web2", "web3")
 
 
 def play_of_the_guide(endpoint):
     """The play as the guide shows it, with an endpoint, and with shorter pauses."""
-    (block,) = re.findall(r"^```yaml\n(- name: .*?)^```", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
-    (play,) = yaml.safe_load(block)
+    (play,) = yaml.safe_load(block("docs/windows-vms.md", "- name: Respond to scheduled events of Windows VMs"))
     (wait,) = [task for task in play["tasks"] if "maintops.scheduled_events.scheduled_events_wait" in task]
     wait["maintops.scheduled_events.scheduled_events_wait"].update(sleep=0.5, stable_for=1)
     play["module_defaults"] = {"group/maintops.scheduled_events.imds": {"endpoint": endpoint}}

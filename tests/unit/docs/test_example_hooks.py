@@ -20,7 +20,8 @@ import urllib.request
 
 import pytest
 import yaml
-from code_blocks import blocks, pages
+from code_blocks import data
+from page_blocks import blocks, pages
 
 ROOT = pathlib.Path(__file__).parents[3]
 SPECS = "roles/poller/meta/argument_specs.yml"
@@ -41,13 +42,13 @@ def below(data, key):
 
 def sets_of_hooks():
     """The hooks of each example: the name of the page with the number of the example there, and the hooks."""
-    found = [(block.page, block.data) for block in blocks("yaml") if "poller_hooks:" in block.text]
+    found = [(block.page, data(block)) for block in blocks("yaml") if "poller_hooks:" in block.text]
     specs = yaml.safe_load((ROOT / SPECS).read_text())["argument_specs"]["main"]
     found.append((SPECS, yaml.safe_load(specs["examples"])))
     return [
         pytest.param(hooks, id=f"{page}-{number}")
-        for number, (page, data) in enumerate(found)
-        for hooks in below(data, "poller_hooks")
+        for number, (page, held) in enumerate(found)
+        for hooks in below(held, "poller_hooks")
     ]
 
 
@@ -58,8 +59,8 @@ def tasks_files():
         for name, text in re.findall(r"cat > (\S*drain\S*) <<'END'\n(.*?)^END$", block.text, re.DOTALL | re.MULTILINE):
             yield f"{block.page}: {name}", text
     for block in blocks("yaml"):
-        data = block.data
-        for tasks in below(data, "tasks") if isinstance(data, list) else ():
+        held = data(block)
+        for tasks in below(held, "tasks") if isinstance(held, list) else ():
             text = yaml.safe_dump(tasks, width=1000, default_flow_style=False)
             if "scheduled_event_approve:" in text and "when: maintenance" in text:
                 yield block.name, text.partition("scheduled_event_approve:")[0]

@@ -14,7 +14,7 @@ import pytest
 import yaml
 from _scheduled_events import rules
 from _scheduled_events.document import parse
-from code_blocks import pages
+from page_blocks import pages
 from scheduled_events_emulator import scenarios
 from scheduled_events_emulator.events import DEFAULT_STARTED_FOR, TYPES
 from scheduled_events_poller.command import cli

@@ -12,7 +12,7 @@ import re
 from urllib.parse import urlsplit
 
 import pytest
-from code_blocks import FENCED, ROOT, pages
+from page_blocks import FENCED, ROOT, pages
 
 RAW = "https://raw.githubusercontent.com/maintops/scheduled_events"
 TARGET = re.compile(r"\]\(([^)\s]+)\)|\b(?:src|srcset|href)=\"([^\"]+)\"|<(https?:[^>\s]+)>")

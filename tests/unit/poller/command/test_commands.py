@@ -4,10 +4,13 @@
 
 """The command ``scheduled-events`` as a process."""
 
+import email.utils
 import json
 import os
+import time
 
 import pytest
+from page_blocks import block
 from polling_unit import GIVE_UP, ID, OTHER_ID, ROOT, until
 from scheduled_events_poller.unit import status
 
@@ -70,6 +73,22 @@ def test_approve_speaks_for_others_only_by_force_and_never_for_others_alone(
     assert ended == code
     assert message in output
     assert len(imds.posts) == (1 if code == 0 else 0)
+
+
+MOMENT = block("docs/choose-the-moment.md", "$ sudo scheduled-events approve").splitlines()
+
+
+@pytest.mark.parametrize("command", MOMENT)
+def test_a_command_of_the_page_about_the_moment_starts_the_preparation_of_an_event_that_waits(unit, imds, command):
+    event_id = command.split()[-1]
+    unit.add_hook("prepare", "true")
+    unit.configure(acknowledge="never")
+    unit.start()
+    imds.announce(event_id, NotBefore=email.utils.formatdate(time.time() + 7200, usegmt=True))
+    until(lambda: event_id in unit.log(), "the event")
+    assert "prepare hooks run" not in unit.log()
+    assert unit.command(*command.split()[3:])[0] == 0
+    until(lambda: "prepare hooks ended: ok" in unit.log(), "the preparation")
 
 
 def test_the_status_names_the_other_vm_the_option_and_a_command_for_an_event_that_alone_holds(unit, imds):

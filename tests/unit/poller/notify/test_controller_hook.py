@@ -9,6 +9,7 @@ import functools
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -17,6 +18,7 @@ import pytest
 from _scheduled_events.checks import WrongValue
 from controller_standin import Controller
 from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, LABEL, TOKEN, Vm, again
+from page_blocks import block
 from scheduled_events_poller.notify import controller_hook
 from scheduled_events_poller.notify import job as controller_job
 from scheduled_events_poller.notify import settings as notify_settings
@@ -485,6 +487,17 @@ def test_the_check_shows_whether_a_job_could_be_launched_and_launches_none(contr
     status, reason = controller_hook.check_settings(vm.files)
     assert (status, "it does not ask for labels" in reason) == (FAILED, True)
     assert (controller.labels, controller.jobs) == ([], {})
+
+
+def test_the_check_of_the_page_shows_what_the_page_shows(controller, make_vm, capsys):
+    command, shown = block("docs/from-awx-and-aap.md", "# /usr/local/lib/").splitlines()
+    template = re.findall("the job template (.*) for an event", shown)[0]
+    places = make_vm().files
+    options = [f"--{name}={getattr(places, name)}" for name in places._fields]
+    controller_hook.main([*command.split()[2:], *options])
+    assert capsys.readouterr().out.strip() == shown.replace("https://awx.example.com", controller.url).replace(
+        template, "respond"
+    )
 
 
 def test_what_the_hook_says_is_in_a_file_for_status_until_it_ends(make_vm, monkeypatch):

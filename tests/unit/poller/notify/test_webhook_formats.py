@@ -8,17 +8,16 @@ import hashlib
 import hmac
 import json
 import pathlib
-import re
 
 import pytest
 from _scheduled_events.runs import PHASES
+from page_blocks import block
 from receiver import message
 from scheduled_events_poller.notify.formats import FORMATS
 from scheduled_events_poller.notify.formats import build as build_request
 from scheduled_events_poller.notify.settings import Receiver
 
 HERE = pathlib.Path(__file__).parent
-GUIDE = HERE.parents[3] / "docs" / "webhooks.md"
 NOW = 1769860200.9
 HOSTILE = '"}], <!channel> & [x](http://127.0.0.1) ${secret} {{ x }} \u202e'
 
@@ -101,10 +100,8 @@ def test_a_message_has_its_id_and_time_and_own_headers():
 
 def verifier():
     """The function in the guide."""
-    snippets = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
-    (snippet,) = [snippet for snippet in snippets if "def is_genuine" in snippet]
     namespace = {}
-    exec(snippet, namespace)  # noqa: S102 - a part of this repository
+    exec(block("docs/webhooks.md", "import hashlib"), namespace)  # noqa: S102 - a part of this repository
     return namespace["is_genuine"]
 
 
