@@ -49,7 +49,7 @@ padding:.15rem 0}
 .lane b{font-weight:600;overflow-wrap:anywhere}.lane i{font-style:normal;color:var(--soft);font-size:.875rem}
 .lane em{grid-column:1/-1;font-style:normal;color:var(--bad);font-size:.9rem;overflow-wrap:anywhere}
 .lane svg{display:block;width:100%;height:22px;overflow:visible}
-.empty{fill:var(--empty)}.busy{fill:var(--busy)}.ready{fill:var(--ready)}.away{fill:var(--away)}.failed{fill:var(--bad)}
+.empty{fill:var(--empty)}.waits{fill:var(--good);opacity:.4}.busy{fill:var(--busy)}.ready{fill:var(--ready)}.away{fill:var(--away)}.failed{fill:var(--bad)}
 .bare{fill:none;stroke:var(--bad);stroke-width:2;stroke-dasharray:6 4}.tick{fill:var(--soft);font-size:.75rem}
 .finding{color:var(--bad)}
 .ack{stroke:var(--ink);stroke-width:2}.due{stroke:var(--late);stroke-width:2;stroke-dasharray:4 3}
@@ -61,6 +61,7 @@ code{font-size:.8rem;overflow-wrap:anywhere}
 @media (max-width:36rem){.lane{grid-template-columns:1fr auto}.lane svg{grid-column:1/-1;grid-row:2}}
 """
 LEGEND = (
+    ("waits", "waits in service"),
     ("busy", "prepares, recovers, or is maintained"),
     ("ready", "prepared"),
     ("away", "started"),
@@ -239,6 +240,9 @@ def _ticks(event: EventStory, axis: Axis) -> str:
 def _lane(lane: Lane, axis: Axis, made: float) -> str:
     shapes = [f'<rect width="100%" height="{LANE_HEIGHT}" rx="4" class="empty"/>']
     now = min(made, axis.last)  # what has no end has lasted until now
+    if lane.waits is not None:
+        until = next((each for each in lane.times if each > lane.waits), max(lane.waits, now))
+        shapes.append(_box(axis, lane.waits, until, "waits", "waits in service"))
     if lane.prepared is not None:
         until = lane.started or lane.over or now
         if until > lane.prepared:

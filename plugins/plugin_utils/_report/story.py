@@ -23,6 +23,7 @@ PREPARE, RECOVER = "prepare", "recover"
 MAINTENANCE = "Maintenance"  # in place of the type of an event
 LEAST_OUT = 60.0  # seconds in which all VMs of an event are out of service, if that is worth a look
 LEAST_EXCESS = 10.0  # seconds by which a pause is longer than announced, if that is worth a look
+WAITS = (condition.WAITS, condition.WAITS_RAISED)
 CHOSEN = (condition.HELD_BY_RULE, condition.HELD_BY_POLICY)  # the owner wants these events to start at NotBefore
 
 
@@ -47,6 +48,7 @@ class Stretch(t.NamedTuple):
 class Lane(t.NamedTuple):
     """What happened to one event on one host. Times are seconds since the epoch, ``None`` if they are not known.
 
+    :param waits: when it began to wait in service for the moment that a rule chose.
     :param held: why the event or the VM was held last, if nothing followed.
     :param unprepared: why nothing had prepared the VM when the event started; empty if that was right.
     :param refused: the last refusal of an acknowledgement, if none was accepted.
@@ -70,6 +72,7 @@ class Lane(t.NamedTuple):
     over: float | None = None
     returned: float | None = None
     not_before: float | None = None
+    waits: float | None = None
     held: str = ""
     unprepared: str = ""
     refused: str = ""
@@ -355,6 +358,7 @@ def _lane(host: str, all_facts: t.Sequence[Fact]) -> Lane:
         over=_over(facts),
         returned=_time(last.get(history.RETURNED)),
         not_before=_last(facts, "not_before", None),  # a started event has none
+        waits=next((fact.time for fact in facts if fact.kind == history.HELD and fact.reason.startswith(WAITS)), None),
         held=_held(facts),
         unprepared=_unprepared(facts),
         refused=last[history.REFUSED].reason if history.REFUSED in last and not acknowledged else "",
@@ -424,7 +428,7 @@ def _held(facts: t.Sequence[Fact]) -> str:
     held = ""
     for fact in facts:
         if fact.kind == history.HELD:
-            held = fact.reason
+            held = "" if fact.reason.startswith((condition.WAITS, condition.WAITS_PREPARED)) else fact.reason
         elif _ends_wait(fact) or fact.kind in (history.STARTED, history.OVER, history.RETURNED):
             held = ""
     return held

@@ -8,6 +8,7 @@ import html.parser
 import json
 import os
 import pathlib
+import re
 import xml.etree.ElementTree as ET
 
 import pytest
@@ -15,7 +16,7 @@ from histories import AT, a_fact, a_maintenance, a_phase, announcement
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plugins.module_utils._scheduled_events.history import KINDS, Fact, parse_moment
+from plugins.module_utils._scheduled_events.history import KINDS, Fact, format_moment, parse_moment
 from plugins.module_utils._scheduled_events.history import as_json as fact_as_json
 from plugins.plugin_utils._report.data import as_json, as_junit, as_otlp
 from plugins.plugin_utils._report.gather import histories_of
@@ -183,3 +184,10 @@ def test_a_vm_that_an_event_met_unprepared_is_drawn_so():
 def test_a_time_on_another_day_than_the_announcement_has_its_date():
     text = drawn({"web1": [announcement(), *a_phase("prepare", 60, 3 * 86400)]})
     assert "<td>11:50:00.000</td><td>2026-02-03 11:50:00.000</td>" in text
+
+
+def test_the_time_in_service_before_a_chosen_moment_is_drawn_until_the_preparation_begins():
+    waits = a_fact("held", 10, reason="waits for its moment: 300 s before NotBefore")
+    text = drawn({"web1": [announcement("web1"), waits, *a_phase("prepare", 70, 90)]})
+    begin, end = (f"{format_moment(AT + seconds)[11:19]}" for seconds in (10, 70))
+    assert re.search(rf'class="waits"><title>waits in service: [^<]*{begin}[^<]* to [^<]*{end}', text)

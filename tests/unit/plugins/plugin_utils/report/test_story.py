@@ -280,3 +280,22 @@ def test_an_event_that_left_a_vm_in_service_or_was_acknowledged_needs_none(other
 
 def test_an_event_of_a_vm_without_a_history_leaves_open_whether_all_were_out():
     assert tell({"web1": kept_out("web1")}, {}).events[0].finding == ""
+
+
+WAITS = a_fact("held", 1, reason="waits for its moment: window Mon 22:00 to 05:00 UTC")
+
+
+def test_a_vm_that_waits_in_service_for_a_moment_is_no_problem_and_has_the_time():
+    lane = lane_of(announcement(), WAITS)
+    assert (lane.waits, lane.problem, lane.held) == (AT + 1, "", "")
+
+
+def test_a_lead_time_that_was_raised_is_a_problem_until_the_preparation_begins():
+    raised = a_fact("held", 1, reason="waits, with more lead time than its rule has: 95 s before NotBefore")
+    assert lane_of(announcement(), raised).problem.startswith("held: waits, with more lead time")
+    assert lane_of(announcement(), raised, *a_phase("prepare", 5, 9)).problem == ""
+
+
+def test_an_event_that_started_before_the_moment_that_its_rule_chose_is_a_problem():
+    lane = lane_of(announcement(), WAITS, a_fact("started", 5))
+    assert lane.problem == f"the event started and nothing had prepared for it: {WAITS.reason}"
