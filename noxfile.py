@@ -28,7 +28,10 @@ AZURE = "ansible_collections/azure/azcollection"
 REFERRED_TO = [
     *(f"{AZURE}/{part}" for part in ("MANIFEST.json", "meta", "plugins/doc_fragments")),
     f"{AZURE}/plugins/inventory/azure_rm.py",
-    f"{AZURE}/plugins/modules/azure_rm_accesstoken_info.py",
+    *(
+        f"{AZURE}/plugins/modules/azure_rm_{module}.py"
+        for module in ("accesstoken_info", "resource", "servicebus", "servicebusqueue", "servicebussaspolicy")
+    ),
 ]
 TWO_AT_A_TIME = ["--numprocesses=2", "--dist=loadfile"]  # most of these tests wait for something
 
