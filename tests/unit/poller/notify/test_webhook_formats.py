@@ -4,10 +4,12 @@
 
 """What a receiver is sent. The bodies that are expected are the files in webhooks/."""
 
+import base64
 import hashlib
 import hmac
 import json
 import pathlib
+import re
 
 import pytest
 from _scheduled_events.runs import PHASES
@@ -116,6 +118,17 @@ def test_a_signature_is_verified_as_the_guide_shows():
     for forged in ({"X-Scheduled-Events-Timestamp": "1769860201"}, {"X-Scheduled-Events-Id": "another"}):
         assert not is_genuine({**request.headers, **forged}, body, "s3cr3t", now=NOW)
     assert not is_genuine(build().headers, body, "s3cr3t", now=NOW)
+
+
+def test_an_event_stream_with_the_credential_of_the_guide_accepts_a_signed_message():
+    """The algorithm is that of the documentation: the digest of the body as it came, encoded, after the prefix."""
+    guide = (HERE.parents[3] / "docs" / "from-outside.md").read_text(encoding="utf-8")
+    row = re.search(r"the algorithm `(\w+)`, the header `([\w-]+)`, the format (\w+), and the prefix `(\S+)`", guide)
+    algorithm, header, encoding, prefix = row.groups()
+    request = build(secret="s3cr3t", format="eda", event={"description": HOSTILE})
+    digest = hmac.new(b"s3cr3t", request.body.encode(), algorithm).digest()
+    encoded = {"hex": digest.hex(), "base64": base64.b64encode(digest).decode()}[encoding]
+    assert request.headers[header] == prefix + encoded
 
 
 def test_event_driven_ansible_finds_a_signature_of_the_body_alone():
