@@ -11,6 +11,7 @@ import sys
 from typing import Any
 
 from docutils import nodes
+from pygments.lexers.special import TextLexer
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
 
@@ -95,5 +96,6 @@ def adjust(app: Any, page: str, source: list[str]) -> None:
 
 
 def setup(app: Any) -> None:
+    app.add_lexer("cron", TextLexer)
     app.connect("source-read", adjust)
     app.connect("missing-reference", find_elsewhere)

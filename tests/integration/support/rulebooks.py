@@ -67,7 +67,8 @@ class Rulebook:
             (directory / file).write_text(json.dumps(content))  # JSON is YAML
         self._output = directory / "output.txt"
         (directory / "password").write_text("nothing is encrypted\n")
-        command = shlex.split(COMMANDS.get(name) or COMMANDS["respond_on_source"].replace("respond_on_source", name))
+        shown = COMMANDS.get(name) or COMMANDS["respond_on_source"].replace("respond_on_source", name)
+        command = shlex.split(shown.replace("\\\n", " "))
         own = {"RECORD_RESULTS": str(directory / "results.jsonl"), "ANSIBLE_HOME": str(directory)}
         own["JAVA_TOOL_OPTIONS"] = JAVA
         with self._output.open("wb") as output:
