@@ -30,7 +30,6 @@ AUDIT = {
     "days": {"type": "float", "default": 30},
     **ARM_OPTIONS,
 }
-DAY = 24 * 3600.0
 
 
 class ActionModule(ArmAction):
@@ -55,7 +54,7 @@ class ActionModule(ArmAction):
         if options["audit"]:
             events, policies = self._rows(options["audit"], variables)
             names = vm_names_of(hosts, variables["hostvars"], histories)
-            audit = compare(events, policies, histories, story, names, since=made - options["audit"]["days"] * DAY)
+            audit = compare(events, policies, histories, story, names, since=made - options["audit"]["days"] * 86400.0)
         texts = {
             "html": lambda: page(story, made=made, version=version, audit=audit),
             "json": lambda: as_json(story, made=made, version=version, audit=audit),

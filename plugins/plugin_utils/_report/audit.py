@@ -24,18 +24,19 @@ from .story import PREPARE, Lane, Story, count, some
 
 STATUSES = (document.SCHEDULED, document.STARTED, "Canceled", "Completed")  # an event never goes back
 MOST = 10  # reasons why rows cannot be read that are shown
+UNHEARD = "it was not heard"
+UNKNOWN = "its history is incomplete, so it may not have been heard"
 UNPREPARED = "heard, and nothing prepared for it"
 UNACKNOWLEDGED = "prepared, and no host acknowledged it"
 PUBLISHED = ("policy", "scheduledEventsAdditionalPublishingTargets", "eventGridAndResourceGraph", "enable")
 TERMINATE = ("profile", "terminateNotificationProfile")
+SETS = ("scaleSet", "availabilitySet")  # of a VM, whose policy is theirs
 NOT_PUBLISHED = "Resource Graph has no policy that publishes events: this audit cannot show what these hosts missed"
 BEGINS_AS_STARTED = "automaticallyApprove: a {} by a user begins as Started, prepare hooks will not run"
 NO_TERMINATE = "terminate notification is off: no Terminate event"
 AMBIGUOUS = "several VMs have this name: which policy holds is not known"
 _MINUTES = re.compile(r"PT(\d{1,3})M\Z", re.ASCII)
 _INSTANCE = re.compile(r"(.+)_\d+\Z", re.ASCII)  # of a uniform scale set
-
-Row = t.Dict[str, t.Any]
 
 
 class Finding(t.NamedTuple):
@@ -72,8 +73,8 @@ class Audit(t.NamedTuple):
         """The audit in a sentence or more."""
         lines = [f"Azure published {count(self.event_count, 'event')} of these hosts."]
         if self.findings:
-            names = sorted({each.host for each in self.findings})
-            lines.append(f"The audit found {count(len(self.findings), 'problem')}, on {some(names)}.")
+            hosts = some(sorted({each.host for each in self.findings}))
+            lines.append(f"The audit found {count(len(self.findings), 'problem')}, on {hosts}.")
         if self.unreadable:
             lines.append(f"{count(len(self.unreadable), 'row')} of Resource Graph cannot be read.")
         return " ".join(lines)
@@ -103,7 +104,6 @@ def compare(
     names = {host: name.lower() for host, name in vm_names.items()}
     findings: list[Finding] = []
     named: set[str] = set()
-    deaf: set[str] = set()
     event_count = 0
     for event in events:
         lanes = [lane for heard in story.events if heard.event_id.lower() == event.key for lane in heard.lanes]
@@ -112,12 +112,7 @@ def compare(
         named.update(hosts)
         for host in hosts:
             own = [lane for lane in lanes if lane.host == host and lane.is_watched]
-            if not own:
-                deaf.add(host)
-                known = host not in story.unread
-                problem = "it was not heard" if known else "its history is incomplete, so it may not have been heard"
-            else:
-                problem = _problem(event, own, lanes)
+            problem = _problem(event, own, lanes) if own else UNKNOWN if host in story.unread else UNHEARD
             if problem:
                 kind, status = event.event_type or "event", str(event.event_status)
                 findings.append(Finding(str(event.event_id), kind, status, host, shown(problem, 400)))
@@ -128,7 +123,7 @@ def compare(
         "published_by_policy": [host for host, name in names.items() if policies.is_on(name, *PUBLISHED)],
         "history_read": histories.keys() - story.unread.keys(),
         "named_by_events": named,
-        "heard_all_of_them": named - deaf,
+        "heard_all_of_them": named - {each.host for each in findings if each.problem in (UNKNOWN, UNHEARD)},
         "vms_without_a_host": {name for event in events for name in event.names}.difference(names.values()),
     }
     consequences: dict[str, list[str]] = {}
@@ -192,24 +187,20 @@ class _Policies:
 
     def __init__(self, rows: t.Sequence[t.Any]) -> None:
         self._by_id = {str(row.get("id")).lower(): row for row in rows if isinstance(row, dict)}
-        self._by_name: dict[tuple[str, str], list[Row]] = {}
+        self._by_name: dict[tuple[str, str], list[dict[str, t.Any]]] = {}
         for row in self._by_id.values():
             kind = str(row.get("type")).lower().rpartition("/")[2]
             self._by_name.setdefault((kind, str(row.get("name")).lower()), []).append(row)
 
-    def rows_of(self, name: str) -> list[Row]:
+    def rows_of(self, name: str) -> list[dict[str, t.Any]]:
         """The VMs with this name, or the scale sets with this instance."""
-        scale_set = _INSTANCE.sub(r"\1", name)
-        return self._by_name.get(("virtualmachines", name)) or self._by_name.get(
-            ("virtualmachinescalesets", scale_set), []
-        )
+        vms = self._by_name.get(("virtualmachines", name))
+        return vms or self._by_name.get(("virtualmachinescalesets", _INSTANCE.sub(r"\1", name)), [])
 
     def value(self, name: str, *path: str) -> t.Any:
         """What the set of a VM says, or else the VM itself."""
         rows = self.rows_of(name)
-        parents = [
-            self._by_id.get(str(row.get(key)).lower()) for row in rows for key in ("scaleSet", "availabilitySet")
-        ]
+        parents = [self._by_id.get(str(row.get(key)).lower()) for row in rows for key in SETS]
         found = (functools.reduce(_entry, path, row) for row in (*parents, *rows))
         return next((value for value in found if value is not None), None)
 

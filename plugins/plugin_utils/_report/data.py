@@ -36,7 +36,7 @@ def as_json(story: Story, *, made: float, version: str, audit: Audit | None = No
         "made": format_moment(made),
         "collection": version,
         "verdict": story.verdict,
-        "good": story.is_good,
+        "good": story.is_good and (audit is None or audit.is_good),
         "hosts": list(story.hosts),
         "unread": {host: list(reasons) for host, reasons in sorted(story.unread.items())},
         "events": [_event(event) for event in story.events],

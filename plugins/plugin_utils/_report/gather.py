@@ -47,12 +47,9 @@ def vm_names_of(
     hosts: t.Iterable[str], hostvars: t.Mapping[str, t.Mapping[str, t.Any]], histories: t.Mapping[str, list[Fact]]
 ) -> dict[str, str]:
     """By host, the name of its VM in Azure: as the inventory or the history says, or else that of the host."""
-    names = {}
-    for name in hosts:
-        host = shown(name, LONGEST_NAME)
-        of_facts = (fact.vm_name for fact in reversed(histories.get(host, [])) if fact.vm_name)
-        names[host] = str(hostvars[name].get("scheduled_events_vm_name") or next(of_facts, name))
-    return names
+    of_facts = {host: fact.vm_name for host, facts in histories.items() for fact in facts if fact.vm_name}
+    given = {shown(name, LONGEST_NAME): hostvars[name].get("scheduled_events_vm_name") for name in hosts}
+    return {host: str(name or of_facts.get(host, host)) for host, name in given.items()}
 
 
 def _facts_of(read: t.Mapping[str, t.Any]) -> tuple[list[Fact], list[str]]:

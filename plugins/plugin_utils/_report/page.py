@@ -11,7 +11,7 @@ import math
 import typing as t
 
 from ...module_utils._scheduled_events.history import NO_IMPACT, format_moment
-from .audit import MOST, Audit
+from .audit import MOST, Audit, Finding
 from .story import EventStory, Lane, Story, some
 
 LARGEST = 256 * 1024  # bytes
@@ -124,17 +124,14 @@ def _head(story: Story, *, made: float, version: str) -> str:
 
 
 def _audit(audit: Audit) -> str:
-    coverage = [(what.replace("_", " "), _names(names)) for what, names in audit.coverage.items()]
-    policies = [(text, _names(hosts)) for text, hosts in audit.policies.items()]
-    findings = [
-        (f"{each.event_type} {each.event_id}", each.event_status, each.host, each.problem) for each in audit.findings
-    ]
-    unreadable = "".join(f"<p>{_text(reason)}</p>" for reason in audit.unreadable[:MOST])
+    coverage = [(what.replace("_", " "), str(len(names)), some(names)) for what, names in audit.coverage.items()]
+    policies = [(text, str(len(hosts)), some(hosts)) for text, hosts in audit.policies.items()]
+    unreadable = [(reason,) for reason in audit.unreadable[:MOST]]
     return f"""<section>
 <h2>Audit</h2>
 <p class="{"soft" if audit.is_good else "finding"}">{_text(audit.verdict)}</p>
-{unreadable}{_table(("event", "status", "host", "problem"), findings)}{_table(("coverage", "hosts"), coverage)}
-{_table(("policy", "hosts"), policies)}</section>
+{_table(("row",), unreadable)}{_table(Finding._fields, audit.findings)}
+{_table(("coverage", "count", "names"), coverage)}{_table(("policy", "count", "hosts"), policies)}</section>
 """
 
 
@@ -149,13 +146,9 @@ def _table(heads: t.Sequence[str], lines: t.Sequence[t.Sequence[str]]) -> str:
         if size > LARGEST_TABLE:
             break
         rows.append(row)
-    titles = "".join(f"<th>{head}</th>" for head in heads)
+    titles = "".join(f"<th>{head.replace('_', ' ')}</th>" for head in heads)
     rest = f"<p>The JSON report has {len(lines) - len(rows)} more.</p>" if len(rows) < len(lines) else ""
     return f'<div class="wide"><table><tr>{titles}</tr>{"".join(rows)}</table></div>{rest}\n'
-
-
-def _names(names: t.Sequence[str]) -> str:
-    return f"{len(names)}: {some([name[:80] for name in names], 10)}"
 
 
 def _fitting(event: EventStory, left: int, made: float) -> str | None:

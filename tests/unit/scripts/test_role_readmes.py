@@ -26,7 +26,7 @@ role_readmes = load()
 ROLES = sorted(path.parents[1] for path in ROOT.glob("roles/*/meta/argument_specs.yml"))
 OF_A_PLAYBOOK = re.compile(r"_(hosts|become|serial)$")
 READ = re.compile(
-    r"(?<!__)\b((?:poller|report|forecast|drill|respond|rolling_maintenance|controller_setup)_[a-z_]+)\b(?=[^:\w]|$)"
+    r"(?<!__)\b((?:poller|report|audit|forecast|drill|respond|rolling_maintenance|controller_setup)_[a-z_]+)\b(?=[^:\w]|$)"
 )
 
 
