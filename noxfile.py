@@ -227,10 +227,14 @@ def integration(session: nox.Session) -> None:
 
 @nox.session
 def eda(session: nox.Session) -> None:
-    """The rulebooks in a real ansible-rulebook, with the collection as a user installs it."""
+    """The rulebooks in a real ansible-rulebook, with the collection as a user installs it.
+
+    The tests marked "long" run in `make soak`.
+    """
     session.run("scripts/install-packages", "java=openjdk-17-jre-headless", external=True)
     install(session, "eda")
-    run_pytest(session, "--durations=5", "tests/eda", ANSIBLE_COLLECTIONS_PATH=installed_collection(session))
+    chosen = ["-m", "" if SOAK else "not long"]
+    run_pytest(session, "--durations=5", *chosen, "tests/eda", ANSIBLE_COLLECTIONS_PATH=installed_collection(session))
 
 
 @nox.session

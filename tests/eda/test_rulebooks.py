@@ -6,7 +6,9 @@
 
 import http.client
 import json
+import random
 import socket
+import time
 
 import pytest
 from emulation import ask
@@ -212,13 +214,22 @@ class OnEventGrid:
 
 
 @pytest.fixture(scope="module")
-def on_event_grid(fleet_of, start_rulebook, tmp_path_factory):
+def webhook(tmp_path_factory):
+    """Return a function: a port for a rulebook, and the options with which the emulator posts messages there."""
     token = tmp_path_factory.mktemp("token") / "token"
     token.write_text(TOKEN)
-    port = unused_port()
-    webhook = ("--event-grid-url", f"http://127.0.0.1:{port}/", "--event-grid-token-file", str(token))
-    fleet = fleet_of("vm1", "vm2", options=(*webhook, "--event-grid-repeats", "1"))
-    return OnEventGrid(fleet, port, start_rulebook)
+
+    def choose():
+        port = unused_port()
+        return port, ("--event-grid-url", f"http://127.0.0.1:{port}/", "--event-grid-token-file", str(token))
+
+    return choose
+
+
+@pytest.fixture(scope="module")
+def on_event_grid(fleet_of, start_rulebook, webhook):
+    port, options = webhook()
+    return OnEventGrid(fleet_of("vm1", "vm2", options=(*options, "--event-grid-repeats", "1")), port, start_rulebook)
 
 
 def test_an_event_that_event_grid_reports_twice_is_acknowledged_once(on_event_grid):
@@ -229,3 +240,72 @@ def test_an_event_that_event_grid_reports_twice_is_acknowledged_once(on_event_gr
 
 def test_event_grid_starts_a_run_for_an_announcement_and_one_for_its_end_and_none_for_what_comes_late(on_event_grid):
     assert on_event_grid.runs == [2, 4]
+
+
+MONTH = 30 * 86400
+WAVES, EVENTS, CANCELED = 10, 6, 4  # 60 events, 40 of which are canceled, with 200 messages
+RECORD = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - ansible.builtin.tempfile:
+        path: {records}
+        prefix: "{{{{ ansible_eda.event.event_id }}}} {{{{ ansible_eda.event.change }}}} "
+"""
+
+
+@pytest.mark.long
+def test_each_of_60_events_has_one_run_for_its_announcement_at_most_and_one_for_its_end(
+    azure, webhook, start_rulebook, tmp_path
+):
+    port, options = webhook()
+    emulator = azure(
+        "vm1", "vm2", options=(*options, "--event-grid-repeats", "1", "--event-grid-disorder", "3")
+    ).emulator
+    playbook, records = tmp_path / "record.yml", tmp_path / "records"
+    records.mkdir()
+    playbook.write_text(RECORD.format(records=records))
+    variables = {"scheduled_events_token": TOKEN, "scheduled_events_port": port}
+    more = {"scheduled_events_playbook": str(playbook), "scheduled_events_sweep_after": 36000}
+    rulebook = start_rulebook("respond_on_event_grid", Hosts(emulator, None, tmp_path).inventory(), variables | more)
+
+    def runs():
+        return sorted(record.name.split()[:2] for record in records.iterdir())
+
+    kept, gone = [], []
+    for _wave in range(WAVES):
+        ids = [emulator.schedule("Reboot", f"vm{number % 2 + 1}", notice=MONTH).lower() for number in range(EVENTS)]
+        for event_id in ids[:CANCELED]:
+            emulator.cancel(event_id)
+        gone += ids[:CANCELED]
+        kept += ids[CANCELED:]
+        expected = [*([event_id, "new"] for event_id in kept), *([event_id, "gone"] for event_id in gone)]
+        rulebook.until(lambda: all(run in runs() for run in expected), "a run for each event")  # noqa: B023
+        rulebook.wait_until_idle()
+    rulebook.kill()
+    assert len(emulator.control("GET", "event-grid")["messages"]) * 2 == 200
+    assert len({tuple(run) for run in runs()}) == len(runs())
+    assert {event_id for event_id, change in runs() if change == "new"} >= set(kept)
+    assert [event_id for event_id, change in runs() if change == "gone"] == sorted(gone)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("_time", range(3))
+def test_no_event_is_lost_when_the_rulebook_is_killed_at_any_moment_since_a_sweep_follows(
+    azure, webhook, start_rulebook, tmp_path, _time
+):
+    port, options = webhook()
+    fleet = Fleet(azure("vm1", "vm2", options=options), tmp_path)
+    variables = {"scheduled_events_token": TOKEN, "scheduled_events_port": port}
+    rulebook = start_rulebook("respond_on_event_grid", fleet.inventory, variables)
+    event = fleet.announce("vm1", "vm2")
+    rulebook.until(lambda: fleet.hosts.traces("vm1"), "the preparation")
+    time.sleep(random.uniform(0, 5))
+    rulebook.kill()
+    rulebook = start_rulebook(
+        "respond_on_event_grid", fleet.inventory, {**variables, "scheduled_events_sweep_after": 0}
+    )
+    rulebook.until(lambda: fleet.is_over(event, "vm1", "vm2"), "the answer to the event")
+    rulebook.wait_until_idle()
+    rulebook.kill()
+    assert 200 in fleet.acknowledgements(event)
