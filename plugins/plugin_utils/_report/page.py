@@ -126,11 +126,10 @@ def _head(story: Story, *, made: float, version: str) -> str:
 def _audit(audit: Audit) -> str:
     coverage = [(what.replace("_", " "), str(len(names)), some(names)) for what, names in audit.coverage.items()]
     policies = [(text, str(len(hosts)), some(hosts)) for text, hosts in audit.policies.items()]
-    unreadable = [(reason,) for reason in audit.unreadable[:MOST]]
     return f"""<section>
 <h2>Audit</h2>
 <p class="{"soft" if audit.is_good else "finding"}">{_text(audit.verdict)}</p>
-{_table(("row",), unreadable)}{_table(Finding._fields, audit.findings)}
+{_table(("row",), [(reason,) for reason in audit.unreadable[:MOST]])}{_table(Finding._fields, audit.findings)}
 {_table(("coverage", "count", "names"), coverage)}{_table(("policy", "count", "hosts"), policies)}</section>
 """
 
