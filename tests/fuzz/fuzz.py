@@ -40,7 +40,7 @@ from _scheduled_events.clock import Moment  # noqa: E402
 from _scheduled_events.document import DocumentError, parse  # noqa: E402
 from scheduled_events_poller import spool  # noqa: E402
 from scheduled_events_poller.root import runner  # noqa: E402
-from scheduled_events_poller.unit import display, metrics, status  # noqa: E402
+from scheduled_events_poller.unit import config, display, metrics, status  # noqa: E402
 
 DOCUMENTS_PER_LIFE = 20
 LIVES_PER_PART = 250
@@ -206,18 +206,9 @@ class Life:
     def _show(self):
         """What the status file and the local fact show."""
         polls = status.Polls(self.vm_name, self._wall, 0, "")
-        shown = status.describe(
-            self._state,
-            self._config,
-            polls,
-            endpoint="http://127.0.0.1",
-            endpoint_source="given",
-            dry_run=False,
-            acknowledging_for=0.0,
-            unsaved="",
-            unrecorded="",
-            now=self._wall,
-        )
+        settings = config.Settings(endpoint="http://127.0.0.1")
+        view = status.View(self._wall, settings, self._state, self._config, polls, None, 0.0, "")
+        shown = status.describe(view, unrecorded="")
         read = json.loads(json.dumps(shown).encode("utf-8"))
         check_text(status.judge(read, read["time"])[1], "the status")
         for event in read["events"]:

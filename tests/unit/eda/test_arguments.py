@@ -5,14 +5,12 @@
 """The arguments of the source: what is refused, and that documentation, schema and code agree."""
 
 import json
-import subprocess
-import sys
 
 import jinja2.nativetypes
 import pytest
 import yaml
 
-from .conftest import LIMIT, ROOT, SOURCE
+from .conftest import SOURCE
 
 NO_URL = "endpoints: expected http://HOST or http://HOST:PORT, not"
 A_URL = "expected http://HOST or http://HOST:PORT, or a dictionary of endpoint and vm_name"
@@ -127,27 +125,3 @@ def test_the_example_uses_arguments_that_exist(source):
     [ruleset] = yaml.safe_load(source.EXAMPLES)
     [given] = ruleset["sources"]
     source.read_settings(given["maintops.scheduled_events.scheduled_events"])
-
-
-def test_run_by_hand_it_prints_events_as_json(emulate):
-    served = emulate()
-    event_id = served.schedule("Reboot", "web1")
-    command = [sys.executable, str(SOURCE), served.endpoint("web1")]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        try:
-            assert json.loads(process.stdout.readline())["event_id"] == event_id
-        finally:
-            process.terminate()
-
-
-def test_run_by_hand_it_asks_for_an_endpoint():
-    run = subprocess.run(
-        [sys.executable, str(SOURCE)],
-        capture_output=True,
-        text=True,
-        timeout=LIMIT,
-        check=False,
-        env={"PYTHONPATH": str(ROOT / "tests" / "guard")},
-    )
-    assert (run.returncode, run.stdout) == (1, "")
-    assert run.stderr.startswith("usage: scheduled_events.py ENDPOINT")
