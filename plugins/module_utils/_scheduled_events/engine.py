@@ -77,6 +77,9 @@ def step(
         builder.read(document)
     for key in builder.order():
         builder.choose_moment(key)
+    if document is not None:
+        builder.reconsider_recoveries()  # what waited until now may hold the VM from this moment on
+    for key in builder.order():
         builder.look_after_runs(key, fresh=document is not None)
     for key in builder.order():  # no earlier: a recovery that ends above decides what counts as prepared
         builder.advance(key, fresh=document is not None)
@@ -272,7 +275,7 @@ class _StepBuilder:
         for key, entry in list(self._runs.events.items()):
             if key not in self._named and entry.present:
                 self._runs.set(key, present=False)
-        self._reconsider_recoveries()
+        self.reconsider_recoveries()
         self._ignored = {}
         for key, event in self._named.items():
             self._see(key, event)
@@ -280,7 +283,8 @@ class _StepBuilder:
             # A recovery whose end became known in this step may have ended after the document was read.
             self._unannounced = self._recoveries_before
 
-    def _reconsider_recoveries(self) -> None:
+    def reconsider_recoveries(self) -> None:
+        """Drop each recovery that was not asked for and may not begin any more."""
         for key, entry in list(self._runs.events.items()):
             if never_asked(entry.runs.get("recover")):
                 if not self._may_recover(key):

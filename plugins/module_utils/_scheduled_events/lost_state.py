@@ -30,6 +30,9 @@ class _Open(NamedTuple):
     recovery: Optional[Fact] = None
 
 
+LARGEST_SERIAL = 10**14  # far more milliseconds since the epoch than any clock shows
+
+
 def state_from(facts: Sequence[Fact], *, now: Moment, hook_timeout: float, unread: str = "") -> State:
     """The state that a polling unit begins with, in which no number of an earlier state comes again.
 
@@ -37,7 +40,9 @@ def state_from(facts: Sequence[Fact], *, now: Moment, hook_timeout: float, unrea
     :param hook_timeout: seconds that a recovery may take which runs now.
     :param unread: why facts of the history cannot be read; empty if all can.
     """
-    serial = int(now.wall * 1000)
+    # The clock may have been set back since a run began.
+    names = [parse_run_id(fact.run) for fact in facts]
+    serial = max([int(now.wall * 1000), *(name.serial for name in names if name and name.serial <= LARGEST_SERIAL)])
     events = {}
     for key, found in _open_events(facts, now.boot_id).items():
         serial += 1

@@ -786,7 +786,8 @@ class World(RuleBasedStateMachine):
         self.wall += 1.0  # a number of a run takes a millisecond, and no number comes again
         self.disk = dump(self.state)
         self.lost_at = self._happens()
-        self.hurried = set()
+        # What ran for an event before is not undone, so the VM does not go back into service for its moment.
+        self.hurried = {key for key, entry in self.state.events.items() if entry.ran}
         if readable:
             self._check_10_what_is_owed_survives_the_loss()
         self.debts &= set(self.state.events)

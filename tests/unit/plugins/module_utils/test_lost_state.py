@@ -144,6 +144,13 @@ def test_a_recovery_that_runs_is_waited_for_before_anything_is_acknowledged():
     assert [type(action) for action in step(state, document(B), HookResult(again.request_id, "ok"))[1]] == [Approve]
 
 
+def test_a_recovery_that_began_before_the_clock_was_set_back_is_waited_for_and_no_number_comes_again():
+    number = int((NOW.wall + 86400.0) * 1000)
+    state = lost(*PREPARED, phase("began", "recover", serial=number))
+    assert conditions(state) == {A: condition.RUNS}
+    assert state.serial > number
+
+
 def test_without_a_readable_history_nothing_is_acknowledged_until_an_operator_has_looked_at_the_vm():
     state = lost(unread="2 lines left out")
     assert parse(dump(state)) == state
