@@ -1158,11 +1158,11 @@ def test_a_recovery_that_was_never_asked_for_waits_for_another_event_that_is_ann
 def test_a_recovery_that_was_never_asked_for_waits_for_an_event_whose_moment_has_come():
     vm = never_asked_recovery()
     vm.configure(rules=late(lead_time=200))
-    assert vm.step(document(event(OTHER_ID, NotBefore=IN_300))) == [run("recover", 2)]
-    assert vm.step(None, NotAsked(run("recover", 2), "the spool is full")) == []
+    assert vm.step(document(event(OTHER_ID, NotBefore=IN_300))) == [run("recover", 3)]
+    assert vm.step(None, NotAsked(run("recover", 3), "the spool is full")) == []
     vm.pass_time(10)
     vm.configure(rules=())
-    assert vm.step(document(event(OTHER_ID, NotBefore=IN_300))) == [run("prepare", 3, OTHER_ID)]
+    assert vm.step(document(event(OTHER_ID, NotBefore=IN_300))) == [run("prepare", 4, OTHER_ID)]
 
 
 def test_a_recovery_that_was_never_asked_for_is_not_needed_when_its_event_is_announced_again():
