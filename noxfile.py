@@ -24,14 +24,11 @@ REPORTS = ROOT / ".nox" / "reports"
 TARGET_SIDE_TESTS = ["tests/unit/guard", "tests/unit/plugins/module_utils", "tests/unit/poller"]
 CONTROLLER_SIDE_TESTS = ["tests/unit/plugins/filter", "tests/unit/plugins/plugin_utils"]
 # Plugins of other collections that the documentation refers to. antsibull-docs reads the documentation of all it finds.
-AZURE = "ansible_collections/azure/azcollection"
+MODULES = ("accesstoken_info", "resource", "servicebus", "servicebusqueue", "servicebussaspolicy")
+PARTS = ("MANIFEST.json", "meta", "plugins/doc_fragments", "plugins/inventory/azure_rm.py")
 REFERRED_TO = [
-    *(f"{AZURE}/{part}" for part in ("MANIFEST.json", "meta", "plugins/doc_fragments")),
-    f"{AZURE}/plugins/inventory/azure_rm.py",
-    *(
-        f"{AZURE}/plugins/modules/azure_rm_{module}.py"
-        for module in ("accesstoken_info", "resource", "servicebus", "servicebusqueue", "servicebussaspolicy")
-    ),
+    f"ansible_collections/azure/azcollection/{part}"
+    for part in (*PARTS, *(f"plugins/modules/azure_rm_{module}.py" for module in MODULES))
 ]
 TWO_AT_A_TIME = ["--numprocesses=2", "--dist=loadfile"]  # most of these tests wait for something
 
@@ -122,7 +119,8 @@ def lint(session: nox.Session) -> None:
         session.run("cp", "--recursive", "--parents", *REFERRED_TO, collections, external=True)
     plugins = "ansible_collections.maintops.scheduled_events.plugins"
     session.run("mypy", f"--package={plugins}", env={"MYPYPATH": collections})
-    session.run("mypy", "extensions/eda/plugins/event_source/scheduled_events.py")
+    for plugin in ("event_source/scheduled_events.py", "event_filter/azure_events.py"):
+        session.run("mypy", f"extensions/eda/plugins/{plugin}")
     env = {"ANSIBLE_COLLECTIONS_PATH": collections, "ANSIBLE_COLLECTIONS_SCAN_SYS_PATH": "false"}
     session.run("ansible-lint", "--offline", env=env)
     installed = f"{collections}/ansible_collections/maintops/scheduled_events"
@@ -134,7 +132,7 @@ def lint(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """The documentation site, also as a browser shows it; a warning is an error. Nothing is asked of the network."""
     if not shutil.which("google-chrome"):
-        session.run("scripts/install-commands", "chromium", external=True)
+        session.run("scripts/install-packages", "chromium=chromium", external=True)
     install(session, "docs")
     pages = ROOT / ".nox" / "site" / "pages"
     shutil.rmtree(pages.parent, ignore_errors=True)
