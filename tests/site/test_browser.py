@@ -47,7 +47,8 @@ TOO_WIDE = """() => {
 
 @pytest.fixture(scope="module")
 def browser():
-    path = next(filter(None, map(shutil.which, BROWSERS)))
+    path = next(filter(None, map(shutil.which, BROWSERS)), None)
+    assert path, f"none of {', '.join(BROWSERS)} is installed"
     with sync_playwright() as playwright:
         started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])  # the tests of CI run as root
         yield started
