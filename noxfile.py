@@ -52,8 +52,7 @@ OLDEST_PYTHON = next((version for version in PYTHONS if PYTHONS[version]), "3.6"
 BETWEEN_PYTHONS = [version for version in PYTHONS if version not in (OLDEST_PYTHON, NEWEST_PYTHON)]
 DEBIAN_12_PYTHONS = ("3.9", "3.11")
 ON_EACH_CORE = [nox.param(pythons.python_for(core, PYTHONS), core, id=core) for core in pythons.CORES]
-# What a core can change: how a module gets its arguments and fails, action plugins, templates, and handlers. Of these
-# files, `make test` runs the tests marked "core", and `make soak` all.
+# What a core can change. Of these files, `make test` runs the tests marked "core", and `make soak` all.
 PLAYBOOKS = [
     "tests/integration/modules/test_info.py",
     "tests/integration/respond/test_respond.py",
@@ -61,8 +60,7 @@ PLAYBOOKS = [
 ]
 if SOAK:  # modules that go the same way as that of test_info
     PLAYBOOKS += ["tests/integration/modules/test_approve.py", "tests/integration/modules/test_wait.py"]
-# The tests of ansible-test sanity that depend on the core. The others are linters, of which the newest core has the
-# newest, with more checks; the older ones run in `make soak`. Only the oldest core imports modules on Python 3.6.
+# These tests of ansible-test sanity depend on the core. The others are linters: `make soak` has the older ones, too.
 SANITY_OF_A_CORE = ["ansible-doc", "compile", "import", "runtime-metadata", "validate-modules"]
 
 
@@ -249,17 +247,9 @@ def controllers(session: nox.Session) -> None:
     if "AWX_START" in os.environ:
         session.run("tests/controllers/install-tools", external=True)
         session.run("scripts/install-packages", "java=openjdk-17-jre-headless", external=True)
-    run_pytest(
-        session,
-        "--durations=10",
-        "-m",
-        "" if SOAK else "not long",
-        "tests/controllers",
-        ANSIBLE_COLLECTIONS_PATH=packages,
-        PYTHON=PYTHONS["3.11"],
-        RUNNER_VENV=session.virtualenv.location,
-        UV=f"{session.virtualenv.bin}/uv",
-    )
+    env = {"ANSIBLE_COLLECTIONS_PATH": packages, "PYTHON": PYTHONS["3.11"], "UV": f"{session.virtualenv.bin}/uv"}
+    env["RUNNER_VENV"] = session.virtualenv.location
+    run_pytest(session, "--durations=10", "-m", "" if SOAK else "not long", "tests/controllers", **env)
 
 
 @nox.session
@@ -276,8 +266,7 @@ def molecule(session: nox.Session) -> None:
     if session.posargs:
         session.run("molecule", *session.posargs, env=env)
         return
-    # Most of the time each of them waits. Its output comes at its end. With --workers, Molecule would neither show the
-    # journals after a failure nor remove the hosts.
+    # With --workers, Molecule would neither show the journals after a failure nor remove the hosts.
     scenarios = sorted(path.parent.name for path in ROOT.glob("extensions/molecule/*/molecule.yml"))
     slot = int(os.environ.get("MOLECULE_SLOT") or 0)
 
