@@ -24,7 +24,6 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader
 
 from .core import copy_beside, is_windows, name_of, shell_of, task_id, variables_of
-from .run import main_process_has_ended
 
 
 class OtherHostError(Exception):
@@ -133,11 +132,8 @@ class OtherHost:
         """The result of a module.
 
         :param within: seconds for all of it, unless the task has its own timeout.
-        :raises OtherHostError: the host cannot be reached or does not answer, or the module failed; or this run has
-            been killed. What it would still change, the next run may have changed back.
+        :raises OtherHostError: the host cannot be reached or does not answer, or the module failed.
         """
-        if main_process_has_ended():
-            raise OtherHostError(f"{self.name}: the process of Ansible that began this task has ended. Run it again")
         bound = contextlib.nullcontext() if self._own._task.timeout else bounded(within)
         try:
             with bound:

@@ -8,8 +8,7 @@ import types
 
 import pytest
 
-from plugins.plugin_utils._ansible import other_host
-from plugins.plugin_utils._ansible.other_host import OtherHost, OtherHostError, bounded, failure_in
+from plugins.plugin_utils._ansible.other_host import bounded, failure_in
 
 pytestmark = pytest.mark.core
 
@@ -84,11 +83,3 @@ def test_a_bound_within_another_one_neither_outlasts_nor_ends_it():
 )
 def test_the_exception_that_ended_a_module_is_shown(result, shown):
     assert failure_in({"failed": True, **result}) == shown
-
-
-def test_a_run_that_was_killed_changes_nothing_more_on_other_hosts(monkeypatch):
-    host = OtherHost.__new__(OtherHost)  # without the connection, which must not be asked for
-    host.name = "lb1"
-    monkeypatch.setattr(other_host, "main_process_has_ended", lambda: True)
-    with pytest.raises(OtherHostError, match="lb1: the process of Ansible that began this task has ended"):
-        host.run("haproxy_servers", {}, within=5.0)
