@@ -190,7 +190,9 @@ def test_a_user_who_puts_the_host_back_during_the_drain_is_noticed(haproxy_fleet
 def test_a_controller_that_is_killed_during_the_drain_is_followed_by_another(haproxy_fleet, backend):
     request = slow_request(haproxy_fleet.lb1)
     run = haproxy_fleet.host.start("drained")
+    # Its worker ends the step that it has begun. All balancers have their order before another run follows.
     until(lambda: haproxy_fleet.lb1.status()["api/web1"] == "DRAIN")
+    until(lambda: haproxy_fleet.lb2.status()["api/web1"] in ("DRAIN", "MAINT"))
     run.stop()
     backend.release()
     request.join()
