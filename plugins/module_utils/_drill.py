@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from ._scheduled_events import announced, history, history_file
 from ._scheduled_events.clock import CLOCK, Clock
 from ._scheduled_events.document import DEFAULT_API_VERSION, SCHEDULED, ScheduledEvent, parse
-from ._scheduled_events.files import Folder, write_atomically
+from ._scheduled_events.files import LARGEST_STATUS, Folder, read_plain, write_atomically
 from ._scheduled_events.rules import decide, parse_rules
 from ._scheduled_events.runs import PHASES
 
@@ -230,8 +230,7 @@ def _parsed(event: Event) -> ScheduledEvent:
 
 
 def _read(path: str) -> Dict[str, Any]:
-    with open(path, encoding="utf-8") as file:
-        read = json.load(file)
+    read = json.loads(read_plain(path, most=LARGEST_STATUS).decode("utf-8"))
     if not isinstance(read, dict):
         raise ValueError(f"{path} is not an object")
     return read

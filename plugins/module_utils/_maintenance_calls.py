@@ -14,7 +14,7 @@ from ._module import ImdsModule
 from ._scheduled_events.checks import WrongValue
 from ._scheduled_events.client import ImdsError
 from ._scheduled_events.clock import CLOCK, Moment
-from ._scheduled_events.files import Folder, read_plain
+from ._scheduled_events.files import LARGEST_STATUS, Folder, read_plain
 from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import append_where_possible
 
@@ -22,7 +22,6 @@ from ._scheduled_events.history_file import append_where_possible
 WAIT, DECISION = "wait", "decision"
 SURVEY, WITHDRAW, HOLD, NOTE, DONE, FAILED = "survey", "withdraw", "hold", "note", "done", "failed"
 STATUS_FILE = "/run/scheduled-events/status.json"  # of the polling unit
-MOST_BYTES = 4 * 1024 * 1024
 STALE = 30.0  # seconds without a sign of the unit, after which its status says nothing
 
 OPTIONS: Dict[str, Dict[str, Any]] = {
@@ -87,7 +86,7 @@ def survey(
 def _waiting() -> List[str]:
     """The ids of the events that wait for a moment of a rule, so that the polling unit keeps the host in service."""
     try:
-        known = json.loads(read_plain(STATUS_FILE, most=MOST_BYTES).decode("utf-8"))
+        known = json.loads(read_plain(STATUS_FILE, most=LARGEST_STATUS).decode("utf-8"))
         is_fresh = abs(CLOCK.wall() - known["time"]) <= STALE
         waiting = [each for each in known["events"] if each["waits_until"] and not each["hooks"]]
         return [str(each["event_id"]) for each in waiting if is_fresh]

@@ -38,8 +38,13 @@ class Flag:
 
     def raise_(self) -> None:
         os.makedirs(os.path.dirname(self._path), DIRECTORY_MODE, exist_ok=True)
-        os.close(os.open(self._path, os.O_CREAT | os.O_WRONLY, NEW_MODE))
-        os.chmod(self._path, NEW_MODE)  # whatever the umask
+        # The directory can be that of another user: no link is followed, and only a new file is changed.
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, NEW_MODE)
+            try:
+                os.fchmod(descriptor, NEW_MODE)  # whatever the umask
+            finally:
+                os.close(descriptor)
 
     def lower(self) -> None:
         with contextlib.suppress(FileNotFoundError):

@@ -19,6 +19,7 @@ from .clock import CLOCK, Clock, Moment
 
 LOCK_FILE = ".lock"  # in a directory whose files change together
 LOCK_PAUSE = 0.05  # seconds
+LARGEST_STATUS = 4 * 1024 * 1024  # bytes of the status file, which the unprivileged polling unit writes
 DIRECTORY_MODE = 0o755  # other programs keep files there, too, and unprivileged ones read some
 
 Path = Union[str, "os.PathLike[str]"]

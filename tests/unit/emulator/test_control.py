@@ -6,6 +6,8 @@
 
 import pytest
 
+from .conftest import ask
+
 INF = float("inf")
 ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 
@@ -35,6 +37,13 @@ def test_the_state_shows_an_event_with_its_approvers(emulate):
             "ended_at": None,
         }
     ]
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+def test_a_web_page_controls_nothing(emulate, method):
+    served = emulate()
+    answer = ask(served.control_url, method, "/control/events", headers={"Origin": "http://127.0.0.1"})
+    assert (answer.status, answer.json) == (403, {"error": "a web page asks: expected a request without an Origin"})
 
 
 def test_the_state_keeps_events_that_have_gone(emulate):

@@ -23,7 +23,7 @@ DOORS = {
     "": set(),
     "unit": set(),
     "root": set(),
-    "notify": {"unit.status"},
+    "notify": set(),
     "command": {
         "unit.config",
         "unit.control",

@@ -46,6 +46,8 @@ async def _body(request: web.Request) -> Any:
 @web.middleware
 async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer every error as JSON with its reason."""
+    if "Origin" in request.headers:  # which browsers send, also after a rebinding of a name to this address
+        return _json({"error": "a web page asks: expected a request without an Origin"}, 403)
     try:
         return await handler(request)
     except InputError as error:

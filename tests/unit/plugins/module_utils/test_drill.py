@@ -100,6 +100,18 @@ def test_a_host_that_cannot_be_drilled_now_says_why(place, changes, refusal):
     assert refusal in found
 
 
+@pytest.mark.parametrize("kind", ["link", "huge"])
+def test_what_the_user_of_the_unit_put_in_place_of_the_status_is_not_read(place, kind):
+    status = place.directory / "runtime" / "status.json"
+    if kind == "link":
+        status.rename(place.directory / "secret.json")
+        status.symlink_to(place.directory / "secret.json")
+    else:
+        place.show(padding=" " * 5 * 1024 * 1024)
+    with pytest.raises(CannotDrill, match="the polling unit cannot be drilled: it "):
+        place.host.preview("Reboot")
+
+
 @pytest.mark.edge
 @pytest.mark.parametrize("name", ["configuration/poller.json", "runtime/status.json"])
 @pytest.mark.parametrize("content", [None, b"[]", b"{}", b"\xff"], ids=["missing", "a list", "empty", "not UTF-8"])

@@ -28,7 +28,7 @@ from _scheduled_events.document import (
     format_epoch,
     parse,
 )
-from _scheduled_events.files import read_plain
+from _scheduled_events.files import LARGEST_STATUS, read_plain
 from _scheduled_events.history_file import append_beside, experience
 from _scheduled_events.runs import NOTHING, OK
 from _scheduled_events.state import RUNNING, State, StateFile
@@ -116,7 +116,7 @@ def show_status(chosen: argparse.Namespace) -> int:
     path = places(chosen).status_file
     known: Dict[str, Any] = {}
     try:
-        read = json.loads(read_plain(path, most=status.MOST_BYTES).decode("utf-8"))
+        read = json.loads(read_plain(path, most=LARGEST_STATUS).decode("utf-8"))
         code, summary = status.judge(read, time.time())
         for event in read["events"]:
             event["said"] = _said(event, places(chosen).directories)

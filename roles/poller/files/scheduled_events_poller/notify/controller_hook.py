@@ -17,11 +17,10 @@ from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import CLOCK, Clock, pause_after
 from _scheduled_events.document import parse_not_before
-from _scheduled_events.files import read_plain
+from _scheduled_events.files import LARGEST_STATUS, read_plain
 from _scheduled_events.text import shown
 
 from ..spool import LONGEST_REASON, Directories
-from ..unit import status
 from .controller import Controller
 from .job import SUCCESSFUL, ControllerJob, Jobs
 from .memory import LAUNCHED, MEMORY_DIRECTORY, EventMemory
@@ -171,7 +170,7 @@ class ControllerHook:
 
     def _read_status(self) -> Optional[bytes]:
         with contextlib.suppress(OSError):
-            return read_plain(self._status_file, most=status.MOST_BYTES)
+            return read_plain(self._status_file, most=LARGEST_STATUS)
         return None
 
     # The job

@@ -44,7 +44,8 @@ def send(path: str, verb: str, event_id: str) -> str:
         sender.bind("")  # the kernel chooses a name, so that the unit can answer
         sender.settimeout(ANSWER_TIMEOUT)
         try:
-            sender.sendto(json.dumps({"verb": verb, "event_id": event_id}).encode(), path)
+            sender.connect(path)  # the kernel then refuses an answer of any other process
+            sender.send(json.dumps({"verb": verb, "event_id": event_id}).encode())
             return sender.recv(LARGEST).decode("utf-8", "replace")
         except PermissionError as error:
             raise NoUnit("only root can do this. Run the command with sudo") from error

@@ -26,8 +26,6 @@ STALE = 30.0  # seconds without a sign of the unit, or without a document, after
 CLOCK_TOLERANCE = 5.0  # seconds by which a time may lie in the future
 LONG_ATTEMPT = 30.0  # seconds after which an attempt to acknowledge is no longer usual
 
-MOST_BYTES = 4 * 1024 * 1024
-
 
 class Polls(NamedTuple):
     """The result of polling.

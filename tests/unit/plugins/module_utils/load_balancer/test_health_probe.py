@@ -6,7 +6,7 @@ import re
 import pytest
 
 from plugins.module_utils._load_balancer.call import OPTIONS
-from plugins.module_utils._load_balancer.health_probe import ProbeAnswer, Probed, check_settings
+from plugins.module_utils._load_balancer.health_probe import Flag, ProbeAnswer, Probed, check_settings
 from plugins.module_utils._load_balancer.record import DrainError, Record
 from plugins.module_utils._scheduled_events.files import Folder
 
@@ -83,6 +83,17 @@ def test_a_flag_is_raised_once_and_is_readable_for_all(host, service):
     assert host.drain("first")["changed"]
     assert not host.drain("first")["changed"]
     assert service.flag.stat().st_mode & 0o777 == 0o644
+
+
+def test_a_link_in_place_of_the_flag_is_not_followed(tmp_path):
+    secret = tmp_path / "secret"
+    secret.touch(mode=0o600)
+    for target in (secret, tmp_path / "new"):
+        (tmp_path / "drained").symlink_to(target)
+        Flag(str(tmp_path / "drained")).raise_()
+        (tmp_path / "drained").unlink()
+    assert secret.stat().st_mode & 0o777 == 0o600
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_balancer_gets_the_time_to_notice_even_when_the_flag_was_there(host, service, clock):
