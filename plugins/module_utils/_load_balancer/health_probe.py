@@ -9,11 +9,12 @@ import os
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._scheduled_events.clock import CLOCK, Clock
+from .._scheduled_events.files import Folder
 from .drain import Drain
 from .record import PUT_BACK, DrainError, Record, take_note
 
 HONOURED_WITHIN = 5.0  # seconds that the health endpoint has to notice the flag
-NEW_MODE, DIRECTORY_MODE = 0o644, 0o755  # the service must see the flag
+NEW_MODE = 0o644  # the service must see the flag
 
 
 class ProbeAnswer(NamedTuple):
@@ -37,7 +38,7 @@ class Flag:
         return os.path.lexists(self._path)
 
     def raise_(self) -> None:
-        os.makedirs(os.path.dirname(self._path), DIRECTORY_MODE, exist_ok=True)
+        Folder(os.path.dirname(self._path)).make()
         # The directory can be that of another user: no link is followed, and only a new file is changed.
         with contextlib.suppress(FileExistsError):
             descriptor = os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, NEW_MODE)

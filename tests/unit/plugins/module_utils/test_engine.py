@@ -1148,6 +1148,13 @@ def never_asked_recovery():
     return vm
 
 
+def test_an_event_that_a_rule_ignores_does_not_delay_the_recovery_from_another():
+    vm = Engine(rules=parse_rules([{"event_types": ["Freeze"], "action": "ignore"}]))
+    vm.step(document(event()))
+    vm.step(document(event()), ok(run("prepare", 1)))
+    assert vm.step(document(event(OTHER_ID, kind="Freeze"))) == [run("recover", 2)]
+
+
 def test_a_recovery_that_was_never_asked_for_waits_for_another_event_that_is_announced_meanwhile():
     vm = never_asked_recovery()
     assert vm.step(document(event(OTHER_ID))) == [run("prepare", 3, OTHER_ID)]

@@ -1,6 +1,7 @@
 # Copyright (c) 2026 The maintops.scheduled_events authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import os
 import re
 
 import pytest
@@ -79,10 +80,19 @@ def host(make):
     return make()
 
 
-def test_a_flag_is_raised_once_and_is_readable_for_all(host, service):
+def test_a_flag_is_raised_once(host):
     assert host.drain("first")["changed"]
     assert not host.drain("first")["changed"]
-    assert service.flag.stat().st_mode & 0o777 == 0o644
+
+
+def test_the_service_of_another_user_sees_the_flag_whatever_the_umask(tmp_path):
+    before = os.umask(0o077)
+    try:
+        Flag(str(tmp_path / "etc" / "drained")).raise_()
+    finally:
+        os.umask(before)
+    assert (tmp_path / "etc").stat().st_mode & 0o777 == 0o755
+    assert (tmp_path / "etc" / "drained").stat().st_mode & 0o777 == 0o644
 
 
 def test_a_link_in_place_of_the_flag_is_not_followed(tmp_path):
