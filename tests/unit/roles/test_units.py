@@ -1,0 +1,88 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The rights that units and files have as the roles install them, and what a program of the collection listens to."""
+
+import pathlib
+import re
+
+import jinja2
+import pytest
+import yaml
+from _scheduled_events.checks import PATH, WrongValue, check
+
+ROOT = pathlib.Path(__file__).parents[3]
+POLLER = "poller/templates/scheduled-events-"
+TEMPLATES = jinja2.Environment(trim_blocks=True)  # noqa: S701 - a unit is not HTML
+SANDBOX = {"NoNewPrivileges": ["yes"], "PrivateTmp": ["yes"], "ProtectSystem": ["strict"], "ProtectHome": ["yes"]}
+
+
+def unit(template, **values):
+    """The directives of a unit, each with its values."""
+    source = (ROOT / "roles" / template).read_text(encoding="utf-8")
+    text = TEMPLATES.from_string(source).render(values)
+    found = {}
+    for line in re.sub(r"\\\n", "", text).splitlines():
+        name, is_directive, value = line.partition("=")
+        if is_directive and not line.startswith("#"):
+            found.setdefault(name, []).append(value)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("template", "rights"),
+    [
+        (
+            f"{POLLER}poller.service.j2",
+            {"User": ["scheduled-events"], "CapabilityBoundingSet": [""], "UMask": ["0077"], "MemoryMax": ["512M"]},
+        ),
+        (f"{POLLER}hooks.service.j2", {"PrivateNetwork": ["yes"]}),
+        (
+            f"{POLLER}webhooks.service.j2",
+            {"CapabilityBoundingSet": [""], "IPAddressDeny": ["169.254.169.254"], "StateDirectoryMode": ["0700"]},
+        ),
+        ("emulator/templates/scheduled-events-emulator.service.j2", {"User": ["emulator"]}),
+    ],
+)
+def test_a_unit_has_its_sandbox_and_no_more_rights(template, rights):
+    found = unit(template, __emulator_user="emulator", emulator_port=1024, emulator_control_port=1024)
+    assert {name: found.get(name) for name in (*SANDBOX, *rights)} == {**SANDBOX, **rights}
+
+
+def test_only_the_unit_of_a_hook_has_no_sandbox():
+    found = unit(f"{POLLER}hook@.service.j2")
+    assert [name for name in found if name in SANDBOX or name in ("User", "CapabilityBoundingSet")] == []
+
+
+def test_a_directory_of_the_inventory_is_one_path_in_the_unit():
+    directory = '/a "b" %n \\c'
+    (_history, shown) = unit(f"{POLLER}poller.service.j2", poller_metrics_directory=directory)["ReadWritePaths"]
+    assert shown == '"/a \\"b\\" %%n \\\\c"'
+    with pytest.raises(WrongValue):
+        check("/a\nUser=root", PATH, "metrics_directory")
+
+
+@pytest.mark.parametrize("name", ["__poller_controller", "__poller_webhooks_config"])
+def test_a_file_with_secrets_is_written_for_root_alone_and_its_task_shows_nothing(name):
+    tasks = [
+        task
+        for path in (ROOT / "roles/poller/tasks").glob("*.yml")
+        for task in yaml.safe_load(path.read_text(encoding="utf-8"))
+        if task.get("ansible.builtin.copy", {}).get("dest") == f"{{{{ {name} }}}}"
+    ]
+    copied = [(task["ansible.builtin.copy"]["owner"], task["ansible.builtin.copy"]["mode"]) for task in tasks]
+    assert (copied, [task["no_log"] for task in tasks]) == ([("root", "0600")], [True])
+
+
+def test_no_program_of_a_vm_listens_to_a_network():
+    places = [ROOT / "plugins" / "module_utils", ROOT / "plugins" / "modules", ROOT / "roles" / "poller" / "files"]
+    listens = re.compile(r"\.listen\(|\.bind\(|http\.server|socketserver|start_server|create_server")
+    found = {
+        line.strip()
+        for place in places
+        for path in place.rglob("*.py")
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if listens.search(line)
+    }
+    assert found == {"listener.bind(path)", 'sender.bind("")  # the kernel chooses a name, so that the unit can answer'}
