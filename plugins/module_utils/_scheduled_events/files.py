@@ -197,7 +197,12 @@ class Folder:
         """Make it unless it is there. An existing directory keeps its mode."""
         if not self.is_there():
             os.makedirs(self.path, exist_ok=True)
-            os.chmod(self.path, DIRECTORY_MODE)
+            # The directory above can be that of another user: what takes the place of the new one is not followed.
+            descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            try:
+                os.fchmod(descriptor, DIRECTORY_MODE)
+            finally:
+                os.close(descriptor)
 
     @contextlib.contextmanager
     def guarded(self, patience: Optional[float] = None, *, clock: Clock = CLOCK) -> Iterator[None]:

@@ -193,6 +193,15 @@ def test_a_directory_is_made_for_its_files_and_locked_while_they_change(tmp_path
     assert stat.S_IMODE(os.stat(folder.path).st_mode) == 0o755
 
 
+def test_a_link_that_takes_the_place_of_a_new_directory_is_not_followed(tmp_path, monkeypatch):
+    secret = tmp_path / "secret"
+    secret.mkdir(mode=0o700)
+    monkeypatch.setattr(os, "makedirs", lambda path, **_options: os.symlink(str(secret), path))
+    with pytest.raises(OSError, match="new"):
+        Folder(str(tmp_path / "new")).make()
+    assert stat.S_IMODE(secret.stat().st_mode) == 0o700
+
+
 def test_an_existing_directory_keeps_its_mode(tmp_path):
     os.chmod(str(tmp_path), 0o700)
     with Folder(tmp_path).guarded():
