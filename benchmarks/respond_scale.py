@@ -5,11 +5,13 @@
 """What the role respond costs up to the acknowledgements, beside a playbook that is written by hand.
 
 All drain with the same command. The playbook by hand reads the events, drains, and acknowledges: it remembers nothing,
-waits for nothing, and brings nothing back. All use as many forks as hosts, or `--forks`. All hosts are this machine, so
-the CPU time holds what runs on the hosts, on all sides.
+waits for nothing, and brings nothing back. All use as many forks as hosts, at most 20, or `--forks`. All hosts are this
+machine, so the CPU time holds what runs on the hosts, on all sides.
 
 Two shapes: `each` is an event for each host, and the time ends with the last acknowledgement. `one` is one event that
 names all hosts: one host acknowledges it when all have drained. The role runs under both strategies.
+
+One turn on a host without events is compared with scheduled_events_info: the CPU time of the module on the host.
 
 Where other programs use the machine, only the CPU seconds and the number of module runs of all hosts mean something.
 
@@ -35,8 +37,9 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "integration" / "support"))
 from emulation import Emulator  # noqa: E402 - found only through the path set above, as is the next
+from modules import COUNTING_SHELL, cpu_of_commands  # noqa: E402
 
-from playbooks import COLLECTION, Ansible  # noqa: E402
+from playbooks import COLLECTION, Ansible, play  # noqa: E402
 
 EMULATOR = ROOT / "roles" / "emulator" / "files"
 ON_CONTROLLER = {"set_fact", "include_tasks", "include_role", "debug", "assert", "fail", "meta"}
@@ -64,6 +67,8 @@ TIME_TARGETS = {1: 1.1, 4: 1.1, 16: 1.1, 64: 1.2}
 TIME_TARGET, CPU_RATIO_TARGET = 1.5, 1.2
 CPU_TARGET = 30.0  # seconds for 16 hosts
 RESULTS_TARGET, MODULES_TARGET = 10, 4  # for a host before its acknowledgement
+MOST_FORKS = 20
+TURNS, TURN_TARGET = 10, 1.2  # how many are measured; times the CPU of scheduled_events_info
 SPOT_TARGET = 15.0  # seconds from the start to the acknowledgement, with load 20
 LIMIT = 1500.0
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -102,7 +107,7 @@ def playbook_of(side, shape, prepare):
 
 
 def measure(ansible, directory, shape, hosts, options):
-    notice, forks = options.notice, options.forks or hosts
+    notice, forks = options.notice, options.forks or min(hosts, MOST_FORKS)
     names = [f"vm{number}" for number in range(1, hosts + 1)]
     vms = [{"name": name, "kind": "availability_set", "set": "web"} for name in names]
     prepare = directory / "drain.yml"
@@ -120,8 +125,8 @@ def measure(ansible, directory, shape, hosts, options):
                 respond_endpoint=emulator.endpoints.get,
                 respond_state_directory=lambda name: str(directory / name),
             )
-            play = {"hosts": "all", "gather_facts": False, **playbook_of(side, shape, prepare)}
-            started = ansible.start_playbook([play], inventory=inventory, options=("--forks", str(forks)))
+            playbook = [{"hosts": "all", "gather_facts": False, **playbook_of(side, shape, prepare)}]
+            started = ansible.start_playbook(playbook, inventory=inventory, options=("--forks", str(forks)))
             seconds, cpu, results = to_the_posts(emulator, started, len(events))
             emulator_polls = {name: emulator.polls(name)["polls"] for name in names}
             started.result(timeout=LIMIT)
@@ -140,6 +145,25 @@ def measure(ansible, directory, shape, hosts, options):
     ratios = {side: round(row["seconds"] / by_hand, 2) for side, row in rows.items() if side != "by_hand"}
     cpu = {side: round(row["cpu"] / rows["by_hand"]["cpu"], 2) for side, row in rows.items() if side != "by_hand"}
     return {"hosts": hosts, "shape": shape, "forks": forks, **rows, "ratios": ratios, "cpu_ratios": cpu}
+
+
+def cpu_of_modules(ansible, directory):
+    """CPU milliseconds of a run of each module on a host without events, by the last word of its name."""
+    found = {}
+    emulator = Emulator(EMULATOR, directory, [{"name": "vm1"}], ("--rate-limit", "0"))
+    try:
+        for name, own in (("info", {}), ("turn", {"state_directory": str(directory / "state")})):
+            log, shell = directory / f"{name}.times", directory / f"{name}.sh"
+            shell.write_text(COUNTING_SHELL.format(log=log))
+            shell.chmod(0o700)
+            task = {f"{COLLECTION}.scheduled_events_{name}": {"endpoint": emulator.endpoints["vm1"], **own}}
+            run = ansible.run_playbook([play([task] * TURNS)], env={"ANSIBLE_EXECUTABLE": str(shell)})
+            if run.rc:
+                sys.exit(run.output)
+            found[name] = round(1000 * cpu_of_commands(log) / TURNS)
+    finally:
+        emulator.stop()
+    return found
 
 
 def keep_byte_code(ansible, base, options):
@@ -171,7 +195,7 @@ def missed(row, notice):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--hosts", type=int, nargs="+", default=[1, 4, 16], help="how many hosts to try")
+    parser.add_argument("--hosts", type=int, nargs="+", default=[1, 4, 16, 64], help="how many hosts to try")
     parser.add_argument("--load", type=int, default=0, metavar="N", help="busy loops beside the runs")
     parser.add_argument("--notice", type=float, metavar="S", help="Spot evictions with this notice in seconds")
     parser.add_argument("--shapes", nargs="+", default=[EACH, ONE], choices=[EACH, ONE], help="which events")
@@ -183,6 +207,12 @@ def main():
         with tempfile.TemporaryDirectory(prefix="respond-scale-") as base:
             ansible = Ansible(pathlib.Path(base))
             keep_byte_code(ansible, pathlib.Path(base), options)
+            (pathlib.Path(base) / "modules").mkdir()
+            modules = cpu_of_modules(ansible, pathlib.Path(base) / "modules")
+            ratio = round(modules["turn"] / modules["info"], 2)
+            print(f"CPU of a module on a host without events: {modules}, {ratio} times", flush=True)
+            if ratio > TURN_TARGET:
+                problems.append(f"a turn takes {ratio} times the CPU of scheduled_events_info > {TURN_TARGET}")
             for shape, hosts in itertools.product(options.shapes, options.hosts):
                 directory = pathlib.Path(base) / f"{shape}-{hosts}"
                 directory.mkdir()
@@ -204,7 +234,7 @@ def main():
             loop.wait()
     for problem in problems:
         print("missed:", problem)
-    print(json.dumps({"benchmark": "respond_scale", "missed": problems, "rows": rows}))
+    print(json.dumps({"benchmark": "respond_scale", "missed": problems, "modules": modules, "rows": rows}))
     sys.exit(1 if problems else 0)
 
 
