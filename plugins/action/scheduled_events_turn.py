@@ -24,6 +24,7 @@ from ..plugin_utils._ansible.core import (
     arguments_of,
     forget_temporary_directory,
     is_windows,
+    load_filters,
     play_id,
     temporary_directory,
 )
@@ -65,9 +66,12 @@ FORGOTTEN = (
     "No rescue section of the tasks file handles it, and the tasks went on, as after meta: clear_host_errors. Handle "
     "the failure in the tasks file itself, or use the strategy ansible.builtin.free"
 )
+# A later call of a run takes the other options from the first one. Credentials are not kept in a file.
+OF_EACH_CALL = ("outcome", "again", "fallback_credentials")
 BRIEF = 30.0  # seconds to remove files of a host, or to close its connection
 
 display = Display()
+load_filters()
 
 
 class ActionModule(ArmAction):
@@ -80,18 +84,20 @@ class ActionModule(ArmAction):
         if options["conclude"]:
             fact = options["result"] if options["conclude"] == "respond" else None
             return {**(fact or {}), **result, "changed": False, **self._conclude(options)}
+        if options["refusal"]:
+            return {**result, "failed": True, "msg": options["refusal"]}
         self._windows = self._windows_host() if is_windows(self._connection) else None
         self._extras: dict[str, t.Any] = {}
         self._files = TasksFiles(self)
-        options["vm_name"] = options["vm_name"] or None
-        options.update(self._tasks_files(options))
         self._lockstep = not runs_each_host_alone(str(self._task.get_play().strategy))
-        options["rules"] = self._checked_rules(options["rules"])
-        self._published = self._checked_events(options["published_events"])
+        self._notes = self._read_notes(options)
+        if self._notes["options"]:
+            options = {**self._notes["options"], **{name: options[name] for name in OF_EACH_CALL}}
+        else:
+            options = self._checked(options)
+            self._notes["options"] = {name: value for name, value in options.items() if name not in OF_EACH_CALL}
         self._options = options
-        self._check_fallback()
-        self._check_hosts()
-        self._notes = self._read_notes()
+        self._published = self._checked_events(options["published_events"])
         options["outcome"] = self._outcome(options["outcome"])
         self._notes["failed_before"] = self._failed_task()
         responding, host = self._responding(), self._variables["inventory_hostname"]
@@ -138,21 +144,33 @@ class ActionModule(ArmAction):
         )
         return Responding(context)
 
-    def _read_notes(self) -> Notes:
+    def _read_notes(self, options: t.Mapping[str, t.Any]) -> Notes:
         host = self._variables["inventory_hostname"]
         return Notes(
             self._play_directory() / "notes" / digest(host),
-            fresh=self._options["outcome"] is None and not self._options["again"],
+            fresh=options["outcome"] is None and not options["again"],
             began=time.monotonic(),
         )
+
+    def _checked(self, options: dict[str, t.Any]) -> dict[str, t.Any]:
+        """The options of the first call, complete and checked before anything is prepared."""
+        checked = {
+            **options,
+            "vm_name": options["vm_name"] or None,
+            **self._tasks_files(options),
+            "rules": self._checked_rules(options["rules"]),
+        }
+        self._check_fallback(checked)
+        self._check_hosts(checked)
+        return checked
 
     def _forks(self) -> int:
         """How many hosts of the play may run a task at the same time."""
         forks = int(self._variables.get("ansible_forks") or 1)
         return min(forks, int(self._task.throttle or forks))
 
-    def _check_hosts(self) -> None:
-        if not self._options["within_maintenance"]:
+    def _check_hosts(self, options: t.Mapping[str, t.Any]) -> None:
+        if not options["within_maintenance"]:
             play, hosts = self._task.get_play(), len(self._variables["ansible_play_hosts_all"])
             refuse_late_hosts(strategy=str(play.strategy), serial=play.serial or [], hosts=hosts, forks=self._forks())
 
@@ -215,20 +233,20 @@ class ActionModule(ArmAction):
         for line in lines:
             display.display(line)
 
-    def _check_fallback(self) -> None:
+    def _check_fallback(self, options: t.Mapping[str, t.Any]) -> None:
         """Refuse what could not work later, before anything has been prepared."""
-        if self._options["fallback"] == "none":
+        if options["fallback"] == "none":
             return
         for name in ("fallback_max_age", "phase_timeout", "reconnect_timeout"):
-            seconds = self._options[name]
+            seconds = options[name]
             if not (math.isfinite(seconds) and seconds > SEND_AFTER):
                 raise AnsibleActionFail(
                     f"{name} is {seconds:g}, but the fallback acts after {SEND_AFTER:g} seconds of silence: expected a "
                     f"number above {SEND_AFTER:g}. Raise respond_{name}"
                 )
         try:
-            if self._options["fallback_resource_id"]:
-                scope_of(self._options["fallback_resource_id"])
+            if options["fallback_resource_id"]:
+                scope_of(options["fallback_resource_id"])
         except ArmError as error:
             raise AnsibleActionFail(f"fallback_{error}") from error
         self._require_azcollection()

@@ -211,7 +211,8 @@ options:
         the phase succeeded, and C(reason) is why it failed.
       - Instead of C(ok), the role passes C(phase_id), and C(end) with what the last task of a phase has stored. The
         action plugin finds out from them whether the phase succeeded.
-      - Leave this option out in the first call of a run.
+      - Leave this option out in the first call of a run. Later calls take the other options from the first one, except
+        for O(again) and O(fallback_credentials).
     type: dict
   again:
     description: Whether the previous call returned RV(next=wait). Leave this option out in the first call of a run.
@@ -230,6 +231,10 @@ options:
         host, and acknowledges nothing.
     type: bool
     default: false
+  refusal:
+    description: Why the caller does not begin. The module fails with this text, unless it is empty.
+    type: str
+    default: ""
   conclude:
     description:
       - Instead of a turn, add O(result) to the artifacts of the job, as M(ansible.builtin.set_stats) does. When all
@@ -281,7 +286,6 @@ EXAMPLES = r"""
 
 - name: Report the result, and read the next step
   maintops.scheduled_events.scheduled_events_turn:
-    prepare_tasks: "{{ playbook_dir }}/drain.yml"
     outcome:
       request_ids: "{{ turn.request_ids }}"
       ok: true

@@ -64,6 +64,7 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "again": {"type": "bool", "default": False},
     "within_maintenance": {"type": "bool", "default": False},
     "allow_skip_tags": {"type": "bool", "default": False},
+    "refusal": {"type": "str", "default": ""},
     "conclude": {"type": "str", "choices": ["events", "maintenance", "respond", "run"]},
     "result": {"type": "dict"},
 }

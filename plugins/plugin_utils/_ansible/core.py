@@ -17,8 +17,18 @@ import typing as t
 from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
+from ansible.plugins.loader import filter_loader, test_loader
 
 from ...module_utils._checked_module import wrong_option
+
+
+def load_filters() -> None:
+    """Load the filters and tests of ansible-core, which it does at the first use of one.
+
+    An action plugin is imported in the process that starts all workers: what it does not load, each worker loads.
+    """
+    filter_loader.get("ansible.builtin.mandatory")
+    test_loader.get("ansible.builtin.failed")
 
 
 def play_id(task: t.Any) -> str:

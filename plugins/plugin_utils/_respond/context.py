@@ -39,6 +39,7 @@ class Notes:
     def __init__(self, path: Path, *, fresh: bool, began: float) -> None:
         self._path = path
         self.known: dict[str, t.Any] = {
+            "options": {},
             "began": began,
             "vm_name": "",
             "marker": "",

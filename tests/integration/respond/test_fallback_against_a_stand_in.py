@@ -4,9 +4,12 @@
 
 """The role respond acknowledges for a host that no longer answers, with a stand-in of azure.azcollection."""
 
+import json
+
 import pytest
 from arm_stand_in import ArmStandIn, environment, serve
 from responders import AHEAD, ended, result
+from zygotes import ZYGOTES
 
 
 @pytest.fixture
@@ -21,12 +24,27 @@ def arm():
 
 
 def test_a_host_that_is_lost_after_its_tasks_is_acknowledged_for_with_its_own_resource(hosts_of, arm, tmp_path):
+    prepare = tmp_path / "prepare.yml"
+    kept = ZYGOTES.home / "tmp"  # with what one task of the run leaves to the next
+    prepare.write_text(
+        json.dumps(
+            [
+                {
+                    "name": "Find no credentials in a file",
+                    "ansible.builtin.command": {"argv": ["grep", "-rsq", "auth_source", str(kept)]},
+                    "register": "found",
+                    "failed_when": "found.rc != 1",
+                }
+            ]
+        )
+    )
     hosts = hosts_of("vm1", options=("--speed", "1", "--rate-limit", "0"))
     event_id = hosts.emulator.schedule("Preempt", "vm1", notice=AHEAD)
     lost = {
         "ansible_connection": "breaks_once",
         "respond_fallback": "azure_resource_manager",
         "respond_fallback_credentials": {"auth_source": "msi"},
+        "respond_prepare_tasks": str(prepare),
     }
     run = hosts.run(
         host_vars={"vm1": lost},

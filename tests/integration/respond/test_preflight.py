@@ -53,17 +53,31 @@ TIMES = {
 }
 
 
-@pytest.mark.parametrize(("role", "cases"), [("respond", CASES), ("rolling_maintenance", {**CASES, **TIMES})])
-def test_a_slice_half_a_load_balancer_and_a_wrong_time_are_refused(ansible, role, cases):
+# The arguments of the role respond are verified before it begins, and a blank is not a bool.
+OF_RESPOND = {name: case for name, case in CASES.items() if name != "half_with_a_blank"}
+# It refuses the others before it looks for its tasks files.
+MISSING = {"respond_prepare_tasks": "/missing.yml"}
+NEXT = "respond_prepare_tasks is /missing.yml, expected a file on the control node"
+
+
+@pytest.mark.parametrize(
+    ("role", "tasks_from", "cases"),
+    [("respond", "main", OF_RESPOND), ("rolling_maintenance", "preflight", {**CASES, **TIMES})],
+    ids=["respond", "rolling_maintenance"],
+)
+def test_a_slice_half_a_load_balancer_and_a_wrong_time_are_refused(ansible, role, tasks_from, cases):
     hosts = {
-        name: {**LOCAL, **{variable.format(role): value for variable, value in variables.items()}}
+        name: {**LOCAL, **MISSING, **{variable.format(role): value for variable, value in variables.items()}}
         for name, (variables, _message) in cases.items()
     }
-    task = {"ansible.builtin.import_role": {"name": f"maintops.scheduled_events.{role}", "tasks_from": "preflight"}}
+    task = {"ansible.builtin.import_role": {"name": f"maintops.scheduled_events.{role}", "tasks_from": tasks_from}}
     run = ansible.run_playbook(
         [{"hosts": "all", "gather_facts": False, "tasks": [task]}], inventory={"all": {"hosts": hosts}}
     )
     said = {result.host: result["msg"] for result in run.tasks if result.failed}
     for name, (_variables, message) in cases.items():
         found = said.get(name, "")
-        assert found.startswith(message.format(role)) if message else found == "", (name, found)
+        if message:
+            assert found.startswith(message.format(role)), (name, found)
+        else:
+            assert NEXT in found if role == "respond" else found == "", (name, found)

@@ -6,6 +6,8 @@
 
 import ast
 import pathlib
+import subprocess
+import sys
 import types
 
 import pytest
@@ -92,6 +94,17 @@ def test_a_connection_has_a_shell_and_its_temporary_directory(connection):
     assert core.temporary_directory(connection) == "made"
     core.forget_temporary_directory(connection)
     assert core.temporary_directory(connection) is None
+
+
+def test_the_process_that_starts_workers_loads_filters_and_tests_with_the_action():
+    program = (
+        "import sys; from ansible.plugins.loader import init_plugin_loader; init_plugin_loader(); "
+        "import plugins.action.scheduled_events_turn; "
+        "print([kind for kind in ('filter', 'test') if any(f'plugins.{kind}.core' in name for name in sys.modules)])"
+    )
+    command = [sys.executable, "-c", program]
+    shown = subprocess.run(command, cwd=PLUGINS.parent, capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "['filter', 'test']"
 
 
 def test_powershell_is_windows():
