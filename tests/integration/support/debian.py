@@ -7,8 +7,6 @@
 import pathlib
 import subprocess
 
-import pytest
-
 SECONDS = 300  # for one command; only so that a mirror that hangs is named
 
 
@@ -30,7 +28,10 @@ def _run(directory: pathlib.Path, *command: str) -> str:
 
 
 def unpacked(package: str, directory: pathlib.Path) -> pathlib.Path:
-    """Return the directory of the files of ``package``; skip the test where the package cannot be had."""
+    """Return the directory of the files of ``package``.
+
+    :raises LookupError: the package cannot be had here.
+    """
     state = ["-o", f"Dir::State={directory}/state", "-o", f"Dir::Cache={directory}/cache"]
     download = ("apt-get", "download", package)
     # The machine's own lists, or, where it has none, lists of our own.
@@ -44,5 +45,5 @@ def unpacked(package: str, directory: pathlib.Path) -> pathlib.Path:
     files = directory / "files"
     problem = problem or _run(directory, "dpkg-deb", "-x", str(archives[0]), str(files))
     if problem:
-        pytest.skip(f"Debian's package {package} cannot be had here: {problem}")
+        raise LookupError(f"Debian's package {package} cannot be had here: {problem}")
     return files
