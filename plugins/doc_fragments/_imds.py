@@ -37,6 +37,9 @@ options:
     description:
       - Version of the Scheduled Events API, from V(2017-03-01) to the newest version that the Azure host knows.
       - Events have fewer fields in older versions.
+      - V(auto) asks for the newest version that both this collection and the Azure host know. Such a version can be a
+        preview with further event types. The first request of a run is repeated with an older version if the host
+        refuses the version. Any other failure leads to no other version.
     type: str
     default: '2020-07-01'
   vm_name:

@@ -35,11 +35,11 @@ def zygotes():
 
 @pytest.fixture(scope="module")
 def start_rulebook(tmp_path_factory, zygotes):  # noqa: ARG001
-    """Return a function that starts a rulebook of the collection: ``start_rulebook(name, inventory, variables)``."""
+    """Return a function that starts a rulebook of the collection: ``start_rulebook(name, inventory, variables, …)``."""
     running = []
 
-    def start(name, inventory, variables):
-        running.append(Rulebook(tmp_path_factory.mktemp("rulebook"), name, inventory, variables))
+    def start(name, inventory, variables, options=()):
+        running.append(Rulebook(tmp_path_factory.mktemp("rulebook"), name, inventory, variables, options=options))
         return running[-1]
 
     yield start

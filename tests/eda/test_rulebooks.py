@@ -125,6 +125,29 @@ def test_each_host_recovers_once_from_each_event(on_source):
     assert recoveries("vm2") == [[on_source.of_two], [on_source.while_down]]
 
 
+def test_an_event_that_was_accepted_before_the_rulebook_was_killed_is_responded_to_with_persistence_alone(
+    fleet_of, start_rulebook, tmp_path
+):
+    fleet = fleet_of("vm1")
+    variables = {
+        "scheduled_events_endpoints": list(fleet.azure.emulator.endpoints.values()),
+        "scheduled_events_sweep_after": 36000,
+        "drools_db_file_path": str(tmp_path / "rules"),
+    }
+    options = ("--persistence-id", "1")
+    rulebook = start_rulebook("respond_on_source", fleet.inventory, variables, options)
+    hold = fleet.hosts.directory / "vm1" / "hold"
+    hold.touch()
+    event = fleet.announce("vm1")
+    rulebook.until(lambda: f"preparing-{event}" in fleet.hosts.traces("vm1"), "the preparation")
+    rulebook.kill()
+    hold.unlink()
+    fleet.azure.emulator.cancel(event)  # so that the source has nothing to send
+    rulebook = start_rulebook("respond_on_source", fleet.inventory, variables, options)
+    rulebook.until(lambda: fleet.is_over(event, "vm1"), "the run that was interrupted")
+    rulebook.wait_until_idle()
+
+
 class OnWebhook:
     """Two events that polling units report, the second one while the receiver is down."""
 

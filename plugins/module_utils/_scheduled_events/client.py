@@ -8,15 +8,16 @@ import http
 import json
 import os
 import pwd
-from typing import Any, Callable, Dict, Optional, Sequence, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
 
 from . import transport
 from .announced import announced
 from .checks import check
 from .clock import CLOCK, Clock, pause_after
-from .document import DEFAULT_API_VERSION, Document, DocumentError, parse
+from .document import API_VERSIONS, DEFAULT_API_VERSION, Document, DocumentError, parse
 from .exchange import (
-    API_VERSION,
+    API_VERSION_OR_AUTO,
+    AUTO_VERSION,
     DEFAULT_ENDPOINT,
     ENDPOINT,
     Answer,
@@ -100,6 +101,14 @@ class Refused(ImdsError):
     """A status that the same request would get again: 400, 404, 405, a redirect, or any other one."""
 
 
+class UnknownVersion(Refused):
+    """400 or 404: the host does not know the api-version. ``named`` are versions that it names as its newest."""
+
+    def __init__(self, message: str, *, status: int, named: Sequence[str]) -> None:
+        super().__init__(message, status=status)
+        self.named = named
+
+
 class NotAllowed(ImdsError):
     """403 or 421: a guest proxy does not let this process ask (docs/contract.md, section 5). Asking again does not
     help, and nothing is known about the events."""
@@ -115,7 +124,7 @@ class ImdsClient:
     ``poll…`` asks once, ``fetch…`` again after transient failures. Use one client for each thread.
 
     :param endpoint: base URL of the service.
-    :param api_version: a date.
+    :param api_version: a date; ``auto`` asks for the newest version that this library and the host know.
     :param request_timeout: seconds for one answer, from connecting to its last byte; connecting fails after 5 seconds
         at the latest.
     :param retry_for: seconds to go on asking after a transient failure; 0 asks once.
@@ -136,7 +145,8 @@ class ImdsClient:
         clock: Clock = CLOCK,
     ) -> None:
         self.endpoint = check(endpoint, ENDPOINT, "endpoint")
-        self.api_version = check(api_version, API_VERSION, "api_version")
+        self._wanted = check(api_version, API_VERSION_OR_AUTO, "api_version")
+        self._versions = self._known_versions()
         self.reached = False  # whether there ever was a connection
         self._request_timeout = request_timeout
         self._retry_for = retry_for
@@ -151,7 +161,7 @@ class ImdsClient:
         :param request_timeout: seconds for this answer, if not those of the client.
         :raises ImdsError: there is no document; nothing follows from that about the events.
         """
-        answer = self._request("GET", EVENTS_PATH, self._events_query, request_timeout=request_timeout)
+        answer = self._request_events("GET", request_timeout=request_timeout)
         if not answer.body.strip():
             raise NoDocumentYet(f"GET {answer.url} answered 200 OK with an empty body: no document yet", status=200)
         try:
@@ -203,13 +213,13 @@ class ImdsClient:
         return found
 
     def approve(self, event_ids: Sequence[str]) -> None:
-        """Acknowledge events, all in one request, which is sent once.
+        """Acknowledge events, all in one request, which is sent once to a host that knows the version.
 
         :param event_ids: the ids verbatim as the document has them (docs/contract.md, section 4).
         :raises ImdsError: the service did not accept the request.
         """
         body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in event_ids]})
-        answer = self._request("POST", EVENTS_PATH, self._events_query, body=body)
+        answer = self._request_events("POST", body=body)
         if answer.body.strip() and not _is_json(answer.body):
             what = f"as the metadata service does, with an empty body: {excerpt(answer.body)}"
             raise _not_the_service("POST", answer, what)
@@ -247,8 +257,28 @@ class ImdsClient:
         self._exchanger.close()
 
     @property
-    def _events_query(self) -> Dict[str, str]:
-        return {"api-version": self.api_version}
+    def api_version(self) -> str:
+        """The version of the last request for events; with ``auto``, what the host has not refused."""
+        return self._versions[0]
+
+    def _known_versions(self) -> Sequence[str]:
+        return API_VERSIONS if self._wanted == AUTO_VERSION else (self._wanted,)
+
+    def _request_events(
+        self, method: str, *, body: Optional[str] = None, request_timeout: Optional[float] = None
+    ) -> Answer:
+        """Ask for an older version after a refusal alone. An answer that is not available says nothing of versions."""
+        while True:
+            query = {"api-version": self.api_version}
+            try:
+                return self._request(method, EVENTS_PATH, query, body=body, request_timeout=request_timeout)
+            except UnknownVersion as error:
+                older = self._versions[1:]
+                # It names only its newest ones, and can know others.
+                self._versions = [version for version in older if version in error.named] or older
+                if not self._versions:
+                    self._versions = self._known_versions()
+                    raise
 
     def _request(
         self,
@@ -320,20 +350,24 @@ def _status_error(method: str, answer: Answer, api_version: str) -> ImdsError:
         location = shown(answer.headers.get("location") or "nowhere")
         reason = f"a redirect to {location}, which the metadata service never sends and is not followed"
         return Refused(f"{answered}: {reason}; check the endpoint and any proxy in front of it", status=status)
-    return Refused(f"{answered}: {_version_detail(answer, api_version) or _detail(answer)}", status=status)
+    detail, named = _version_detail(answer, api_version)
+    if detail and status in (http.HTTPStatus.BAD_REQUEST, http.HTTPStatus.NOT_FOUND):
+        return UnknownVersion(f"{answered}: {detail}", status=status, named=named)
+    return Refused(f"{answered}: {detail or _detail(answer)}", status=status)
 
 
-def _version_detail(answer: Answer, api_version: str) -> Optional[str]:
+def _version_detail(answer: Answer, api_version: str) -> Tuple[str, List[str]]:
+    """What a refusal says of the version, and the versions that it names; empty if it is about something else."""
     refusal = _json_object(answer)
     error = refusal.get("error")
     if "newest-versions" not in refusal and not (isinstance(error, str) and "api-version" in error):
         if answer.status == http.HTTPStatus.NOT_FOUND:
-            return f"this host does not know the path, or not the api-version {api_version}: {_detail(answer)}"
-        return None
+            return f"this host does not know the path, or not the api-version {api_version}: {_detail(answer)}", []
+        return "", []
     message = f'api-version "{api_version}" is not known to this host'
     newest = refusal.get("newest-versions")
-    names = [name for name in newest if isinstance(name, str)] if isinstance(newest, list) else []
-    return message + ("; it names as its newest " + shown(", ".join(names[:20])) if names else "")
+    names = [name for name in newest if isinstance(name, str)][:20] if isinstance(newest, list) else []
+    return message + ("; it names as its newest " + shown(", ".join(names)) if names else ""), names
 
 
 def _detail(answer: Answer) -> str:

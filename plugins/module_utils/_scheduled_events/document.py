@@ -44,6 +44,10 @@ EVENT_SOURCES = ("Platform", "User")
 # The preview put "_" before each name in Resources; no later version does (docs/contract.md, section 3).
 UNDERSCORE_VERSION = "2017-03-01"
 DEFAULT_API_VERSION = "2020-07-01"
+API_VERSIONS = (  # newest first
+    *("2024-07-09", DEFAULT_API_VERSION, "2019-08-01", "2019-04-01"),
+    *("2019-01-01", "2017-11-01", "2017-08-01", UNDERSCORE_VERSION),
+)
 
 Incarnation = Union[int, str, None]
 

@@ -34,7 +34,12 @@ def base_url(value: str) -> str:
 
 ENDPOINT = converted("http://HOST or http://HOST:PORT", base_url)
 # The service refuses "latest" as well (docs/contract.md, section 3).
-API_VERSION = text(f"a date, such as {DEFAULT_API_VERSION}", pattern="[0-9]{4}-[0-9]{2}-[0-9]{2}")
+_DATE = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+API_VERSION = text(f"a date, such as {DEFAULT_API_VERSION}", pattern=_DATE)
+AUTO_VERSION = "auto"
+API_VERSION_OR_AUTO = text(
+    f"a date, such as {DEFAULT_API_VERSION}, or {AUTO_VERSION}", pattern=f"(?:{AUTO_VERSION}|{_DATE})"
+)
 
 
 class ExchangeFailed(Exception):

@@ -9,7 +9,7 @@ import pytest
 MODULES = ("scheduled_events_info", "scheduled_event_approve", "scheduled_events_wait")
 NO_URL = "endpoint: expected http://HOST or http://HOST:PORT, or auto, not"
 NO_TIME = "expected a number above 0"
-NO_VERSION = "api_version: expected a date, such as 2020-07-01, not"
+NO_VERSION = "api_version: expected a date, such as 2020-07-01, or auto, not"
 
 # (arguments beyond a good endpoint, message), for every module
 COMMON = [

@@ -123,6 +123,13 @@ def test_a_version_that_the_host_lacks_is_named_with_what_it_answered(ansible, e
     assert emulator.polls("vm1")["polls"] == 1, "asked again what is refused for good"
 
 
+@pytest.mark.parametrize(("newest", "asked"), [("2019-08-01", 2), ("2024-07-09", 1)])
+def test_the_newest_version_that_the_host_knows_is_asked_for_with_auto(ansible, emulate, newest, asked):
+    emulator = emulate([{"name": "vm1"}], "--newest-version", newest)
+    [result] = ansible.run_modules([(INFO, {"endpoint": emulator.endpoints["vm1"], "api_version": "auto"})])
+    assert (result["api_version"], emulator.polls("vm1")["polls"]) == (newest, asked)
+
+
 def test_a_version_newer_than_all_is_refused_with_what_the_host_knows(ansible, pair):
     result = ansible.run_module(INFO, {"endpoint": pair.endpoints["web1"], "api_version": "2024-07-09"})
     url = f"{pair.endpoints['web1']}/metadata/scheduledevents?api-version=2024-07-09"

@@ -52,6 +52,7 @@ class Rulebook:
     :param directory: for its files.
     :param name: of a rulebook of the collection.
     :param env: more variables of its environment.
+    :param options: more options of its command.
     """
 
     def __init__(
@@ -62,13 +63,14 @@ class Rulebook:
         variables: dict[str, Any],
         *,
         env: dict[str, str] | None = None,
+        options: tuple[str, ...] = (),
     ) -> None:
         for file, content in (("inventory.yml", inventory), ("vars.yml", variables)):
             (directory / file).write_text(json.dumps(content))  # JSON is YAML
         self._output = directory / "output.txt"
         (directory / "password").write_text("nothing is encrypted\n")
         shown = COMMANDS.get(name) or COMMANDS["respond_on_source"].replace("respond_on_source", name)
-        command = shlex.split(shown.replace("\\\n", " "))
+        command = [*shlex.split(shown.replace("\\\n", " ")), *options]
         own = {"RECORD_RESULTS": str(directory / "results.jsonl"), "ANSIBLE_HOME": str(directory)}
         own["JAVA_TOOL_OPTIONS"] = JAVA
         with self._output.open("wb") as output:

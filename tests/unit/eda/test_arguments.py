@@ -22,7 +22,7 @@ A_URL = "expected http://HOST or http://HOST:PORT, or a dictionary of endpoint a
         (
             {"endpoint": "http://127.0.0.1"},
             "endpoint: not an argument of this source; expected endpoints, scope, limit_to_resources, host_names, "
-            "interval, repeat, request_timeout, api_version",
+            "interval, repeat, request_timeout, api_version, feedback",
         ),
         (
             {"endpoints": "http://127.0.0.1"},

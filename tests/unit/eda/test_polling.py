@@ -4,6 +4,7 @@
 
 """What the source sends to a rulebook while the emulator announces, changes and ends events."""
 
+import asyncio
 import os
 
 from raw_service import RawService
@@ -292,3 +293,31 @@ def test_without_endpoints_the_metadata_service_of_this_vm_is_asked(source, list
     assert [endpoint.url for endpoint in source.read_settings({}).endpoints] == ["http://169.254.169.254"]
     listen(*source.DEFAULTS["endpoints"]).until(lambda: refused_contacts)
     refused_contacts.clear()
+
+
+# What the rules have taken
+
+
+def test_an_event_is_sent_again_until_the_rules_have_taken_it(emulate, source, monkeypatch):
+    served = emulate()
+    event_id = served.schedule("Reboot", "web1")
+    monkeypatch.setattr(source, "FEEDBACK_TIMEOUT", 0.05)
+
+    async def course():
+        queue, feedback = asyncio.Queue(1), asyncio.Queue(1)
+        args = {"endpoints": [served.endpoint("web1")], "feedback": True, "eda_feedback_queue": feedback}
+        listening = asyncio.create_task(source.main(queue, args))
+        sent = [await queue.get(), await queue.get()]
+        for _time in range(3):  # a filter can make several events of one
+            await feedback.put(sent[-1])
+        before = polls(served, "web1")
+        while polls(served, "web1") < before + 2:
+            await asyncio.sleep(0.1)
+        left = queue.qsize()
+        listening.cancel()
+        await asyncio.gather(listening, return_exceptions=True)
+        return sent, left
+
+    sent, left = asyncio.run(course())
+    assert [event["event_id"] for event in sent] == [event_id] * 2
+    assert left <= 1  # it waited in the queue when the rules took the other

@@ -100,6 +100,14 @@ options:
       - Version of the Scheduled Events API.
     type: str
     default: '2020-07-01'
+  feedback:
+    description:
+      - Whether to send an event again until the rules have taken it, every 60 seconds.
+      - Needs the option C(--persistence-id) of ansible-rulebook 1.3. With a database, an event that the rules have taken
+        and whose action did not end is not lost when ansible-rulebook is killed.
+      - V(true) must be a literal, since ansible-rulebook reads it before it evaluates variables.
+    type: bool
+    default: false
 notes:
   - Proxy variables are ignored, and redirects are not followed. An answer of more than 1 MiB is a failed poll.
   - If a text of an event contains the start of an Ansible template, the source inserts a space there, so that no play
@@ -138,13 +146,16 @@ DEFAULTS: dict[str, Any] = {
     "repeat": 300,
     "request_timeout": 125,
     "api_version": "2020-07-01",
+    "feedback": False,
 }
 EVENTS_PATH = "/metadata/scheduledevents"
+FEEDBACK_QUEUE = "eda_feedback_queue"  # what ansible-rulebook adds to the arguments
 NAME_PATH = "/metadata/instance/compute/name"
 NAME_QUERY = {"api-version": "2017-08-01", "format": "text"}
 
 CONNECT_TIMEOUT = 5.0
 LONGEST_PAUSE = 5.0
+FEEDBACK_TIMEOUT = 60.0
 
 LOGGER = logging.getLogger("maintops.scheduled_events")
 
@@ -177,10 +188,11 @@ def read_settings(args: dict[str, Any]) -> SourceSettings:
 
     :raises ValueError: one of them cannot be used; the message names it and its value.
     """
-    unknown = sorted(set(args) - set(DEFAULTS))
+    unknown = sorted(set(args) - set(DEFAULTS) - {FEEDBACK_QUEUE})
     if unknown:
         raise ValueError(f"{', '.join(unknown)}: not an argument of this source; expected {', '.join(DEFAULTS)}")
     given = {**DEFAULTS, **args}
+    _boolean("feedback", given["feedback"])
     if given["scope"] not in ("this_vm", "all"):
         raise _unusable("scope", given["scope"], "this_vm or all")
     return SourceSettings(
@@ -331,6 +343,35 @@ class Outbox:
         return message
 
 
+class Feedback:
+    """The rules say which events they have taken."""
+
+    def __init__(self, queue: Any) -> None:
+        self._queue = queue
+        self._awaited: tuple[Any, ...] = ()
+        self._taken = asyncio.Event()
+
+    async def run(self) -> None:
+        while True:  # also while nothing is awaited: the rules wait for a place in the queue
+            if _sending(await self._queue.get()) == self._awaited:
+                self._taken.set()
+
+    async def send(self, queue: Any, message: dict[str, Any]) -> bool:
+        """Send an event, and return whether the rules have taken it."""
+        self._awaited = _sending(message)
+        self._taken.clear()
+        await queue.put(message)
+        try:
+            await asyncio.wait_for(self._taken.wait(), FEEDBACK_TIMEOUT)
+        except asyncio.TimeoutError:
+            LOGGER.warning("event %s is sent again: the rules have not taken it", message["event_id"])
+        return self._taken.is_set()
+
+
+def _sending(message: dict[str, Any]) -> tuple[Any, ...]:
+    return message.get("endpoint"), message.get("id"), message.get("repeated")
+
+
 # Polling
 
 
@@ -435,9 +476,16 @@ async def main(queue: Any, args: dict[str, Any]) -> None:
     settings = read_settings(args)
     outbox = Outbox()
 
+    feedback = Feedback(args[FEEDBACK_QUEUE]) if FEEDBACK_QUEUE in args else None
+
     async def send() -> None:
         while True:
-            await queue.put(with_time_left(await outbox.take()))
+            message = with_time_left(await outbox.take())
+            if feedback is None:
+                await queue.put(message)
+                continue
+            while not await feedback.send(queue, message):
+                message = with_time_left(message)
 
     async with aiohttp.ClientSession(
         auto_decompress=False,
@@ -449,6 +497,8 @@ async def main(queue: Any, args: dict[str, Any]) -> None:
         watches = [Watch(endpoint, settings, session, outbox) for endpoint in settings.endpoints]
         # put waits while actions run, and polling goes on meanwhile.
         tasks = [asyncio.create_task(send()), *(asyncio.create_task(watch.run()) for watch in watches)]
+        if feedback is not None:
+            tasks.append(asyncio.create_task(feedback.run()))
         try:
             await asyncio.gather(*tasks)
         finally:

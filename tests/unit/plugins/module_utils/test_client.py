@@ -362,3 +362,62 @@ def test_a_url_that_cannot_be_asked_is_refused():
     with pytest.raises((Refused, NoAnswer)) as caught:
         ImdsClient(endpoint="http://a..b", retry_for=0).fetch()
     assert "http://a..b/metadata/scheduledevents" in str(caught.value)
+
+
+def refusal(*named):
+    return 400, json.dumps({"error": "Bad request. api-version is invalid", "newest-versions": named})
+
+
+def automatic(service, clock):
+    return ImdsClient(endpoint=service.endpoint, api_version="auto", retry_for=70, clock=clock.clock)
+
+
+def asked_versions(service):
+    return [path.rpartition("=")[2] for _method, path, *_more in service.asked]
+
+
+@pytest.mark.parametrize(
+    ("refusals", "versions"),
+    [
+        ([], ["2024-07-09"]),
+        ([refusal("2031-01-01", "2019-08-01", "2019-04-01")], ["2024-07-09", "2019-08-01"]),
+        ([refusal("2031-01-01")], ["2024-07-09", "2020-07-01"]),
+        ([(404, ""), (404, "")], ["2024-07-09", "2020-07-01", "2019-08-01"]),
+    ],
+)
+def test_auto_asks_for_the_newest_version_that_both_know_and_keeps_it(service, clock, refusals, versions):
+    service.answers(*refusals, document_text(event()))
+    asking = automatic(service, clock)
+    assert len(asking.poll().events) == 1
+    asking.poll()
+    assert (asked_versions(service), asking.api_version) == ([*versions, versions[-1]], versions[-1])
+
+
+@pytest.mark.parametrize("status", [410, 429, 500])
+def test_auto_asks_again_for_the_same_version_while_the_service_is_not_available(service, clock, status):
+    service.answers((status, ""), document_text())
+    automatic(service, clock).fetch()
+    assert asked_versions(service) == ["2024-07-09"] * 2
+
+
+def test_auto_fails_once_each_version_is_refused_and_begins_again_with_the_newest(service, clock):
+    service.answers((404, ""))
+    asking = automatic(service, clock)
+    with pytest.raises(Refused, match="not the api-version 2017-03-01"):
+        asking.poll()
+    assert (len(service.asked), asking.api_version) == (8, "2024-07-09")
+
+
+def test_auto_acknowledges_with_a_version_that_the_host_knows(service, clock):
+    service.answers(refusal("2020-07-01"), "")
+    automatic(service, clock).approve(["A1"])
+    assert [(method, path[-10:]) for method, path, *_more in service.asked] == [
+        ("POST", "2024-07-09"),
+        ("POST", "2020-07-01"),
+    ]
+
+
+def test_auto_reads_names_as_the_version_spells_them(service, clock):
+    service.answers(refusal("2017-03-01"), document_text(event(Resources=["_vm1"])))
+    [read] = automatic(service, clock).poll().events
+    assert read.affects("vm1")

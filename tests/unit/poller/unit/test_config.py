@@ -72,7 +72,7 @@ NESTED = json.loads("[" * 900 + "]" * 900)
             'endpoint_networks[0]: expected an IPv4 network, such as 168.63.129.16/32, not "x"',
         ),
         ({"endpoint": "http://\ud800"}, "endpoint: expected http://HOST or http://HOST:PORT, or auto, not"),
-        ({"api_version": "latest"}, 'api_version: expected a date, such as 2020-07-01, not "latest"'),
+        ({"api_version": "latest"}, 'api_version: expected a date, such as 2020-07-01, or auto, not "latest"'),
         ({"vm_name": ""}, "vm_name: expected the name of a VM in Azure"),
         ({"vm_name": "web\0"}, "vm_name: expected the name of a VM in Azure"),
         ({"vm_name": "web\udcff"}, "vm_name: expected the name of a VM in Azure"),

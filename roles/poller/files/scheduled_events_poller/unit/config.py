@@ -21,7 +21,7 @@ from _scheduled_events.checks import (
 )
 from _scheduled_events.discovery import DEFAULT_NETWORKS, ENDPOINT_OR_AUTO, NETWORKS
 from _scheduled_events.document import DEFAULT_API_VERSION
-from _scheduled_events.exchange import API_VERSION, DEFAULT_ENDPOINT
+from _scheduled_events.exchange import API_VERSION_OR_AUTO, DEFAULT_ENDPOINT
 from _scheduled_events.rules import HOLD, Rule, parse_rules
 from _scheduled_events.runs import PHASES
 from _scheduled_events.terms import ACKNOWLEDGE_POLICIES, ALONE, CONTROLLER, ON_FAILURE
@@ -119,7 +119,7 @@ _HOOK_NAME = text('a name of letters, digits, ".", "_" and "-"', longest=200, pa
 _KINDS = {
     "endpoint": ENDPOINT_OR_AUTO,
     "endpoint_networks": NETWORKS,
-    "api_version": API_VERSION,
+    "api_version": API_VERSION_OR_AUTO,
     "vm_name": text("the name of a VM in Azure, or null to ask the service", longest=256, pattern=r"\S+"),
     # The service throttles at about 5 requests a second, shared by all agents of the VM (docs/contract.md, section 5).
     "interval": number(0.25, 5, "seconds"),
