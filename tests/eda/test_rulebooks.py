@@ -125,6 +125,7 @@ def test_each_host_recovers_once_from_each_event(on_source):
     assert recoveries("vm2") == [[on_source.of_two], [on_source.while_down]]
 
 
+@pytest.mark.long
 def test_an_event_that_was_accepted_before_the_rulebook_was_killed_is_responded_to_with_persistence_alone(
     fleet_of, start_rulebook, tmp_path
 ):
