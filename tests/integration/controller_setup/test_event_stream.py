@@ -80,7 +80,7 @@ RULEBOOK = {
 
 
 class Server:
-    """The role on one host for each case, each with a server of its own."""
+    """The role on one host for each case, each with a separate server."""
 
     def __init__(self, ansible, directory):
         self._ansible, self.directory = ansible, directory
@@ -89,14 +89,14 @@ class Server:
         for name in MODULES:
             (actions / f"{name}.py").write_text(ACTION)
 
-    def play(self, hosts, tasks, *, check=False):
+    def play(self, hosts, tasks, *, check=False, installed=True):
         role = {"name": "maintops.scheduled_events.controller_setup", "tasks_from": tasks}
         plays = [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}]
         inventory = {
             name: {"ansible_connection": "local", "controller_setup_rulebook": RULEBOOK, **variables}
             for name, variables in hosts.items()
         }
-        paths = os.pathsep.join([str(self.directory), os.environ["ANSIBLE_COLLECTIONS_PATH"]])
+        paths = os.pathsep.join([str(self.directory)] * installed + [os.environ["ANSIBLE_COLLECTIONS_PATH"]])
         env = {"ANSIBLE_COLLECTIONS_PATH": paths, "EDA_SERVER": str(self.directory)}
         return self._ansible.run_playbook(plays, inventory={"all": {"hosts": inventory}}, check=check, env=env)
 
@@ -107,6 +107,10 @@ class Server:
 
 def changed(run):
     return sum(bool(each.result.get("changed")) for each in run.tasks)
+
+
+def messages(run):
+    return [each["msg"] for each in run.all() if each.failed and each.action.endswith("fail")]
 
 
 @pytest.fixture(scope="module")
@@ -151,13 +155,20 @@ def test_a_stand_in_gets_no_event_stream_without_a_secret_and_a_token_for_its_ty
 
 def test_a_stand_in_of_an_older_server_makes_the_role_say_what_to_do_by_hand(server):
     run = server.play({"old": {"is_old": True}}, "rulebook")
-    [message] = [each["msg"] for each in run.all() if each.failed and each.action.endswith("fail")]
+    [message] = messages(run)
     assert "Find the credential of the event stream failed with Module ansible.eda.credential_info supports" in message
     assert "create by hand, under Automation Decisions: a project with respond.yml, a decision" in message
 
 
+def test_the_role_says_what_to_do_by_hand_without_the_collection_that_has_a_stand_in_here(server):
+    run = server.play({"bare": {}}, "rulebook", installed=False)
+    [message] = messages(run)
+    assert "Ensure the project with the rulebook exists failed with" in message
+    assert "the collection ansible.eda 2 or newer" in message
+
+
 def test_what_a_stand_in_has_is_removed_in_the_reverse_order():
     tasks = yaml.safe_load((TASKS / "absent.yml").read_text())
-    [removal] = [task for task in tasks if "ansible.eda" in task.get("action", "")]
+    [removal] = [task for task in tasks if "__controller_setup_eda" in task.get("action", "")]
     names = [item["key"] for item in removal["loop"]]
     assert names == ["rulebook_activation", "event_stream", "credential", "decision_environment", "project"]

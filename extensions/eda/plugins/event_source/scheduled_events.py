@@ -103,8 +103,8 @@ options:
   feedback:
     description:
       - Whether to send an event again until the rules have taken it, every 60 seconds.
-      - Needs the option C(--persistence-id) of ansible-rulebook 1.3. With a database, an action that was interrupted when
-        ansible-rulebook was killed runs again after its start.
+      - Needs the option C(--persistence-id) of ansible-rulebook 1.3. With a database, an action that was interrupted
+        when ansible-rulebook was killed runs again after its start.
       - V(true) must be a literal, since ansible-rulebook reads it before it evaluates variables.
     type: bool
     default: false
