@@ -174,7 +174,8 @@ class Transport(Exchanger):
         self._adapter.build_response = lambda _request, response: response
 
     def exchange(self, request: HttpRequest, seconds: float) -> Answer:
-        # A request on a kept connection that the host closes without a word is sent again on a new one.
+        # A GET on a kept connection that the host closes without a word is sent again on a new one. Another request
+        # may have been carried out, and whoever sends it knows whether a second one does harm.
         method, url, query, headers, body = request
         try:
             prepared = requests.Request(method, url, params=dict(query), data=body, headers=dict(headers)).prepare()
@@ -185,7 +186,7 @@ class Transport(Exchanger):
         try:
             return self._attempt(prepared, seconds)
         except BrokenOff as error:
-            if not (self._limits.reused and self._limits.received == 0 and _is_closed(error)):
+            if not (method == "GET" and self._limits.reused and self._limits.received == 0 and _is_closed(error)):
                 raise
         return self._attempt(prepared, seconds)
 

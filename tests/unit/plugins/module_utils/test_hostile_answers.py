@@ -395,12 +395,14 @@ class TestKeptConnection:
         assert client.poll() == client.poll()
         assert service.connections == 2
 
-    def test_closed_instead_of_an_answer_to_a_post_the_post_is_sent_again(self, serve, ask):
-        service = serve([OK, Request()], [whole(b"")])
+    @pytest.mark.parametrize("end", [[], [Reset()]])
+    def test_closed_instead_of_an_answer_to_a_post_the_post_is_not_sent_again(self, serve, ask, end):
+        service = serve([OK, Request(), *end], [whole(b"")])
         client = ask(service, LONG)
         client.poll()
-        client.approve(["A1"])
-        assert [request[:4] for request in service.requests] == [b"GET ", b"POST"]
+        with pytest.raises(NoAnswer):  # it may have been carried out
+            client.approve(["A1"])
+        assert service.connections == 1
 
     def test_a_new_connection_that_is_closed_without_an_answer_is_not_tried_again(self, serve, ask):
         service = serve([], [OK])
