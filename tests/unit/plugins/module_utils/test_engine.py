@@ -1285,7 +1285,7 @@ def test_a_preparation_that_is_deferred_begins_that_long_before_not_before():
     assert vm.step(announced) == []
     vm.pass_time(239)
     assert vm.step(announced) == []
-    vm.pass_time(2)
+    vm.pass_time(1)
     assert vm.step(announced) == [run("prepare", 1)]
 
 

@@ -40,6 +40,26 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path, monkeypatch):
         assert file.read() == b"old"
 
 
+def test_a_durable_file_outlasts_a_power_cut_before_it_takes_its_name_and_its_name_before_the_call_returns(
+    tmp_path, monkeypatch
+):
+    done = []
+    fsync, replace = os.fsync, os.replace
+
+    def note_sync(descriptor):
+        fsync(descriptor)
+        done.append("directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else os.fstat(descriptor).st_size)
+
+    def note_replace(old, new):
+        replace(old, new)
+        done.append(os.path.basename(new))
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(os, "replace", note_replace)
+    write_atomically(str(tmp_path / "file"), b"content", mode=0o600, durable=True)
+    assert done == [len(b"content"), "file", "directory"]
+
+
 @pytest.mark.parametrize("write", [write_atomically, write_once])
 def test_a_file_has_its_mode_whatever_the_mask_is(tmp_path, write):
     before = os.umask(0o077)

@@ -90,6 +90,13 @@ def test_an_unreadable_file_is_in_its_place_until_another_one_replaces_it(tmp_pa
         assert broken.read() == "x"
 
 
+def test_a_link_in_place_of_the_state_is_kept_as_a_link(tmp_path):
+    (tmp_path / "elsewhere").write_text("x")
+    path = tmp_path / "state.json"
+    path.symlink_to(tmp_path / "elsewhere")
+    assert os.readlink(StateFile(str(path)).put_aside()) == str(tmp_path / "elsewhere")
+
+
 def test_a_directory_in_place_of_the_state_is_moved(tmp_path):
     path = tmp_path / "state.json"
     path.mkdir()

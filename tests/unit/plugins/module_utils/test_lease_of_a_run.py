@@ -1,0 +1,68 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The lease that a run of the role respond has on a host."""
+
+import pytest
+
+from plugins.module_utils._lease import LEASE_FILE, Lease, Locked
+from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.module_utils._scheduled_events.files import Folder
+
+
+class Host:
+    """A host with its clock, and the leases of runs on it."""
+
+    def __init__(self, directory):
+        self.folder, self.seconds = Folder(str(directory)), 1000.0
+
+    def lease(self, run="run1", host="web1"):
+        clock = Clock(lambda: self.seconds, lambda: self.seconds, boot_id=lambda: "boot")
+        return Lease(self.folder, run, host, {}, clock)
+
+    def begins(self):
+        """When the lease in the file begins."""
+        return self.folder.read_json(LEASE_FILE)["at"]["wall"]
+
+
+@pytest.fixture
+def host(tmp_path):
+    return Host(tmp_path)
+
+
+def is_refused(lease, **how):
+    try:
+        with lease.held(**how):
+            return False
+    except Locked:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("other", "refused"),
+    [({}, False), ({"run": "run2"}, True), ({"host": "alias-of-web1"}, True)],
+    ids=["the same", "another run", "another name of the machine in the same run"],
+)
+def test_a_lease_keeps_all_out_but_its_own_host_of_its_own_run(host, other, refused):
+    host.lease().renew(60.0)
+    assert is_refused(host.lease(**other)) is refused
+
+
+def test_a_lease_that_has_run_out_or_whose_run_was_abandoned_keeps_nobody_out(host):
+    host.lease().renew(60.0)
+    assert not is_refused(host.lease("run2"), abandoned="run1")
+    host.seconds += 60.0
+    assert not is_refused(host.lease("run2"))
+
+
+@pytest.mark.parametrize(
+    ("later", "length", "begins"),
+    [(29.0, 60.0, 1000.0), (30.0, 60.0, 1030.0), (1.0, 90.0, 1001.0), (1.0, 30.0, 1001.0)],
+    ids=["most is left", "half is over", "longer", "shorter"],
+)
+def test_a_lease_is_written_again_once_half_of_it_is_over_or_its_length_changes(host, later, length, begins):
+    host.lease().renew(60.0)
+    host.seconds += later
+    host.lease().renew(length)
+    assert host.begins() == begins
