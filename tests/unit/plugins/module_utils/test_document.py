@@ -5,6 +5,7 @@
 import datetime
 import json
 import locale
+import time
 
 import pytest
 from _scheduled_events.document import DocumentError, Filter, describe, parse, parse_not_before
@@ -63,6 +64,16 @@ def test_fields_that_an_event_lacks_are_null_and_resources_empty():
     }
 
 
+@pytest.fixture
+def vm_in_japan(monkeypatch):
+    monkeypatch.setenv("TZ", "JST-9")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("vm_in_japan")
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -80,7 +91,7 @@ def test_fields_that_an_event_lacks_are_null_and_resources_empty():
         (" 2016-09-19T18:29:47Z ", "2016-09-19T18:29:47"),
     ],
 )
-def test_every_date_form_is_read_as_utc(text, expected):
+def test_every_date_form_is_read_as_utc_wherever_the_vm_is(text, expected):
     assert parse_not_before(text) == datetime.datetime.strptime(expected, "%Y-%m-%dT%H:%M:%S").replace(tzinfo=UTC)
 
 

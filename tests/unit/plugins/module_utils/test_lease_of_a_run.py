@@ -66,3 +66,10 @@ def test_a_lease_is_written_again_once_half_of_it_is_over_or_its_length_changes(
     host.seconds += later
     host.lease().renew(length)
     assert host.begins() == begins
+
+
+@pytest.mark.parametrize("make", [False, True])
+def test_a_host_that_no_run_has_used_gets_a_directory_only_when_something_is_to_be_kept(host, make):
+    host.folder = Folder(host.folder.path_of("state"))
+    assert not is_refused(host.lease(), make=make)
+    assert host.folder.is_there() is make

@@ -63,6 +63,10 @@ def test_a_condition_without_a_value_is_none():
     assert decide(read(), parse_rules([{"event_types": None, "max_duration": None, "action": "ignore"}])) == "ignore"
 
 
+def test_the_longest_lead_time_is_30_days():
+    assert parse_rules([{"lead_time": 30 * 24 * 3600, "action": "prepare"}])[0].lead_time == 2592000.0
+
+
 def test_an_empty_list_has_no_rule():
     assert parse_rules([]) == ()
 
@@ -115,6 +119,18 @@ for _level in range(2000):  # more than Python can follow
         (
             [{"lead_time": "soon", "action": "hold"}],
             'rules[0].lead_time: expected seconds, 2592000 at most, or announced, not "soon"',
+        ),
+        (
+            [{"max_resources": -1, "action": "hold"}],
+            "rules[0].max_resources: expected a whole number, 0 or more, not -1",
+        ),
+        (
+            [{"lead_time": 0, "action": "hold"}],
+            "rules[0].lead_time: expected seconds, 2592000 at most, or announced, not 0",
+        ),
+        (
+            [{"lead_time": 2592001, "action": "hold"}],
+            "rules[0].lead_time: expected seconds, 2592000 at most, or announced, not 2592001",
         ),
         (
             [{"lead_time": True, "action": "hold"}],

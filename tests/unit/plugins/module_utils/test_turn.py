@@ -136,6 +136,14 @@ def test_the_way_of_an_event(host):
     assert host.files() == []
 
 
+def test_an_event_without_an_id_is_reported_and_not_acknowledged(host):
+    host.service.events = [event(event_id="")]
+    assert host.turn()["problems"] == [
+        "an event of this VM has no EventId, so it can be neither prepared nor acknowledged"
+    ]
+    assert host.service.posts == []
+
+
 def test_a_hint_is_passed_on_once_also_over_several_runs_and_is_not_waited_for(host):
     host.service.events = [event(kind="SpotRebalanceRecommendation", status="Advisory")]
     advised = {"advised_tasks": "/checkpoint.yml"}

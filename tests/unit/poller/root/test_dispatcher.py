@@ -481,7 +481,7 @@ def systemctl(tmp_path, monkeypatch):
         path.chmod(0o755)
         monkeypatch.setenv("PATH", f"{path.parent}:/usr/bin:/bin")
 
-    make.calls = lambda: (tmp_path / "calls").read_text().splitlines()
+    make.calls = lambda: (tmp_path / "calls").read_text().splitlines() if (tmp_path / "calls").exists() else []
     return make
 
 
@@ -504,6 +504,13 @@ def test_a_systemctl_that_hangs_is_given_up(systemctl, monkeypatch):
     systemctl("exec sleep 1000")
     reasons = dispatcher.start_units(["a.prepare.1", "b.started.2"])
     assert set(reasons.values()) == {"systemctl start did not end within 0 s"}
+    assert len(systemctl.calls()) <= 1  # the others would wait as long
+
+
+def test_a_single_unit_that_fails_is_tried_once(systemctl):
+    systemctl("exit 5")
+    assert list(dispatcher.start_units(["a.prepare.1"])) == ["a.prepare.1"]
+    assert len(systemctl.calls()) == 1
 
 
 def test_without_systemctl_the_reason_says_so(tmp_path, monkeypatch):

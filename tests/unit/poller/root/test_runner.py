@@ -273,6 +273,7 @@ def test_a_hook_that_exits_with_75_is_run_again(root_side, tmp_path):
     clock = FakeClock()
     assert root_side.run_phase(clock, ends_at=1060.0).outcome == "ok"
     assert (mark.read_text(), clock.now) == ("x\n" * 3, 1010.0)
+    assert root_side.printed().count("not yet (exit status 75), again in 5 s") == 2
 
 
 # Deadlines

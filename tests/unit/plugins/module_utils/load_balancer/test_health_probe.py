@@ -95,6 +95,14 @@ def test_the_service_of_another_user_sees_the_flag_whatever_the_umask(tmp_path):
     assert (tmp_path / "etc" / "drained").stat().st_mode & 0o777 == 0o644
 
 
+def test_a_flag_that_an_operator_has_removed_is_raised_again_which_is_a_change(host, make, service):
+    host.drain("first")
+    service.flag.unlink()
+    assert make(simulate=True).drain("first")["changed"]
+    assert host.drain("first")["changed"]
+    assert service.flag.exists()
+
+
 def test_a_link_in_place_of_the_flag_is_not_followed(tmp_path):
     secret = tmp_path / "secret"
     secret.touch(mode=0o600)

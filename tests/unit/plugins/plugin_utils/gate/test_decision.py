@@ -161,6 +161,12 @@ def test_one_vm_under_two_names_is_refused():
         decision(twins, "web1")
 
 
+def test_a_host_whose_document_cannot_be_read_is_not_taken_for_another_one():
+    unreadable = [host(name, readable=False, boot_id="b") for name in ("web1", "alias")]
+    shut = decision(unreadable, "web1", fleet=["web1", "alias"], play_hosts=("web1", "alias"))
+    assert any("HTTP 500" in reason for reason in shut.waits_for)
+
+
 def test_two_machines_that_are_called_alike_are_two():
     alike = [host("web1", boot_id="a"), host("other", boot_id="b")]
     alike[1] = alike[1]._replace(document={"vm_name": "web1", "events": []})
@@ -357,6 +363,11 @@ def test_the_budget_is_a_number_or_a_percentage_rounded_down(value, hosts, budge
 def test_a_budget_that_allows_nothing_or_is_invalid_is_refused_by_name(value):
     with pytest.raises(GateError, match=f"rolling_maintenance_max_unavailable is {value}, "):
         budget_of(value, 4)
+
+
+@pytest.mark.parametrize(("value", "allowed"), [("1", 1), ("25%", 1), ("49%", 1), ("50%", 2)])
+def test_a_budget_is_a_number_of_hosts_or_a_percentage_that_is_rounded_down(value, allowed):
+    assert budget_of(value, 4) == allowed
 
 
 def test_a_budget_of_5000_digits_is_refused_and_not_shown_as_a_whole():

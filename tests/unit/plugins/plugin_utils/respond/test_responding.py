@@ -354,6 +354,12 @@ def test_a_claim_that_was_not_accepted_is_given_back(host, answer):
     assert host.coordinator.status("A1") is ClaimStatus.FREE
 
 
+def test_a_module_that_fails_while_it_acknowledges_ends_the_run_with_its_result(host):
+    failed = {"failed": True, "msg": "no"}
+    host.tell(A1="prepared")
+    assert host.responds(shown(ready=["A1"], prepared=["A1"]), failed, shown("done")) == failed
+
+
 def test_with_respond_acknowledge_never_nothing_is_claimed_and_the_reason_says_so(host):
     host.tell(A1="prepared")
     end = host.responds(shown(ready=["A1"], prepared=["A1"]), shown("done", sight=[]), acknowledge="never")
@@ -898,6 +904,13 @@ def test_a_run_that_may_be_alive_keeps_its_host_and_is_named(host):
         "another run (process 7 on tower) still has this host. Run the role again when that run has ended"
     ]
     assert [text for text in host.warned if "process 7 on tower" in text]
+
+
+def test_one_vm_under_two_names_is_a_failure_also_where_its_lease_shows_it_first(host):
+    answer = locked(OWNER, run="run1")
+    answer["lease"]["host"] = "web2"
+    (failure,) = host.responds(answer)["respond_result"]["failures"]
+    assert failure.startswith("web2 and web1 are the same VM")
 
 
 def test_one_vm_under_two_names_is_a_failure_that_names_both(host):
