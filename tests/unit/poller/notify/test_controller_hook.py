@@ -520,3 +520,15 @@ def test_what_the_hook_says_is_in_a_file_for_status_until_it_ends(make_vm, monke
 def test_a_setting_that_is_unknown_is_named():
     with pytest.raises(WrongValue, match=r"controller\.tokens: unknown key; allowed are url, job_template, token"):
         notify_settings.parse_controller({"tokens": TOKEN})
+
+
+@pytest.mark.parametrize(("needed", "status"), [(5, DONE), (True, DONE), ([["a"]], FAILED), ([{"a": 1}], FAILED)])
+def test_a_survey_of_another_shape_ends_the_hook_with_a_reason_at_most(controller, make_vm, needed, status):
+    controller.launch["variables_needed_to_start"] = needed
+    assert make_vm().run()[0] == status
+
+
+def test_a_label_with_a_number_of_thousands_of_digits_is_not_an_attempt(controller, make_vm):
+    controller.add_label(LABEL + "1" * 5000)
+    controller.add_label(LABEL + "1" * 5000 + ".refused")
+    assert make_vm().run() == (DONE, "job 1 has ended: successful")

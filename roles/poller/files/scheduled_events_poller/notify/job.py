@@ -201,7 +201,7 @@ class Jobs:
         labels = self._controller.list("labels/", order_by="-id", page_size=MOST, **query)
         names = [str(each.get("name"))[len(self._prefix) :] for each in labels]
         refused = [name[: -len(REFUSED)] for name in names if name.endswith(REFUSED)]
-        return {int(name) for name in names if name.isdecimal()}, {int(name) for name in refused if name.isdecimal()}
+        return _numbers(names), _numbers(refused)
 
     def _is_over(self, attempt: int, refused: Set[int]) -> bool:
         if attempt in refused:
@@ -275,7 +275,8 @@ class Jobs:
         if silent:
             problems.append(f'it does not ask for {" and ".join(silent)}: turn on "Prompt on launch" for that')
         given = {EVENT_VARIABLE, *self._settings.extra_vars}
-        missing = [str(each) for each in launch.get("variables_needed_to_start") or [] if each not in given]
+        needed = launch.get("variables_needed_to_start")
+        missing = [str(each) for each in needed if str(each) not in given] if isinstance(needed, list) else []
         if missing:
             problems.append(
                 f"its survey needs {shown(', '.join(missing))}: add it to poller_controller.extra_vars, or give it a "
@@ -291,6 +292,11 @@ class Jobs:
         if isinstance(slices, int) and slices > 1:
             problems.append(f"it has {slices} slices, which split the VMs of an event: set job_slice_count to 1")
         return problems
+
+
+def _numbers(texts: Iterable[str]) -> Set[int]:
+    """Those texts that are numbers. Python refuses to read one of thousands of digits."""
+    return {int(text) for text in texts if re.match(r"[0-9]{1,18}\Z", text)}
 
 
 def _lower(hosts: Iterable[str]) -> Set[str]:
