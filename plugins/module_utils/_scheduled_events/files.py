@@ -30,12 +30,15 @@ class NotPlain(OSError):
 
 
 @contextlib.contextmanager
-def plain(path: str, *, dir_fd: Optional[int] = None) -> Iterator[Tuple[IO[bytes], os.stat_result]]:
+def plain(
+    path: str, *, dir_fd: Optional[int] = None, linked: bool = False
+) -> Iterator[Tuple[IO[bytes], os.stat_result]]:
     """Open a file that a hostile user may have put there, and return it with its status.
 
     No link is followed, and no other end of a FIFO is waited for. A second name could be that of a file of another
     user. What takes the place of the file meanwhile makes no difference.
 
+    :param linked: whether it may have another name, as a :func:`write_once` leaves it that was killed.
     :raises NotPlain: it is something else than a regular file with one name.
     :raises OSError: it cannot be opened.
     """
@@ -49,7 +52,7 @@ def plain(path: str, *, dir_fd: Optional[int] = None) -> Iterator[Tuple[IO[bytes
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
             raise NotPlain("it is not a regular file")
-        if found.st_nlink > 1:
+        if found.st_nlink > 1 and not linked:
             raise NotPlain("it has another name, too")
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             yield file, found
@@ -57,14 +60,14 @@ def plain(path: str, *, dir_fd: Optional[int] = None) -> Iterator[Tuple[IO[bytes
         os.close(descriptor)
 
 
-def read_plain(path: str, *, most: int) -> bytes:
+def read_plain(path: str, *, most: int, linked: bool = False) -> bytes:
     """Return the content of a file that a hostile user may have put there; see :func:`plain`.
 
     :param most: bytes that it can have.
     :raises NotPlain: it is something else, or larger.
     :raises OSError: it cannot be read.
     """
-    with plain(path) as (file, _found):
+    with plain(path, linked=linked) as (file, _found):
         content = file.read(most + 1)
     if len(content) > most:
         raise NotPlain(f"it has more than {most} bytes")

@@ -88,6 +88,14 @@ def test_the_result_of_a_run_is_read(root_side, requests):
     assert requests.result(root_side.run_id) == result
 
 
+def test_the_result_of_a_runner_that_was_killed_before_it_removed_the_other_name_is_read(root_side, requests):
+    result = RunResult(root_side.run_id, "ok", "", 1.0)
+    leave_result(root_side, format_result(result))
+    results = root_side.directories.results
+    os.link(os.path.join(results, root_side.run_id), os.path.join(results, f".{root_side.run_id}.0123456789ab"))
+    assert requests.result(root_side.run_id) == result
+
+
 def test_a_running_run_has_no_result(root_side, requests):
     assert requests.result(root_side.run_id) is None
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Sequence
 from _scheduled_events.document import format_time
 from _scheduled_events.files import read_plain
 
-from .messages import MARK, REASONS, MessageSpool
+from .messages import MARK, REASONS, MessageSpool, SpoolError
 
 if TYPE_CHECKING:  # which needs requests
     from .delivery import Courier
@@ -40,7 +40,12 @@ def describe(couriers: Sequence["Courier"], spool: MessageSpool, *, error: str) 
     :raises OSError: the spool cannot be read.
     """
     entries = [entry.receiver for entry in spool.entries()]
-    losses = spool.losses()
+    losses: Dict[str, Dict[str, Any]] = {}
+    unknown = ""
+    try:
+        losses = spool.losses()
+    except SpoolError as problem:
+        unknown = str(problem)
     receivers = []
     for courier in couriers:
         waiting = entries.count(courier.receiver.name)
@@ -57,7 +62,7 @@ def describe(couriers: Sequence["Courier"], spool: MessageSpool, *, error: str) 
                 **{reason: lost.get(reason, 0) for reason in REASONS},
             }
         )
-    return {"version": 1, "waiting": len(entries), "error": error, "receivers": receivers}
+    return {"version": 1, "waiting": len(entries), "error": error, "unknown_losses": unknown, "receivers": receivers}
 
 
 def read(runtime: str) -> Dict[str, Any]:
@@ -90,6 +95,8 @@ def judge(known: Dict[str, Any], now: float) -> Judgement:
         problems.append("messages of webhooks are not delivered. See systemctl status scheduled-events-webhooks")
     if known.get("error"):
         problems.append(f"no webhook is delivered: {known['error']}")
+    if known.get("unknown_losses"):
+        problems.append(f"it is not known which messages of webhooks were lost: {known['unknown_losses']}")
     for receiver in known.get("receivers", []):
         lines.append(f"  webhook {receiver['name']}: {_words(receiver)}")
         since = receiver["trouble_since"]

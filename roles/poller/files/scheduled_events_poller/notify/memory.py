@@ -38,17 +38,18 @@ class EventMemory:
         )
         event_type = str(event.get("event_type") or "").lower()
         by_hand = parse_run_id(first_run) is None
-        known = self._read()
+        read = self._read()
+        known = read or {}
         repeats = known.get("first_run") == first_run and not by_hand
         self._preparation = {"first_run": first_run, "recovered": recovered, "event_type": event_type}
         self.not_before = str((known if repeats else event).get("not_before") or "")
         self.job = _number(known.get("job")) or 0
-        self.running = _number(known.get("running")) or 0
+        self.running = LAUNCHED if read is None else _number(known.get("running")) or 0
         self.unsaved = ""
         self.after: Optional[int] = None
         if repeats:
             self.after = _number(known.get("after"))
-        elif not known and (by_hand or (run == first_run and undone == "false")):
+        elif read == {} and (by_hand or (run == first_run and undone == "false")):
             # The first run cannot have a job of its own yet. That of another VM counts, as nothing was undone since.
             self.after = 0
         elif known and known.get("recovered") == recovered and known.get("event_type") != event_type:
@@ -88,13 +89,16 @@ class EventMemory:
                 if path != self._path and now - os.stat(path).st_mtime > KEPT:
                     os.unlink(path)
 
-    def _read(self) -> Dict[str, Any]:
+    def _read(self) -> Optional[Dict[str, Any]]:
+        """The memory as it was written; empty without one, and ``None`` if it cannot be read."""
         try:
             with open(self._path, encoding="utf-8") as file:
                 known = json.load(file)
-        except (OSError, ValueError, RecursionError):
+        except FileNotFoundError:
             return {}
-        return known if isinstance(known, dict) else {}
+        except (OSError, ValueError, RecursionError):
+            return None
+        return known if isinstance(known, dict) else None
 
 
 def _number(value: Any) -> Optional[int]:

@@ -156,16 +156,23 @@ class MessageSpool:
                         os.unlink(os.path.join(self.directory, name))
 
     def losses(self) -> Dict[str, Dict[str, Any]]:
-        """By receiver, how many messages were lost for which reason, and when the last one was (``last``)."""
+        """By receiver, how many messages were lost for which reason, and when the last one was (``last``).
+
+        :raises SpoolError: it is not known.
+        """
         try:
             with open(self._losses, encoding="utf-8") as file:
                 raw = json.load(file)
-        except (OSError, ValueError, RecursionError):
+            return {name: dict(found) for name, found in raw.items()}
+        except FileNotFoundError:
             return {}
-        return {name: found for name, found in raw.items() if isinstance(found, dict)} if isinstance(raw, dict) else {}
+        except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+            raise SpoolError(f"{self._losses} cannot be read: {error}. Remove it") from error
 
     def _count(self, receiver: str, reason: str, number: int) -> None:
-        counts = self.losses()
+        counts: Dict[str, Dict[str, Any]] = {}
+        with contextlib.suppress(SpoolError):  # the new loss is shown at least
+            counts = self.losses()
         known = counts.setdefault(receiver, {})
         known[reason] = int(known.get(reason, 0)) + number
         known["last"] = self._clock.wall()

@@ -116,6 +116,6 @@ class HookRequests:
         """The result of a run, if it has ended."""
         path = os.path.join(self._directories.results, request_id)
         try:
-            return parse_result(read_plain(path, most=MAX_RESULT), request_id)
+            return parse_result(read_plain(path, most=MAX_RESULT, linked=True), request_id)
         except OSError:
             return None
