@@ -2,94 +2,223 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""kill -9 at the boundaries of the actions of the polling unit: before it changes a file, sends, or starts a process.
+"""Faults at the boundaries of all programs of a VM: before one changes a file, sends, or starts a process.
 
-One life of an event records the boundaries. `make test` tries some of them, spread over the life; `make soak` all.
+The programs are the polling unit, the dispatcher, the runner of hooks, the hook of webhooks and their delivery. One
+life of an event records the boundaries. `make test` tries some of them, spread over the life; `make soak` all, or with
+BOUNDARIES_STEP=N each N-th.
 """
 
 import collections
 import concurrent.futures
 import os
 import pathlib
-import sys
 import tempfile
+from collections.abc import Iterator
 
+import boundary
 import pytest
 from emulation import until
-from polling_vm import Vm, complaints_of
+from polling_vm import PHASES, Host
 
-BOUNDARY = str(pathlib.Path(sys.modules["polling_vm"].__file__).with_name("boundary.py"))
 VMS = ("vm1", "vm2", "vm3", "vm4")
 OCCURRENCES = 3  # of the same boundary; what is done at each poll has many
-SOME = 8
+SHOWN = 40  # looks, of 0.03 s at least each, after which the status shows what is wrong
+ID = "x-scheduled-events-id"
+HOOKS, WEBHOOKS = "scheduled-events-hooks", "scheduled-events-webhooks"
+PROGRAMS = {
+    "poller": "scheduled-events run",
+    "dispatcher": f"{HOOKS} dispatch",
+    "runner": f"{HOOKS} run",
+    "runner's end": f"{HOOKS} ended",
+    "webhook hook": f"{WEBHOOKS} spool",
+    "delivery": f"{WEBHOOKS} deliver",
+}
+SOME = {"die": 6, "names lost": 1, "content lost": 1, "full": 1, "clock back": 1}  # lives in `make test`
+SOAK = os.environ.get("TIER") == "soak"
+# These show what goes on elsewhere: of the same boundary, the first occurrence is enough.
+ONCE = ("reboot", *boundary.ERRORS, *boundary.CLOCK)
+FAULTS = [fault for fault in boundary.FAULTS if fault not in ("none", "alone")]
+CHANGES = ("open", *boundary.CHANGES)
 
 
 @pytest.fixture(scope="module")
 def emulator(emulate):
-    return emulate([{"name": name} for name in VMS], "--rate-limit", "0", "--exit-after", "2400")
+    return emulate([{"name": name} for name in VMS], "--rate-limit", "0", "--exit-after", "14400")
 
 
-@pytest.fixture
-def make_vm(emulator, installed_collection):
-    """Return a function that makes a VM with nothing from an earlier life: ``make_vm(name, number)``."""
+@pytest.fixture(scope="module")
+def lives(emulator, installed_collection, web_host):
+    """A function that takes an event through its life on a VM with nothing from an earlier life."""
     # Short, unlike tmp_path, since the path of a socket is.
     with tempfile.TemporaryDirectory(prefix="vms-") as base:
 
-        def make(name: str, number: int) -> Vm:
-            directory = pathlib.Path(base) / f"{name}-{number}"
-            directory.mkdir()
-            return Vm(installed_collection, directory, emulator.endpoints[name])
+        def live(name: str, fault: str, boundary_name: str = "", occurrence: int = 0) -> "Life":
+            directory = pathlib.Path(tempfile.mkdtemp(dir=base))
+            receiver = web_host()
+            host = Host(
+                installed_collection,
+                directory,
+                emulator.endpoints[name],
+                receiver.endpoint,
+                fault,
+                boundary_name,
+                occurrence,
+            )
+            life = Life(emulator, name, host, receiver, f"{fault} at {boundary_name} ({occurrence})")
+            life.go_through()
+            receiver.stop()
+            return life
 
-        yield make
-
-
-def live(emulator, name: str, vm: Vm, *through: str) -> list[str]:
-    """The complaints about the life of one event, through which the unit is started again if it dies."""
-    vm.start(BOUNDARY, *through)
-    event_id = emulator.schedule("Reboot", name, notice=36000, started_for=36000)
-    died = completed = False
-
-    def over() -> bool:
-        nonlocal died, completed
-        if not vm.runs():
-            died = True
-            vm.start()
-        if not completed and ("started", "end") in [hook[:2] for hook in vm.hooks_of(event_id)]:
-            emulator.complete(event_id)
-            completed = True
-        return completed and vm.remembers_nothing() and vm.hooks_of(event_id)[-1][:2] == ("recover", "end")
-
-    try:
-        until(over, what=f"the end of {event_id} with {through}")
-    except AssertionError as error:
-        return [f"{error}\n{vm.hooks_of(event_id)}\n{vm.journal()}"]
-    finally:
-        if vm.runs():
-            vm.stop()
-    complaints = complaints_of(emulator, name, vm, event_id)
-    if through[0] == "die" and not died:
-        complaints.append(f"{through} was not reached")
-    return [f"{through}: {complaint}" for complaint in complaints]
+        yield live
 
 
-@pytest.mark.timeout(2400)
-def test_a_unit_that_dies_at_any_boundary_of_its_actions_loses_no_event_and_acknowledges_nothing_early(
-    emulator, make_vm, tmp_path
-):
-    record = tmp_path / "boundaries"
-    assert not live(emulator, VMS[0], make_vm(VMS[0], 0), "record", str(record))
-    counts = collections.Counter(record.read_text().splitlines())
-    boundaries = [(name, str(time + 1)) for name, found in counts.items() for time in range(min(found, OCCURRENCES))]
-    assert {"replace state.json", "open history.jsonl", "start --spawn", "sendall POST"} <= set(counts), sorted(counts)
-    if os.environ.get("TIER") != "soak":
-        boundaries = boundaries[:: max(1, len(boundaries) // SOME)]
+@pytest.fixture(scope="module")
+def boundaries(lives) -> "collections.Counter[str]":
+    """The boundaries of a life without a fault, and how often each is reached."""
+    life = lives(VMS[0], "none")
+    assert not life.complaints, life.complaints
+    return collections.Counter(life.host.reached())
 
-    def work(index: int) -> list[str]:
-        name, complaints = VMS[index], []
-        for number, found in enumerate(boundaries[index :: len(VMS)], 1):
-            complaints += live(emulator, name, make_vm(name, number), "die", *found)
-        return complaints
+
+class Life:
+    """An event on a VM, from its announcement until all is over. ``complaints``: what is wrong about it."""
+
+    def __init__(self, emulator, name: str, host: Host, receiver, what: str) -> None:
+        self.host, self.complaints = host, []
+        self._emulator, self._receiver, self._name, self._what = emulator, receiver, name, what
+        self._fault = host.fault
+        self._event_id = ""
+        self._failed: set[str] = set()
+        self._completed = self._unprepared = False
+        self._looks = self._unrecovered = 0
+
+    def go_through(self) -> None:
+        self._event_id = self._emulator.schedule("Reboot", self._name, notice=36000, started_for=36000)
+        try:
+            until(self._over, what="the end of the event", every=0.03, timeout=120)
+        except AssertionError as error:
+            self._complain(f"{error}: {self.host.hooks_of(self._event_id)} {self.host.remembered()}")
+        else:
+            self._judge()
+        finally:
+            self.host.switch_off()
+            if not self._completed:
+                self._end_event()
+
+    def _over(self) -> bool:
+        self.host.tend()
+        self._look_at_the_disk()
+        entry = (self.host.remembered() or {}).get(self._event_id.lower())
+        runs = entry["runs"] if entry else {}
+        self._failed |= {phase for phase, run in runs.items() if run["outcome"] in ("failed", "timeout")}
+        if "prepare" in self._failed and not self._unprepared:  # no acknowledgement comes
+            self._unprepared = True
+            self._emulator.start(self._event_id)
+        if not self._completed and runs.get("started", {}).get("outcome") in ("ok", "failed"):
+            self._end_event()
+        self._unrecovered = self._unrecovered + 1 if runs.get("recover", {}).get("outcome") == "failed" else 0
+        if self._unrecovered == SHOWN:
+            if self.host.status().returncode == 0:
+                self._complain("a failed recovery is not shown")
+            self.host.retry(self._event_id)
+        return self._completed and self.host.remembers_nothing() and self._delivered()
+
+    def _end_event(self) -> None:
+        self._completed = True
+        if any(event["event_id"] == self._event_id for event in self._emulator.state()["events"]):
+            if not self._emulator.log("started") or not self._started():
+                self._emulator.start(self._event_id)
+            self._emulator.complete(self._event_id)
+
+    def _started(self) -> bool:
+        return any(entry["event_id"] == self._event_id for entry in self._emulator.log("started"))
+
+    def _look_at_the_disk(self) -> None:
+        """See what the status shows while the polling unit cannot write, and repair the disk then."""
+        if self._fault not in boundary.ERRORS or not self.host.struck() or self._looks >= SHOWN:
+            return
+        self._looks += 1
+        if self._looks == SHOWN:
+            if PROGRAMS["poller"] in self.host.failed() and self.host.status().returncode == 0:
+                self._complain("the status is OK while the polling unit cannot write")
+            self.host.repair()
+
+    def _delivered(self) -> bool:
+        return not self.host.messages() and len(self._ids()) >= len(PHASES) - len(self._lost())
+
+    def _ids(self) -> list[str]:
+        """The messages that arrived, without repetitions."""
+        return list(dict.fromkeys(headers[ID] for _method, _path, headers in list(self._receiver.asked)))
+
+    def _lost(self) -> set[str]:
+        """The phases of which no message need arrive, since their hook could not keep it."""
+        kept_nothing = self._fault in boundary.ERRORS and PROGRAMS["webhook hook"] in self.host.failed()
+        return set(PHASES) if kept_nothing else self._failed
+
+    def _judge(self) -> None:
+        hooks = [(phase, mark) for phase, mark, _moment in self.host.hooks_of(self._event_id)]
+        # After a boot, and after a run that died, a phase that had not ended begins again.
+        again = self._fault in boundary.CUTS or bool(self._failed)
+        for phase in PHASES:
+            begun, ended = hooks.count((phase, "begin")), hooks.count((phase, "end"))
+            if begun != 1 and not again:
+                self._complain(f"the {phase} hooks began {begun} times")
+            if not ended and phase not in self._failed:
+                self._complain(f"the {phase} hooks never ended")
+        if hooks[-1:] != [("recover", "end")]:
+            self._complain("the recovery was not the last")
+        self._judge_acknowledgement()
+
+    def _judge_acknowledgement(self) -> None:
+        moments = self.host.hooks_of(self._event_id)
+        prepared = [moment for phase, mark, moment in moments if (phase, mark) == ("prepare", "end")]
+        recovered = [moment for phase, mark, moment in moments if (phase, mark) == ("recover", "begin")]
+        posts = [entry["at_real"] for entry in self._emulator.log("post") if self._event_id in entry["event_ids"]]
+        if self._unprepared:
+            if posts:
+                self._complain(f"acknowledged at {posts}, although the preparation failed")
+        elif not posts:
+            self._complain("never acknowledged")
+        elif not prepared or min(posts) < prepared[0] - 0.001:  # the log has whole milliseconds
+            self._complain(f"acknowledged at {posts}, prepared at {prepared}")
+        elif recovered and max(posts) > recovered[0]:
+            self._complain(f"acknowledged at {posts}, recovered at {recovered}")
+
+    def _complain(self, complaint: str) -> None:
+        hooks = [(phase, mark) for phase, mark, _moment in self.host.hooks_of(self._event_id)]
+        self.complaints.append(f"{self._what}: {complaint}\n{hooks}\n{self.host.journal()}")
+        print(self.complaints[-1], flush=True)
+
+
+def chosen(boundaries: "collections.Counter[str]", fault: str) -> Iterator[tuple[str, int]]:
+    """The boundaries at which a fault makes a difference."""
+    for name, found in sorted(boundaries.items()):
+        action = name.partition(": ")[2].partition(" ")[0]
+        if fault not in boundary.ERRORS or action in CHANGES:
+            yield from ((name, time) for time in range(1, 1 + (1 if fault in ONCE else min(found, OCCURRENCES))))
+
+
+@pytest.mark.timeout(14400)
+@pytest.mark.parametrize("fault", FAULTS if SOAK else sorted(SOME))
+def test_a_fault_at_any_boundary_loses_no_event_and_acknowledges_nothing_early(lives, boundaries, fault):
+    wanted = list(chosen(boundaries, fault))[:: int(os.environ.get("BOUNDARIES_STEP", "1"))]
+    if not SOAK:
+        wanted = wanted[len(wanted) // (2 * SOME[fault]) :: -(-len(wanted) // SOME[fault])]
+
+    def work(index: int) -> list[Life]:
+        return [lives(VMS[index], fault, *each) for each in wanted[index :: len(VMS)]]
 
     with concurrent.futures.ThreadPoolExecutor(len(VMS)) as threads:
-        complaints = [complaint for each in threads.map(work, range(len(VMS))) for complaint in each]
+        found = [life for each in threads.map(work, range(len(VMS))) for life in each]
+    complaints = [complaint for life in found for complaint in life.complaints]
+    print(f"{fault}: {len(found)} boundaries, {sum(life.host.struck() for life in found)} reached")
     assert not complaints, "\n".join(complaints)
+
+
+def test_each_program_of_a_vm_has_boundaries(boundaries):
+    programs = {name.partition(": ")[0] for name in boundaries}
+    assert programs == set(PROGRAMS.values())
+    names = {name.partition(": ")[2] for name in boundaries}
+    print(*(f"{count:5d} {name}" for name, count in sorted(boundaries.items())), sep="\n")
+    assert {"replace state.json", "open history.jsonl", "start N-log", "sendall POST", "fsync messages"} <= names, names

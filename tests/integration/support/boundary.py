@@ -2,102 +2,249 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run a Python program that dies at a boundary of an action: just before it changes a file, sends or starts a process.
+"""Run a Python program with a fault at a boundary: just before it changes a file, sends or starts a process.
 
-boundary.py record FILE PROGRAM [ARGUMENT...]       write the name of each boundary that is reached to a file
-boundary.py die NAME OCCURRENCE PROGRAM [ARGUMENT...]   die with SIGKILL when a boundary is reached so many times
+boundary.py PLAN PROGRAM [ARGUMENT...]
+
+PLAN is a directory with the file plan.json. All programs with the same plan count together, so a fault occurs once:
+    fault    a name of FAULTS; "die" ends what the process has started, too, and "alone" does not
+    name, occurrence    the boundary, and which time it is reached
+    disk     the directory of what outlasts a reboot
+
+They leave there:
+    reached  the names of the boundaries, in their order
+    struck   once the fault has occurred
+    files, names    what of the disk is durable: the content of files by their inodes, the names of directories
 """
 
 import builtins
-import collections
+import contextlib
+import errno
+import fcntl
+import json
 import os
 import re
 import runpy
+import shutil
 import signal
 import socket
+import stat
 import sys
+import time
+from urllib.parse import quote
 
-REACHED: "collections.Counter[str]" = collections.Counter()
-RANDOM_PART = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9a-f]{12,}|[0-9]+")
+RANDOM_PART = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{1,12}){1,4}|[0-9a-f]{12,}|[0-9]+")
+# As tempfile makes them.
+TEMPORARY = re.compile(r"^(pymp-|listener-|tmp|ansible-local-[0-9]+)?(?=[a-z]*[0-9_])[a-z0-9_]{8}$")
+CHANGES = ("replace", "rename", "link", "unlink", "remove", "rmdir", "mkdir", "chmod", "fsync", "fdatasync")
+CHANGES += ("fchmod", "symlink", "write", "ftruncate")
+CLOCK = {"clock ahead": 5 * 3600.0, "clock back": -5 * 3600.0}  # seconds by which the wall clock is set
+ERRORS = {"full": errno.ENOSPC, "read-only": errno.EROFS}
+# What the disk holds after a power cut: all, only synced names, or all names with the synced content only.
+CUTS = ("reboot", "names lost", "content lost")
+FAULTS = ("none", "die", "alone", *CUTS, *ERRORS, *CLOCK)
+
+OPEN, SYNC, KILL, NOW, NAMES = os.open, os.fsync, os.kill, time.time, os.listdir
+PLAIN_OPEN, REPLACE, WRITE, REMOVE = builtins.open, os.replace, os.write, os.unlink
 
 
 def main():
-    command, *arguments = sys.argv[1:]
-    if command == "record":
-        record, *sys.argv = arguments
-        record_file = os.open(record, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
-
-        def reach(name):
-            os.write(record_file, f"{name}\n".encode())
-
-    else:
-        wanted, occurrence, *sys.argv = arguments
-
-        def reach(name):
-            REACHED[name] += 1
-            if (name, REACHED[name]) == (wanted, int(occurrence)):
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    own = os.getpid()
-
-    def reach_here(name):
-        if os.getpid() == own:
-            reach(name)
-
-    watch(reach_here)
+    plan, *sys.argv = sys.argv[1:]
+    verb = next((argument for argument in sys.argv[1:] if not argument.startswith("-")), "")
+    Watch(plan, f"{os.path.basename(sys.argv[0])} {verb}").install()
     sys.path.insert(0, os.path.dirname(sys.argv[0]))
     runpy.run_path(sys.argv[0], run_name="__main__")
 
 
-def watch(reach):
-    """Call ``reach`` with a name before each action that others can see."""
+class Watch:
+    """The boundaries of this process and of its forks."""
 
-    def watched(place, action, named_by=0, only=lambda *_a, **_k: True):
+    def __init__(self, directory, label):
+        with PLAIN_OPEN(os.path.join(directory, "plan.json")) as file:
+            plan = json.load(file)
+        self._directory, self._label, self._pid = directory, label, os.getpid()
+        self._fault, self._name, self._occurrence = plan["fault"], plan["name"], plan["occurrence"]
+        self._disk = os.path.realpath(plan["disk"])
+
+    def _path(self, name):
+        return os.path.join(self._directory, name)
+
+    def struck(self):
+        return os.path.exists(self._path("struck"))
+
+    def reach(self, action, about, path=None):
+        """Take note of a boundary.
+
+        :param path: of the file that is about to change.
+        :raises OSError: the disk does not work.
+        """
+        if self.struck():
+            self._go_on(path)
+            return
+        label = self._label if os.getpid() == self._pid else f"{self._label}'s fork"
+        name = f"{label}: {action} {about}".strip()
+        record = OPEN(self._path("reached"), os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(record, fcntl.LOCK_EX)
+            WRITE(record, name.encode() + b"\n")
+            if name != self._name or self.struck():
+                return
+            reached = os.pread(record, os.fstat(record).st_size, 0).decode().splitlines()
+            if reached.count(name) < self._occurrence or self._fault == "none":
+                return
+            os.close(OPEN(self._path("struck"), os.O_CREAT, 0o600))
+        finally:
+            os.close(record)
+        if self._fault == "die":  # as the main process of a unit, whose other processes systemd ends
+            end(descendants(os.getpid()))
+        if self._fault in ("die", "alone"):
+            KILL(os.getpid(), signal.SIGKILL)
+        self._go_on(path)
+
+    def _go_on(self, path):
+        """The time after the fault."""
+        if self._fault in CUTS:
+            while True:  # the machine is off: the harness ends the process
+                time.sleep(60)
+        if self._fault in ERRORS and path is not None and not os.path.exists(self._path("repaired")):
+            directory = os.path.realpath(os.path.dirname(path))
+            if os.path.join(directory, "").startswith(os.path.join(self._disk, "")):
+                with PLAIN_OPEN(self._path("failed"), "a") as file:
+                    file.write(f"{self._label}\n")
+                raise OSError(ERRORS[self._fault], os.strerror(ERRORS[self._fault]), path)
+
+    def install(self):
+        for action in CHANGES:
+            self._watch(os, action, named_by=1 if action in ("replace", "rename", "link", "symlink") else 0)
+        self._watch(os, "open", only=lambda _path, flags, *_a, **_k: flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR))
+        self._watch(builtins, "open", only=lambda _path, mode="r", *_a, **_k: set(mode) & set("wax+"))
+        for action in ("send", "sendall", "sendmsg", "sendto"):
+            self._watch_socket(action)
+        spawned = os.posix_spawn
+
+        def spawn(path, *arguments, **options):
+            self.reach("start", name_of(path))
+            return spawned(path, *arguments, **options)
+
+        os.posix_spawn = spawn
+        import subprocess
+
+        started = subprocess.Popen.__init__
+
+        def start(process, arguments, *more, **options):
+            self.reach("start", name_of(arguments if isinstance(arguments, (str, bytes)) else arguments[-1]))
+            started(process, arguments, *more, **options)
+
+        subprocess.Popen.__init__ = start
+        if self._fault in CLOCK:
+            time.time = lambda: NOW() + (CLOCK[self._fault] if self.struck() else 0.0)
+
+    def _watch(self, place, action, named_by=0, only=lambda *_a, **_k: True):
         original = getattr(place, action)
 
         def replacement(*arguments, **options):
-            if only(*arguments, **options):
-                reach(f"{action} {name_of(arguments[named_by]) if len(arguments) > named_by else ''}".strip())
-            return original(*arguments, **options)
+            watched = len(arguments) > named_by and only(*arguments, **options)
+            if watched and action in ("write", "ftruncate"):
+                watched = stat.S_ISREG(os.fstat(arguments[0]).st_mode)
+            if watched:
+                directory = options.get("dst_dir_fd", options.get("dir_fd"))
+                path = path_of(arguments[named_by], directory)
+                self.reach(action, name_of(path), path)
+            result = original(*arguments, **options)
+            if watched and self._fault in CUTS:
+                self._keep(action, arguments[0], result)
+            return result
 
         setattr(place, action, replacement)
 
-    for action in ("replace", "rename", "link"):
-        watched(os, action, named_by=1)
-    for action in ("unlink", "remove", "rmdir", "mkdir", "chmod", "fsync", "fdatasync", "fchmod", "symlink"):
-        watched(os, action)
-    watched(os, "open", only=lambda _path, flags, *_a, **_k: flags & (os.O_CREAT | os.O_WRONLY | os.O_RDWR))
-    watched(os, "posix_spawn")
-    watched(builtins, "open", only=lambda _path, mode="r", *_a, **_k: set(mode) & set("wax+"))
-    for action in ("send", "sendall", "sendmsg", "sendto"):
-        watched_method(socket.socket, action, reach)
-    import subprocess
+    def _keep(self, action, given, result):
+        """Keep what is durable from now on. A new file may have the inode of an earlier one."""
+        if action == "open" and isinstance(result, int) and not os.fstat(result).st_size:
+            shutil.rmtree(self._path(f"files/{os.fstat(result).st_ino}"), ignore_errors=True)
+        if action != "fsync" or not os.path.join(path_of(given), "").startswith(os.path.join(self._disk, "")):
+            return
+        found = os.fstat(given)
+        if stat.S_ISDIR(found.st_mode):
+            directory = path_of(given)
+            entries = {name: os.lstat(os.path.join(directory, name)).st_ino for name in NAMES(directory)}
+            self._store(f"names/{quote(directory, safe='')}", json.dumps(entries).encode())
+        else:
+            with PLAIN_OPEN(f"/proc/self/fd/{given}", "rb") as file:
+                self._store(f"files/{found.st_ino}/content", file.read())
 
-    started = subprocess.Popen.__init__
+    def _store(self, name, content):
+        path = self._path(name)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        temporary = f"{path}.{os.getpid()}"
+        with PLAIN_OPEN(temporary, "wb") as file:
+            file.write(content)
+        REPLACE(temporary, path)
 
-    def start(self, arguments, *more, **options):
-        reach("start " + name_of(arguments if isinstance(arguments, str) else arguments[-1]))
-        started(self, arguments, *more, **options)
+    def _watch_socket(self, action):
+        original = getattr(socket.socket, action)
 
-    subprocess.Popen.__init__ = start
+        def replacement(used, data, *arguments, **options):
+            first = bytes(data[0] if isinstance(data, (list, tuple)) else data)[:40]
+            self.reach(action, RANDOM_PART.sub("N", first.split(b" ")[0].decode("ascii", "replace"))[:20])
+            return original(used, data, *arguments, **options)
+
+        setattr(socket.socket, action, replacement)
 
 
-def watched_method(place, action, reach):
-    original = getattr(place, action)
+def descendants(pid):
+    """The processes that a process started, and those that these started."""
+    found = []
+    for thread in NAMES(f"/proc/{pid}/task"):
+        with contextlib.suppress(OSError), PLAIN_OPEN(f"/proc/{pid}/task/{thread}/children") as file:
+            found += [int(child) for child in file.read().split()]
+    return [*found, *(other for child in found if os.path.exists(f"/proc/{child}") for other in descendants(child))]
 
-    def replacement(self, data, *arguments, **options):
-        first = bytes(data[0] if isinstance(data, (list, tuple)) else data)[:40]
-        reach(f"{action} {RANDOM_PART.sub('N', first.split(b' ')[0].decode('ascii', 'replace'))[:20]}")
-        return original(self, data, *arguments, **options)
 
-    setattr(place, action, replacement)
+def end(pids):
+    for pid in pids:
+        with contextlib.suppress(OSError):  # it has ended
+            KILL(pid, signal.SIGKILL)
+
+
+def after_a_power_cut(plan, disk, fault):
+    """Make the disk what it is after the cut. No program runs."""
+    for directory, _directories, files in list(os.walk(disk)):
+        names = {name: os.lstat(os.path.join(directory, name)).st_ino for name in files}
+        if fault == "names lost":
+            synced = os.path.join(plan, "names", quote(os.path.realpath(directory), safe=""))
+            names = {}
+            if os.path.exists(synced):
+                with PLAIN_OPEN(synced) as file:
+                    names = json.load(file)
+        contents = {}
+        for name, inode in names.items():
+            kept = os.path.join(plan, "files", str(inode), "content")
+            contents[name] = b""
+            if os.path.exists(kept):
+                with PLAIN_OPEN(kept, "rb") as file:
+                    contents[name] = file.read()
+        for name in files:
+            os.unlink(os.path.join(directory, name))
+        for name, content in contents.items():
+            if not os.path.isdir(os.path.join(directory, name)):
+                with PLAIN_OPEN(os.path.join(directory, name), "wb") as file:
+                    file.write(content)
+                os.chmod(os.path.join(directory, name), 0o600)
+
+
+def path_of(given, directory=None):
+    if isinstance(given, int):
+        return os.readlink(f"/proc/self/fd/{given}")
+    path = os.fsdecode(given)
+    if directory is not None:
+        path = os.path.join(os.readlink(f"/proc/self/fd/{directory}"), path)
+    return os.path.abspath(path)
 
 
 def name_of(path):
     """The name of a file without what is random in it, such as the end of a temporary name."""
-    if isinstance(path, int):
-        path = os.readlink(f"/proc/self/fd/{path}")
-    return RANDOM_PART.sub("N", os.path.basename(os.fsdecode(path)))[:40]
+    name = TEMPORARY.sub(r"\1N", os.path.basename(os.fsdecode(path)))
+    return RANDOM_PART.sub("N", name)[:60]
 
 
 if __name__ == "__main__":

@@ -2,14 +2,18 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""A polling unit as a process, with hooks that note their begin and end, and what has to hold after its event."""
+"""A polling unit as a process, with hooks that note their begin and end, alone or with all that belongs to a VM."""
 
 import contextlib
 import json
+import os
 import pathlib
+import shutil
 import subprocess
 import sys
+from typing import Any
 
+import boundary
 from emulation import LIMIT
 
 # A line at its begin and its end: event, phase, time.
@@ -18,6 +22,7 @@ echo "$SCHEDULED_EVENT_ID $SCHEDULED_EVENT_PHASE begin $(date +%s.%N)" >> {log}
 sleep 0.2
 echo "$SCHEDULED_EVENT_ID $SCHEDULED_EVENT_PHASE end $(date +%s.%N)" >> {log}
 """
+PHASES = ("prepare", "started", "recover")
 
 
 class Vm:
@@ -25,37 +30,42 @@ class Vm:
 
     def __init__(self, collection: pathlib.Path, directory: pathlib.Path, endpoint: str) -> None:
         self.directory = directory
+        self.state_file = directory / "state.json"
         self.hook_log = directory / "hooks.log"
         self.hook_log.touch()
-        for phase in ("prepare", "started", "recover"):
-            hook = directory / "hooks" / f"{phase}.d" / "10-log"
-            hook.parent.mkdir(parents=True)
-            hook.write_text(HOOK.format(log=self.hook_log))
-            hook.chmod(0o755)
+        self.programs = collection / "roles" / "poller" / "files"
+        for phase in PHASES:
+            self.add_hook(phase, "10-log", HOOK.format(log=self.hook_log))
         config = directory / "poller.json"
         config.write_text(json.dumps({"endpoint": endpoint, "interval": 0.25}))
         (directory / "root").mkdir()
-        self._command = [
-            str(collection / "roles" / "poller" / "files" / "scheduled-events"),
-            f"--config={config}",
-            f"--state-file={directory / 'state.json'}",
+        self._directories = [
             f"--runtime-directory={directory / 'run'}",
             f"--hooks-directory={directory / 'hooks'}",
             f"--hooks-runtime-directory={directory / 'root'}",
-            "run",
-            "--spawn-hooks",
         ]
 
-    def start(self, *through: str) -> None:
-        """Start the polling unit, through another program with these arguments."""
-        with (self.directory / "poller.log").open("ab") as output:
-            self._poller = subprocess.Popen(
-                [sys.executable, *through, *self._command], stdin=subprocess.DEVNULL, stdout=output, stderr=output
-            )
+    def add_hook(self, phase: str, name: str, content: str) -> None:
+        hook = self.directory / "hooks" / f"{phase}.d" / name
+        hook.parent.mkdir(parents=True, exist_ok=True)
+        hook.write_text(content)
+        hook.chmod(0o755)
 
-    def kill(self) -> None:
-        self._poller.kill()
-        self._poller.wait()
+    def command(self, *arguments: str) -> list[str]:
+        """The command scheduled-events with the files of this VM."""
+        config, state = f"--config={self.directory / 'poller.json'}", f"--state-file={self.state_file}"
+        return [str(self.programs / "scheduled-events"), config, state, *self._directories, *arguments]
+
+    def start(self) -> None:
+        """Start the polling unit, which runs its hooks as its own processes."""
+        self._poller = self._spawn(sys.executable, *self.command("run", "--spawn-hooks"))
+
+    def _spawn(self, *command: str, **variables: str) -> subprocess.Popen[bytes]:
+        with (self.directory / "poller.log").open("ab") as output:
+            environment = {**os.environ, **variables}
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=output, stderr=output, env=environment, cwd="/"
+            )
 
     def runs(self) -> bool:
         return self._poller.poll() is None
@@ -64,10 +74,14 @@ class Vm:
         self._poller.terminate()
         self._poller.wait(LIMIT)
 
-    def remembers_nothing(self) -> bool:
+    def remembered(self) -> dict[str, Any] | None:
+        """The events of the state, by their keys; ``None`` without a state."""
         with contextlib.suppress(FileNotFoundError, ValueError):
-            return json.loads((self.directory / "state.json").read_text())["events"] == {}
-        return False
+            return json.loads(self.state_file.read_text())["events"]
+        return None
+
+    def remembers_nothing(self) -> bool:
+        return self.remembered() == {}
 
     def hooks_of(self, event_id: str) -> list[tuple[str, str, float]]:
         lines = [line.split() for line in self.hook_log.read_text().splitlines()]
@@ -77,17 +91,129 @@ class Vm:
         return (self.directory / "poller.log").read_text()[-5000:]
 
 
-def complaints_of(emulator, name: str, vm: Vm, event_id: str) -> list[str]:
-    """What is wrong after an event that began, was acknowledged and is over."""
-    hooks = vm.hooks_of(event_id)
-    expected = [(phase, mark) for phase in ("prepare", "started", "recover") for mark in ("begin", "end")]
-    found = [(phase, mark) for phase, mark, _moment in hooks]
-    complaints = [] if found == expected else [f"{name} {event_id}: the hooks ran as {found}\n{vm.journal()}"]
-    prepared = [moment for phase, mark, moment in hooks if (phase, mark) == ("prepare", "end")]
-    posts = [entry["at_real"] for entry in emulator.log("post") if event_id in entry["event_ids"]]
-    if not posts:
-        complaints.append(f"{name} {event_id}: never acknowledged")
-    # The log has whole milliseconds.
-    elif not prepared or min(posts) < prepared[0] - 0.001:
-        complaints.append(f"{name} {event_id}: acknowledged at {min(posts)}, prepared at {prepared}")
-    return complaints
+class Host(Vm):
+    """A VM with a stand-in for systemd, all of whose programs share one plan of a fault: see boundary.py.
+
+    It knows as much of systemd as the units need: units that are started when a directory holds something, or by
+    systemctl, that are started again, and that leave a result when they end.
+    """
+
+    def __init__(
+        self,
+        collection: pathlib.Path,
+        directory: pathlib.Path,
+        endpoint: str,
+        receiver: str,
+        fault: str = "none",
+        name: str = "",
+        occurrence: int = 0,
+    ) -> None:
+        super().__init__(collection, directory, endpoint)
+        self.fault = fault
+        self.plan, self._disk, self._units = directory / "plan", directory / "disk", directory / "units"
+        self._messages = self._disk / "webhooks" / "messages"
+        # The roles and systemd make these directories.
+        for each in (self.plan, self._units, self._messages, self._disk / "history"):
+            each.mkdir(parents=True)
+        self.state_file = self._disk / "state.json"
+        plan = {"fault": fault, "name": name, "occurrence": occurrence, "disk": str(self._disk)}
+        (self.plan / "plan.json").write_text(json.dumps(plan))
+        receivers = directory / "webhooks.json"
+        receivers.write_text(json.dumps([{"name": "receiver", "url": receiver}]))
+        receivers.chmod(0o600)
+        self._webhooks = [str(receivers), str(self._disk / "webhooks"), str(directory / "webhooks-run")]
+        spool = " ".join(self._watched("scheduled-events-webhooks", "spool", *self._webhooks))
+        for phase in PHASES:
+            self.add_hook(phase, "50-webhooks", f"#!/bin/sh\nexec {spool}\n")
+        systemctl = directory / "bin" / "systemctl"
+        systemctl.parent.mkdir()
+        systemctl.write_text(f'#!/bin/sh\ncd {self._units} || exit 1\nfor unit; do :>"$unit"; done\n')
+        systemctl.chmod(0o755)
+        self._path = f"{systemctl.parent}:{os.environ['PATH']}"
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def _watched(self, program: str, *arguments: str) -> list[str]:
+        return [sys.executable, boundary.__file__, str(self.plan), str(self.programs / program), *arguments]
+
+    def _start(self, unit: str, program: str, *arguments: str) -> None:
+        self._running[unit] = self._spawn(*self._watched(program, *arguments), PATH=self._path)
+
+    def start(self) -> None:
+        program, *arguments = self.command("run")
+        self._start("poller", os.path.basename(program), *arguments)
+
+    def _root(self, unit: str, *arguments: str) -> None:
+        self._start(unit, "scheduled-events-hooks", *self._directories, *arguments)
+
+    def struck(self) -> bool:
+        """Whether the fault has occurred."""
+        return (self.plan / "struck").exists()
+
+    def failed(self) -> list[str]:
+        """The programs that met a disk that does not work."""
+        path = self.plan / "failed"
+        return sorted(set(path.read_text().splitlines())) if path.exists() else []
+
+    def repair(self) -> None:
+        """Let the disk work again."""
+        (self.plan / "repaired").touch()
+
+    def reached(self) -> list[str]:
+        return (self.plan / "reached").read_text().splitlines()
+
+    def tend(self) -> None:
+        """Do what systemd does. Call it again and again."""
+        if self.struck() and self.fault in boundary.CUTS and self._running:
+            self._reboot()
+        ended = [unit for unit, process in self._running.items() if process.poll() is not None]
+        for unit in ended:
+            del self._running[unit]
+            kind, _at, run = unit.partition("@")
+            if kind == "hook":  # ExecStopPost=
+                self._root(f"ended@{run}", "ended", run)
+        if "poller" not in self._running:
+            self.start()
+        requests = self.directory / "run" / "requests"
+        if "dispatcher" not in self._running and requests.is_dir() and any(requests.iterdir()):
+            self._root("dispatcher", "dispatch")
+        for asked in list(self._units.iterdir()):
+            run = asked.name.partition("@")[2][: -len(".service")]
+            if run and not {f"hook@{run}", f"ended@{run}"} & set(self._running):
+                self._root(f"hook@{run}", "run", run)
+            if f"ended@{run}" not in self._running:
+                asked.unlink()
+        if "webhooks" not in self._running and self.messages():
+            self._start("webhooks", "scheduled-events-webhooks", "deliver", *self._webhooks)
+
+    def _reboot(self) -> None:
+        self.switch_off()
+        if self.fault != "reboot":
+            boundary.after_a_power_cut(str(self.plan), str(self._disk), self.fault)
+        for directory in ("run", "root", "webhooks-run"):
+            shutil.rmtree(self.directory / directory, ignore_errors=True)
+        (self.directory / "root").mkdir()
+        for asked in list(self._units.iterdir()):
+            asked.unlink()
+        # From now on the programs run as if nothing were planned.
+        plan = json.loads((self.plan / "plan.json").read_text())
+        (self.plan / "plan.json").write_text(json.dumps({**plan, "fault": "none"}))
+        self.fault = "over"
+
+    def switch_off(self) -> None:
+        """End all processes at once."""
+        for process in self._running.values():
+            if process.poll() is None:
+                boundary.end([*boundary.descendants(process.pid), process.pid])
+            process.wait()
+        self._running = {}
+
+    def messages(self) -> list[str]:
+        """The messages that wait to be delivered."""
+        return [name for name in os.listdir(self._messages) if not name.startswith(".")]
+
+    def status(self) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(self.command("status"), capture_output=True, text=True, timeout=LIMIT, check=False)
+
+    def retry(self, event_id: str) -> None:
+        """Do what an operator does after a failed recovery."""
+        subprocess.run(self.command("retry", event_id), capture_output=True, timeout=LIMIT, check=False)

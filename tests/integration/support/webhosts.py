@@ -4,6 +4,7 @@
 
 """Small hosts on loopback that give one fixed answer, and know what they were asked."""
 
+import contextlib
 import http.server
 import threading
 from typing import Any
@@ -39,7 +40,8 @@ class WebHost:
                 for name, value in {"Content-Length": str(len(content)), **(headers or {})}.items():
                     self.send_header(name, value)
                 self.end_headers()
-                self.wfile.write(content)
+                with contextlib.suppress(OSError):  # the other end was killed
+                    self.wfile.write(content)
 
             do_GET = do_POST = _answer  # noqa: N815 - the names that http.server looks for
 

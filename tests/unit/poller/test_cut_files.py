@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each file of a VM, cut at every byte, as a disk can leave it: nothing ends a program, and what is lost is shown."""
+"""Each file of a VM, cut at every byte, as a disk can leave it: nothing ends a program, and each loss is shown."""
 
 import json
 import os

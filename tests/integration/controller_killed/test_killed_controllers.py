@@ -1,0 +1,148 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""Faults at the boundaries of a controller, of its workers and of the modules on the hosts: the next run finishes.
+
+One run without a fault records the boundaries. BOUNDARIES_STEP=N tries each N-th of them.
+"""
+
+import collections
+import contextlib
+import importlib.util
+import json
+import os
+import pathlib
+
+import boundary
+import pytest
+import responders
+from emulation import until
+
+SUPPORT = pathlib.Path(boundary.__file__).parent
+GUARD = SUPPORT.parents[1] / "guard"
+OCCURRENCES = 3  # of the same boundary
+HOSTS = ("web1", "web2")
+
+
+def of_path(path: pathlib.Path):
+    """A module of another directory of tests."""
+    spec = importlib.util.spec_from_file_location(f"of_{path.parent.name}", path)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+
+class Respond:
+    """An event of two hosts, and runs of the role respond until nothing is left to do."""
+
+    def __init__(self, fleet, ansible, directory: pathlib.Path) -> None:
+        self.emulator = fleet(*HOSTS, options=("--rate-limit", "0", "--exit-after", "14400"))
+        self.hosts = responders.Hosts(self.emulator, ansible, directory)
+        self._event_id = self.emulator.schedule("Redeploy", *HOSTS, notice=3600, started_for=1)
+
+    def start(self, **env: str):
+        return self.hosts.start(env=env)
+
+    def complaints(self) -> list[str]:
+        found = []
+        posts = [entry["at_real"] for entry in self.emulator.log("post") if self._event_id in entry["event_ids"]]
+        if not posts:
+            found.append("never acknowledged")
+        elif min(posts) < max(self.hosts.prepared_at(name, self._event_id) for name in HOSTS) - 0.001:
+            found.append(f"acknowledged at {posts}, before all hosts were prepared")
+        for name in HOSTS:
+            recoveries = self.hosts.recoveries(name)
+            if recoveries[-1:] != [[self._event_id]] or len(recoveries) > 2:  # again if it had not come to its end
+                found.append(f"{name} recovered for {recoveries}")
+            if self.hosts.remembered(name):
+                found.append(f"{name} still remembers {self.hosts.remembered(name)}")
+        if self.emulator.state()["events"]:
+            found.append("the event is still there")
+        return found
+
+
+class RollingMaintenance:
+    """A rolling maintenance of two hosts, and runs of it until both are maintained."""
+
+    def __init__(self, fleet, ansible, directory: pathlib.Path) -> None:
+        hosts = of_path(SUPPORT.parent / "rolling_maintenance" / "fleet_hosts.py")
+        self.emulator = fleet(*HOSTS, options=("--rate-limit", "0", "--exit-after", "14400"))
+        self.hosts = hosts.Hosts(self.emulator, ansible, directory)
+
+    def start(self, **env: str):
+        return self.hosts.start(env=env, rolling_maintenance_name="upgrade")
+
+    def complaints(self) -> list[str]:
+        found = [f"{name} is still marked" for name in self.hosts.marked()]
+        maintained = self.hosts.maintained()
+        return found if sorted(maintained) == list(HOSTS) else [*found, f"maintained are {maintained}"]
+
+
+ROLES = {"respond": Respond, "rolling_maintenance": RollingMaintenance}
+
+
+class Life:
+    """A run with a fault, and the run after it."""
+
+    def __init__(self, made, directory: pathlib.Path, fault="none", name="", occurrence=0) -> None:
+        self.plan = directory / "plan"
+        self.plan.mkdir()
+        plan = {"fault": fault, "name": name, "occurrence": occurrence, "disk": str(directory)}
+        (self.plan / "plan.json").write_text(json.dumps(plan))
+        path = os.pathsep.join(map(str, (SUPPORT / "watched", GUARD, SUPPORT)))
+        first = made.start(BOUNDARY_PLAN=str(self.plan), PYTHONPATH=path).result()
+        self.output = first.output
+        until(lambda: not processes_of(self.plan), what="the end of what the run started")
+        runs = [first]
+        if first.rc:
+            runs.append(made.start().result())
+        self.complaints = [] if runs[-1].rc == 0 else [f"the next run ended with {runs[-1].rc}"]
+        self.complaints += made.complaints()
+        self.complaints = [
+            f"{fault} at {name} ({occurrence}): {complaint}\n" + "\n=====\n".join(run.output for run in runs)
+            for complaint in self.complaints
+        ]
+        print(f"{fault} at {name} ({occurrence}), struck: {self.struck()}", *self.complaints, flush=True)
+
+    def struck(self) -> bool:
+        return (self.plan / "struck").exists()
+
+    def reached(self) -> list[str]:
+        return (self.plan / "reached").read_text().splitlines()
+
+
+def processes_of(plan: pathlib.Path) -> list[int]:
+    """The processes of a run, also those that outlived it."""
+    found = []
+    for process in pathlib.Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):  # it has ended
+            if f"BOUNDARY_PLAN={plan}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+    return found
+
+
+@pytest.mark.skipif(os.environ.get("TIER") != "soak", reason="takes half an hour: make soak")
+@pytest.mark.timeout(36000)
+@pytest.mark.parametrize("role", sorted(ROLES))
+def test_what_a_controller_that_dies_at_any_boundary_leaves_is_finished_by_the_next_run(role, fleet, ansible, tmp_path):
+    def life(number: int, *fault) -> Life:
+        directory = tmp_path / str(number)
+        directory.mkdir()
+        return Life(ROLES[role](fleet, ansible, directory), directory, *fault)
+
+    recorded = life(0)
+    assert not recorded.complaints, recorded.complaints
+    counts = collections.Counter(recorded.reached())
+    assert {name.partition(": ")[0] for name in counts} == {"controller", "controller's fork", "module"}
+    # A controller alone leaves its forks, which end by themselves; together they are a control node that goes down.
+    wanted = [
+        (fault, name, time + 1)
+        for name, found in sorted(counts.items())
+        for fault in (("die", "alone") if name.startswith("controller:") else ("die",))
+        for time in range(min(found, OCCURRENCES))
+    ][:: int(os.environ.get("BOUNDARIES_STEP", "1"))]
+    lives = [life(number, *fault) for number, fault in enumerate(wanted, 1)]
+    print(f"{role}: {len(lives)} boundaries, {sum(each.struck() for each in lives)} reached")
+    complaints = [complaint for each in lives for complaint in each.complaints]
+    assert not complaints, "\n".join(complaints)
