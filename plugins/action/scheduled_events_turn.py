@@ -97,7 +97,7 @@ class ActionModule(ArmAction):
             options = self._checked(options)
             self._notes["options"] = {name: value for name, value in options.items() if name not in OF_EACH_CALL}
         self._options = options
-        self._published = self._checked_events(options["published_events"])
+        self._published = _checked_events(options["published_events"])
         options["outcome"] = self._outcome(options["outcome"])
         self._notes["failed_before"] = self._failed_task()
         responding, host = self._responding(), self._variables["inventory_hostname"]
@@ -188,12 +188,6 @@ class ActionModule(ArmAction):
     def _play_directory(self) -> Path:
         """Ansible makes the directory above it for each run, and removes it at the end."""
         return Path(constants.DEFAULT_LOCAL_TMP) / f"scheduled-events-{play_id(self._task)}"
-
-    def _checked_events(self, events: t.Sequence[t.Mapping[str, t.Any]]) -> Published:
-        try:
-            return Published(events)
-        except ValueError as error:
-            raise AnsibleActionFail(str(error)) from error
 
     def _checked_rules(self, rules: t.Any) -> t.Any:
         try:
@@ -377,6 +371,13 @@ class ActionModule(ArmAction):
                 self._extras[name] = [*self._extras.get(name, []), *answer[name]]
         if "ansible_facts" in answer:  # the interpreter that was discovered
             self._extras["ansible_facts"] = answer["ansible_facts"]
+
+
+def _checked_events(events: t.Sequence[t.Mapping[str, t.Any]]) -> Published:
+    try:
+        return Published(events)
+    except ValueError as error:
+        raise AnsibleActionFail(str(error)) from error
 
 
 def _warn(text: str) -> None:
