@@ -1,0 +1,203 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The gate of a batch, over hosts that answer what a test says, and with a clock that only waiting moves."""
+
+import types
+
+import pytest
+
+from plugins.module_utils._maintenance_calls import SURVEY, WITHDRAW
+from plugins.plugin_utils._gate import gate as gates
+from plugins.plugin_utils._gate.decision import GateError
+from plugins.plugin_utils._gate.gate import Gate
+from plugins.plugin_utils._gate.store import Store
+
+HOSTS = ["web1", "web2", "web3"]
+REBOOT = {
+    "event_id": "A1",
+    "event_type": "Reboot",
+    "event_status": "Scheduled",
+    "not_before": None,
+    "resources": ["web1"],
+    "affects_this_vm": True,
+}
+
+
+def answer(name, **more):
+    """What the module finds on a host without anything special."""
+    return {
+        "marked": True,
+        "problem": "",
+        "mark": None,
+        "unfinished": {},
+        "unmarked_because": "",
+        "drained": False,
+        "returning": None,
+        "vm_name": name,
+        "events": [],
+        "records": {},
+        "boot_id": name,
+        "waiting": [],
+        **more,
+    }
+
+
+class Play:
+    """The hosts of a play with one batch. ``asked``: the options that each host got, in their order."""
+
+    def __init__(self, directory):
+        self.store = Store(directory)
+        self.answers = {name: answer(name) for name in HOSTS}
+        self.asked, self.now, self.at, self.ended = [], 1000.0, {}, False
+
+    def gate(self, batch=("web1",), check_mode=False, active=tuple(HOSTS), **arguments):
+        play = types.SimpleNamespace(strategy="linear", _uuid="play")
+        task = types.SimpleNamespace(check_mode=check_mode, get_play=lambda: play)
+        known = {
+            "inventory_hostname": batch[0],
+            "ansible_play_hosts_all": HOSTS,
+            "ansible_play_batch": list(batch),
+            "ansible_play_hosts": list(active),
+            "hostvars": {name: {} for name in HOSTS},
+        }
+        chosen = {
+            "fleet": [],
+            "checked_hosts": [],
+            "allow_skip_tags": False,
+            "hosts_without_traffic": None,
+            "on_event": "wait",
+            "settle": 0.0,
+            "resume_within": 3600.0,
+            "max_unavailable": "1",
+            "maintenance_windows": [],
+            "timeout": 600.0,
+            "name": "patch",
+            **arguments,
+        }
+        return Gate(types.SimpleNamespace(_task=task), known, chosen, self.store)
+
+    def ask(self, hosts, options):
+        made = {name: options(types.SimpleNamespace(name=name, options=lambda _table: {})) for name in hosts}
+        self.asked += made.items()
+        return {name: dict(self.answers[name]) for name in hosts}
+
+    def sleep(self, seconds):
+        assert seconds <= 1.0, "the end of the run would be seen late"
+        self.now += max(seconds, 0.01)
+        for moment in [each for each in self.at if each <= self.now]:
+            self.at.pop(moment)()
+
+    def steps(self, step, host="web1"):
+        return [options for name, options in self.asked if name == host and options["step"] == step]
+
+
+@pytest.fixture
+def play(tmp_path, monkeypatch):
+    made = Play(tmp_path)
+    fleet = types.SimpleNamespace(ask=made.ask, longest=lambda hosts: 10.0 * len(hosts))
+    monkeypatch.setattr(gates, "Fleet", lambda *_arguments: fleet)
+    monkeypatch.setattr(gates, "names_of_maintenances", lambda *_, hosts, name, **_more: dict.fromkeys(hosts, name))
+    monkeypatch.setattr(gates, "main_process_has_ended", lambda: made.ended)
+    monkeypatch.setattr(
+        gates, "time", types.SimpleNamespace(monotonic=lambda: made.now, time=lambda: 0.0, sleep=made.sleep)
+    )
+    return made
+
+
+def test_the_gate_opens_for_a_healthy_fleet_and_its_marks_stay(play):
+    result = play.gate().wait()
+    assert (result["open"], result["batch"], result["msg"]) == (True, ["web1"], "web1: goes ahead")
+    assert play.steps(WITHDRAW) == []
+
+
+def test_a_mark_lasts_a_minute_longer_than_a_look_and_only_the_own_hosts_get_one(play):
+    play.gate().wait()
+    assert [options.get("lease") for options in play.steps(SURVEY)] == [90.0]
+    assert "owner" not in play.steps(SURVEY, "web2")[0]
+
+
+def test_check_mode_marks_nothing_and_says_what_would_be(play):
+    play.answers["web2"]["drained"] = True
+    result = play.gate(check_mode=True).wait()
+    assert (result["open"], result["msg"]) == (False, "web1: would wait for web2 (drained)")
+    assert "owner" not in play.steps(SURVEY)[0]
+
+
+def test_a_batch_waits_without_its_marks_until_the_others_are_back(play):
+    play.answers["web2"]["drained"] = True
+    play.at[1100.0] = lambda: play.answers["web2"].update(drained=False)
+    assert play.gate().wait()["open"]
+    assert len(play.steps(WITHDRAW)) == len(play.steps(SURVEY)) - 1
+    with play.store.open() as store:
+        assert [wait["why"] for wait in store["rounds"]["play"]["web1"]["waits"]] == ["web2 (drained)"]
+
+
+def test_a_gate_that_stays_shut_for_its_timeout_fails_and_withdraws(play):
+    play.answers["web2"] = {"problem": "no route", "unreachable": True}
+    with pytest.raises(GateError, match=r"stayed shut for 600 s: web1 waits for web2 \(cannot be reached\)"):
+        play.gate().wait()
+    assert 1600.0 <= play.now < 1602.0
+    assert len(play.steps(WITHDRAW)) > 1
+
+
+def test_a_host_that_was_reached_and_gave_no_answer_is_not_called_unreachable(play):
+    play.answers["web2"] = {"problem": "no Python"}
+    (reason,) = play.gate(check_mode=True).wait()["waits_for"]
+    assert reason == "web2 (its events cannot be read: no Python)"
+
+
+def test_a_run_that_was_killed_does_not_pass_the_gate(play):
+    play.answers["web2"]["drained"] = True
+    play.at[1001.0] = lambda: (play.answers["web2"].update(drained=False), setattr(play, "ended", True))
+    with pytest.raises(GateError, match="was ended while the batch waited"):
+        play.gate().wait()
+
+
+def test_an_own_event_is_handed_to_the_role_once_and_without_marks(play):
+    play.answers["web1"]["events"] = [REBOOT]
+    result = play.gate(on_event="respond").wait()
+    assert (result["open"], result["respond"]) == (False, ["web1"])
+    assert len(play.steps(WITHDRAW)) == 1
+    play.at[1100.0] = lambda: play.answers["web1"].update(events=[])
+    assert play.gate(on_event="respond").wait()["open"]
+
+
+def test_an_own_event_fails_the_batch_where_the_owner_wants_that(play):
+    play.answers["web1"]["events"] = [REBOOT]
+    with pytest.raises(GateError, match="rolling_maintenance_on_event is fail"):
+        play.gate(on_event="fail").wait()
+    assert len(play.steps(WITHDRAW)) == 1
+
+
+def test_a_batch_that_waited_has_the_role_read_the_balancer_again(play):
+    play.answers["web2"]["drained"] = True
+    play.at[1010.0] = lambda: play.answers["web2"].update(drained=False)
+    assert not play.gate(hosts_without_traffic=[]).wait()["open"]
+    assert play.gate(hosts_without_traffic=[]).wait()["open"]
+
+
+def test_a_host_that_the_operator_has_checked_does_not_count_as_left_unfinished_for_one_look(play):
+    left = {"owner": "elsewhere/run/web2", "by": {}, "stage": "held", "age": 9.0, "lease": 1.0, "live": False}
+    play.answers["web2"]["mark"] = left
+    assert not play.gate(check_mode=True).wait()["open"]
+    assert play.gate(check_mode=True, checked_hosts=["web2"]).wait()["open"]
+    assert not play.gate(check_mode=True, checked_hosts=["web2"]).wait()["open"]
+
+
+def test_a_host_that_is_left_out_for_its_event_is_named(play):
+    play.answers["web1"]["events"] = [REBOOT]
+    result = play.gate(on_event="skip").wait()
+    assert result["msg"] == "web1: nothing to do (web1 is left out, for its event)"
+
+
+def test_names_that_nobody_has_are_refused(play):
+    with pytest.raises(GateError, match="rolling_maintenance_checked_hosts names wbe2, expected hosts of the fleet"):
+        play.gate(checked_hosts=["wbe2"]).wait()
+
+
+def test_no_host_is_taken_down_after_one_was_lost(play):
+    play.gate().wait()
+    with pytest.raises(GateError, match="web1 failed or was lost, so no further host is taken down"):
+        play.gate(batch=("web2",), active=("web2", "web3")).wait()
