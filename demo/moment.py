@@ -50,7 +50,7 @@ def three_days() -> list[Fact]:
     state, facts, ends = State(serial=0), [], dict[str, float]()
     while clock.now() < MONDAY_NOON + 86400:
         now = Moment(platform.sync(), clock.now() - MONDAY_NOON, "boot")
-        events = platform.unit_state(vm).events.values()
+        events = platform.scope_state(vm).events.values()
         document = parse(render_document(1, render_events(events, VERSION)), api_version=VERSION)
         results = [terms.HookResult(run, "ok") for run, end in ends.items() if end <= now.wall]
         ends = {run: end for run, end in ends.items() if end > now.wall}

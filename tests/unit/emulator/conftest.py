@@ -61,7 +61,7 @@ class Simulation:
         self.platform.sync()
 
     def seen_by(self, vm):
-        return list(self.platform.unit_state(self.machine(vm)).events.values())
+        return list(self.platform.scope_state(self.machine(vm)).events.values())
 
     def kinds(self):
         return [entry["kind"] for entry in self.journal.since()]

@@ -83,8 +83,8 @@ def test_10_gpu_vms_across_fault_domains_see_each_others_events(simulate):
     assert world.seen_by("gpu1") == [event]
 
 
-def test_10_an_event_cannot_name_vms_of_two_units(simulate):
-    with pytest.raises(InputError, match=r'\["web1", "alone"\] are in 2 units .* one event for each unit'):
+def test_10_an_event_cannot_name_vms_of_two_scopes(simulate):
+    with pytest.raises(InputError, match=r'\["web1", "alone"\] are in 2 scopes .* one event for each scope'):
         simulate().schedule("Reboot", "web1", "alone")
 
 

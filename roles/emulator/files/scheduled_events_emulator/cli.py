@@ -330,9 +330,9 @@ def _show_faults(answer: Answer) -> str:
 
 
 def _show_state(answer: Answer) -> str:
-    lines = [f"now {answer['now']}   next change {answer['next_change'] or '-'}", "", "VM  UNIT  ENDPOINT  POLLING"]
+    lines = [f"now {answer['now']}   next change {answer['next_change'] or '-'}", "", "VM  SCOPE  ENDPOINT  POLLING"]
     for vm in answer["vms"]:
-        lines.append(f"{vm['name']}  {vm['unit']}  {vm['endpoint']}  {'yes' if vm['enabled'] else 'no'}")
+        lines.append(f"{vm['name']}  {vm['scope']}  {vm['endpoint']}  {'yes' if vm['enabled'] else 'no'}")
     lines += ["", "EVENT  TYPE  STATUS  NOT BEFORE  VMS  APPROVED BY"]
     for event in answer["events"]:
         approvers = ",".join(dict.fromkeys(approval["vm"] for approval in event["approved_by"]))

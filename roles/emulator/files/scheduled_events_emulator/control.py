@@ -131,7 +131,7 @@ class Control:
             "spot": machine.spot,
             "endpoint": self._endpoint_of(machine),
             "from": list(machine.sources),
-            "unit": "/".join(str(part) for part in self._platform.fleet.unit(machine) if part is not None),
+            "scope": "/".join(str(part) for part in self._platform.fleet.scope(machine) if part is not None),
             "enabled": self._imds.callers[machine.name].service.enabled,
         }
 

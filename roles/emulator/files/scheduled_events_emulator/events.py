@@ -13,7 +13,7 @@ from typing import Any
 
 from scheduled_events_emulator.checks import Fields, InputError, require_json
 from scheduled_events_emulator.clock import iso, iso_or_none
-from scheduled_events_emulator.fleet import Unit
+from scheduled_events_emulator.fleet import Scope
 
 SCHEDULED, STARTED, ADVISORY = "Scheduled", "Started", "Advisory"
 COMPLETED, CANCELED, CLEARED = "Completed", "Canceled", "Cleared"
@@ -114,7 +114,7 @@ class Event:
     """An event in its life. ``not_before`` is a whole epoch second, or None when it was never announced."""
 
     spec: EventSpec
-    unit: Unit
+    scope: Scope
     resources: list[str]
     created_at: float
     not_before: int | None = None

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The fleet: its VMs, the unit of each VM, and the addresses that identify each VM."""
+"""The fleet: its VMs, the scope of each VM, and the addresses that identify each VM."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from scheduled_events_emulator.checks import REQUIRED, Fields, InputError, shown
 
 KINDS = ("single", "availability_set", "scale_set_uniform", "scale_set_flexible", "cloud_service")
 
-# One key of a unit: everyone in the unit sees the unit's events.
-Unit = tuple[Optional[str], ...]
+# One key of a scope: everyone in the scope sees the scope's events.
+Scope = tuple[Optional[str], ...]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,7 +49,7 @@ KEYS = ("set", "from", *(each.name for each in dataclasses.fields(Machine) if ea
 
 
 class Fleet:
-    """The VMs by name, by address and by unit. Raises InputError for a fleet that contradicts itself."""
+    """The VMs by name, by address and by scope. Raises InputError for a fleet that contradicts itself."""
 
     def __init__(self, machines: Sequence[Machine]) -> None:
         self.machines = tuple(machines)
@@ -62,7 +62,7 @@ class Fleet:
                 self._claim(self._by_address, machine.address, machine, f"vms[{index}].address")
             for source in machine.sources:
                 self._claim(self._by_source, source, machine, f"vms[{index}].from")
-        self._units = {machine.name: self._unit_of(machine) for machine in self.machines}
+        self._scopes = {machine.name: self._scope_of(machine) for machine in self.machines}
 
     @staticmethod
     def _claim(table: dict[str, Machine], key: str, machine: Machine, path: str) -> None:
@@ -72,7 +72,7 @@ class Fleet:
             )
         table[key] = machine
 
-    def _unit_of(self, machine: Machine) -> Unit:
+    def _scope_of(self, machine: Machine) -> Scope:
         if machine.kind == "single":
             return ("single", machine.name)
         family = "scale_set" if machine.kind.startswith("scale_set") else machine.kind
@@ -84,9 +84,9 @@ class Fleet:
             return (family, machine.set_name, machine.name)
         return (family, machine.set_name, machine.placement_group)
 
-    def unit(self, machine: Machine) -> Unit:
-        """Return the unit whose events ``machine`` sees."""
-        return self._units[machine.name]
+    def scope(self, machine: Machine) -> Scope:
+        """Return the scope whose events ``machine`` sees."""
+        return self._scopes[machine.name]
 
     def find(self, name: str) -> Machine:
         """Return the VM ``name``, in any case. Raises InputError when there is none."""

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The simulated platform: units of VMs, their events, and the state machine. No I/O; time comes from a clock."""
+"""The simulated platform: scopes of VMs, their events, and the state machine. No I/O; time comes from a clock."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from scheduled_events_emulator.events import (
     Event,
     EventSpec,
 )
-from scheduled_events_emulator.fleet import Fleet, Machine, Unit
+from scheduled_events_emulator.fleet import Fleet, Machine, Scope
 
 KEPT_ENDED_EVENTS = 1000
 KEPT_ENTRIES = 100_000  # of the journal
@@ -42,8 +42,8 @@ class WrongPhase(ValueError):
 
 
 @dataclass
-class UnitState:
-    """The array of events of a unit, in order of announcement, and how often it changed.
+class ScopeState:
+    """The array of events of a scope, in order of announcement, and how often it changed.
 
     Changes are counted per event type too, since an api-version that does not know a type shows no change either.
     """
@@ -113,7 +113,7 @@ class Platform:
         self.journal = journal
         self._cotenant_delay = cotenant_delay  # default of the seconds from approval to Started
         self._publish = publish
-        self._units: dict[Unit, UnitState] = {fleet.unit(machine): UnitState() for machine in fleet.machines}
+        self._scopes: dict[Scope, ScopeState] = {fleet.scope(machine): ScopeState() for machine in fleet.machines}
         self._timers: list[_Timer] = []
         self._order = itertools.count()
         self._known_ids: set[str] = set()
@@ -150,20 +150,20 @@ class Platform:
 
     # Reading
 
-    def unit_state(self, machine: Machine) -> UnitState:
+    def scope_state(self, machine: Machine) -> ScopeState:
         """Return the array that ``machine`` sees."""
-        return self._units[self.fleet.unit(machine)]
+        return self._scopes[self.fleet.scope(machine)]
 
     def events(self) -> list[Event]:
         """Return the events of all arrays in order of announcement."""
-        live = [event for unit in self._units.values() for event in unit.events.values()]
+        live = [event for scope in self._scopes.values() for event in scope.events.values()]
         return sorted(live, key=lambda event: event.created_at)
 
     def find(self, event_id: str) -> Event:
         """Return the live event ``event_id``, in any case. Raises NoSuchEvent."""
-        for unit in self._units.values():
-            if event_id.lower() in unit.events:
-                return unit.events[event_id.lower()]
+        for scope in self._scopes.values():
+            if event_id.lower() in scope.events:
+                return scope.events[event_id.lower()]
         raise NoSuchEvent(f"event {shown(event_id)}: not in any VM's document, expected the id of a live event")
 
     # What the operator of the simulation does
@@ -172,14 +172,14 @@ class Platform:
         """Check that ``specs`` can be scheduled, now or later, and claim their ids. Raises InputError."""
         ids = [spec.event_id.lower() for spec in specs]
         for spec in specs:
-            self._unit_of(spec)
+            self._scope_of(spec)
         for event_id in ids:
             if event_id in self._known_ids or ids.count(event_id) > 1:
                 raise InputError(f"event_id: {shown(event_id)} was used before, expected a new id")
         self._known_ids.update(ids)
 
     def schedule(self, spec: EventSpec) -> Event:
-        """Announce an event now. Raises InputError when it names VMs of more than one unit or an id used before."""
+        """Announce an event now. Raises InputError when it names VMs of more than one scope or an id used before."""
         self.reserve([spec])
         return self.announce(spec)
 
@@ -187,13 +187,13 @@ class Platform:
         """Announce an event whose id was reserved."""
         event = Event(
             spec=spec,
-            unit=self._unit_of(spec),
+            scope=self._scope_of(spec),
             resources=[self.fleet.find(name).resource_name for name in spec.vms],
             created_at=self.now,
             overrides=dict(spec.overrides),
         )
-        unit = self._units[event.unit]
-        unit.events[spec.event_id.lower()] = event
+        scope = self._scopes[event.scope]
+        scope.events[spec.event_id.lower()] = event
         if spec.is_advisory:
             self._advise(event)
             return event
@@ -203,7 +203,7 @@ class Platform:
             return event
         # NotBefore is shown in whole seconds and nothing starts before it, so it is rounded up.
         event.not_before = math.ceil(self.now + spec.notice)
-        unit.changed(spec.event_type)
+        scope.changed(spec.event_type)
         self._log("scheduled", event, not_before=iso(event.not_before))
         self._in_phase(event, SCHEDULED, event.not_before, partial(self._start, reason="not_before"))
         if spec.cancel_after is not None:
@@ -218,7 +218,7 @@ class Platform:
     def _advise(self, event: Event) -> None:
         """Show a hint, which neither starts nor can be acknowledged."""
         event.status = ADVISORY
-        self._units[event.unit].changed(event.spec.event_type)
+        self._scopes[event.scope].changed(event.spec.event_type)
         self._log("advised", event)
         self._in_phase(event, ADVISORY, self.now + event.spec.started_for, partial(self._remove, outcome=COMPLETED))
 
@@ -246,13 +246,13 @@ class Platform:
         event = self.find(event_id)
         if overrides != event.overrides:
             event.overrides = dict(overrides)
-            self._units[event.unit].changed(event.spec.event_type)
+            self._scopes[event.scope].changed(event.spec.event_type)
             self._log("overridden", event)
 
     def deallocate(self, machine: Machine) -> list[str]:
         """Stop and deallocate a VM: its events are cleared. Returns their ids. (A restart clears nothing.)"""
         cleared = []
-        for event in list(self.unit_state(machine).events.values()):
+        for event in list(self.scope_state(machine).events.values()):
             if machine.resource_name not in event.resources:
                 continue
             cleared.append(event.event_id)
@@ -260,7 +260,7 @@ class Platform:
                 self._remove(event, self.now, CLEARED)
                 continue
             event.resources.remove(machine.resource_name)
-            self._units[event.unit].changed(event.spec.event_type)
+            self._scopes[event.scope].changed(event.spec.event_type)
             self._log("cleared", event, vm=machine.name)
         self.journal.record("deallocated", self.now, vm=machine.name, event_ids=cleared)
         return cleared
@@ -272,7 +272,7 @@ class Platform:
 
         Unless ``partly``, one unknown id keeps all from being approved.
         """
-        array = self.unit_state(machine).events
+        array = self.scope_state(machine).events
         unknown = [event_id for event_id in event_ids if event_id.lower() not in array]
         if unknown and not partly:
             return [], unknown
@@ -309,17 +309,17 @@ class Platform:
     def _start(self, event: Event, moment: float, reason: str) -> None:
         event.status = STARTED
         event.started_at = moment
-        self._units[event.unit].changed(event.spec.event_type)
+        self._scopes[event.scope].changed(event.spec.event_type)
         self._log("started", event, reason=reason)
         self._in_phase(event, STARTED, moment + event.spec.started_for, partial(self._remove, outcome=COMPLETED))
 
     def _remove(self, event: Event, moment: float, outcome: str) -> None:
-        unit = self._units[event.unit]
-        del unit.events[event.event_id.lower()]
+        scope = self._scopes[event.scope]
+        del scope.events[event.event_id.lower()]
         event.status = outcome
         event.ended_at = moment
         self.ended.append(event)
-        unit.changed(event.spec.event_type)
+        scope.changed(event.spec.event_type)
         self._log("cancelled" if outcome == CANCELED else "removed", event, outcome=outcome)
         # The others no longer wait for it.
         for other in [peer for peer in self._peers(event) if peer.approved_at is not None][:1]:
@@ -329,23 +329,23 @@ class Platform:
 
     # Details
 
-    def _unit_of(self, spec: EventSpec) -> Unit:
-        units = {self.fleet.unit(self.fleet.find(name)) for name in spec.vms}
-        if len(units) > 1:
+    def _scope_of(self, spec: EventSpec) -> Scope:
+        scopes = {self.fleet.scope(self.fleet.find(name)) for name in spec.vms}
+        if len(scopes) > 1:
             raise InputError(
-                f"vms: {shown(list(spec.vms))} are in {len(units)} units (standalone VM, availability set, placement"
-                " group, cloud service), expected VMs of one unit: schedule one event for each unit"
+                f"vms: {shown(list(spec.vms))} are in {len(scopes)} scopes (standalone VM, availability set, placement"
+                " group, cloud service), expected VMs of one scope: schedule one event for each scope"
             )
-        return units.pop()
+        return scopes.pop()
 
     def _peers(self, event: Event) -> list[Event]:
-        """The Scheduled events that wait for one another's approval: Terminates of one unit at the same time.
+        """The Scheduled events that wait for one another's approval: Terminates of one scope at the same time.
 
         That is docs/contract.md, section 13.19.
         """
         if event.spec.event_type != "Terminate":
             return [event] if event.status == SCHEDULED else []
-        array = self._units[event.unit].events.values()
+        array = self._scopes[event.scope].events.values()
         same = [other for other in array if other.spec.event_type == "Terminate" and other.status == SCHEDULED]
         return [other for other in same if other.not_before == event.not_before]
 

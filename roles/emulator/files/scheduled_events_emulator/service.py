@@ -18,7 +18,7 @@ class Service:
     """Scheduled Events of one VM."""
 
     def __init__(self, machine: Machine, platform: Platform) -> None:
-        self._unit = platform.unit_state(machine)
+        self._scope = platform.scope_state(machine)
         self._last_request: float | None = None
         self._bases: dict[tuple[str, ...], int] = {}
         self._cache: dict[str, tuple[int, bytes]] = {}
@@ -29,7 +29,7 @@ class Service:
         self._last_request = now
         if enabling:  # the present array is incarnation 1
             self._cache.clear()
-            self._bases = {types: self._unit.revision(types) for types in set(_VISIBLE.values())}
+            self._bases = {types: self._scope.revision(types) for types in set(_VISIBLE.values())}
         return enabling
 
     @property
@@ -40,9 +40,9 @@ class Service:
     def document(self, version: str) -> bytes:
         """Return the document for the api-version. The service must be enabled."""
         cached = self._cache.get(version)
-        if cached is None or cached[0] != self._unit.version:
+        if cached is None or cached[0] != self._scope.version:
             types = _VISIBLE[version]
-            incarnation = self._unit.revision(types) - self._bases[types] + 1
-            document = render_document(incarnation, render_events(self._unit.events.values(), version))
-            cached = self._cache[version] = (self._unit.version, document)
+            incarnation = self._scope.revision(types) - self._bases[types] + 1
+            document = render_document(incarnation, render_events(self._scope.events.values(), version))
+            cached = self._cache[version] = (self._scope.version, document)
         return cached[1]

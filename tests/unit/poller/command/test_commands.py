@@ -43,6 +43,17 @@ def test_status_shows_what_a_hook_says_while_it_runs_and_not_after_that(unit, im
     assert "its hook says" not in unit.command("status")[1]
 
 
+def test_status_shows_the_status_of_an_event_only_while_azure_announces_it(unit, imds):
+    unit.add_hook("prepare", "")
+    unit.add_hook("recover", "exit 1")
+    unit.start()
+    imds.announce()
+    until(lambda: f"  Reboot {ID} (Scheduled): " in unit.command("status")[1], "the event")
+    until(lambda: imds.posts, "the acknowledgement")
+    imds.events = []
+    until(lambda: f"  Reboot {ID}: recovery failed: " in unit.command("status")[1], "the failure")
+
+
 @pytest.mark.edge
 def test_list_shows_the_events_of_this_vm(unit, imds):
     unit.configure()

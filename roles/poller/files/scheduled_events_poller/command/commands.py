@@ -160,7 +160,8 @@ def _webhooks(runtime: str) -> Tuple[Dict[str, Any], List[str], List[str]]:
 
 
 def _event_lines(event: Dict[str, Any]) -> List[str]:
-    lines = [f"  {event['event_type']} {event['event_id']} ({event['event_status']}): {event['doing']}"]
+    of_azure = f" ({event['event_status']})" if event["present"] else ""
+    lines = [f"  {event['event_type']} {event['event_id']}{of_azure}: {event['doing']}"]
     if event["hooks"]:
         phases = ", ".join(f"{phase} {outcome}" for phase, outcome in event["hooks"].items())
         lines.append(f"    hooks: {phases}")

@@ -39,7 +39,7 @@ class Service:
 
     def poll(self, **_how):
         self._platform.sync()
-        events = self._platform.unit_state(self._machine).events.values()
+        events = self._platform.scope_state(self._machine).events.values()
         return parse(render_document(1, render_events(events, "2020-07-01")), api_version="2020-07-01")
 
     fetch = poll
