@@ -337,7 +337,7 @@ def without_service(error: ImdsError) -> Unreachable:
     """The error for a machine that most likely has no such service."""
     return Unreachable(
         f"{error}. Is this an Azure VM? The metadata service answers only inside one: "
-        "run this on the VM itself, or set endpoint to where the service is"
+        "run this on the VM itself, or set endpoint, of roles scheduled_events_endpoint, to where it is"
     )
 
 

@@ -92,3 +92,15 @@ def test_each_output_is_written_for_its_owner_and_group_alone(report):
 def test_the_events_of_now_are_reported_as_well(report):
     _directory, run = report
     assert len(run.all(task="Read the events of the host")) == 4
+
+
+def test_without_an_endpoint_of_its_own_the_report_asks_where_the_polling_unit_of_the_host_asks(
+    ansible, fleet, tmp_path
+):
+    emulator = fleet("web1")
+    endpoint = emulator.state()["vms"][0]["endpoint"]
+    (tmp_path / "scheduled_events.fact").write_text(json.dumps({"endpoint": endpoint}))
+    inventory = {"all": {"hosts": {"web1": {**LOCAL, "__report_facts": str(tmp_path)}}}}
+    run = ansible.run_playbook("maintops.scheduled_events.report", inventory=inventory, extra_vars={"report_hosts": "all"})
+    assert run.rc == 0, run.output
+    assert run.one(task="Read the events of the host")["endpoint"] == endpoint

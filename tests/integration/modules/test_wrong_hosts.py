@@ -11,7 +11,7 @@ from playbooks import module_task, play
 MODULES = {"scheduled_events_info": {}, "scheduled_event_approve": {"event_id": ["A"]}, "scheduled_events_wait": {}}
 QUESTION = (
     ". Is this an Azure VM? The metadata service answers only inside one: "
-    "run this on the VM itself, or set endpoint to where the service is"
+    "run this on the VM itself, or set endpoint, of roles scheduled_events_endpoint, to where it is"
 )
 EVENTS = "/metadata/scheduledevents?api-version=2020-07-01"
 HTML = b"<!DOCTYPE html><html><body>Sign in</body></html>"

@@ -268,7 +268,7 @@ class TestFirstContact:
 
     HINT = (
         ". Is this an Azure VM? The metadata service answers only inside one: "
-        "run this on the VM itself, or set endpoint to where the service is"
+        "run this on the VM itself, or set endpoint, of roles scheduled_events_endpoint, to where it is"
     )
 
     @pytest.fixture
