@@ -50,7 +50,7 @@ padding:.15rem 0}
 .lane em{grid-column:1/-1;font-style:normal;color:var(--bad);font-size:.9rem;overflow-wrap:anywhere}
 .lane svg{display:block;width:100%;height:22px;overflow:visible}
 .empty{fill:var(--empty)}.waits{fill:var(--good);opacity:.4}.busy{fill:var(--busy)}.ready{fill:var(--ready)}.away{fill:var(--away)}.failed{fill:var(--bad)}
-.bare{fill:none;stroke:var(--bad);stroke-width:2;stroke-dasharray:6 4}.tick{fill:var(--soft);font-size:.75rem}
+.bare{fill:var(--bad);fill-opacity:.15;stroke:var(--bad);stroke-width:2;stroke-dasharray:6 4}.tick{fill:var(--soft);font-size:.75rem}.notch{stroke:var(--soft)}
 .finding{color:var(--bad)}
 .ack{stroke:var(--ink);stroke-width:2}.due{stroke:var(--late);stroke-width:2;stroke-dasharray:4 3}
 .legend{display:flex;flex-wrap:wrap;gap:0 .75rem}.legend span{white-space:nowrap}
@@ -58,7 +58,8 @@ padding:.15rem 0}
 table{border-collapse:collapse;width:100%;font-size:.8rem}th,td{text-align:left;padding:.15rem .5rem .15rem 0;
 border-bottom:1px solid var(--line);font-variant-numeric:tabular-nums}.wide{overflow-x:auto}
 code{font-size:.8rem;overflow-wrap:anywhere}
-@media (max-width:36rem){.lane{grid-template-columns:1fr auto}.lane svg{grid-column:1/-1;grid-row:2}}
+@media (max-width:36rem){.lane{grid-template-columns:fit-content(60%) 1fr}.lane i{text-align:right}
+.lane svg{grid-column:1/-1;grid-row:2}}
 """
 LEGEND = (
     ("waits", "waits in service"),
@@ -219,7 +220,8 @@ def _ticks(event: EventStory, axis: Axis) -> str:
     day = format_moment(event.began)[:10]
     first = math.ceil(axis.first / step)
     marks = [
-        f'<text x="{axis.at(number * step)}" y="14" text-anchor="middle" class="tick">'
+        f"{mark(axis, number * step, top=-4, bottom=3, style='notch')}"
+        f'<text x="{axis.at(number * step)}" y="16" text-anchor="middle" class="tick">'
         f"{_clock(number * step, day).partition('.')[0].removesuffix(':00')}</text>"
         for number in range(first, first + MOST_TICKS + 1)
         if 3 <= axis.place(number * step) <= 97 and number * step < axis.last
