@@ -155,7 +155,8 @@ def find(
     if found is None:
         raise NotFound(
             f"endpoint auto found no metadata service. {'. '.join(said)}. "
-            "Is this an Azure VM? Run this on the VM itself, or set endpoint, of roles scheduled_events_endpoint, to where it is"
+            "Is this an Azure VM? Run this on the VM itself, or set endpoint, of roles scheduled_events_endpoint, to "
+            "where it is"
         )
     return found
 

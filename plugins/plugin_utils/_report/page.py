@@ -50,7 +50,9 @@ padding:.15rem 0}
 .lane em{grid-column:1/-1;font-style:normal;color:var(--bad);font-size:.9rem;overflow-wrap:anywhere}
 .lane svg{display:block;width:100%;height:22px;overflow:visible}
 .empty{fill:var(--empty)}.waits{fill:var(--good);opacity:.4}.busy{fill:var(--busy)}.ready{fill:var(--ready)}.away{fill:var(--away)}.failed{fill:var(--bad)}
-.bare{fill:var(--bad);fill-opacity:.15;stroke:var(--bad);stroke-width:2;stroke-dasharray:6 4}.tick{fill:var(--soft);font-size:.75rem}.notch{stroke:var(--soft)}
+.bare{fill:var(--bad);fill-opacity:.15;stroke:var(--bad);stroke-width:2;stroke-dasharray:6 4}
+.tick{fill:var(--soft);font-size:.75rem}
+.notch{stroke:var(--soft)}
 .finding{color:var(--bad)}
 .ack{stroke:var(--ink);stroke-width:2}.due{stroke:var(--late);stroke-width:2;stroke-dasharray:4 3}
 .legend{display:flex;flex-wrap:wrap;gap:0 .75rem}.legend span{white-space:nowrap}

@@ -101,6 +101,8 @@ def test_without_an_endpoint_of_its_own_the_report_asks_where_the_polling_unit_o
     endpoint = emulator.state()["vms"][0]["endpoint"]
     (tmp_path / "scheduled_events.fact").write_text(json.dumps({"endpoint": endpoint}))
     inventory = {"all": {"hosts": {"web1": {**LOCAL, "__report_facts": str(tmp_path)}}}}
-    run = ansible.run_playbook("maintops.scheduled_events.report", inventory=inventory, extra_vars={"report_hosts": "all"})
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.report", inventory=inventory, extra_vars={"report_hosts": "all"}
+    )
     assert run.rc == 0, run.output
     assert run.one(task="Read the events of the host")["endpoint"] == endpoint

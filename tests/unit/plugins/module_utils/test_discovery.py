@@ -125,7 +125,8 @@ def test_a_host_without_the_service_gets_an_error_that_says_what_was_looked_at(l
     assert str(caught.value) == (
         f"endpoint auto found no metadata service. Asked: GET {nowhere}/metadata/scheduledevents got no answer: "
         "[Errno 111] Connection refused. DHCP leases: /var/lib/dhcp (dhclient): No such file or directory. "
-        "Is this an Azure VM? Run this on the VM itself, or set endpoint, of roles scheduled_events_endpoint, to where it is"
+        "Is this an Azure VM? Run this on the VM itself, or set endpoint, of roles scheduled_events_endpoint, to "
+        "where it is"
     )
 
 
