@@ -116,6 +116,21 @@ def test_a_receiver_that_is_down_keeps_no_other_waiting_and_gets_all_when_it_is_
     assert [secret for secret in SECRETS if secret in written] == []
 
 
+def test_it_delivers_once_the_disk_works_again_that_failed_when_it_began(unit, service):
+    unit.configure(ops=service.url)
+    unit.put("ops", 1)
+    lock = os.path.join(os.path.dirname(unit.spool.directory), "lock")
+    os.unlink(lock)
+    os.symlink("nowhere", lock)  # which is not followed: it cannot be opened
+    unit.start()
+    until(lambda: unit.status().get("error"), "the error")
+    os.unlink(lock)
+    until(lambda: service.ids() == ids(1), "the delivery")
+    assert unit.process.wait(GIVE_UP) == 0
+    assert not unit.status()["error"]
+    assert unit.log().count("no webhook is delivered") == 1
+
+
 def test_it_continues_after_it_was_killed(unit, service):
     down = receivers.Receiver()
     down.stop()

@@ -187,12 +187,14 @@ class Delivery:
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, lambda _number, _frame: self._stop.set())
         mark = self._mark()
-        error = self._start()
+        error = self._start("")
         while not self._stop.is_set():
             self._show(error)
             if self._mark() != mark or self._spool.is_empty():
                 break
             self._stop.wait(PAUSE)
+            if error:
+                error = self._start(error)
         self._stop.set()
         until = CLOCK.monotonic() + GRACE
         for thread in self._threads:
@@ -208,10 +210,13 @@ class Delivery:
             return found.st_ino, found.st_mtime_ns
         return None
 
-    def _start(self) -> str:
+    def _start(self, before: str) -> str:
         """Start a thread for each receiver; returns why that cannot be done, or an empty text.
 
-        Then the unit stays active, so that systemd does not start it again and again, until something is corrected.
+        Then the unit stays active, so that systemd does not start it again and again, and tries it from time to time: a
+        disk that was full gets room again.
+
+        :param before: why the last attempt failed.
         """
         try:
             if REQUESTS_IMPORT_ERROR:
@@ -220,7 +225,8 @@ class Delivery:
             self._spool.tidy()
             self._drop_orphans({receiver.name for receiver in receivers})
         except (WrongValue, OSError) as error:
-            systemd.log(systemd.ERROR, f"no webhook is delivered: {error}")
+            if str(error) != before:
+                systemd.log(systemd.ERROR, f"no webhook is delivered: {error}")
             return str(error)
         for receiver in receivers:
             courier = Courier(receiver, self._spool)
