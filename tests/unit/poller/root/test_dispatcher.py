@@ -74,6 +74,14 @@ def test_only_root_can_read_a_job(root_side, look):
     assert stat.S_IMODE(status.st_mode) == 0o600
 
 
+def test_the_directory_of_jobs_is_made_and_is_of_root_alone_and_that_of_results_is_not(root_side, look):
+    os.rmdir(root_side.directories.jobs)
+    os.chmod(root_side.directories.results, 0o700)
+    look()
+    modes = [os.stat(path).st_mode & 0o777 for path in (root_side.directories.jobs, root_side.directories.results)]
+    assert modes == [0o700, 0o755]
+
+
 def test_a_request_whose_run_has_ended_is_dropped(root_side, starter, look):
     jobs.end(root_side.directories, RunResult(root_side.run_id, "ok", "", 1.0))
     root_side.leave()
