@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The polling unit beside other clients of the service, in one run on one machine, each with an emulator of its own.
+"""The polling unit beside other clients of the service, in one run on one machine, each with its own emulator.
 
 - `unit`: the polling unit, with one hook.
 - `requests`: a plain loop of Python with `requests`, which catches what a request raises and goes on.

@@ -175,7 +175,7 @@ class Transport(Exchanger):
 
     def exchange(self, request: HttpRequest, seconds: float) -> Answer:
         # A GET on a kept connection that the host closes without a word is sent again on a new one. Another request
-        # may have been carried out, and whoever sends it knows whether a second one does harm.
+        # may have been carried out, and only its sender knows whether a second one does harm.
         method, url, query, headers, body = request
         try:
             prepared = requests.Request(method, url, params=dict(query), data=body, headers=dict(headers)).prepare()
