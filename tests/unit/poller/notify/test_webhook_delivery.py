@@ -361,6 +361,10 @@ def test_a_message_whose_file_cannot_be_removed_is_delivered_once(delivery, serv
         delivery.clock.now += delivery.step()
     assert service.ids() == ids(1, 2, 3)
     assert capsys.readouterr().err.count("cannot be removed: Read-only file system") == 3
+    monkeypatch.undo()
+    delivery.step()
+    assert delivery.spool.is_empty()
+    assert service.ids() == ids(1, 2, 3)
 
 
 def test_all_messages_that_wait_are_found_with_one_look_at_the_spool(delivery, service, monkeypatch):

@@ -120,6 +120,10 @@ class Courier:
         """The next message. What comes later has a higher number, so one look at the spool is enough for a while."""
         if not self._waiting:
             own = [entry for entry in self._spool.entries() if entry.receiver == self.receiver.name]
+            for entry in own:
+                if entry.file in self._done:
+                    with contextlib.suppress(OSError):  # the disk may work again
+                        self._spool.remove(entry)
             self._done &= {entry.file for entry in own}
             self._waiting = [entry for entry in reversed(own) if entry.file not in self._done]
         return self._waiting[-1] if self._waiting else None
