@@ -51,6 +51,7 @@ class Rulebook:
 
     :param directory: for its files.
     :param name: of a rulebook of the collection.
+    :param options: more options of the command, such as a rulebook in a file.
     :param env: more variables of its environment.
     :param options: more options of its command.
     """
@@ -62,6 +63,7 @@ class Rulebook:
         inventory: dict[str, Any],
         variables: dict[str, Any],
         *,
+        options: tuple[str, ...] = (),
         env: dict[str, str] | None = None,
         options: tuple[str, ...] = (),
     ) -> None:
@@ -89,10 +91,15 @@ class Rulebook:
         """What it showed so far, and its plays."""
         return self._output.read_text(errors="replace")
 
+    @property
+    def ended(self) -> bool:
+        """Whether its process has ended."""
+        return self._process.poll() is not None
+
     def until(self, condition: Callable[[], Any], what: str) -> None:
         """Wait for something that this rulebook is to bring about."""
-        until(lambda: condition() or self._process.poll() is not None, what=what)
-        assert self._process.poll() is None, self.output
+        until(lambda: condition() or self.ended, what=what)
+        assert not self.ended, self.output
 
     def wait_until_idle(self) -> None:
         """Wait until no playbook runs any more."""
@@ -105,7 +112,7 @@ class Rulebook:
 
     def kill(self) -> None:
         """End it and its playbooks without a warning."""
-        if self._process.poll() is None:
+        if not self.ended:
             # Each has a separate session, and outlives the hangup where that is ignored.
             playbooks = self._playbooks()
             os.killpg(self._process.pid, signal.SIGKILL)

@@ -29,6 +29,7 @@ READ_BY = {
     "docs/from-event-driven-ansible.md: scheduled_events_endpoints": RULEBOOKS,
     "docs/from-event-driven-ansible.md: scheduled_events_token": RULEBOOKS,
     "docs/from-event-driven-ansible.md: scheduled_events_job_template": "tests/controllers/test_event_driven.py",
+    "docs/from-outside.md: drools_db_file_path": "tests/controllers/test_from_outside.py",
     "docs/inventory-of-scale-sets.md: # shop.azure_rm.yml": "tests/unit/plugins/filter/test_inventory_hosts.py",
 }
 COMMANDS = {*CHECKS, "apt-get", "az", "cp", "git", "kubectl", "mkdir", "molecule", "pip", "pytest", "rm", "sudo"}

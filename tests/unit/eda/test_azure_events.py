@@ -8,6 +8,7 @@ import dataclasses
 import importlib.util
 import itertools
 import json
+import uuid
 
 import pytest
 from hypothesis import given
@@ -66,6 +67,7 @@ def test_a_message_becomes_an_event_of_the_source_with_the_ids_of_its_vms(passes
     event = passes({"payload": message()})
     assert isinstance(event.pop("seconds_until_not_before"), float)
     assert event.pop("id").startswith(ID.lower() + "-scheduled-")
+    assert uuid.UUID(event["meta"].pop("uuid")).version == 5
     assert event == {
         "event_id": ID,
         "event_type": "Redeploy",
@@ -99,6 +101,7 @@ def test_a_message_becomes_an_event_of_the_source_with_the_ids_of_its_vms(passes
 )  # fmt: skip
 def test_each_way_of_a_message_leads_to_the_same_event(passes, arrived):
     event = passes(arrived)
+    del event["meta"]["uuid"]
     assert (event["event_id"], event["change"], event["meta"]) == (ID, "new", {"endpoint": "azure", "hosts": ["web_0"]})
 
 
@@ -226,3 +229,34 @@ def test_it_remembers_a_bounded_number_of_events(monkeypatch):
     for number in itertools.chain(range(5), range(5)):
         assert module.main({"payload": message(EventId=str(number))})["change"] == "new"
     assert len(module._KNOWN) == 3
+
+
+def test_an_announcement_and_an_end_have_the_same_uuid_after_a_restart_whatever_comes_first_then():
+    before, after = load().main, load().main
+    first = [before(message(status))["meta"]["uuid"] for status in ("Scheduled", "Started", "Completed")]
+    again = [after(message(status))["meta"]["uuid"] for status in ("Started", "Completed")]
+    assert len(set(first)) == 3
+    assert again == [first[0], first[2]]
+    assert before(message(EventId="another"))["meta"]["uuid"] not in first
+
+
+def test_what_the_rules_have_taken_is_remembered_after_a_restart_and_nothing_else(tmp_path):
+    memory = str(tmp_path / "memory")
+    before, after = load().main, load().main
+    [event, first, second] = before({"payload": message()}, memory_file=memory)
+    lost = before({"payload": message("Started")}, memory_file=memory)[0]
+    assert (event["change"], lost["change"]) == ("new", "changed")
+    assert not first  # what ansible-rulebook asks as soon as the rules have the event
+    assert not second
+    with open(memory, "a") as file:
+        file.write('["half a li')
+    late = [after({"payload": message(status)}, memory_file=memory)[0] for status in ("Scheduled", "Started")]
+    assert [each.get("ignored") or each["change"] for each in late] == ["repeated", "changed"]
+
+
+def test_a_memory_that_cannot_be_written_is_shown_and_ends_nothing(passes, tmp_path, caplog):
+    _event, taken, _last = passes({"payload": message()}, memory_file=str(tmp_path / "memory"))
+    (tmp_path / "memory").unlink()
+    (tmp_path / "memory").mkdir()
+    assert not taken
+    assert "what has passed cannot be remembered after a restart" in caplog.text

@@ -15,8 +15,10 @@ import contextlib
 import datetime
 import json
 import logging
+import os
 import re
 import sys
+import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -24,6 +26,7 @@ sys.path.append(str(Path(__file__).resolve().parents[4] / "plugins" / "module_ut
 
 from _scheduled_events.checks import show
 from _scheduled_events.document import describe, format_time, parse, parse_not_before
+from _scheduled_events.files import write_atomically
 from _scheduled_events.rulebook import as_variables, content_id, harmless, host_names_of, hosts_of, with_time_left
 from _scheduled_events.text import shown
 
@@ -44,7 +47,7 @@ description:
     passed changes nothing.
   - What is not passed on as a change has no C(change), and C(ignored) has the reason. V(malformed) messages are
     counted in C(malformed) and shown in the log. A source that waits for feedback gets one event for each message.
-  - The filter remembers the events in memory. After a restart of ansible-rulebook, a repeated message is V(new) again.
+  - Without C(memory_file), a repeated message is V(new) again after a restart of ansible-rulebook.
 options:
   host_names:
     description:
@@ -59,6 +62,13 @@ options:
       - With V(true), an event without a VM that can be a host of the inventory is ignored.
     type: bool
     default: true
+  memory_file:
+    description:
+      - A file of this filter alone, where it remembers the changes that have passed. Use it with C(--persistence-id) of
+        ansible-rulebook. A change is written once the rules have it. Only then does a webhook answer, or a queue of
+        Service Bus drop the message. So a message is neither lost nor repeated when ansible-rulebook is killed.
+      - Not for a source that waits for feedback.
+    type: path
 """
 
 EXAMPLES = r"""
@@ -114,20 +124,65 @@ class Passed(NamedTuple):
 
 _KNOWN: collections.OrderedDict[str, Passed] = collections.OrderedDict()
 _COUNTS: collections.Counter[str] = collections.Counter()
+_READ: set[str] = set()  # the memory files
+
+
+class Taken(dict[str, Any]):
+    """Not an event: ansible-rulebook asks whether it is empty, after the rules have got what comes before it."""
+
+    def __init__(self, path: str, lines: list[bytes]) -> None:
+        super().__init__()
+        self._path, self._lines = path, lines
+
+    def __bool__(self) -> bool:
+        try:
+            with open(self._path, "ab") as memory:
+                memory.writelines(self._lines)
+                memory.flush()
+                os.fsync(memory.fileno())
+        except OSError as error:  # it would end the rulebook
+            LOGGER.error("what has passed cannot be remembered after a restart: %s", error)
+        return False
 
 
 def main(
-    event: dict[str, Any], host_names: dict[str, str] | None = None, limit_to_resources: bool = True
+    event: dict[str, Any],
+    host_names: dict[str, str] | None = None,
+    limit_to_resources: bool = True,
+    memory_file: str | None = None,
 ) -> dict[str, Any] | list[dict[str, Any]]:
     """Return an event for each message.
 
     :raises ValueError: an argument cannot be used.
+    :raises OSError: the memory file cannot be read or written.
     """
     names = host_names_of(host_names or {})
+    if memory_file and memory_file not in _READ:
+        _read_memory(Path(memory_file))
+        _READ.add(memory_file)
     meta = event.get("meta") or {}
     found = [_read(message, names, limit_to_resources) for message in _messages(event)]
     events = [{**harmless(each), "meta": {**meta, **each.get("meta", {})}} for each in found]
+    if memory_file:
+        # The queue holds one event: when the second of these is in it, the first one was taken.
+        keys = [each["event_id"].lower() for each in events if "change" in each]
+        return [*events, Taken(memory_file, _lines(keys)), Taken(memory_file, [])]
     return events[0] if len(events) == 1 else events
+
+
+def _read_memory(path: Path) -> None:
+    """Take up what has passed before, and leave one line for each event in the file."""
+    content = path.read_bytes() if path.exists() else b""
+    for line in content.splitlines():
+        with contextlib.suppress(ValueError, TypeError):  # the last line was not completely written
+            key, ids, order = json.loads(line)
+            _KNOWN[key] = Passed(tuple(ids), tuple(order))
+            _KNOWN.move_to_end(key)
+    write_atomically(path, b"".join(_lines(list(_KNOWN)[-REMEMBERED:])), mode=0o600, durable=True)
+
+
+def _lines(keys: list[str]) -> list[bytes]:
+    return [json.dumps([key, *_KNOWN[key]]).encode() + b"\n" for key in keys if key in _KNOWN]
 
 
 def _messages(event: dict[str, Any]) -> Iterator[Any]:
@@ -233,4 +288,7 @@ def _as_change(event: dict[str, Any]) -> dict[str, Any]:
     if len(_KNOWN) > REMEMBERED:
         _KNOWN.popitem(last=False)
     change = "gone" if event["event_status"] in OVER else "changed" if passed else "new"
-    return with_time_left({**event, "change": change, "id": this, "repeated": 0})
+    # ansible-rulebook drops what it has stored before it was killed, and could not be remembered.
+    what = this if change == "changed" else f"{key} {change}"
+    meta = {**event.get("meta", {}), "uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, what))}
+    return with_time_left({**event, "change": change, "id": this, "repeated": 0, "meta": meta})
