@@ -51,7 +51,6 @@ class Rulebook:
 
     :param directory: for its files.
     :param name: of a rulebook of the collection.
-    :param options: more options of the command, such as a rulebook in a file.
     :param env: more variables of its environment.
     :param options: more options of its command.
     """
@@ -63,7 +62,6 @@ class Rulebook:
         inventory: dict[str, Any],
         variables: dict[str, Any],
         *,
-        options: tuple[str, ...] = (),
         env: dict[str, str] | None = None,
         options: tuple[str, ...] = (),
     ) -> None:
