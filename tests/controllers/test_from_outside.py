@@ -109,7 +109,8 @@ class Outside:
             self.start()
 
     def kill(self):
-        self.running.kill()
+        if self.running:
+            self.running.kill()
 
 
 def jobs_of(awx, template):
@@ -184,6 +185,7 @@ class FromFile:
     def deliver(self, outside, messages, kills):
         self._all += messages
         self._file.write_text(json.dumps(self._all))
+        outside.kill()
         for _time in range(kills):
             outside.start()
             time.sleep(random.uniform(4, 12))  # it starts for some of them
