@@ -66,7 +66,7 @@ options:
     description:
       - A file of this filter alone, where it remembers the changes that have passed. Use it with C(--persistence-id) of
         ansible-rulebook. A change is written once the rules have it. Only then does a webhook answer, or a queue of
-        Service Bus drop the message. So a message is neither lost nor repeated when ansible-rulebook is killed.
+        Service Bus drop the message. A kill loses none, and repeats one only if it comes between the two.
       - Not for a source that waits for feedback.
     type: path
 """
