@@ -826,6 +826,15 @@ def test_a_fresh_document_that_says_something_else_does_not_agree(fresh):
     assert not agrees(vm, action, fresh)
 
 
+def test_an_event_that_a_fresh_document_shows_for_other_vms_alone_is_acknowledged_under_no_policy():
+    vm = Engine(acknowledge="any", rules=SHORT_FREEZES)
+    both = event(resources=["vm1", "vm2"])
+    vm.step(document(both))
+    vm.step(document(both), ok(run("prepare", 1)))
+    assert agrees(vm, vm.approval(), both)
+    assert not agrees(vm, vm.approval(), event(resources=["vm2"]))
+
+
 @pytest.mark.parametrize(
     "changes",
     [
