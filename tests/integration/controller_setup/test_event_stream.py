@@ -11,10 +11,7 @@ import json
 import os
 
 import pytest
-import yaml
-from page_blocks import ROOT
 
-TASKS = ROOT / "roles" / "controller_setup" / "tasks"
 ACTION = """
 import json
 import os
@@ -167,8 +164,9 @@ def test_the_role_says_what_to_do_by_hand_without_the_collection_that_has_a_stan
     assert "the collection ansible.eda 2 or newer" in message
 
 
-def test_what_a_stand_in_has_is_removed_in_the_reverse_order():
-    tasks = yaml.safe_load((TASKS / "absent.yml").read_text())
-    [removal] = [task for task in tasks if "__controller_setup_eda" in task.get("action", "")]
-    names = [item["key"] for item in removal["loop"]]
-    assert names == ["rulebook_activation", "event_stream", "credential", "decision_environment", "project"]
+def test_what_a_stand_in_has_is_removed_in_the_reverse_order_and_once(server):
+    assert server.play({"removed": {}}, "rulebook").rc == 0
+    runs = [server.play({"removed": {}}, "rulebook_absent") for _time in range(2)]
+    assert [(run.rc, changed(run)) for run in runs] == [(0, 5), (0, 0)], runs[0].output
+    removed = [module for module, state, _arguments in server.asked("removed") if state == "absent"]
+    assert removed == ["rulebook_activation", "event_stream", "credential", "decision_environment", "project"]

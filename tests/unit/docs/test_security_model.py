@@ -29,7 +29,7 @@ def claims():
 
 def has(test):
     """Whether a test exists: PATH::NAME, of a function of Python or of a task."""
-    path, _, name = test.partition("::")
+    path, _separator, name = test.partition("::")
     pattern = rf"^ *def {name}\(" if path.endswith(".py") else rf"^ *- name: {re.escape(name)}$"
     return (ROOT / path).is_file() and re.search(pattern, (ROOT / path).read_text(encoding="utf-8"), re.MULTILINE)
 
