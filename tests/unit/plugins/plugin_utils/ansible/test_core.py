@@ -100,7 +100,7 @@ def test_the_process_that_starts_workers_loads_filters_and_tests_with_the_action
     program = (
         "import sys; from ansible.plugins.loader import init_plugin_loader; init_plugin_loader(); "
         "import plugins.action.scheduled_events_turn; "
-        "names = [name for name in sys.modules if 'core' in name.rpartition('.')[2]]; "  # and a number before or after it
+        "names = [name for name in sys.modules if 'core' in name.rpartition('.')[2]]; "  # with a number
         "print([kind for kind in ('filter', 'test') if any(f'ansible.plugins.{kind}.' in name for name in names)])"
     )
     command = [sys.executable, "-c", program]
