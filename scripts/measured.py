@@ -8,6 +8,7 @@ RESULT is a JSON file: seconds, cpu (user and system, in seconds), memory (bytes
 status. Processes that leave their parents, such as those of test hosts, count too: they become children of this one.
 """
 
+import contextlib
 import ctypes
 import json
 import os
@@ -19,15 +20,21 @@ import sys
 import time
 
 SET_CHILD_SUBREAPER = 36  # of prctl
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def main():
     ctypes.CDLL(None).prctl(SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     began = time.monotonic()
     process = subprocess.Popen(sys.argv[2:])
-    for number in (signal.SIGTERM, signal.SIGINT):
+
+    def pass_on(number, _frame):
         # Not with send_signal, which would take the status of a process that has just ended.
-        signal.signal(number, lambda received, _frame: os.kill(process.pid, received))
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(process.pid, number)
+
+    for number in SIGNALS:
+        signal.signal(number, pass_on)
     status, until = None, 0.0
     while status is None or time.monotonic() < until:  # a second for what ends together with it
         try:
@@ -35,6 +42,8 @@ def main():
         except ChildProcessError:
             break
         if pid == process.pid:
+            for number in SIGNALS:  # the command has ended: Python's own end would be that of a signal
+                signal.signal(number, signal.SIG_IGN)
             process.returncode = status = os.waitstatus_to_exitcode(ended)
             until = time.monotonic() + 1
         elif pid == 0:
