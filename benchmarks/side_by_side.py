@@ -17,15 +17,13 @@ and of what it starts; the largest memory of them; the seconds from the announce
 cordon`, a changed health attribute of the node) and to the acknowledgement; and what five faults do, in the middle of
 which an event is announced. A client that ended is not started again.
 
-Prints a line of JSON. With `--write`, it draws the table and the picture of the documentation again.
+Prints a table and a line of JSON.
 """
 
 import argparse
 import contextlib
-import html
 import http.server
 import json
-import math
 import os
 import pathlib
 import platform
@@ -41,8 +39,6 @@ import types
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT / "tests" / "integration" / "support")]
-PAGE, PICTURE = ROOT / "docs" / "side-by-side.md", ROOT / "docs" / "images" / "side-by-side.svg"
-BEGIN, END = "<!-- written by benchmarks/side_by_side.py -->", "<!-- end -->"
 
 POLLS = {"unit": 1000, "requests": 1000, "curl": 200, "azure-events-az": 30, "operator": 1000}
 VMS = {"azure-events-az": "vm1", "operator": "pool_18"}
@@ -347,47 +343,11 @@ def table(figures):
     return "\n".join([lines[0], "|---" * len(rows[0]) + "|", *lines[1:]])
 
 
-def picture(figures):
-    """Bars of the CPU of a poll, on a logarithmic axis, because the shell needs a hundred times as much."""
-    costs = {name: statistics.median(each["cpu_ms"]) for name, each in figures["clients"].items()}
-    smallest, scale = min(costs.values()), 360.0
-
-    def length(cost):
-        return 30 + scale * math.log10(cost / smallest) / 2.5
-
-    rows = []
-    for number, (name, cost) in enumerate(costs.items()):
-        y = 40 + 30 * number
-        colour = "#1a7f5a" if name == "unit" else "#7a8794"
-        rows.append(f'<text x="130" y="{y + 14}" text-anchor="end">{html.escape(name)}</text>')
-        rows.append(f'<rect x="140" y="{y}" width="{length(cost):.0f}" height="20" fill="{colour}"/>')
-        rows.append(f'<text x="{146 + length(cost):.0f}" y="{y + 14}">{cost:.1f} ms</text>')
-    height = 50 + 30 * len(costs)
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 640 {height}" font-family="sans-serif" font-size="13">\n'
-        f'<rect width="640" height="{height}" fill="#ffffff"/>\n'
-        '<text x="16" y="22" font-weight="bold">CPU time of one poll (logarithmic)</text>\n'
-        + "\n".join(rows)
-        + "\n</svg>\n"
-    )
-
-
-def write(figures):
-    page = PAGE.read_text()
-    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
-    shown = f"{figures['runs']} runs, {figures['machine']}.\n\n{table(figures)}\n\n"
-    PAGE.write_text(f"{before}{BEGIN}\n\n{shown}{END}{after}")
-    PICTURE.write_text(picture(figures))
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--events", type=int, default=8)
     parser.add_argument("--operator", help="seoperator2.py of scheduled-events-operator-2")
-    parser.add_argument(
-        "--write", action="store_true", help="draw the table and the picture of the documentation again"
-    )
     parser.add_argument("--be", choices=CLIENTS, help=argparse.SUPPRESS)
     parser.add_argument("--endpoint", help=argparse.SUPPRESS)
     parser.add_argument("--directory", help=argparse.SUPPRESS)
@@ -436,8 +396,6 @@ def main():
     server.shutdown()
     print(table(figures))
     print(json.dumps(figures))
-    if chosen.write:
-        write(figures)
 
 
 if __name__ == "__main__":
