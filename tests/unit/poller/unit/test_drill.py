@@ -40,6 +40,7 @@ def kinds(unit, event_id=DRILL):
 
 
 def status_of(unit):
+    until(lambda: os.path.exists(unit.path("run/status.json")), "the first status")
     return json.loads(unit.command("status", "--json")[1])
 
 
