@@ -7,7 +7,7 @@
 from typing import Callable, List, NamedTuple, Optional, Sequence, Tuple
 
 from . import policies, terms
-from .client import ImdsClient, ImdsError, Refused
+from .client import ImdsClient, ImdsError, Refused, Unreachable
 from .document import Document, ScheduledEvent
 
 
@@ -32,7 +32,9 @@ class ApprovalFailed(Exception):
     """
 
     def __init__(self, error: ImdsError, *, left: List[str], outcome: Approvals) -> None:
-        super().__init__(f"{error}; not acknowledged: {', '.join(left)}")
+        # Without an answer, or with a strange one, the request may have been carried out.
+        refused = isinstance(error, Unreachable) or (error.status or 0) >= 300
+        super().__init__(f"{error}; not {'' if refused else 'known to be '}acknowledged: {', '.join(left)}")
         self.status: Optional[int] = error.status
         self.refused = isinstance(error, Refused)
         self.left = left

@@ -353,7 +353,8 @@ def _status_error(method: str, answer: Answer, api_version: str) -> ImdsError:
     detail, named = _version_detail(answer, api_version)
     if detail and status in (http.HTTPStatus.BAD_REQUEST, http.HTTPStatus.NOT_FOUND):
         return UnknownVersion(f"{answered}: {detail}", status=status, named=named)
-    return Refused(f"{answered}: {detail or _detail(answer)}", status=status)
+    expected = ", where the metadata service answers 200 OK" if status < 300 else ""
+    return Refused(f"{answered}: {detail or _detail(answer)}{expected}", status=status)
 
 
 def _version_detail(answer: Answer, api_version: str) -> Tuple[str, List[str]]:

@@ -121,6 +121,11 @@ def sanitize_fields(fields: Dict[str, Any], room: int) -> Dict[str, Any]:
     return sanitized
 
 
+def in_words(seconds: float) -> str:
+    """The time for a sentence."""
+    return f"{seconds:g} second{'' if seconds == 1 else 's'}"
+
+
 def parse_number(digits: str) -> Union[int, str]:
     """Read an integer of a JSON text. An absurdly long one stays a text: reading its digits takes seconds."""
     return int(digits) if len(digits) <= MAX_DIGITS else clean(digits, 2 * MAX_DIGITS)

@@ -29,7 +29,7 @@ from .exchange import (
     NotTrusted,
     announced_length,
 )
-from .text import shown
+from .text import in_words, shown
 
 try:
     import requests
@@ -42,6 +42,7 @@ except ImportError:
 CONNECT_TIMEOUT = 5.0
 MAX_RECEIVED = MAX_BODY + 256 * 1024  # with the status line, the headers, and the sizes of chunks
 CHUNK = 64 * 1024
+BROKE_OFF = "it broke off"
 
 
 class _OutOfTime(Exception):
@@ -81,16 +82,17 @@ class _Limits:
 class _Socket:
     """A connected socket, each of whose waits ends with the exchange. Everything else goes to the socket itself."""
 
-    def __init__(self, connected: Any, limits: _Limits) -> None:
+    def __init__(self, connected: Any, limits: _Limits, *, opens_way: bool = False) -> None:
         self._connected = connected
         self._limits = limits
         self._made_for = limits.serial
+        self._opens_way = opens_way  # for the proxy: the request itself is not sent
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connected, name)
 
     def sendall(self, data: bytes) -> None:
-        self._limits.sent = True
+        self._limits.sent = not self._opens_way
         self._limits.reused = self._made_for != self._limits.serial
         self._connected.settimeout(self._limits.remaining())
         try:
@@ -99,7 +101,7 @@ class _Socket:
             raise _OutOfTime from None
 
     def makefile(self, *_args: Any, **_options: Any) -> io.BufferedReader:
-        return io.BufferedReader(_Stream(self._connected, self._limits))
+        return _Reader(_Stream(self._connected, self._limits))
 
 
 class _Stream(io.RawIOBase):
@@ -129,6 +131,21 @@ class _Stream(io.RawIOBase):
         super().close()
 
 
+class _Reader(io.BufferedReader):
+    """An answer whose lines are whole. http.client takes a head that breaks off for its end."""
+
+    _begun = False
+
+    def readline(self, size: Optional[int] = -1) -> bytes:
+        line = super().readline(size)
+        whole = line.endswith(b"\n") or (size is not None and 0 <= size <= len(line))
+        # http.client names what does not begin, or is not HTTP.
+        if not whole and (self._begun or (line and b"HTTP/".startswith(line[:5]))):
+            raise ConnectionAbortedError(BROKE_OFF)
+        self._begun = True
+        return line
+
+
 class _Response(http.client.HTTPResponse):
     """An answer that any number of interim ones may precede, such as 103 Early Hints; http.client skips 100 alone."""
 
@@ -148,6 +165,13 @@ def _bounded(pool: Any, limits: _Limits) -> Any:
         def connect(self) -> None:
             super().connect()
             self.sock = _Socket(self.sock, limits)
+
+        def _tunnel(self) -> None:
+            # What the proxy answers before there is a connection. TLS takes the socket itself.
+            connected = self.sock
+            self.sock = _Socket(connected, limits, opens_way=True)
+            super()._tunnel()
+            self.sock = connected
 
     return type("Pool", (pool,), {"ConnectionCls": Connection})
 
@@ -214,7 +238,8 @@ class Transport(Exchanger):
             raise
         except _OutOfTime as error:
             came = "no whole answer" if self._limits.received else "nothing"
-            raise BrokenOff(f"{came} within {seconds:g} seconds") from error
+            kind = BrokenOff if self._limits.sent else NotConnected
+            raise kind(f"{came} within {in_words(seconds)}") from error
         except _TooLong as error:
             raise Malformed(f"it is longer than {MAX_RECEIVED} bytes") from error
         except Exception as error:  # of http.client, urllib3 and requests, whose releases let different kinds escape
@@ -233,11 +258,11 @@ class Transport(Exchanger):
             if isinstance(error, requests.exceptions.SSLError) and "certificate" in str(error).lower():
                 return NotTrusted(cause)
             if isinstance(error, requests.exceptions.ConnectTimeout):
-                return NotConnected(f"no connection within {min(CONNECT_TIMEOUT, seconds):g} seconds")
+                return NotConnected(f"no connection within {in_words(min(CONNECT_TIMEOUT, seconds))}")
             # ValueError: a host name that the resolver cannot even ask for.
             return (BadUrl if isinstance(innermost, ValueError) else NotConnected)(cause)
         if any(isinstance(each, http.client.IncompleteRead) for each in causes):
-            return BrokenOff("it broke off")
+            return BrokenOff(BROKE_OFF)
         if isinstance(innermost, OSError):
             return BrokenOff(cause)
         return Malformed(f"it is not HTTP: {cause}")

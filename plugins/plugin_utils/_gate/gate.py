@@ -142,7 +142,8 @@ class Gate:
         if left <= 0:
             self._withdraw(marked)
             raise GateError(
-                f"The gate stayed shut for {timeout:g} s: {', '.join(decision.batch)} waits for "
+                f"The gate stayed shut for {timeout:g} s: {', '.join(decision.batch)} "
+                f"{'waits' if len(decision.batch) == 1 else 'wait'} for "
                 f"{'; '.join(decision.waits_for)}"
             )
         until = now + min(left, pause(now - arrived, decision))

@@ -111,6 +111,15 @@ def test_a_request_with_a_server_error_is_repeated_and_then_fails_with_the_remai
     assert len(posted(service)) > 1
 
 
+@pytest.mark.parametrize("answer", [None, "<html>", (204, "")])
+def test_a_request_that_may_have_been_carried_out_is_not_reported_as_refused(service, client, answer):
+    service.answers(*[document_text(event()), answer] * 20)
+    with pytest.raises(ApprovalFailed) as caught:
+        approve(client, ["A1"], may_approve=may)
+    assert str(caught.value).endswith("; not known to be acknowledged: A1")
+    assert caught.value.left == ["A1"]
+
+
 def test_a_server_error_that_passes_does_no_harm(service, client):
     service.answers(document_text(event()), (500, ""), document_text(event()), (200, ""))
     assert approve(client, ["A1"], may_approve=may).approved == ["A1"]

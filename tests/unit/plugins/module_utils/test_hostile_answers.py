@@ -27,6 +27,8 @@ from _scheduled_events.client import (
     Unavailable,
 )
 from _scheduled_events.document import Document
+from _scheduled_events.exchange import HttpRequest, NotConnected
+from _scheduled_events.transport import Transport
 from raw_service import Drip, Endless, Hang, Hold, Mark, RawService, Request, Reset
 
 pytestmark = pytest.mark.edge
@@ -57,6 +59,7 @@ OK = whole()
 IN_TIME = "within 0.5 seconds"
 TOO_LONG = "its body is longer than 1048576 bytes"
 NOT_CLEAR = "its length is not clear"
+BROKE_OFF = "got no answer: it broke off"
 
 # What the host does → (its script, the error, a part of the message)
 SLOW = {
@@ -124,8 +127,10 @@ COMPRESSED = {
 CUT = {
     "closed at once": ([], NoAnswer, ""),
     "reset at once": ([Reset()], NoAnswer, "reset"),
-    "half a status line": ([b"HTTP/1.1 2"], ImdsError, ""),
-    "half the headers": ([b"HTTP/1.1 200 OK\r\nContent-Le"], NoDocumentYet, ""),
+    "half a status line": ([b"HTTP/1.1 2"], NoAnswer, BROKE_OFF),
+    "a status line alone": ([b"HTTP/1.1 200 OK\r\n"], NoAnswer, BROKE_OFF),
+    "half the headers": ([b"HTTP/1.1 200 OK\r\nContent-Le"], NoAnswer, BROKE_OFF),
+    "no end of the headers": ([b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n"], NoAnswer, BROKE_OFF),
     "half the body": ([OK[:-10]], NoAnswer, ""),
     "no body": ([head(b"Content-Length: 37")], NoAnswer, ""),
     "reset in the body": ([OK[:-10], Drip(b" "), Reset()], NoAnswer, "reset"),
@@ -342,11 +347,23 @@ def test_an_empty_body_or_json_is_an_acceptance(serve, ask, script):
     assert service.requests[0].endswith(b'{"StartRequests": [{"EventId": "A1"}]}')
 
 
-@pytest.mark.parametrize("fault", ["slow: no answer", "cut: half the body", "contradictory: two lengths"])
+@pytest.mark.parametrize("fault", ["slow: no answer", "contradictory: two lengths", *(f"cut: {name}" for name in CUT)])
 def test_a_broken_answer_to_a_post_is_not_an_acceptance(serve, ask, fault):
     script, kind, _part = FAULTS[fault]
     with pytest.raises(kind):
         ask(serve(script), patience(fault)).approve(["A1"])
+
+
+@pytest.mark.parametrize("answer", [Drip(b"HTTP/1.1 200 Connection established\r\n\r\n"), Drip(b"A: b\r\n", True)])
+def test_a_proxy_that_opens_its_way_byte_by_byte_is_given_up_at_the_deadline(serve, answer):
+    transport = Transport(proxy=serve([answer]).endpoint)
+    try:
+        with pytest.raises(NotConnected) as caught:
+            transport.exchange(HttpRequest("GET", "https://receiver.invalid/"), SHORT)
+    finally:
+        transport.close()
+    assert str(caught.value).endswith(IN_TIME)
+    assert not transport.connected
 
 
 @pytest.mark.parametrize("name", [b"vm\x1b[1", b"\xff", b"x" * 300, HTML, b"a\nb"])

@@ -59,6 +59,12 @@ def test_an_answer_that_will_not_change_fails_the_hook_at_once(controller, make_
     assert (vm.clock.passed, controller.labels) == (0.0, [])
 
 
+def test_a_list_that_is_none_is_named_with_the_host(controller, make_vm):
+    controller.faults["GET /api/v2/job_templates/"] = [(200, {}, {})]
+    what = f"GET {controller.url}/api/v2/job_templates/: expected a list of results"
+    assert make_vm().run() == (FAILED, f"{what}: correct poller_controller.url")
+
+
 @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504])
 @pytest.mark.parametrize("place", ["GET /api/", "GET /api/v2/jobs/", "GET /api/v2/job_templates/7/launch/"])
 def test_an_answer_that_may_change_is_asked_for_again(controller, make_vm, status, place):

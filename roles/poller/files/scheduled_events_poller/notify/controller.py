@@ -74,7 +74,8 @@ class Controller:
         """The objects at a path below the API, at most one page of them."""
         results = self.get(path, **query).get("results")
         if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
-            raise Declined(f"GET {self._base()}{path}: expected a list of results: correct poller_controller.url")
+            what = self.hide(f"GET {self._url}{self._base()}{path}")
+            raise Declined(f"{what}: expected a list of results: correct poller_controller.url")
         return results
 
     def post(self, path: str, body: Mapping[str, Any]) -> Dict[str, Any]:

@@ -119,8 +119,10 @@ class Requests:
         words = phrase(answer._replace(reason=""))  # its own ones could hold a secret
         message = f"{what} answered {status} {words}".rstrip()
         if 300 <= status < 400:
-            place = f" to {shown(self.hide(answer.headers.get('location') or ''))}" if self._reads else ""
-            return Declined(f"{message}, a redirect{place}, which is not followed: correct its url")
+            if not self._reads:
+                return Declined(f"{message}, a redirect, which is not followed")
+            place = shown(self.hide(answer.headers.get("location") or ""))
+            return Declined(f"{message}, a redirect to {place}, which is not followed: correct its url")
         said = shown(self.hide(_detail(answer.body))) if self._reads else ""
         message += f": {said}" if said else ""
         pause = min(retry_after(answer.headers.get("retry-after"), now=self._clock.wall()), self._longest_pause)
