@@ -25,7 +25,6 @@ LANGUAGES = ("sh", "console", "nginx", "python", "yaml", "json", "cron", "ini", 
 # Variables of something else than a role: page and first line, and the test that reads them.
 RULEBOOKS = "tests/eda/test_rulebooks.py"
 READ_BY = {
-    "docs/jobs-of-a-controller.md: aap_organizations:": "tests/controllers/test_guide.py",
     "docs/from-event-driven-ansible.md: scheduled_events_endpoints": RULEBOOKS,
     "docs/from-event-driven-ansible.md: scheduled_events_token": RULEBOOKS,
     "docs/from-event-driven-ansible.md: scheduled_events_job_template": "tests/controllers/test_event_driven.py",

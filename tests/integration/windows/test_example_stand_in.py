@@ -2,20 +2,20 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The playbook of the guide about Windows VMs, on stand-ins of Windows hosts: no Windows runs here."""
+"""The playbook of examples/ for Windows VMs, on stand-ins of Windows hosts: no Windows runs here."""
 
 import pytest
 import yaml
 from emulation import until
-from page_blocks import block
+from page_blocks import ROOT
 from windows import CONNECTION, windows
 
 HOSTS = ("web1", "web2", "web3")
 
 
-def play_of_the_guide(endpoint):
-    """The play as the guide shows it, with an endpoint, and with shorter pauses."""
-    (play,) = yaml.safe_load(block("docs/windows-vms.md", "- name: Respond to scheduled events of Windows VMs"))
+def play_of_the_example(endpoint):
+    """The play of the file, with an endpoint, and with shorter pauses."""
+    (play,) = yaml.safe_load((ROOT / "examples" / "windows.yml").read_text(encoding="utf-8"))
     (wait,) = [task for task in play["tasks"] if "maintops.scheduled_events.scheduled_events_wait" in task]
     wait["maintops.scheduled_events.scheduled_events_wait"].update(sleep=0.5, stable_for=1)
     play["module_defaults"] = {"group/maintops.scheduled_events.imds": {"endpoint": endpoint}}
@@ -32,7 +32,7 @@ class Story:
         self.event_id = emulator.schedule("Redeploy", "web2", "web1")
         inventory = emulator.inventory(ansible_connection=lambda _host: CONNECTION)
         run = ansible.start_playbook(
-            [play_of_the_guide("{{ imds_endpoint }}")],
+            [play_of_the_example("{{ imds_endpoint }}")],
             inventory={"all": {"children": {"windows_web": inventory["all"]}}},
             extra_vars={"drained_flag": f"{directory}/{{{{ inventory_hostname }}}}", "notice_seconds": 1},
             env=windows(directory / "win_uri.log"),
