@@ -5,14 +5,19 @@
 """Faults at the boundaries of a controller, of its workers and of the modules on the hosts: the next run finishes.
 
 One run without a fault records the boundaries. BOUNDARIES_STEP=N tries each N-th of them.
+
+With a strategy other than `linear`, Ansible waits without end for a worker that was killed. So a run whose worker was
+killed is killed some time later, as the time limit of a job does it.
 """
 
 import collections
+import concurrent.futures
 import contextlib
 import importlib.util
 import json
 import os
 import pathlib
+import time
 
 import boundary
 import pytest
@@ -22,6 +27,8 @@ from emulation import until
 SUPPORT = pathlib.Path(boundary.__file__).parent
 GUARD = SUPPORT.parents[1] / "guard"
 OCCURRENCES = 3  # of the same boundary
+AT_ONCE = 3  # lives; most of their time is waiting
+TIME_LIMIT = 20.0  # seconds that a run goes on after its worker was killed
 HOSTS = ("web1", "web2")
 
 
@@ -88,12 +95,15 @@ class Life:
     def __init__(self, made, directory: pathlib.Path, fault="none", name="", occurrence=0) -> None:
         self.plan = directory / "plan"
         self.plan.mkdir()
+        self.ended_by_limit = False
         plan = {"fault": fault, "name": name, "occurrence": occurrence, "disk": str(directory)}
         (self.plan / "plan.json").write_text(json.dumps(plan))
         path = os.pathsep.join(map(str, (SUPPORT / "watched", GUARD, SUPPORT)))
-        first = made.start(BOUNDARY_PLAN=str(self.plan), PYTHONPATH=path).result()
-        self.output = first.output
-        until(lambda: not processes_of(self.plan), what="the end of what the run started")
+        started = made.start(BOUNDARY_PLAN=str(self.plan), PYTHONPATH=path)
+        if name.startswith("controller's fork"):
+            until(lambda: self._over(started), what="the end of the run, or of its time", every=1)
+        first = started.result()
+        until(lambda: not processes_of(self.plan), what="the end of what the run started", every=1)
         runs = [first]
         if first.rc:
             runs.append(made.start().result())
@@ -103,7 +113,16 @@ class Life:
             f"{fault} at {name} ({occurrence}): {complaint}\n" + "\n=====\n".join(run.output for run in runs)
             for complaint in self.complaints
         ]
-        print(f"{fault} at {name} ({occurrence}), struck: {self.struck()}", *self.complaints, flush=True)
+        seen = f"struck: {self.struck()}, ended by the time limit: {self.ended_by_limit}"
+        print(f"{fault} at {name} ({occurrence}), {seen}", *self.complaints, flush=True)
+
+    def _over(self, run) -> bool:
+        """Whether the run has ended, by itself or by its time limit."""
+        struck = self.plan / "struck"
+        if run.running and struck.exists() and time.time() - struck.stat().st_mtime > TIME_LIMIT:
+            self.ended_by_limit = True
+            boundary.end(processes_of(self.plan))
+        return not run.running
 
     def struck(self) -> bool:
         return (self.plan / "struck").exists()
@@ -142,7 +161,9 @@ def test_what_a_controller_that_dies_at_any_boundary_leaves_is_finished_by_the_n
         for fault in (("die", "alone") if name.startswith("controller:") else ("die",))
         for time in range(min(found, OCCURRENCES))
     ][:: int(os.environ.get("BOUNDARIES_STEP", "1"))]
-    lives = [life(number, *fault) for number, fault in enumerate(wanted, 1)]
-    print(f"{role}: {len(lives)} boundaries, {sum(each.struck() for each in lives)} reached")
+    with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
+        lives = list(threads.map(lambda numbered: life(numbered[0], *numbered[1]), enumerate(wanted, 1)))
+    reached, limited = sum(each.struck() for each in lives), sum(each.ended_by_limit for each in lives)
+    print(f"{role}: {len(lives)} boundaries, {reached} reached, {limited} ended by the time limit")
     complaints = [complaint for each in lives for complaint in each.complaints]
     assert not complaints, "\n".join(complaints)

@@ -6,6 +6,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import json
 import os
 import pathlib
@@ -161,6 +162,7 @@ class Ansible:
     def __init__(self, base: pathlib.Path) -> None:
         self._base = base
         self._runs: list[StartedRun] = []
+        self._numbers = itertools.count()
 
     def start_playbook(
         self,
@@ -234,7 +236,7 @@ class Ansible:
         return run
 
     def _directory(self) -> pathlib.Path:
-        directory = self._base / f"run-{len(self._runs)}"
+        directory = self._base / f"run-{next(self._numbers)}"
         directory.mkdir()
         return directory
 
