@@ -5,7 +5,7 @@
 """What the module of a rolling maintenance does, on any host. Private to the collection."""
 
 import json
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence
 
 from ._load_balancer.record import FILE as LOAD_BALANCER_FILE
 from ._load_balancer.record import Record, RecordError
@@ -14,7 +14,7 @@ from ._module import ImdsModule
 from ._scheduled_events.checks import WrongValue
 from ._scheduled_events.client import ImdsError
 from ._scheduled_events.clock import CLOCK, Moment
-from ._scheduled_events.files import LARGEST_STATUS, Folder, read_plain
+from ._scheduled_events.files import LARGEST_STATUS, Changed, Folder, read_plain
 from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import append_where_possible
 
@@ -76,7 +76,7 @@ def survey(
     found = {
         "changed": claimed["marked"],
         "drained": folder.has(LOAD_BALANCER_FILE) or flag_is_up(),
-        "returning": _returning(folder),
+        **_returning(folder),
         "records": host.records(),
         "waiting": _waiting() if folder.is_here else [],
     }
@@ -94,12 +94,19 @@ def _waiting() -> List[str]:
         return []
 
 
-def _returning(folder: Folder) -> Optional[Dict[str, Any]]:
-    """Who puts the host back into its load balancer now, and for how many seconds that counts at most."""
+def _returning(folder: Folder) -> Dict[str, Any]:
+    """Who puts the host back into its load balancer now, and for how many seconds that counts at most; or why that
+    cannot be read, and then the host counts as drained.
+    """
     try:
-        return Record(folder).returning()
-    except RecordError:
-        return None  # the host counts as drained, and the next drain says what is wrong
+        return {"returning": Record(folder).returning(), "drained_because": ""}
+    except Changed:
+        raise
+    except RecordError as error:
+        problem = str(error)
+    except OSError as error:
+        problem = f"{folder.path_of(LOAD_BALANCER_FILE)} cannot be read: {error}. Become root"
+    return {"returning": None, "drained": True, "drained_because": problem}
 
 
 def _claim(module: Any, host: Host) -> Dict[str, Any]:

@@ -263,6 +263,11 @@ drained:
   returned: with O(step=survey)
   type: bool
   sample: false
+drained_because:
+  description: Why RV(drained) cannot be determined, so that the host counts as drained; empty if it can.
+  returned: with O(step=survey)
+  type: str
+  sample: ''
 returning:
   description:
     - The C(holder) that puts the host back into its load balancer at this moment, and the C(seconds) for which others

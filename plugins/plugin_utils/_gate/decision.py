@@ -33,6 +33,7 @@ class Seen(t.NamedTuple):
     ``problem``: why it cannot be reached, or why its events cannot be read. ``unmarked``: why it could not be marked as
     under maintenance, if it was to be. ``mark``: that of another run, as the module maintenance_survey shows it.
     ``unfinished``: the ``owner`` and ``by`` of the maintenance that a run began there and did not end.
+    ``drained_because``: what is wrong with what says whether it is drained; empty if nothing is.
     ``waiting``: the ids of events that its polling unit does not prepare for yet, so that it is in service.
     ``document``: ``vm_name`` and ``events``; None if they cannot be read. ``records``: what was done, by the name of
     the maintenance. ``boot_id``: of the machine. ``returning_for``: the holder that puts it back into its load balancer
@@ -46,6 +47,7 @@ class Seen(t.NamedTuple):
     mark: t.Mapping[str, t.Any] | None = None
     unfinished: t.Mapping[str, t.Any] = {}
     drained: bool = False
+    drained_because: str = ""
     document: t.Mapping[str, t.Any] | None = None
     records: t.Mapping[str, t.Mapping[str, t.Any]] = {}
     boot_id: str = ""
@@ -305,7 +307,8 @@ def _reason(host: Seen, events: t.Sequence[Event], owner: str) -> str:
         until = f", NotBefore {first['not_before']}" if first["not_before"] else ""
         return f"{first['event_type']} {first['event_status']}{until}"
     returning = f"is put back into its load balancer for {host.returning_for}" if host.returning_for else ""
-    return _marked_by(host.mark, owner) or returning or _left_by(host) or ("drained" if host.drained else "")
+    drained = ": ".join(filter(None, ["drained", host.drained_because])) if host.drained else ""
+    return _marked_by(host.mark, owner) or returning or _left_by(host) or drained
 
 
 def _is_live(mark: t.Mapping[str, t.Any] | None) -> bool:

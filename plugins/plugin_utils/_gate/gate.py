@@ -298,6 +298,7 @@ class Gate:
             mark=mark,
             unfinished={} if host in self._to_check else unfinished,
             drained=answer["drained"] or host in (self._arguments["hosts_without_traffic"] or []),
+            drained_because=answer["drained_because"],
             returning_for=(answer["returning"] or {"holder": ""})["holder"],
             document=None if answer["events"] is None else {key: answer[key] for key in ("vm_name", "events")},
             records=answer["records"],

@@ -34,6 +34,7 @@ def answer(name, **more):
         "unfinished": {},
         "unmarked_because": "",
         "drained": False,
+        "drained_because": "",
         "returning": None,
         "vm_name": name,
         "events": [],
@@ -132,6 +133,12 @@ def test_a_batch_waits_without_its_marks_until_the_others_are_back(play):
     assert len(play.steps(WITHDRAW)) == len(play.steps(SURVEY)) - 1
     with play.store.open() as store:
         assert [wait["why"] for wait in store["rounds"]["play"]["web1"]["waits"]] == ["web2 (drained)"]
+
+
+def test_a_gate_says_which_file_of_a_host_it_cannot_read(play):
+    play.answers["web2"].update(drained=True, drained_because="/state/load-balancer.json cannot be read")
+    (reason,) = play.gate(check_mode=True).wait()["waits_for"]
+    assert reason == "web2 (drained: /state/load-balancer.json cannot be read)"
 
 
 def test_a_gate_that_stays_shut_for_its_timeout_fails_and_withdraws(play):
