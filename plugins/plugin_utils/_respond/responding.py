@@ -34,7 +34,9 @@ DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts
 # A host that has prepared waits on the control node while others prepare, since a turn on the host would cost their
 # time. After so many seconds it takes a turn anyway, so that a start, a change or a cancellation is noticed.
 LONGEST_REST, REST_STEP = 60.0, 0.5
-SHORTEST_STAY = 2.0  # seconds to rest while other hosts wait for the fork
+# Seconds to rest while other hosts wait for the fork: first these, then twice as long each time, up to the larger of the
+# other and a tenth of the time that the host has waited, since inclusions nest deeper each time that it returns.
+FIRST_STAY, LONG_STAY = 0.25, 2.0
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
 FIRST_SIGNAL = 128  # the exit status of a shell whose command a signal has ended is this, and the number of the signal
 FAREWELL = 10.0  # seconds for which a VM is looked for that its event deletes
@@ -112,7 +114,7 @@ class Responding:
     def _begin_to_rest(self, event_ids: list[str], *, at_most: float = LONGEST_REST) -> None:
         at_most = min(LONGEST_REST, at_most, self._options["wait_timeout"] - self._context.waited())
         until = self._clock.monotonic() + at_most
-        self._notes["rest"] = {"event_ids": event_ids, "until": until}
+        self._notes["rest"] = {"event_ids": event_ids, "until": until, "stay": FIRST_STAY}
 
     def _rests(self) -> bool:
         """Wait a little while another host has its preparation or the acknowledgement before it; whether it has."""
@@ -123,8 +125,8 @@ class Responding:
             self._notes["rest"] = None
             return False
         if not self._context.lockstep:  # where a host waits anyway
-            stay = max(SHORTEST_STAY, self._context.waited() / 10)  # each time that it returns, inclusions nest deeper
-            self._clock.sleep(stay if self._context.shares_fork else REST_STEP)
+            self._clock.sleep(rest["stay"] if self._context.shares_fork else REST_STEP)
+            rest["stay"] = min(2 * rest["stay"], max(LONG_STAY, self._context.waited() / 10))
         return True
 
     def _is_with_others(self, event_id: str) -> bool:

@@ -62,8 +62,9 @@ class Emulator:
         self, program: pathlib.Path, directory: pathlib.Path, vms: list[dict[str, Any]], options: tuple[str, ...] = ()
     ) -> None:
         fleet, started, log = directory / "fleet.json", directory / "started", directory / "emulator.log"
+        addresses = [f"127.0.{77 + number // 256}.{number % 256}" for number in range(1, len(vms) + 1)]
         fleet.write_text(
-            json.dumps({"vms": [{"address": f"127.0.77.{number}", **vm} for number, vm in enumerate(vms, 1)]})
+            json.dumps({"vms": [{"address": address, **vm} for address, vm in zip(addresses, vms, strict=True)]})
         )
         arguments = ["serve", "--fleet", str(fleet), "--port", "0", "--control", "127.0.0.1:0"]
         arguments += ["--exit-after", str(OUTLIVES), "--started-file", str(started), *options]

@@ -450,15 +450,29 @@ def test_a_host_that_waits_for_others_fails_when_its_wait_is_over(prepared_host)
     assert (asked["monotonic"] - began, outcome) == (30, prepared())
 
 
-@pytest.mark.parametrize(("sharing", "stays"), [({"shares_fork": True}, 2.0), ({"lockstep": True}, 0.0)])
+@pytest.mark.parametrize(("sharing", "stays"), [({"shares_fork": True}, 0.25 + 0.5), ({"lockstep": True}, 0.0)])
 def test_a_host_that_waits_for_others_gives_its_fork_back_and_keeps_its_outcome(prepared_host, sharing, stays):
     host, began = prepared_host, prepared_host.now
     assert host.responds(shown(), fresh=False, outcome=prepared(), **sharing) == {"next": "wait"}
     assert host.responds(shown(), fresh=False, **sharing) == {"next": "wait"}
-    assert (host.asked, host.now - began) == ([], 2 * stays)
+    assert (host.asked, host.now - began) == ([], stays)
     host.tell(A1="prepared")
     host.responds(shown(acknowledged=["A1"], prepared=["A1"]), shown("done", sight=[]), fresh=False, **sharing)
     assert (host.asked[0][0]["acknowledge"], host.asked[0][1]) == ([CLAIM], prepared())
+
+
+def test_a_host_that_keeps_a_fork_from_others_stays_longer_each_time_up_to_a_tenth_of_its_wait(prepared_host):
+    host, stays = prepared_host, []
+    for turn in range(6):
+        host.now += 22.0 if turn == 5 else 0.0
+        began = host.now
+        outcome = None if turn else prepared()
+        assert host.responds(shown(), fresh=False, outcome=outcome, shares_fork=True) == {"next": "wait"}
+        stays.append(host.now - began)
+    assert stays == [0.25, 0.5, 1.0, 2.0, 2.0, 2.0]
+    waited = host.now - 1000.0
+    host.responds(shown(), fresh=False, shares_fork=True)
+    assert host.now - 1000.0 - waited == pytest.approx(waited / 10)
 
 
 @pytest.mark.parametrize(
