@@ -19,7 +19,7 @@ CASES = {
     "plain": ({}, ""),
     "job": (JOB, ""),
     "job_of_a_workflow": ({**JOB, "awx_workflow_job_id": 6, "awx_workflow_job_name": "Every night"}, ""),
-    "workflow_alone": ({"awx_workflow_job_id": 6}, ""),
+    "workflow_alone": ({"awx_workflow_job_id": 6, "awx_workflow_job_name": "Respond"}, ""),
     "slice": ({**JOB, "awx_workflow_job_id": 6, "awx_workflow_job_name": "Respond"}, SLICE),
     "half": (
         HALF,

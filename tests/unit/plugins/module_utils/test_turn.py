@@ -285,6 +285,15 @@ def test_a_phase_without_an_outcome_is_handed_out_again(host):
     assert (again["next"], again["request_ids"]) == ("prepare", first["request_ids"])
 
 
+def test_a_phase_that_was_silent_for_days_has_not_failed_and_is_handed_out_again(host):
+    host.service.events = [event(not_before="")]
+    host.turn()
+    host.wall += 6 * 24 * 3600
+    shown = host.turn()
+    assert shown["next"] == "prepare"
+    assert host.phase(shown)["prepared"] == [ID]
+
+
 def test_one_phase_runs_at_a_time_and_the_earliest_not_before_is_first(host):
     host.service.events = [event(), event(OTHER_ID, not_before=IN_300)]
     shown = host.turn()

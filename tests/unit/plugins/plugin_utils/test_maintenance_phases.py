@@ -105,6 +105,49 @@ def test_a_failed_phase_has_its_reason_and_a_drained_host_is_held(maintenance):
     assert held.reason == "it stays out of its load balancer until it is maintained again"
 
 
+def test_a_failed_host_that_was_never_drained_is_not_called_held(maintenance):
+    maintenance.phase("tasks")
+    maintenance.ends(failed=True, reason="no space")
+    maintenance.mark("failed")
+    assert words(maintenance.facts()) == ["phase_began tasks", "phase_ended tasks failed"]
+
+
+def test_a_phase_that_is_told_twice_began_once(maintenance):
+    maintenance.phase("drain")
+    maintenance.phase("drain")
+    maintenance.phase("")
+    maintenance.mark("hold")
+    assert words(maintenance.facts()) == ["phase_began drain"]
+
+
+def test_a_maintenance_that_ends_twice_or_without_a_phase_ends_no_phase_then(maintenance):
+    maintenance.phase("tasks")
+    maintenance.ends()
+    maintenance.ends()
+    maintenance.mark("done")
+    assert words(maintenance.facts()) == ["phase_began tasks", "phase_ended tasks ok", "returned", "returned"]
+
+
+def test_of_many_reasons_to_wait_the_history_has_the_first_ten(maintenance):
+    note_waits(maintenance.notes, [{"at": 40.0, "why": str(number)} for number in range(12)])
+    maintenance.mark("hold")
+    assert [fact.reason for fact in maintenance.facts()] == [str(number) for number in range(10)]
+
+
+def test_a_fact_has_its_age_in_milliseconds_and_is_never_in_the_future():
+    notes = {}
+    note_phase(notes, "tasks", 100.0)
+    assert to_write(notes, 101.23456) == [{"kind": "phase_began", "phase": "tasks", "ago": 1.235}]
+    assert to_write(notes, 99.0)[0]["ago"] == 0.0
+
+
+def test_a_fact_that_the_host_has_is_not_written_again(maintenance):
+    maintenance.phase("tasks")
+    maintenance.mark("hold")
+    maintenance.mark("hold")
+    assert words(maintenance.facts()) == ["phase_began tasks"]
+
+
 def test_a_history_that_cannot_be_written_fails_nothing(maintenance, tmp_path):
     (tmp_path / "state" / "history.jsonl").mkdir(parents=True)
     maintenance.phase("tasks")

@@ -324,6 +324,45 @@ def test_a_holder_that_comes_after_the_lease_takes_the_place_of_the_other(host, 
     assert record.read().holders == []
 
 
+class Remote(Folder):
+    """As that of a Windows host: a read returns the content at the time when the changes were written last."""
+
+    def __init__(self, path):
+        super().__init__(path)
+        self._known = {}
+
+    def read(self, name, largest=-1):
+        if name not in self._known:
+            self._known[name] = super().read(name, largest)
+        return self._known[name]
+
+    def write(self, name, content, *, mode, durable=False):
+        self._known = {}
+        super().write(name, content, mode=mode, durable=durable)
+
+    def remove(self, name):
+        self._known = {}
+        super().remove(name)
+
+    def write_changes(self):
+        self._known = {}
+
+
+def test_a_holder_that_comes_to_a_remote_host_is_noticed_while_the_host_returns(service, make, clock, tmp_path):
+    remote = Record(Remote(str(tmp_path / "state")), clock=clock.clock)
+    host = Host(service, remote, clock, False, {})
+    host.drain("first")
+    service.answers = [ProbeAnswer(502)]
+
+    def come():
+        clock.now += 500  # the lease is over
+        service.answers = []
+        make().drain("second")
+
+    clock.at = [(1015, come)]
+    assert host.put_back("first")["msg"] == "stays drained for second"
+
+
 def test_a_flag_that_was_raised_by_hand_while_the_host_returns_is_named(host, service, clock):
     host.drain("first")
     service.answers = [ProbeAnswer(503)]

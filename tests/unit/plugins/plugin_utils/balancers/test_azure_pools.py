@@ -60,6 +60,7 @@ class Clock:
         return self.now
 
     def sleep(self, seconds):
+        assert seconds >= 0, "time.sleep refuses less"
         awake = self.now + seconds
         time.sleep(0.001)
         self.now = max(self.now, awake)
@@ -515,6 +516,17 @@ def test_a_continued_drain_ends_with_the_time_that_is_left_by_then(arm, host, cl
     began = clock.now
     assert host(wait_at_most=40.0, finish_within=10.0).drain(resume)["failed"]
     assert clock.now - began == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(("step", "rests"), [(-5000.0, 45.0), (5000.0, 0.0)])
+def test_a_clock_that_is_set_neither_prolongs_the_time_of_connections_nor_fails(arm, host, clock, step, rests):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    continued = host(wait_at_most=1.0, drain_time=45.0)
+    resume = continued.drain(continued.drain({})["resume"])["resume"]
+    clock.now += step
+    began = clock.now
+    assert not host(drain_time=45.0).drain(resume).get("failed")
+    assert clock.now == began + rests
 
 
 def test_a_host_with_more_time_carries_out_the_orders_when_one_with_less_has_given_up(slow_arm, host):

@@ -29,10 +29,12 @@ class Fleet:
         self.down = set()
         self.dead = set()
         self.calls = []
+        self.waits = []
 
     def ask(self, balancer, module, options):
         state = {INFO: "read", CHANGE: options.get("state")}[module]
         self.calls.append((balancer, state, options.get("timeout"), options.get("force", False)))
+        self.waits += [(balancer, options["wait"])] if "wait" in options else []
         if balancer in self.dead:
             raise Dead(f"{balancer} cannot be reached")
         left = []
@@ -295,6 +297,22 @@ def test_a_balancer_that_cannot_be_reached_for_a_moment_is_asked_again(fleet):
     assert wait_until_served(fleet) == ""
     assert fleet.now == 1030
     assert fleet.states("read").count("lb2") == 1
+
+
+def test_balancers_share_the_time_that_there_is_and_none_gets_less_than_nothing(fleet):
+    fleet.down = {"lb1", "lb2"}
+    with pytest.raises(DrainError, match=r"^lb1 www/web1 is DOWN 60 s .*; lb2 www/web1 is DOWN 60 s "):
+        wait_until_served(fleet)
+    assert fleet.waits == [("lb1", 60.0), ("lb2", 0.0)]
+    ask, fleet.waits, fleet.down = fleet.ask, [], set()
+
+    def ask_slowly(*arguments):
+        fleet.now += 100.0
+        return ask(*arguments)
+
+    fleet.ask = ask_slowly
+    assert wait_until_served(fleet) == ""
+    assert fleet.waits == [("lb1", 60.0), ("lb2", 0.0)]
 
 
 def test_a_dead_balancer_is_named_when_the_time_is_over(fleet):

@@ -266,6 +266,45 @@ def test_hosts_that_are_busy_or_silent_have_work(meeting):
     assert meeting.others_have_work("h2")
 
 
+def test_a_host_that_ends_is_not_busy_any_more(meeting):
+    for number in (1, 2, 3):
+        tell(meeting, number, busy=number == 2)
+    meeting.end("h2")
+    assert not meeting.others_have_work("h1")
+
+
+def test_a_host_that_ended_is_called_when_an_event_grows_to_its_vm(meeting):
+    tell(meeting, 2, sight={})
+    meeting.end("h2")
+    assert not meeting.calls_others()
+    tell(meeting, 1)
+    assert meeting.is_called("VM2")
+    assert not meeting.is_called("vm1")
+    assert meeting.calls_others()
+    tell(meeting, 2)
+    assert not meeting.is_called("vm2")
+
+
+def test_a_host_that_has_not_ended_is_not_called(meeting):
+    tell(meeting, 2, sight={})
+    tell(meeting, 1)
+    assert not meeting.calls_others()
+
+
+def test_others_respond_until_they_have_ended_and_a_silent_one_where_that_counts(meeting):
+    hosts = ["h1", "h2", "h3"]
+    tell(meeting, 1)
+    assert not meeting.others_respond("h1", hosts, silent=False)
+    assert meeting.others_respond("h1", hosts, silent=True)
+    tell(meeting, 2)
+    assert meeting.others_respond("h1", hosts, silent=False)
+    assert not meeting.others_respond("h1", ["h1"], silent=True)
+    meeting.end("h2")
+    assert not meeting.others_respond("h1", hosts, silent=False)
+    meeting.end("h3")
+    assert not meeting.others_respond("h1", hosts, silent=True)
+
+
 def test_a_report_that_a_host_has_not_written_completely_does_not_count(meeting, monkeypatch):
     tell(meeting, 1, A1="prepared")
     tell(meeting, 2)
