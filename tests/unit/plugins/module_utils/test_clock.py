@@ -91,7 +91,7 @@ def test_a_lease_lasts_its_seconds_whatever_happens_to_the_clock(now, left):
     assert lease_left(lease(60.0, NOW), now) == left
 
 
-@pytest.mark.parametrize(("ahead", "left"), [(10.0, 60.0), (86400.0, 0.0)], ids=["two machines", "a clock set back"])
+@pytest.mark.parametrize(("ahead", "left"), [(59.0, 60.0), (61.0, 0.0)], ids=["two machines", "a clock set back"])
 def test_without_a_boot_id_a_lease_of_the_future_counts_only_as_far_as_clocks_differ(ahead, left):
     written = lease(60.0, NOW._replace(wall=NOW.wall + ahead, boot_id=""))
     assert lease_left(written, NOW) == left

@@ -276,6 +276,16 @@ def test_a_hook_that_exits_with_75_is_run_again(root_side, tmp_path):
     assert root_side.printed().count("not yet (exit status 75), again in 5 s") == 2
 
 
+def test_the_time_that_hooks_took_is_that_of_the_clock(root_side, tmp_path):
+    mark = tmp_path / "mark"
+    root_side.add_hook(name="10-a")
+    root_side.add_hook(f"#!/bin/sh\necho x >> {mark}\n[ $(wc -l < {mark}) -ge 3 ] || exit 75\n", "20-b")
+    root_side.add_hook(f"#!/bin/sh\n[ -e {mark}-2 ] || {{ touch {mark}-2; exit 75; }}\n", "30-c")
+    assert root_side.run_phase(FakeClock(), ends_at=1060.0).seconds == 15.0
+    took = [line.rpartition("hook ")[2] for line in root_side.printed().splitlines() if " after " in line]
+    assert took == ["10-a: ok after 0.0 s", "20-b: ok after 10.0 s", "30-c: ok after 5.0 s"]
+
+
 # Deadlines
 
 
