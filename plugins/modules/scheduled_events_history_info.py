@@ -59,10 +59,79 @@ EXAMPLES = r"""
 RETURN = r"""
 facts:
   description:
-    - The facts, in the order of their times. The guide "After a maintenance, and before the next one" describes them.
+    - The facts, in the order of their times. A field that is unknown or does not apply is missing.
   returned: success
   type: list
   elements: dict
+  contains:
+    version:
+      description: Version of the format.
+      type: int
+    kind:
+      description:
+        - What happened. V(seen), the event was announced, or is back; V(phase_began) and V(phase_ended);
+          V(acknowledged) and V(refused); V(started) and V(over), in the document; V(impact).
+        - V(held), an event was not acknowledged, a VM not recovered, or a maintenance not begun by the gate, for the
+          RV(facts[].reason). V(returned), the VM recovered well, without need, or was cleared by an operator.
+          V(drilled), a drill has ended.
+      type: str
+    time:
+      description: When, in UTC.
+      type: str
+    source:
+      description:
+        - Who wrote the fact, V(poller), V(respond), V(rolling_maintenance), V(drill), or V(operator) for a command or
+          module that acknowledged.
+      type: str
+    vm_name:
+      description: Name of the VM in Azure.
+      type: str
+    boot_id:
+      description: The boot of the VM.
+      type: str
+    run:
+      description: The run of the phase or of the play.
+      type: str
+    maintenance:
+      description: Id and name of your own maintenance, which has no event.
+      type: str
+    event_id:
+      description: Of the event. So are C(event_type), C(event_status), C(event_source) and C(not_before).
+      type: str
+    resources:
+      description: Names of at most 20 VMs of the event.
+      type: list
+      elements: str
+    resource_count:
+      description: Number of all VMs of the event.
+      type: int
+    phase:
+      description: >-
+        The phase. Those of your own maintenance are V(drain), V(tasks), V(reboot), V(health) and V(return).
+      type: str
+    outcome:
+      description:
+        - Of a phase V(ok), V(failed), V(timeout), V(interrupted), or V(nothing) if nothing was prepared; of a drill
+          V(passed), V(failed) or V(aborted); of an impact V(paused), V(rebooted) or V(none).
+      type: str
+    reason:
+      description: Why.
+      type: str
+    by:
+      description: Who acknowledged.
+      type: str
+    via:
+      description: Through which service.
+      type: str
+    rule:
+      description: By which rule.
+      type: str
+    announced:
+      description: Seconds of impact that Azure announced, -1 if unknown.
+      type: float
+    measured:
+      description: Seconds of impact that were measured.
+      type: float
   sample:
     - version: 1
       kind: seen

@@ -4,7 +4,7 @@
 
 """A fact of the history: what happened to an event on this VM, as one line of JSON. No clock, no I/O.
 
-The documentation describes the format ("After a maintenance, and before the next one"). A change that an old reader
+The module scheduled_events_history_info describes the format. A change that an old reader
 would misunderstand needs another ``VERSION``; a new key does not.
 """
 

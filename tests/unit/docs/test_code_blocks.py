@@ -10,7 +10,6 @@ validated here, and rulebooks in tests/eda/test_schemas.py. Text is output or a 
 """
 
 import ast
-import configparser
 import json
 import re
 
@@ -21,7 +20,7 @@ from page_blocks import ROOT, block, blocks
 from page_commands import CHECKS, options_of_roles, program
 
 MOST_MARKS = 10
-LANGUAGES = ("sh", "console", "nginx", "python", "yaml", "json", "cron", "ini", "text")
+LANGUAGES = ("sh", "console", "nginx", "python", "yaml", "json", "cron", "text")
 # Variables of something else than a role: page and first line, and the test that reads them.
 RULEBOOKS = "tests/eda/test_rulebooks.py"
 READ_BY = {
@@ -139,16 +138,6 @@ def test_a_line_for_cron_runs_a_playbook_without_an_overlap(each):
     assert {"flock", "--nonblock"} <= set(found)
     (start,) = [number for number, word in enumerate(found) if program([word]) == "ansible-playbook"]
     CHECKS["ansible-playbook"](found[start + 1 :])
-
-
-@pytest.mark.parametrize("each", blocks("ini"), ids=lambda each: each.name)
-def test_a_unit_is_one_of_systemd(each):
-    unit = configparser.ConfigParser()
-    unit.optionxform = str
-    unit.read_string(each.text)
-    assert set(unit.sections()) <= {"Unit", "Service", "Timer", "Install"}
-    for command in (unit[name]["ExecStart"] for name in unit.sections() if "ExecStart" in unit[name]):
-        CHECKS[program(words(command))](words(command)[1:])
 
 
 @pytest.mark.parametrize("each", SETTING, ids=lambda each: each.name)
