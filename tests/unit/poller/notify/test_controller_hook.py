@@ -132,6 +132,21 @@ def test_a_job_template_that_does_not_fit_is_refused_before_there_is_a_label(
     assert controller.labels == []
 
 
+def test_a_name_of_several_job_templates_is_refused(controller, make_vm):
+    both = {"results": [controller.template, dict(controller.template, id=8)]}
+    controller.faults["/job_templates/"] = [(200, {}, json.dumps(both).encode())]
+    status, reason = make_vm().run()
+    assert (status, "found several: correct its name" in reason) == (FAILED, True), reason
+
+
+@pytest.mark.parametrize("place", ["/api/v2/?a=1", "/api/v2/#a", "/other/v2/", "//elsewhere/api/v2/", 2])
+def test_what_names_no_path_of_an_api_is_no_controller(controller, make_vm, place):
+    controller.faults["GET /api/"] = [(200, {}, json.dumps({"current_version": place}).encode())]
+    status, reason = make_vm().run()
+    assert (status, "it is not the URL of a controller" in reason) == (FAILED, True), reason
+    assert controller.asked == ["GET /api/"]
+
+
 # The job
 
 

@@ -103,6 +103,12 @@ def test_a_flag_that_an_operator_has_removed_is_raised_again_which_is_a_change(h
     assert service.flag.exists()
 
 
+def test_a_second_holder_is_a_change_also_in_check_mode_and_where_the_flag_is_up(host, make):
+    host.drain("first")
+    assert make(simulate=True).drain("second")["changed"]
+    assert not make(simulate=True).drain("first")["changed"]
+
+
 def test_a_link_in_place_of_the_flag_is_not_followed(tmp_path):
     secret = tmp_path / "secret"
     secret.touch(mode=0o600)

@@ -7,8 +7,15 @@ import time
 import types
 
 import pytest
+from ansible.errors import AnsibleConnectionFailure, AnsibleError
 
-from plugins.plugin_utils._ansible.other_host import bounded, failure_in
+from plugins.plugin_utils._ansible.other_host import (
+    OtherHost,
+    OtherHostError,
+    OtherHostUnreachable,
+    bounded,
+    failure_in,
+)
 
 pytestmark = pytest.mark.core
 
@@ -83,3 +90,45 @@ def test_a_bound_within_another_one_neither_outlasts_nor_ends_it():
 )
 def test_the_exception_that_ended_a_module_is_shown(result, shown):
     assert failure_in({"failed": True, **result}) == shown
+
+
+class Answering(OtherHost):
+    """A host whose modules return ``result``, or raise it. ``given``: their arguments."""
+
+    def __init__(self, result):
+        self.name, self._result, self.given = "web2", result, []
+        self._own = types.SimpleNamespace(_task=types.SimpleNamespace(timeout=0))
+        self._action, self._task_vars = None, {"a": 1}
+
+    def _connect(self):
+        return types.SimpleNamespace(_execute_module=self._module)
+
+    def _module(self, **given):
+        self.given.append(given)
+        if isinstance(self._result, Exception):
+            raise self._result
+        return self._result
+
+
+def test_a_module_gets_its_arguments_and_the_variables_of_its_host():
+    host = Answering({"changed": False})
+    assert host.run("ns.name.ping", {"data": 1}, within=60) == {"changed": False}
+    assert host.given == [
+        {"module_name": "ns.name.ping", "module_args": {"data": 1}, "task_vars": {"a": 1}, "wrap_async": False}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("result", "error", "message"),
+    [
+        ({"unreachable": True, "msg": "no route"}, OtherHostUnreachable, "^web2 cannot be reached: no route$"),
+        (AnsibleConnectionFailure("no route"), OtherHostUnreachable, "^web2 cannot be reached: no route$"),
+        (TimeoutError("no answer within 60 s"), OtherHostUnreachable, "^web2 cannot be reached: no answer within"),
+        ({"failed": True, "msg": "no Python"}, OtherHostError, "^web2: no Python$"),
+        (AnsibleError("no become"), OtherHostError, "^web2: no become$"),
+    ],
+)
+def test_a_host_that_is_not_reached_is_told_from_a_module_that_failed(result, error, message):
+    with pytest.raises(OtherHostError, match=message) as caught:
+        Answering(result).run("ns.name.ping", {}, within=60)
+    assert type(caught.value) is error

@@ -140,6 +140,13 @@ def test_what_another_holder_was_just_putting_back_is_not_taken_for_the_order_of
     assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready"}
 
 
+def test_what_a_balancer_that_was_added_later_says_is_noted_for_the_return(fleet, membership):
+    membership("lb1", holder="first").drain({})
+    fleet.servers["lb1"]["www"] = fleet.servers["lb2"]["www"] = "drain"
+    membership("lb1", "lb2", holder="second").drain({})
+    assert fleet.found == {"lb1/www": "ready", "lb2/www": "drain"}
+
+
 def test_a_dead_balancer_is_named_before_anything_is_changed(fleet, membership):
     fleet.dead = {"lb1"}
     with pytest.raises(DrainError, match=r"^lb1 cannot be reached$"):

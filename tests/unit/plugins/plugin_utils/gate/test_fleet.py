@@ -10,7 +10,7 @@ import time
 
 import pytest
 
-from plugins.plugin_utils._gate.fleet import ask_all
+from plugins.plugin_utils._gate.fleet import Fleet, ask_all
 
 HOSTS = [f"web{number}" for number in range(6)]
 PATIENCE = 300.0  # seconds; only so that a test that hangs ends
@@ -92,3 +92,18 @@ def test_a_host_that_hangs_is_given_up_and_those_that_wait_for_it_as_well(tmp_pa
 
 def test_without_hosts_the_answer_is_empty():
     assert ask_all([], lambda _host: {}, forks=1, timeout=PATIENCE) == {}
+
+
+@pytest.mark.parametrize(
+    ("variables", "of_web1", "seconds"),
+    [
+        ({"ansible_forks": 10}, {}, 60.0 + 20.0),
+        ({}, {}, 60.0 + 2 * 20.0),  # five forks, as Ansible has them
+        ({"ansible_forks": 3}, {"ansible_connection": "ssh"}, 60.0 + 2 * 20.0),
+        ({"ansible_forks": 10}, {"ansible_connection": "ansible.builtin.winrm"}, 4 * 80.0),
+        ({"ansible_forks": 10}, {"ansible_shell_type": "powershell"}, 4 * 80.0),
+    ],
+)
+def test_a_look_may_take_as_long_as_the_hosts_that_each_fork_asks(variables, of_web1, seconds):
+    known = {**variables, "hostvars": {host: of_web1 if host == "web1" else {} for host in HOSTS}}
+    assert Fleet(None, known, None, HOSTS).longest(HOSTS) == seconds

@@ -193,6 +193,32 @@ def test_a_host_that_the_operator_has_checked_does_not_count_as_left_unfinished_
     assert not play.gate(check_mode=True, checked_hosts=["web2"]).wait()["open"]
 
 
+def marked(owner="controller2/run/web1", *, stage="held", **by):
+    return {"owner": owner, "by": by, "stage": stage, "age": 9.0, "lease": 99.0, "live": True}
+
+
+def test_the_mark_of_a_run_that_is_not_known_to_be_dead_keeps_the_gate_shut(play):
+    play.answers["web2"]["mark"] = marked(node="controller2", pid=7)
+    (reason,) = play.gate(check_mode=True).wait()["waits_for"]
+    assert reason == "web2 (under maintenance by another run (controller2, process 7))"
+    assert all("ended_owners" not in options for _host, options in play.asked)
+
+
+def test_the_mark_of_a_run_that_is_known_to_be_dead_is_taken_over_on_the_hosts_of_the_batch(play, monkeypatch):
+    monkeypatch.setattr(gates, "is_dead", lambda by: by["pid"] == 7)
+    play.answers["web1"].update(marked=False, mark=marked(stage="asking", node="controller1", pid=7))
+    play.answers["web3"]["mark"] = marked("controller1/other/web3", stage="asking", node="controller1", pid=7)
+    assert play.gate().wait()["open"]
+    assert [options["ended_owners"] for options in play.steps(SURVEY)] == [[], ["controller2/run/web1"]]
+
+
+def test_check_mode_takes_no_mark_over(play, monkeypatch):
+    monkeypatch.setattr(gates, "is_dead", lambda _by: True)
+    play.answers["web1"].update(marked=False, mark=marked(stage="asking", node="controller1", pid=7))
+    assert play.gate(check_mode=True).wait()["open"]
+    assert len(play.steps(SURVEY)) == 1
+
+
 def test_a_host_that_is_left_out_for_its_event_is_named(play):
     play.answers["web1"]["events"] = [REBOOT]
     result = play.gate(on_event="skip").wait()

@@ -42,7 +42,7 @@ def status(tmp_path, monkeypatch):
     return path
 
 
-OLD = json.dumps({"time": 960.0, "events": [{"event_id": "A", "waits_until": "x", "hooks": {}}]})
+OLD = json.dumps({"time": 969.0, "events": [{"event_id": "A", "waits_until": "x", "hooks": {}}]})
 
 
 def event(event_id, waits_until, **hooks):
@@ -52,7 +52,7 @@ def event(event_id, waits_until, **hooks):
 def test_the_events_that_wait_are_those_without_hooks_that_ran(status):
     moment = "2026-11-23T22:00:00Z"
     events = [event("A", moment), event("B", None), event("C", moment, prepare="ok")]
-    status.write_text(json.dumps({"time": 980.0, "events": events}))
+    status.write_text(json.dumps({"time": 970.0, "events": events}))
     assert _maintenance_calls._waiting() == ["A"]
 
 

@@ -72,6 +72,13 @@ def test_the_page_of_a_known_history_is_that_of_its_file():
     assert text == golden.read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize(("announced", "shown"), [(9.0, ", announced 9 s"), (0.0, ", announced 0 s"), (-1.0, "")])
+def test_an_impact_is_shown_beside_the_announced_duration_if_there_is_one(announced, shown):
+    facts = [announcement()._replace(announced=announced), *a_maintenance()[1:]]
+    assert f"rebooted 48.2 s{shown}" in drawn({"web1": facts})
+    assert (", announced" in drawn({"web1": facts})) == bool(shown)
+
+
 def test_the_page_refers_to_nothing_and_has_no_script():
     reader = Reader(drawn(sample()))
     assert reader.open == []

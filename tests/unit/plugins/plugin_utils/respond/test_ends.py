@@ -83,6 +83,10 @@ def test_a_held_event_names_the_reason():
     assert part["events"]["A1"]["hosts"] == {"web1": "prepared, held: vm2 has not prepared"}
 
 
+def test_an_event_that_needed_nothing_says_so():
+    assert of_respond("web1", responded(prepared=["A1"]))["events"]["A1"]["hosts"] == {"web1": "nothing to do"}
+
+
 def test_a_host_without_an_event_leaves_no_artifact():
     assert not any(of_respond("web9", IDLE).values())
 

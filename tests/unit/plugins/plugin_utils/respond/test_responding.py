@@ -148,6 +148,7 @@ def host(tmp_path):
 def test_an_idle_host_costs_one_run_of_the_module_and_one_line(host):
     end = host.responds(shown("done", sight=[]))
     assert (end["next"], end["respond_result"]["failures"], len(host.asked)) == ("done", [], 1)
+    assert end["respond_result"]["drill"] is False
     assert host.said == ["web1: no event"]
 
 

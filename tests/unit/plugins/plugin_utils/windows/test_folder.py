@@ -121,6 +121,13 @@ def test_only_the_two_newest_generations_stay_and_no_temporary_file(host, run):
     assert sorted(host.files) == ["state-000000005.json", "state-000000006.json"]
 
 
+def test_a_run_that_writes_often_leaves_the_two_newest_generations(host, run):
+    folder = run()
+    for number in range(6):
+        put(folder, one=str(number))
+    assert sorted(host.files) == ["state-000000005.json", "state-000000006.json"]
+
+
 def test_nothing_is_written_where_nothing_changes(host, run):
     put(run(), one="1")
     before = len(host.calls)
