@@ -34,8 +34,8 @@ DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts
 # A host that has prepared waits on the control node while others prepare, since a turn on the host would cost their
 # time. After so many seconds it takes a turn anyway, so that a start, a change or a cancellation is noticed.
 LONGEST_REST, REST_STEP = 60.0, 0.5
-# Seconds to rest while other hosts wait for the fork: first these, then twice as long each time, up to the larger of the
-# other and a tenth of the time that the host has waited, since inclusions nest deeper each time that it returns.
+# Seconds to rest while other hosts wait for the fork: first these, then twice as long each time, up to the larger of
+# the other and a tenth of the time that the host has waited, since inclusions nest deeper each time that it returns.
 FIRST_STAY, LONG_STAY = 0.25, 2.0
 RECONNECT_PAUSE = 2.0  # seconds between two attempts to reach a host that is lost
 FIRST_SIGNAL = 128  # the exit status of a shell whose command a signal has ended is this, and the number of the signal

@@ -131,4 +131,4 @@ def test_a_module_gets_its_arguments_and_the_variables_of_its_host():
 def test_a_host_that_is_not_reached_is_told_from_a_module_that_failed(result, error, message):
     with pytest.raises(OtherHostError, match=message) as caught:
         Answering(result).run("ns.name.ping", {}, within=60)
-    assert type(caught.value) is error
+    assert caught.type is error
