@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test quick soak lint unit library emulator integration controllers eda molecule fuzz sanity galaxy docs release tarball publish-test publish bench clean
+.PHONY: help demo picture test quick soak lint unit library emulator integration controllers faults eda molecule fuzz sanity galaxy docs release tarball publish-test publish bench clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -44,7 +44,7 @@ soak: $(VENV) ## run all on each Python and core, with all repetitions: what a r
 	@.venv/bin/python scripts/stages.py --soak $(QUOTED)
 
 # TEST=path names tests. They run without a look at what is installed, and so begin at once.
-lint unit emulator integration eda galaxy: $(VENV)
+lint unit emulator integration faults eda galaxy: $(VENV)
 	@$(NOX) $(if $(TEST),--no-install) --session $@ -- $(TEST)
 library: $(VENV)
 	@$(NOX) --session oldest edge
@@ -53,6 +53,7 @@ unit: ## run only the unit tests, on the newest Python; TEST=path for one file o
 library: ## run only the unit tests of the code for VMs, on the oldest Python, and in part on the others
 emulator: ## run only the unit tests of the emulator, on its oldest supported Python
 integration: ## run only the playbooks against the emulator, from the installed tarball; TEST=path
+faults: ## test every fault with every consumer, as root, and write docs/fault-matrix.md; TEST=path
 eda: ## run only the rulebooks, in a real ansible-rulebook
 sanity: $(VENV) ## run only ansible-test sanity, on each ansible-core; CORE=2.16 for one
 	@$(NOX) --session $(if $(CORE),"sanity($(CORE))",sanity)

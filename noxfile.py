@@ -206,7 +206,7 @@ def integration(session: nox.Session) -> None:
     session.run("scripts/install-packages", "haproxy=haproxy", external=True)
     # Tests that need these are skipped without them.
     dhcp = ["dnsmasq=dnsmasq-base", "dhclient=isc-dhcp-client"]
-    session.run("scripts/install-packages", *dhcp, external=True, success_codes=range(256))
+    session.run("scripts/install-packages", *dhcp, "nft=nftables", external=True, success_codes=range(256))
     install(session, "integration")
     collections = installed_collection(session)
     for path in pathlib.Path(collections, "ansible_collections", "maintops", "scheduled_events").iterdir():
@@ -219,6 +219,24 @@ def integration(session: nox.Session) -> None:
         "tests/integration",
         ANSIBLE_COLLECTIONS_PATH=collections,
     )
+    if not session.posargs:
+        some = ["--numprocesses=4", "-m", "diagonal", "tests/faults"]
+        run_pytest(session, *some, name="integration faults", ANSIBLE_COLLECTIONS_PATH=collections)
+
+
+@nox.session
+def faults(session: nox.Session) -> None:
+    """Every fault with every consumer, on networks of its own. Writes docs/fault-matrix.md if it runs all of them."""
+    # Not openssh-server, which would start to listen. Without it, cells are skipped, and the page is not written.
+    session.run("scripts/install-packages", "ip=iproute2", "nft=nftables", external=True)
+    install(session, "integration")
+    seen = scratch(session) / "seen"
+    shutil.rmtree(seen, ignore_errors=True)
+    seen.mkdir()
+    env = {"ANSIBLE_COLLECTIONS_PATH": installed_collection(session), "FAULTS_SEEN": str(seen)}
+    run_pytest(session, "--numprocesses=6", "--durations=5", "tests/faults", **env)
+    if not session.posargs:
+        session.run("python", "tests/faults/page.py", str(seen), env=env)
 
 
 @nox.session

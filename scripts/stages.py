@@ -39,7 +39,7 @@ TEST = [
 ]
 # `make soak`: every Python, every core, and every repetition.
 SOAK = [
-    *("molecule", "unit", "fuzz", "integration", "controllers"),
+    *("molecule", "unit", "fuzz", "integration", "controllers", "faults"),
     *(f"{session}({core})" for session in ("core", "sanity") for core in pythons.CORES),
     *(f"{session}-{version}" for session in ("library", "library_oldest") for version in pythons.VERSIONS),
     f"ansible_test({pythons.NEWEST_CORE})",

@@ -11,7 +11,14 @@ import sys
 import pytest
 
 TESTS = pathlib.Path(__file__).parents[1]
-SUPPORT = ("integration/support", "integration/rolling_maintenance", "unit/poller/support", "support", "faults", "guard")
+SUPPORT = (
+    "integration/support",
+    "integration/rolling_maintenance",
+    "unit/poller/support",
+    "support",
+    "faults",
+    "guard",
+)
 sys.path[:0] = [str(TESTS / place) for place in SUPPORT]
 import metadata_guard  # noqa: E402 - found only through the path set above, as are the next
 from network import Network  # noqa: E402

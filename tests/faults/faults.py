@@ -4,7 +4,6 @@
 
 """The faults, each with how it begins, and the class that says what a consumer does about it."""
 
-import contextlib
 import http.client
 import http.server
 import socket
@@ -18,76 +17,79 @@ from network import SERVICE, SSH_PORT
 
 BODIES = {"broken_json": b'{"count":', "wrong_types": b"[1]", "html": b"<html><body>Sign in</body></html>"}
 MOMENT = 1.0  # seconds by which a slow answer is late
-CHAINS = tuple(f"nft add chain ip faults {name} {{ type filter hook {name} priority 0 ; }}" for name in ("input", "output"))
+CHAINS = tuple(
+    f"nft add chain ip faults {name} {{ type filter hook {name} priority 0 ; }}" for name in ("input", "output")
+)
 TABLE = ("nft add table ip faults", *CHAINS)
 
 
-class Front:
-    """Stands before a receiver of webhooks or a controller, and answers in its place as a fault says.
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers one connection of a front."""
 
-    :ivar failed: the number of requests that met a fault.
+    protocol_version = "HTTP/1.1"
+    front: "Front"
+
+    def _carry_out(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        # A controller gets a label before a launch, which is what stands for an acknowledgement.
+        methods = [] if self.path.endswith("/labels/") else self.front.fault.get("methods", [])
+        if self.command in methods or "GET" in self.front.fault.get("methods", []):
+            kind, self.front.failed = self.front.fault["kind"], True
+            if kind != "slow":
+                self._fail(kind, self.front.fault.get("status", 200))
+                return
+            time.sleep(MOMENT)
+        relayed = http.client.HTTPConnection("127.0.0.1", self.front.upstream, timeout=60)
+        relayed.request(self.command, self.path, body or None, dict(self.headers))
+        answer = relayed.getresponse()
+        self._send(answer.status, answer.read())
+        relayed.close()
+
+    do_GET = do_POST = _carry_out  # noqa: N815 - the names that http.server looks for
+
+    def _send(self, status: int, content: bytes, length: int | None = None) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(content) if length is None else length))
+        if 300 <= status < 400:
+            self.send_header("Location", "https://elsewhere.example/")
+        self.end_headers()
+        self.wfile.write(content)
+
+    def _fail(self, kind: str, status: int) -> None:
+        self.close_connection = True
+        if kind == "hang":
+            self.front.lifted.wait(60)
+        elif kind == "reset":
+            self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            self.connection.close()
+        elif kind == "cut":
+            self._send(200, b"{", length=100)
+        else:
+            self._send(status, BODIES.get(kind, b""))
+
+    def log_message(self, *_arguments: Any) -> None:
+        """Keep the output of the tests free of it."""
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, *_arguments: Any) -> None:
+        """A client that has gone."""
+
+
+class Front:
+    """Stands before a web server on loopback, and answers in its place as ``fault`` says.
+
+    :ivar failed: whether it has.
     """
 
     def __init__(self, upstream: int) -> None:
+        self.upstream = upstream
         self.fault: dict[str, Any] = {}
-        self.failed = 0
+        self.failed = False
         self.lifted = threading.Event()
-        front = self
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def _answer(self) -> None:
-                body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                fault = front.fault
-                of_labels = self.path.endswith("/labels/")  # a controller gets them before its launch
-                if fault and self.command in fault["methods"] and not (len(fault["methods"]) == 1 and of_labels):
-                    front.failed += 1
-                    if self._fail(fault["kind"], fault.get("status", 0)):
-                        return
-                relayed = http.client.HTTPConnection("127.0.0.1", upstream, timeout=60)
-                relayed.request(self.command, self.path, body or None, dict(self.headers))
-                answer = relayed.getresponse()
-                self._send(answer.status, answer.read())
-                relayed.close()
-
-            def _send(self, status: int, content: bytes, length: int = 0) -> None:
-                self.send_response(status)
-                self.send_header("Content-Length", str(length or len(content)))
-                if 300 <= status < 400:
-                    self.send_header("Location", "https://elsewhere.example/")
-                self.end_headers()
-                with contextlib.suppress(OSError):
-                    self.wfile.write(content)
-
-            def _fail(self, kind: str, status: int) -> bool:
-                if kind == "slow":
-                    time.sleep(MOMENT)
-                    return False
-                if kind == "hang":
-                    front.lifted.wait(60)
-                if kind == "reset":
-                    self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                if kind == "cut":
-                    self._send(200, b"{", length=100)
-                self.close_connection = True
-                if kind not in ("hang", "reset", "cut"):
-                    self._send(status or 200, BODIES.get(kind, b""))
-                self.connection.close() if kind == "reset" else None
-                return True
-
-            do_GET = do_POST = _answer  # noqa: N815 - the names that http.server looks for
-
-            def log_message(self, *_arguments: Any) -> None:
-                """Keep the output of the tests free of it."""
-
-        class Server(http.server.ThreadingHTTPServer):
-            daemon_threads = True
-
-            def handle_error(self, *_arguments: Any) -> None:
-                """A client that has gone."""
-
-        self._server = Server((SERVICE, 0), Handler)
+        self._server = Server((SERVICE, 0), type("Handler", (Handler,), {"front": self}))
         self.port = self._server.server_port
         threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True).start()
 
@@ -172,13 +174,19 @@ FAULTS = (
     refuses("POST unavailable", "reset"),
     refuses("POST unavailable", "cut"),
     Fault("narrow link: each packet is late", "harmless", begin=narrows),
-    Fault("loss of every fifth packet", "harmless", begin=drops(*(f"{c} numgen inc mod 5 0 drop" for c in ("input", "output")))),
+    Fault(
+        "loss of every fifth packet",
+        "harmless",
+        begin=drops(*(f"{c} numgen inc mod 5 0 drop" for c in ("input", "output"))),
+    ),
     Fault("black hole", "unreachable", begin=drops("input iifname eth0 drop", "output oifname eth0 drop")),
     Fault("connections are reset", "unreachable", begin=resets),
     Fault("answers are lost, one way", "unreachable", begin=drops("input iifname eth0 drop")),
     Fault("no way from the controller to the VM", "partition", begin=drops(f"input tcp dport {SSH_PORT} drop")),
-    Fault("name server gone", "unreachable", begin=drops("output udp dport 53 drop"), by_name=True),
-    Fault("address of the service gone", "unreachable", begin=lambda network: network.service("ip addr flush dev wire")),
+    Fault("name server gone", "nameless", begin=drops("output udp dport 53 drop"), by_name=True),
+    Fault(
+        "address of the service gone", "unreachable", begin=lambda network: network.service("ip addr flush dev wire")
+    ),
     Fault("address of the VM gone", "unreachable", begin=lambda network: network.vm("ip addr flush dev eth0")),
     Fault("cable of the VM unplugged", "unreachable", begin=lambda network: network.vm("ip link set eth0 down")),
 )

@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run by its path on the VM: the event source with the arguments of ARGS (JSON); a line for each event that it sends."""
+"""Run the event source at a path with arguments in JSON; write a line for each event that it sends."""
 
 import asyncio
 import importlib.util

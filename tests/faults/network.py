@@ -13,6 +13,7 @@ import ctypes
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -32,7 +33,7 @@ Port {port}
 ListenAddress {address}
 HostKey {directory}/key
 AuthorizedKeysFile {directory}/key.pub
-PidFile none
+PidFile {directory}/sshd.pid
 StrictModes no
 UsePAM no
 PermitRootLogin prohibit-password
@@ -72,7 +73,8 @@ class Network:
         # It ends when this process does, which holds the other end of its standard input.
         keep = ["unshare", "--net", "sh", "-c", "ip link set lo up && echo ready && exec cat"]
         self._keeper = subprocess.Popen(keep, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        assert self._keeper.stdout and self._keeper.stdout.readline() == b"ready\n", "no namespace"
+        assert self._keeper.stdout
+        assert self._keeper.stdout.readline() == b"ready\n", "no namespace"
         self._of_vm = os.open(f"/proc/{self._keeper.pid}/ns/net", os.O_RDONLY)
         run("ip", "link", "add", "wire", "type", "veth", "peer", "name", "eth0", "netns", str(self._keeper.pid))
         self.plug_in()
@@ -140,7 +142,9 @@ class Network:
         }
 
     def stop(self) -> None:
-        subprocess.run(["nsenter", f"--net=/proc/{self._keeper.pid}/ns/net", "true"], check=False)
+        sshd = self.directory / "sshd.pid"
+        if sshd.exists():
+            os.kill(int(sshd.read_text()), signal.SIGTERM)
         self._keeper.kill()
         self._keeper.wait()
 

@@ -16,6 +16,7 @@ SITE = ROOT / ".nox" / "site" / "html"
 PAGES = {
     "the start page of the site": SITE / "index.html",
     "a page with tables and code": SITE / "hooks.html",
+    "a page with the widest table": SITE / "fault-matrix.html",
     "the report": ROOT / "tests" / "unit" / "plugins" / "plugin_utils" / "report" / "report.html",
 }
 WIDTHS = (400, 1280)  # pixels
