@@ -12,6 +12,7 @@ from typing import Any
 
 PAGE = pathlib.Path(__file__).parents[2] / "docs" / "fault-matrix.md"
 BEGIN, END = "<!-- begin of the generated tables -->\n", "<!-- end of the generated tables -->\n"
+LONGEST = 180  # characters of a message
 SHORTER = (
     (r"http://[\w.]+:[0-9]+/metadata/scheduledevents\?api-version=[0-9-]+", "…"),
     (r"http://[\w.]+:[0-9]+", "http://…"),
@@ -30,6 +31,7 @@ def table(heads: list[str], rows: list[list[str]]) -> str:
 def shown(message: str) -> str:
     for pattern, shorter in SHORTER:
         message = re.sub(pattern, shorter, message)
+    message = message if len(message) <= LONGEST else message[:LONGEST].rpartition(" ")[0] + " …"
     return f"`` {message} ``" if "`" in message else f"`{message}`" if message else ""
 
 

@@ -28,6 +28,7 @@ EXPECTED = {
     "nameless": "fails same fails waits fails waits same waits waits",  # an open connection needs no name
     "partition": "fails fails fails same fails waits same same same",
 }
+ACKNOWLEDGE = ("`approve`", "unit", "`respond`")
 LATER = (429, 500, 503)
 # `make test` runs these, too.
 DIAGONAL = {
@@ -77,6 +78,8 @@ def test_cell(fault, consumer, network, collection, ansible, tmp_path, request):
     cell = Cell(fault, network, collection, ansible, tmp_path)
     try:
         outcome, message = consumer.run(cell)
+        if consumer.name not in ACKNOWLEDGE:
+            assert cell.emulator.posts() == []
     finally:
         cell.lift()
         cell.stop()
