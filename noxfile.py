@@ -226,7 +226,7 @@ def integration(session: nox.Session) -> None:
 
 @nox.session
 def faults(session: nox.Session) -> None:
-    """Every fault with every consumer, on networks of its own. Writes docs/fault-matrix.md if it runs all of them."""
+    """Every fault with every consumer, on separate networks. Writes docs/fault-matrix.md if it runs all of them."""
     # Not openssh-server, which would start to listen. Without it, cells are skipped, and the page is not written.
     session.run("scripts/install-packages", "ip=iproute2", "nft=nftables", external=True)
     install(session, "integration")

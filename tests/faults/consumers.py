@@ -38,7 +38,7 @@ TIMEOUT = 3  # seconds for an answer, where a consumer lets its user choose
 
 
 class Cell:
-    """One fault and one consumer, with an emulator of two VMs of its own."""
+    """One fault and one consumer, with a separate emulator of two VMs."""
 
     def __init__(self, fault: Fault, network: Network, collection: pathlib.Path, ansible: Ansible, directory: Any):
         self.fault, self.network, self.collection, self.ansible = fault, network, collection, ansible
@@ -383,7 +383,8 @@ def webhook(cell: Cell) -> tuple[str, str]:
         def has_decided() -> bool:
             return process.poll() is not None or "correct poller_webhooks" in cell.log()
 
-        decided = cell.hold(has_decided, max(6, cell.lasts))
+        refused = cell.fault.http and cell.fault.http.get("status") == 400  # three times within some 4 seconds
+        decided = cell.hold(has_decided, LIMIT if refused else cell.lasts)
         before = len(service.requests)
     outcome = WAITS
     if "correct poller_webhooks" in cell.log():
