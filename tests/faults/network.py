@@ -13,20 +13,20 @@ import ctypes
 import os
 import pathlib
 import shutil
-import signal
 import socket
 import subprocess
 import threading
 from collections.abc import Iterator
 
 import pytest
+from emulation import until
 
 SERVICE, VM = "10.78.0.1", "10.78.0.2"
 FORKED = ("10.78.0.11", "10.78.0.12")  # of the VMs at the emulator
 SSH_PORT = 2222
 NEW_NETWORK, NEW_MOUNTS = 0x40000000, 0x00020000  # of <sched.h>; os.unshare needs Python 3.12
 LIBC = ctypes.CDLL(None, use_errno=True)
-NEEDS = ("ip", "mount", "nft", "nsenter", "tc", "unshare")
+NEEDS = ("ip", "mount", "nft", "nsenter", "setpriv", "tc", "unshare")
 os.environ["PATH"] += ":/usr/sbin:/sbin"
 SSHD = """\
 Port {port}
@@ -78,6 +78,7 @@ class Network:
         self._of_vm = os.open(f"/proc/{self._keeper.pid}/ns/net", os.O_RDONLY)
         run("ip", "link", "add", "wire", "type", "veth", "peer", "name", "eth0", "netns", str(self._keeper.pid))
         self.plug_in()
+        self._sshd: subprocess.Popen[bytes] | None = None
         threading.Thread(target=_serve_names, daemon=True).start()
         interpreter = directory / "python"
         self.interpreter = str(interpreter)
@@ -129,8 +130,11 @@ class Network:
             os.makedirs("/run/sshd", mode=0o755, exist_ok=True)
             places = {"directory": self.directory, "guard": os.environ["PYTHONPATH"]}
             config.write_text(SSHD.format(port=SSH_PORT, address=VM, **places))
+            # It ends with this process, whatever ends that.
+            command = ["setpriv", "--pdeathsig", "TERM", str(shutil.which("sshd")), "-D", "-f", str(config)]
             with self.on_vm():
-                run(str(shutil.which("sshd")), "-f", str(config), "-E", str(self.directory / "sshd.log"))
+                self._sshd = subprocess.Popen([*command, "-E", str(self.directory / "sshd.log")])
+            until((self.directory / "sshd.pid").exists, what="the server of SSH")
         options = f"-F none -i {key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o ControlMaster=no"
         return {
             "ansible_connection": "ssh",
@@ -142,11 +146,9 @@ class Network:
         }
 
     def stop(self) -> None:
-        sshd = self.directory / "sshd.pid"
-        if sshd.exists():
-            os.kill(int(sshd.read_text()), signal.SIGTERM)
-        self._keeper.kill()
-        self._keeper.wait()
+        for process in filter(None, (self._sshd, self._keeper)):
+            process.terminate()
+            process.wait(60)
 
 
 def _serve_names() -> None:
