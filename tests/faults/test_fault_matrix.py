@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Every fault with every consumer; what is seen becomes docs/fault-matrix.md (scripts/fault_matrix.py)."""
+"""Every fault with every consumer; what is seen becomes docs/fault-matrix.md (page.py)."""
 
 import json
 import os
