@@ -53,7 +53,7 @@ class Play:
         self.answers = {name: answer(name) for name in HOSTS}
         self.asked, self.now, self.at, self.ended = [], 1000.0, {}, False
 
-    def gate(self, batch=("web1",), check_mode=False, active=tuple(HOSTS), **arguments):
+    def gate(self, batch=("web1",), check_mode=False, active=tuple(HOSTS), tags=None, **arguments):
         play = types.SimpleNamespace(strategy="linear", _uuid="play")
         task = types.SimpleNamespace(check_mode=check_mode, get_play=lambda: play)
         known = {
@@ -62,6 +62,7 @@ class Play:
             "ansible_play_batch": list(batch),
             "ansible_play_hosts": list(active),
             "hostvars": {name: {} for name in HOSTS},
+            **(tags or {}),
         }
         chosen = {
             "fleet": [],
@@ -234,3 +235,25 @@ def test_no_host_is_taken_down_after_one_was_lost(play):
     play.gate().wait()
     with pytest.raises(GateError, match="web1 failed or was lost, so no further host is taken down"):
         play.gate(batch=("web2",), active=("web2", "web3")).wait()
+
+
+def test_a_batch_that_waits_long_has_the_role_read_the_balancer_again_without_marks(play):
+    play.answers["web2"]["drained"] = True
+    result = play.gate(hosts_without_traffic=[]).wait()
+    assert (result["open"], result["waits_for"]) == (False, ["web2 (drained)"])
+    assert 1060.0 <= play.now < 1090.0
+    assert len(play.steps(WITHDRAW)) >= len(play.steps(SURVEY))
+
+
+def test_a_run_without_some_tags_does_not_count_as_the_whole_maintenance(play):
+    gate = play.gate(tags={"ansible_skip_tags": ["slow"]})
+    assert gate.wait()["in_part"] == "--skip-tags slow"
+    with play.store.open() as store:
+        assert store["rounds"]["play"]["web1"]["name"] == "patch --skip-tags slow"
+
+
+def test_a_host_that_was_done_before_is_named_and_left_out(play):
+    done = {"round": "r1", "hosts": HOSTS, "since_begin": 50.0, "age": 10.0}
+    play.answers["web1"]["records"] = {"patch": done}
+    result = play.gate(batch=("web1", "web2"), max_unavailable="2").wait()
+    assert (result["batch"], result["done"], result["msg"]) == (["web2"], ["web1"], "web2: goes ahead (web1 is done)")

@@ -1,0 +1,155 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""How a task reaches the balancers of its host, the record on the host, and its pools."""
+
+import types
+
+import pytest
+from ansible.errors import AnsibleActionFail
+
+from plugins.plugin_utils._balancers import providers
+from plugins.plugin_utils._balancers.providers import RecordFailed
+
+OPTIONS = {"balancers": ["lb1", "lb2"], "socket": "/run/haproxy.sock", "become": True}
+POOLS = {
+    "provider": "azure_load_balancer",
+    "pools": ["/pool"],
+    "network_interfaces": [],
+    "addresses": [],
+    "finish_within": -1,
+    "operation_timeout": 900,
+}
+
+
+class Balancer:
+    """A balancer that remembers what it was asked; ``closed``: whether its connection is."""
+
+    def __init__(self, _action, name, _variables, *, become):
+        self.name, self.become, self.closed, self.asked = name, become, False, []
+        self.variables = {"load_balancer_haproxy_socket": "/own.sock"} if name == "lb2" else {}
+
+    def run(self, module, arguments, *, within):
+        self.asked.append((module, arguments, within))
+        return {"servers": []}
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def balancers(monkeypatch):
+    """The balancers to which there was a connection, by name."""
+    connected, now = {}, 1000.0
+
+    def connect(action, name, variables, *, become):
+        assert name not in connected, "one connection is enough"
+        connected[name] = Balancer(action, name, variables, become=become)
+        return connected[name]
+
+    monkeypatch.setattr(providers, "OtherHost", connect)
+    monkeypatch.setattr(providers, "time", types.SimpleNamespace(monotonic=lambda: now))
+    monkeypatch.setattr(providers, "Balancers", lambda names, *, ask, errors: types.SimpleNamespace(ask=ask))
+    return connected
+
+
+def action(check_mode=False, **arguments):
+    return types.SimpleNamespace(_task=types.SimpleNamespace(args=arguments, check_mode=check_mode))
+
+
+def ask(options, *questions):
+    with providers.balancers_of(action(), {}, {**OPTIONS, **options}) as found:
+        for name, more in questions:
+            found.ask(name, "haproxy_servers", more)
+
+
+def test_each_balancer_is_asked_over_one_connection_at_its_own_socket(balancers):
+    ask({}, ("lb1", {"state": "drain"}), ("lb2", {}), ("lb1", {}))
+    module = "maintops.scheduled_events.haproxy_servers"
+    assert [each[:2] for each in balancers["lb1"].asked] == [
+        (module, {"state": "drain", "socket": "/run/haproxy.sock"}),
+        (module, {"socket": "/run/haproxy.sock"}),
+    ]
+    assert [each[:2] for each in balancers["lb2"].asked] == [(module, {"socket": "/own.sock"})]
+    assert balancers["lb1"].become
+
+
+def test_every_connection_is_closed_also_after_an_error(balancers):
+    with pytest.raises(KeyError), providers.balancers_of(action(), {}, OPTIONS) as found:
+        found.ask("lb1", "haproxy_servers", {})
+        raise KeyError
+    assert balancers["lb1"].closed
+
+
+@pytest.mark.parametrize(
+    ("finish_within", "more", "within"),
+    [
+        (-1, {}, 120.0),
+        (-1, {"timeout": 300}, 420.0),
+        (-1, {"wait": 60}, 180.0),
+        (-1, {"timeout": 30, "wait": 60}, 180.0),
+        (50, {"timeout": 300}, 50.0),
+        (500, {"timeout": 300}, 420.0),
+        (2, {"timeout": 300}, 5.0),
+        (0, {"timeout": 300}, 5.0),
+    ],
+)
+def test_a_balancer_has_time_for_its_answer_but_no_longer_than_the_drain(balancers, finish_within, more, within):
+    ask({"finish_within": finish_within}, ("lb1", more))
+    assert balancers["lb1"].asked[0][2] == within
+
+
+def test_a_host_without_balancers_is_refused():
+    with pytest.raises(AnsibleActionFail, match="balancers is empty"):
+        ask({"balancers": []})
+
+
+@pytest.fixture
+def on_host(monkeypatch):
+    """What the module on the host is given, and what it answers."""
+    host = types.SimpleNamespace(given=[], answer={"changed": True})
+
+    def run_for(_action, name, options, _variables):
+        host.given.append((name, options))
+        return host.answer
+
+    monkeypatch.setattr(providers, "run_for", run_for)
+    return host
+
+
+@pytest.mark.parametrize("own", [{}, {"directory": "/state"}])
+def test_the_record_is_in_the_directory_of_the_task(on_host, own):
+    assert providers.record_on_host(action(state="drained", **own), {})({"state": "held"}) == {"changed": True}
+    assert on_host.given == [("load_balancer", {"provider": "record", "state": "held", **own})]
+
+
+@pytest.mark.parametrize("problem", ["failed", "unreachable"])
+def test_a_record_that_the_host_did_not_write_ends_the_task_with_its_answer(on_host, problem):
+    on_host.answer = {problem: True, "msg": "no space left"}
+    with pytest.raises(RecordFailed) as failed:
+        providers.record_on_host(action(), {})({"state": "held"})
+    assert failed.value.args[0] == on_host.answer
+
+
+@pytest.mark.parametrize(("given", "server"), [(None, "web1"), ("blue", "blue")])
+def test_a_server_is_called_as_its_host_unless_it_has_another_name(monkeypatch, given, server):
+    monkeypatch.setattr(providers, "Membership", lambda options, *_rest, simulate: (options["server"], simulate))
+    made = providers.behind_haproxy(action(check_mode=True), {"inventory_hostname": "web1"}, {"server": given}, None)
+    assert made == (server, True)
+
+
+@pytest.mark.parametrize(("finish_within", "timeout"), [(-1, 900), (60, 60), (2000, 900), (0, 0)])
+def test_azure_has_time_for_a_change_but_no_longer_than_the_drain(monkeypatch, finish_within, timeout):
+    made = []
+    monkeypatch.setattr(providers, "resources_of_run", lambda _arm, **how: made.append(how))
+    monkeypatch.setattr(providers, "Pooled", lambda options, *_rest, simulate: (options["pools"], simulate))
+    variables = {"inventory_hostname": "web1", "ansible_play_batch": ["web1", "web2"]}
+    options = {**POOLS, "finish_within": finish_within}
+    assert providers.in_pools(action(), variables, options, None) == (["/pool"], False)
+    assert made == [{"hosts": 2, "timeout": timeout}]
+
+
+def test_a_host_without_pools_is_refused():
+    with pytest.raises(AnsibleActionFail, match="pools is empty"):
+        providers.in_pools(action(), {}, {**POOLS, "pools": []}, None)
