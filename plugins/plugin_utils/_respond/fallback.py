@@ -147,20 +147,13 @@ class Fallback:
         before, now = self._known["prepared_for"].get(event_id), self._last_seen(event_id)
         return before is not None and now is not None and SeenEvent(*before) == now
 
-    def objection(self, event_id: str) -> str:
-        """Why the event must not be acknowledged from here, or is not any more; empty if it can be."""
-        attempt, last = self._known["fallback"].get(event_id, {}), self._known["last_read"]
-        if attempt.get("end"):
-            return str(attempt["end"])
-        if last is None or event_id not in last["events"]:
-            return "the last document that was read on the host does not show it as Scheduled"
+    def _objection(self, event_id: str, event: t.Mapping[str, t.Any], seen: SeenEvent) -> str:
+        """Why an event of the last document must not be acknowledged from here; empty if it can be."""
         if self._age() > self._max_age:
             return f"the last document that was read on the host is older than {self._max_age:g} s"
-        not_before = last["events"][event_id]["not_before"]
-        if not_before is not None and not_before <= self._wall():
+        if event["not_before"] is not None and event["not_before"] <= self._wall():
             return "its NotBefore has passed"
-        seen = self._last_seen(event_id)
-        if seen is None or not self._is_unchanged(event_id):
+        if not self._is_unchanged(event_id):
             return "the last document that was read on the host names other VMs, or another type, than was prepared for"
         return self._coordinator.obstacle(event_id, seen) or self._missing_resource()
 
@@ -181,8 +174,9 @@ class Fallback:
         return self._given_resource or str(self._known["resource_id"])
 
     def _attempt(self, event_id: str, event: t.Mapping[str, t.Any]) -> None:
-        objection, seen = self.objection(event_id), self._last_seen(event_id)
-        if objection or seen is None:
+        seen = SeenEvent(event["event_type"] or "", event["names"])
+        objection = self._objection(event_id, event, seen)
+        if objection:
             self._warn(f"{event_id} is not acknowledged through Azure Resource Manager: {objection}")
             return
         if not self._coordinator.claim(event_id, seen):

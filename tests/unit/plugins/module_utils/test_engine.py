@@ -984,6 +984,11 @@ def test_the_operator_learns_why_a_command_cannot_be_carried_out(prepare, recove
     assert engine.objection(vm.state, Clear(ID.lower())) == clear
 
 
+def test_nothing_speaks_against_clearing_all_that_can_be_cleared():
+    assert engine.objection(Engine().state, Clear("")) == ""
+    assert engine.objection(failed_recovery().state, Clear("")) == ""
+
+
 @pytest.mark.parametrize("command", [Retry("unknown"), Clear("unknown")])
 def test_a_command_about_an_unknown_event_is_refused_and_has_no_effect(command):
     vm = failed_recovery()

@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import pytest
 
-from plugins.module_utils._load_balancer.haproxy import Member, read_servers
+from plugins.module_utils._load_balancer.haproxy import Member, found_in, read_servers
 from plugins.module_utils._load_balancer.runtime_socket import HAProxyError, RuntimeSocket
 
 from .conftest import STAT, STATE, FakeHAProxy
@@ -43,6 +43,28 @@ def test_servers_are_read_with_what_was_ordered_for_them(haproxy, member):
     assert (www.full_name, www.found, www.gets_no_new_sessions) == ("www/web1", "ready", False)
     assert (api.full_name, api.found, api.gets_no_new_sessions) == ("api/web1", "MAINT", True)
     assert (api.sessions, api.queued, api.last_check) == (3, 2, "200, OK")
+
+
+def test_a_server_is_shown_with_its_traffic_and_its_last_check(haproxy, member):
+    haproxy.servers["api/web1"].update(admin=0x01, status="MAINT", scur=3, qcur=2)
+    assert member(backends=["api"]).look()[0].shown == {
+        "backend": "api",
+        "server": "web1",
+        "status": "MAINT",
+        "sessions": 5,
+        "gets_no_new_sessions": True,
+        "check": "L7OK 200, OK",
+    }
+
+
+def test_a_server_without_checks_is_shown_without_one(haproxy, member):
+    haproxy.servers["www/web1"]["check"] = ","
+    assert member(backends=["www"]).look()[0].shown["check"] == ""
+
+
+def test_what_is_restored_of_a_host_is_known_by_its_backends(haproxy, member):
+    haproxy.servers["api/web1"].update(admin=0x01, status="MAINT")
+    assert found_in(member().look()) == {"www": "ready", "api": "MAINT"}
 
 
 @pytest.mark.parametrize(
@@ -383,3 +405,10 @@ def test_a_restart_of_haproxy_does_not_end_the_wait(haproxy, member, clock):
     haproxy.faults["show stat"] = b""
     clock.at = [(1020, haproxy.faults.clear)]
     assert not member().wait_until_served(timeout=60).left
+
+
+def test_a_haproxy_that_stays_away_ends_the_wait_at_its_timeout(haproxy, member, clock):
+    haproxy.faults["show stat"] = b""
+    with pytest.raises(HAProxyError, match="show stat"):
+        member().wait_until_served(timeout=60)
+    assert 1060 <= clock.now < 1070
