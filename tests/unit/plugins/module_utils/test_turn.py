@@ -6,11 +6,13 @@
 
 import json
 import os
+import types
 
 import pytest
 
 from plugins.module_utils._respond import request as turn_request
 from plugins.module_utils._respond import turn as turns
+from plugins.module_utils._scheduled_events.checks import WrongValue
 from plugins.module_utils._scheduled_events.client import NoAnswer, NotAllowed, Refused
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import parse
@@ -669,3 +671,63 @@ def test_check_mode_leaves_no_history(host):
     host.service.events = [event()]
     host.turn(check_mode=True)
     assert host.facts() == ()
+
+
+def test_a_mark_of_a_maintenance_that_cannot_be_read_counts_as_one(host):
+    (host.directory / "maintenance-under-way").mkdir(parents=True)
+    host.service.events = [event()]
+    assert host.turn()["next"] == "wait"
+
+
+def test_a_field_of_an_event_that_cannot_be_read_is_a_problem_of_the_turn(host):
+    host.service.events = [event(not_before="soon")]
+    (problem,) = host.turn()["problems"]
+    assert "NotBefore" in problem
+
+
+def test_an_acknowledgement_without_not_before_is_told_without_its_time(host):
+    host.service.events = [event(not_before="")]
+    shown = host.phase(host.turn(), acknowledge=[CLAIM])
+    assert [each["text"] for each in shown["story"]] == ["prepared", "acknowledged"]
+
+
+@pytest.fixture
+def module(host):
+    """The module with the values of a control node, as ImdsModule gives it."""
+    values = {name: option.get("default") for name, option in turn_request.OPTIONS.items()}
+    values.update(state_directory=str(host.directory), prepare_tasks="/drain.yml", outcome=None)
+    values["control_node"] = {"run": "run1", "host": "web1", "owner": {"pid": 1}, "monotonic": 1.0}
+    return types.SimpleNamespace(
+        params=values,
+        client=host.service,
+        clock=Clock(lambda: host.wall, lambda: host.wall, host.sleep),
+        module=types.SimpleNamespace(check_mode=False),
+        vm_name=lambda: "vm1",
+    )
+
+
+def test_the_module_returns_its_turn_and_reports_no_change(host, module):
+    host.service.events = [event()]
+    shown = turns.take_turn(module)
+    assert (shown["next"], shown["changed"]) == ("prepare", False)
+
+
+@pytest.mark.parametrize("missing", [None, {}])
+def test_the_module_without_its_action_plugin_is_refused(module, missing):
+    module.params["control_node"] = missing
+    with pytest.raises(WrongValue, match="Call the module by its full name"):
+        turns.take_turn(module)
+
+
+@pytest.mark.parametrize(("known", "own"), [("vm2", False), ("", True), ("VM1", True)])
+def test_a_name_that_the_control_node_knows_saves_the_question_to_the_service(host, module, known, own):
+    host.service.events = [event()]
+    module.params["control_node"]["vm_name"] = known
+    assert (turns.take_turn(module)["next"] == "prepare") is own
+
+
+def test_a_turn_that_fails_gives_the_reason_to_the_task(host, module):
+    host.directory.mkdir()
+    (host.directory / "respond.json").write_text("{")
+    with pytest.raises(WrongValue, match="respond.json: .*This version of the role does not write such a file"):
+        turns.take_turn(module)

@@ -106,6 +106,14 @@ def test_a_host_that_is_put_back_while_another_one_takes_its_event_over_keeps_it
     assert meeting.claim("A1", BOTH)
 
 
+def test_of_two_hosts_that_find_an_event_free_at_the_same_moment_one_acknowledges(meeting, monkeypatch):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 2, A1="prepared")
+    assert meeting.claim("A1", BOTH)
+    monkeypatch.setattr(meeting, "status", lambda _event_id: ClaimStatus.FREE)  # as it was when this host looked
+    assert not meeting.claim("A1", BOTH)
+
+
 def test_a_host_that_could_not_read_a_document_stays_prepared(meeting):
     tell(meeting, 1, A1="prepared")
     meeting.publish(HostReport(host="h1", vm_name="vm1", sight=None))
