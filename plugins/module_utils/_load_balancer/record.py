@@ -211,7 +211,7 @@ def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
             else:
                 record.forget(holder)
             after = record.read()
-        if more.get("todo") == LEAVE_OUT or (params["state"] == "released" and after.holders):
+        if more.get("todo") == LEAVE_OUT or params["state"] == "released":
             more["msg"] = stays_drained_for(after, holder)
     return dict(changed=after != before, holders=after.holders, found=after.found, **more)
 

@@ -604,6 +604,15 @@ def test_all_that_is_ready_is_to_be_acknowledged_in_the_same_step():
     assert vm.step(document(*map(event, ids))) == ["approve " + each for each in ids]
 
 
+def test_an_acknowledgement_that_is_accepted_leaves_no_error_of_earlier_attempts():
+    vm = Engine(rules=APPROVED)
+    vm.step(document(event()))
+    vm.step(None, ApprovalResult(ID.lower(), accepted=False, error="503"))
+    assert vm.entry().approval.error == "503"
+    vm.step(None, ApprovalResult(ID.lower(), accepted=True))
+    assert vm.entry().approval.error == ""
+
+
 def test_an_event_of_a_refused_request_is_from_then_on_acknowledged_alone():
     vm = Engine(hooks=frozenset(), rules=APPROVED)
     vm.step(document(event()))

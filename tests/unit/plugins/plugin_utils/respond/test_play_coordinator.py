@@ -274,6 +274,12 @@ def test_hosts_that_are_busy_or_silent_have_work(meeting):
     assert meeting.others_have_work("h2")
 
 
+def test_a_host_for_which_another_process_reports_an_outcome_alone_has_no_work(meeting):
+    for number in (1, 2, 3):
+        meeting.publish(HostReport(host=f"h{number}", vm_name=f"vm{number}", outcomes={}))
+    assert not meeting.others_have_work("h1")
+
+
 def test_a_host_that_ends_is_not_busy_any_more(meeting):
     for number in (1, 2, 3):
         tell(meeting, number, busy=number == 2)
