@@ -11,7 +11,6 @@ import typing as t
 from ...module_utils._load_balancer.drain import Answer, Drain
 from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
-from .._azure.arm import ArmError
 from .._azure.pools import Me, PoolMember
 from .._azure.resources import FRESH_FOR, KNOWN_FOR, ApplicationGateway, LoadBalancer, Resources
 
@@ -104,7 +103,7 @@ class Pooled(Drain):
     def wait_until_back(self) -> Exception | None:
         try:
             self._resources.fulfil(self._host, self._in_pools(self.found))
-        except (ArmError, DrainError) as error:
+        except DrainError as error:
             return error
         return None
 

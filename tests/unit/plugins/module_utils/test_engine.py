@@ -751,6 +751,20 @@ def test_hooks_that_vanish_while_the_vm_is_down_leave_a_recovery_owed(changes):
 
 
 @pytest.mark.parametrize("changes", [{"hooks": frozenset()}, {"missing": dict.fromkeys(ALL, ("10-x",))}])
+def test_a_recovery_lost_with_the_boot_stays_owed_when_its_hooks_have_vanished(changes):
+    vm = Engine()
+    vm.step(document(event()))
+    assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
+    vm.reboot()
+    configured = vm.config
+    vm.configure(**changes)
+    assert vm.step(document()) == []
+    assert vm.entry().owed
+    vm.config = configured
+    assert vm.step(document()) == [run("recover", 3)]
+
+
+@pytest.mark.parametrize("changes", [{"hooks": frozenset()}, {"missing": dict.fromkeys(ALL, ("10-x",))}])
 def test_a_preparation_lost_with_the_boot_holds_the_event_when_its_hooks_have_vanished(changes):
     vm = Engine()
     vm.step(document(event()))

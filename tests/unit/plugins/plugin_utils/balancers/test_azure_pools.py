@@ -324,6 +324,34 @@ def test_the_second_holder_brings_the_host_back(arm, host):
     assert arm.states() == {"a": "None"}
 
 
+def test_a_return_that_azure_refuses_holds_no_other_holder_up_and_is_finished_by_the_next_run(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    web1 = host()
+    web1.drain({})
+
+    def refuse(method, _path, _body):
+        if method == "PUT":
+            raise Refused(403, "AuthorizationFailed", "no right to write")
+
+    arm.answers.append(refuse)
+    with pytest.raises(DrainError, match="no right to write"):
+        web1.restore({})
+    assert (web1.record.read().holders, web1.record.returning()) == (["respond"], None)
+    arm.answers.remove(refuse)
+    web1.restore({})
+    assert arm.states() == {"a": "None"}
+    assert not web1.record.read().holders
+
+
+def test_in_check_mode_a_return_writes_nothing_and_names_the_pools(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    host().drain({})
+    written = arm.count("PUT")
+    planned = host(simulate=True).restore({})
+    assert planned == {"changed": True, "msg": "would put it back into lb/www", "resume": {}}
+    assert arm.count("PUT") == written
+
+
 # Application Gateway
 
 

@@ -252,6 +252,12 @@ def test_a_run_without_some_tags_does_not_count_as_the_whole_maintenance(play):
         assert store["rounds"]["play"]["web1"]["name"] == "patch --skip-tags slow"
 
 
+def test_a_run_without_some_tags_counts_as_a_whole_one_where_the_owner_says_so(play):
+    assert play.gate(tags={"ansible_skip_tags": ["slow"]}, allow_skip_tags=True).wait()["in_part"] == ""
+    with play.store.open() as store:
+        assert store["rounds"]["play"]["web1"]["name"] == "patch"
+
+
 def test_a_host_that_was_done_before_is_named_and_left_out(play):
     done = {"round": "r1", "hosts": HOSTS, "since_begin": 50.0, "age": 10.0}
     play.answers["web1"]["records"] = {"patch": done}
