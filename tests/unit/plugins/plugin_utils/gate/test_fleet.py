@@ -10,7 +10,10 @@ import time
 
 import pytest
 
+from plugins.plugin_utils._ansible.other_host import OtherHostError, OtherHostUnreachable
+from plugins.plugin_utils._gate import fleet as fleets
 from plugins.plugin_utils._gate.fleet import Fleet, ask_all
+from plugins.plugin_utils._gate.store import Store
 
 HOSTS = [f"web{number}" for number in range(6)]
 PATIENCE = 300.0  # seconds; only so that a test that hangs ends
@@ -107,3 +110,52 @@ def test_without_hosts_the_answer_is_empty():
 def test_a_look_may_take_as_long_as_the_hosts_that_each_fork_asks(variables, of_web1, seconds):
     known = {**variables, "hostvars": {host: of_web1 if host == "web1" else {} for host in HOSTS}}
     assert Fleet(None, known, None, HOSTS).longest(HOSTS) == seconds
+
+
+class Asked:
+    """A host of a fleet that returns what the test says, or raises it."""
+
+    answers = {}
+
+    def __init__(self, _action, name, _variables, *, facts):
+        self.name, self.facts = name, facts
+
+    def run(self, module, options, *, within):
+        answer = self.answers[self.name]
+        if isinstance(answer, Exception):
+            raise answer
+        return {**answer, "asked": [module, options, within], "known": self.facts}
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def ask(tmp_path, monkeypatch):
+    """Ask the hosts of a fleet that answer so."""
+
+    def hosts(**answers):
+        monkeypatch.setattr(Asked, "answers", answers)
+        return fleet.ask(list(answers), lambda host: {"name": host.name})
+
+    monkeypatch.setattr(fleets, "FleetHost", Asked)
+    fleet = Fleet(None, {"hostvars": {}}, Store(tmp_path), [])
+    return hosts
+
+
+def test_each_host_gets_its_own_options_and_a_minute_for_its_answer(ask):
+    answers = ask(web1={}, web2={})
+    assert {host: answer["asked"] for host, answer in answers.items()} == {
+        host: ["maintenance_gate", {"name": host}, 60.0] for host in ("web1", "web2")
+    }
+
+
+@pytest.mark.parametrize(("kind", "unreachable"), [(OtherHostError, False), (OtherHostUnreachable, True)])
+def test_a_host_that_cannot_be_asked_has_its_problem_without_its_name(ask, kind, unreachable):
+    assert ask(web1=kind("web1: no route"), web2={})["web1"] == {"problem": "no route", "unreachable": unreachable}
+
+
+def test_what_ansible_found_out_about_a_host_is_known_at_the_next_look(ask):
+    ask(web1={"ansible_facts": {"python": "/usr/bin/python3"}}, web2={})
+    answers = ask(web1={}, web2={})
+    assert [answers[host]["known"] for host in ("web1", "web2")] == [{"python": "/usr/bin/python3"}, {}]
