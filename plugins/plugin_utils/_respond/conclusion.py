@@ -38,10 +38,8 @@ class Conclusion:
             "no task of this host failed. A tasks file could not be included, or another host failed (any_errors_fatal)"
         )
 
-    def note(self, outcome: t.Mapping[str, t.Any] | None) -> None:
+    def note(self, outcome: t.Mapping[str, t.Any]) -> None:
         """Note what became of a phase."""
-        if not outcome:
-            return
         phase, events = outcome.get("phase", "a phase"), outcome.get("events", [])
         if phase == "recover" and outcome["ok"]:
             self._notes.add("recovered", [event["event_id"] for event in events])

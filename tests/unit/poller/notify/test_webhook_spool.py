@@ -123,6 +123,28 @@ def test_half_written_files_do_not_count_as_messages(tmp_path):
     assert spool.is_empty()
 
 
+def test_a_spool_that_was_never_filled_is_empty(tmp_path):
+    spool = MessageSpool(str(tmp_path / "missing"))
+    assert (spool.entries(), spool.is_empty()) == ([], True)
+
+
+def test_a_message_that_was_delivered_meanwhile_is_none(tmp_path):
+    spool = MessageSpool(str(tmp_path))
+    put(spool, 1)
+    (entry,) = spool.entries()
+    assert spool.read(entry)["id"] == entry.id
+    spool.remove(entry)
+    assert spool.read(entry) is None
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"event": []}'])
+def test_a_file_without_an_event_is_not_delivered(tmp_path, text):
+    spool = MessageSpool(str(tmp_path))
+    put(spool, 1, text=text)
+    with pytest.raises(SpoolError, match="holds no message"):
+        spool.read(spool.entries()[0])
+
+
 # The hook
 
 
