@@ -729,5 +729,5 @@ def test_a_name_that_the_control_node_knows_saves_the_question_to_the_service(ho
 def test_a_turn_that_fails_gives_the_reason_to_the_task(host, module):
     host.directory.mkdir()
     (host.directory / "respond.json").write_text("{")
-    with pytest.raises(WrongValue, match="respond.json: .*This version of the role does not write such a file"):
+    with pytest.raises(WrongValue, match=r"respond\.json: .*This version of the role does not write such a file"):
         turns.take_turn(module)

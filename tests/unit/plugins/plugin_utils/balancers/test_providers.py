@@ -9,6 +9,7 @@ import types
 import pytest
 from ansible.errors import AnsibleActionFail
 
+from plugins.plugin_utils._ansible.other_host import OtherHostError
 from plugins.plugin_utils._balancers import providers
 from plugins.plugin_utils._balancers.providers import RecordFailed
 
@@ -50,7 +51,7 @@ def balancers(monkeypatch):
 
     monkeypatch.setattr(providers, "OtherHost", connect)
     monkeypatch.setattr(providers, "time", types.SimpleNamespace(monotonic=lambda: now))
-    monkeypatch.setattr(providers, "Balancers", lambda names, *, ask, errors: types.SimpleNamespace(ask=ask))
+    monkeypatch.setattr(providers, "Balancers", lambda _names, **how: types.SimpleNamespace(ask=how["ask"]))
     return connected
 
 
@@ -75,10 +76,13 @@ def test_each_balancer_is_asked_over_one_connection_at_its_own_socket(balancers)
     assert balancers["lb1"].become
 
 
-def test_every_connection_is_closed_also_after_an_error(balancers):
-    with pytest.raises(KeyError), providers.balancers_of(action(), {}, OPTIONS) as found:
-        found.ask("lb1", "haproxy_servers", {})
-        raise KeyError
+def test_every_connection_is_closed_also_after_an_error(balancers, monkeypatch):
+    def fail(*_arguments, **_more):
+        raise OtherHostError("no route")
+
+    monkeypatch.setattr(Balancer, "run", fail)
+    with pytest.raises(OtherHostError):
+        ask({}, ("lb1", {}))
     assert balancers["lb1"].closed
 
 
