@@ -216,6 +216,17 @@ def test_a_request_that_is_not_a_separate_plain_file_is_refused_with_a_result(ro
     assert elsewhere.read_text() == "secret"
 
 
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [(_symlink, "it is not a regular file"), (_directory, "it is not a regular file"), (_hard_link, "it has another")],
+)
+def test_a_refused_request_says_what_is_wrong_with_its_file(root_side, look, tmp_path, make, why):
+    (tmp_path / "elsewhere").write_text("secret")
+    make(os.path.join(root_side.directories.requests, root_side.run_id), str(tmp_path / "elsewhere"))
+    look()
+    assert f"it cannot be read: {why}" in root_side.result().reason
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_request_of_another_user_than_the_directory_is_refused(root_side, starter, look):
     os.chown(root_side.leave(), 12345, -1)

@@ -14,7 +14,7 @@ import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from _scheduled_events.clock import CLOCK, Clock
-from _scheduled_events.files import NotPlain, plain
+from _scheduled_events.files import plain
 from _scheduled_events.runs import FAILED, parse_run_id
 
 from ..spool import MAX_REQUEST, Directories, RequestError, RunResult, parse_request, root_command
@@ -218,10 +218,8 @@ def _read(spool: int, request_id: str) -> bytes:
             if status.st_uid != os.fstat(spool).st_uid:
                 raise RequestError("it belongs to another user than its directory")
             return file.read(MAX_REQUEST + 1)
-    except NotPlain as error:
-        raise RequestError("it is not a regular file with one name") from error
     except OSError as error:
-        raise RequestError(f"it is not a file that can be read: {error.strerror}") from error
+        raise RequestError(f"it cannot be read: {error.strerror or error}") from error
 
 
 class BoundedCleaner:
