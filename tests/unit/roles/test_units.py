@@ -11,6 +11,7 @@ import jinja2
 import pytest
 import yaml
 from _scheduled_events.checks import PATH, WrongValue, check
+from scheduled_events_poller import spool
 
 ROOT = pathlib.Path(__file__).parents[3]
 POLLER = "poller/templates/scheduled-events-"
@@ -53,6 +54,19 @@ def test_a_unit_has_its_sandbox_and_no_more_rights(template, rights):
 def test_only_the_unit_of_a_hook_has_no_sandbox():
     found = unit(f"{POLLER}hook@.service.j2")
     assert [name for name in found if name in SANDBOX or name in ("User", "CapabilityBoundingSet")] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "directory"),
+    [
+        ("poller", spool.RUNTIME_DIRECTORY),
+        ("hooks", spool.HOOKS_RUNTIME_DIRECTORY),
+        ("hook@", spool.HOOKS_RUNTIME_DIRECTORY),
+        ("webhooks", spool.WEBHOOKS_RUNTIME_DIRECTORY),
+    ],
+)
+def test_a_program_has_its_files_where_its_unit_makes_their_directory(name, directory):
+    assert [f"/run/{made}" for made in unit(f"{POLLER}{name}.service.j2")["RuntimeDirectory"]] == [directory]
 
 
 def test_a_directory_of_the_inventory_is_one_path_in_the_unit():
