@@ -1394,6 +1394,13 @@ def test_a_preparation_that_a_recovery_may_have_undone_is_no_repetition_of_it():
     assert again.recovered != first.recovered
 
 
+def test_a_recovery_that_repeats_no_lost_one_is_the_first_of_its_event():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    assert firsts(vm) == {"recover": run("recover", 2)}
+
+
 def test_an_event_that_is_announced_again_after_a_lost_recovery_begins_a_new_life():
     vm = Engine()
     vm.step(document(event()))

@@ -391,3 +391,19 @@ def test_a_drain_that_is_continued_ends_with_the_time_there_is_then(fleet, membe
     fleet.now = 1090  # the fork was free again late
     last = membership("lb1", wait_at_most=15, finish_within=10).drain(first["resume"])
     assert (last["failed"], fleet.now) == (True, 1100)
+
+
+@pytest.mark.parametrize("work", ["drain", "restore"])
+def test_a_plan_names_a_balancer_that_dies_after_the_look(fleet, membership, monkeypatch, work):
+    if work == "restore":
+        membership().drain({})
+    ask = fleet.ask
+
+    def die_before_the_plan(balancer, module, options):
+        fleet.dead = {"lb2"} if module == CHANGE else set()
+        return ask(balancer, module, options)
+
+    monkeypatch.setattr(fleet, "ask", die_before_the_plan)
+    host = membership(simulate=True)
+    with pytest.raises(DrainError, match="lb2 cannot be reached"):
+        host.drain({}) if work == "drain" else host.restore()
