@@ -562,3 +562,18 @@ def test_the_program_that_runs_as_root_takes_a_request_to_its_result(root_side):
 def test_the_program_that_runs_as_root_refuses_another_command(root_side, arguments):
     process = dispatcher.Process([*dispatcher.root_command(root_side.directories), *arguments])
     assert process.wait(LONGER_THAN_A_TEST) == 1
+
+
+def test_without_systemd_a_run_is_a_process_and_one_that_cannot_be_started_is_named(root_side, monkeypatch):
+    started = []
+
+    def start(command, *, output):
+        if command[-1] == "lost":
+            raise FileNotFoundError(2, "No such file or directory", command[0])
+        started.append((command[-2:], os.write(output, b"of the hooks\n")))
+
+    monkeypatch.setattr(dispatcher, "Process", start)
+    reasons = dispatcher.spawner(root_side.directories)(["lost", root_side.run_id])
+    assert list(reasons) == ["lost"]
+    assert reasons["lost"].startswith("it cannot be started: [Errno 2] No such file or directory")
+    assert started == [(["run", root_side.run_id], 13)]
