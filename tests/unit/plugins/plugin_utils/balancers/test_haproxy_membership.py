@@ -12,6 +12,8 @@ from plugins.plugin_utils._balancers.membership import CHANGE, INFO, Balancers, 
 DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 SETTINGS = {**DEFAULTS, "server": "web1", "holder": "respond", "drain_timeout": 300, "return_timeout": 120}
 
+KNOWN_TO_THE_MODULES = {"server", "backends", "state", "timeout", "wait", "force", "found"}
+
 
 class Dead(Exception):
     pass
@@ -32,6 +34,7 @@ class Fleet:
         self.waits = []
 
     def ask(self, balancer, module, options):
+        assert options.keys() <= KNOWN_TO_THE_MODULES
         state = {INFO: "read", CHANGE: options.get("state")}[module]
         self.calls.append((balancer, state, options.get("timeout"), options.get("force", False)))
         self.waits += [(balancer, options["wait"])] if "wait" in options else []

@@ -287,6 +287,14 @@ def test_a_host_that_ends_is_not_busy_any_more(meeting):
     assert not meeting.others_have_work("h1")
 
 
+def test_a_host_that_reports_again_after_its_end_responds_again(meeting):
+    tell(meeting, 1)
+    meeting.end("h1")
+    assert not meeting.others_respond("h2", ["h1", "h2"], silent=False)
+    tell(meeting, 1)
+    assert meeting.others_respond("h2", ["h1", "h2"], silent=False)
+
+
 def test_a_host_that_ended_is_called_when_an_event_grows_to_its_vm(meeting):
     tell(meeting, 2, sight={})
     meeting.end("h2")
