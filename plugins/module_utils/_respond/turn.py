@@ -18,7 +18,7 @@ from .._scheduled_events import engine, policies, terms
 from .._scheduled_events import rules as decisions
 from .._scheduled_events.approval import acknowledge
 from .._scheduled_events.checks import WrongValue
-from .._scheduled_events.client import ImdsClient, ImdsError, Refused
+from .._scheduled_events.client import BadAnswer, ImdsClient, ImdsError, Refused
 from .._scheduled_events.clock import CLOCK, Clock, Moment
 from .._scheduled_events.condition import condition
 from .._scheduled_events.document import Document, ScheduledEvent, describe, format_epoch
@@ -174,6 +174,7 @@ class Turn:
     def _step(self, document: Optional[Document], results: Sequence[terms.Result], *, first: bool) -> Dict[str, Any]:
         if self._check_mode:
             before = self._memory.parse(self._planned)
+            document = self._taken(before, document, first=first)
             after, actions = self._decide(before, document, results, first=first)
             self._planned = dump_state(after)
             return self._show(after, actions, document)
@@ -191,6 +192,7 @@ class Turn:
     ) -> Dict[str, Any]:
         with self._lease.held(abandoned=self._request.abandoned, make=make):
             before = self._memory.load()
+            document = self._taken(before, document, first=first)
             decided, actions = self._decide(before, document, results, first=first)
             after, shown = decided, self._show(decided, actions, document)
             if shown["next"] == "done":
@@ -198,6 +200,15 @@ class Turn:
             self._memory.save(after)
             self._renew(shown["next"])
         return self._history.added_to(shown, Step(before, decided, actions, self._now(), self._config()))
+
+    def _taken(self, before: State, document: Optional[Document], *, first: bool) -> Optional[Document]:
+        """The document; ``None`` if it is no better than an outage."""
+        problem = engine.overflow(before, document, self._vm_name) if document else ""
+        if problem and first:
+            raise BadAnswer(problem)
+        if problem:
+            self._problems = [problem]
+        return None if problem else document
 
     def _decide(
         self, before: State, document: Optional[Document], results: Sequence[terms.Result], *, first: bool

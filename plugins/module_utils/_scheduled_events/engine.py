@@ -60,6 +60,9 @@ from .terms import (
 # Seconds between two attempts to acknowledge. The service most likely refuses again what it refused once.
 LONGEST_PAUSE, LONGEST_PAUSE_REFUSED = 5.0, 60.0
 
+# Far more than one VM has at a time: what is remembered of its events, and of the names in them.
+MOST_EVENTS, MOST_NAMES = 100, 20000
+
 
 def step(
     state: State, document: Optional[Document], results: Sequence[Result], now: Moment, config: Config
@@ -113,6 +116,21 @@ def objection(state: State, command: Union[Retry, Clear]) -> str:
         return "it is still announced"
     running = [phase for phase in ("prepare", "started", "recover", "advised") if is_running(entry, phase)]
     return f"its {running[0]} hooks are running" if running else ""
+
+
+def overflow(state: State, document: Document, vm_name: str) -> str:
+    """Why the document has to count as a failed poll: more than a VM has would be remembered; empty if it has not."""
+    mine = [event for event in document.events if event.affects(vm_name)]
+    known = {key: entry.event for key, entry in state.events.items()}
+    new = [event for event in mine if event.key not in known]
+    kept = {**known, **{event.key: event for event in mine}}
+    names = sum(len(event.resources) for event in kept.values())
+    if (not new or len(known) + len(new) <= MOST_EVENTS) and (not mine or names <= MOST_NAMES):
+        return ""
+    return (
+        f"the document announces {len(new)} more events of this VM, and {len(known)} others are not over yet, which is "
+        f"more than {MOST_EVENTS} events, or than {MOST_NAMES} names in them; check the endpoint, and clear what failed"
+    )
 
 
 class _StepBuilder:

@@ -106,6 +106,29 @@ def ok(request_id):
     return HookResult(request_id, "ok")
 
 
+@pytest.mark.parametrize(
+    ("known", "read", "taken"),
+    [
+        (0, [event(f"a{number}") for number in range(100)], True),
+        (0, [event(f"a{number}") for number in range(101)], False),
+        (60, [event(f"b{number}") for number in range(40)], True),
+        (60, [event(f"b{number}") for number in range(41)], False),
+        (100, [event(f"a{number}") for number in range(100)], True),
+        (100, [], True),
+        (0, [event(f"a{number}", resources=["vm2"]) for number in range(4000)], True),
+        (0, [event(resources=["vm1", *(f"pool_{number}" for number in range(5000))])], True),
+        (0, [event(resources=["vm1", *(f"pool_{number}" for number in range(20000))])], False),
+        (1, [event("a0", resources=["vm1", *(f"pool_{number}" for number in range(20000))])], False),
+    ],
+)
+def test_a_document_that_would_fill_the_state_with_more_events_than_a_vm_has_is_not_taken(known, read, taken):
+    vm = Engine()
+    vm.step(document(*(event(f"a{number}") for number in range(known))))
+    problem = engine.overflow(vm.state, document(*read), "VM1")
+    assert (problem == "") == taken
+    assert taken or "check the endpoint" in problem
+
+
 def test_a_recorded_live_migration_is_led_through_all_phases():
     vm = Engine("westno_0", rules=(), acknowledge="leader")
     assert vm.step(recorded("live-migration-1-empty")) == []

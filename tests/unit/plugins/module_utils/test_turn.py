@@ -13,7 +13,7 @@ import pytest
 from plugins.module_utils._respond import request as turn_request
 from plugins.module_utils._respond import turn as turns
 from plugins.module_utils._scheduled_events.checks import WrongValue
-from plugins.module_utils._scheduled_events.client import NoAnswer, NotAllowed, Refused
+from plugins.module_utils._scheduled_events.client import BadAnswer, NoAnswer, NotAllowed, Refused
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import parse
 from plugins.module_utils._scheduled_events.files import LOCK_FILE
@@ -346,6 +346,23 @@ def test_an_outage_in_a_later_turn_changes_nothing_and_keeps_the_outcome(host):
     shown = host.phase(shown, slice=3.0)
     assert (shown["next"], shown["sight"], shown["problems"]) == ("wait", None, ["no answer"])
     host.service.errors = []
+    assert host.turn()["ready"] == [ID]
+
+
+def test_a_flood_of_events_in_the_first_turn_is_an_error_and_in_a_later_one_an_outage(host):
+    flood = [event(f"A{number}") for number in range(4000)]
+    reason = "the document announces 4000 more events of this VM, and {} others are not over yet"
+    host.service.events = flood
+    with pytest.raises(BadAnswer, match=reason.format(0)):
+        host.turn()
+    host.service.events = [event()]
+    shown = host.turn()
+    host.service.events = flood
+    shown = host.phase(shown, slice=3.0)
+    assert (shown["next"], shown["sight"], shown["named"]) == ("wait", None, [])
+    (problem,) = shown["problems"]
+    assert problem.startswith(reason.format(1))
+    host.service.events = [event()]
     assert host.turn()["ready"] == [ID]
 
 

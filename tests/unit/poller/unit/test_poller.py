@@ -348,6 +348,25 @@ def test_a_failing_service_does_not_count_as_an_empty_list(unit, imds):
     until(lambda: "recover hooks ended: ok" in unit.log(), "recovery")
 
 
+def test_a_flood_of_events_is_a_failed_poll_that_every_view_shows_and_nothing_is_over(unit, imds):
+    for phase in ("prepare", "recover"):
+        unit.add_hook(phase, f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    before = os.path.getsize(unit.path("state.json"))
+    imds.announce(*map(str, range(4000)))  # and the event from before is not among them
+    reason = "the document announces 4000 more events of this VM, and 1 others are not over yet"
+    until(lambda: reason in unit.command("status")[1], "the status")
+    assert unit.command("status")[0] != 0
+    assert json.loads(unit.command("status", "--json")[1])["maintenance_pending"]
+    assert (unit.ran(), os.path.getsize(unit.path("state.json"))) == ("prepare\n", before)
+    imds.events = []
+    until(lambda: unit.ran() == "prepare\nrecover\n", "the recovery")
+    until(lambda: unit.command("status")[0] == 0, "the status OK")
+    assert imds.acknowledged() == [[ID]]
+
+
 def test_metrics_are_written_where_a_directory_is_given(unit, imds):
     unit.add_hook("prepare", "true")
     unit.configure(metrics_directory=unit.path(""))

@@ -247,11 +247,13 @@ class Poller:
         # A document that was asked for before another was read may be older than that one.
         if kind is None or (self._polls.last_success is not None and ended.began < self._document_at):
             return None
-        if isinstance(ended.polled, Polled):
-            self._poll_succeeded(ended.polled)
-            return ended.polled
+        polled = ended.polled
+        problem = engine.overflow(self._state, *polled) if isinstance(polled, Polled) else str(polled)
+        if isinstance(polled, Polled) and not problem:
+            self._poll_succeeded(polled)
+            return polled
         if kind == "poll":
-            self._poll_failed(ended.polled)
+            self._poll_failed(problem)
         return None
 
     def _poll_succeeded(self, polled: Polled) -> None:
@@ -265,10 +267,10 @@ class Poller:
         self._document_at = self._clock.monotonic()
         self._display.metrics.poll_succeeded(polled.document, vm_name=polled.vm_name, now=now)
 
-    def _poll_failed(self, error: Exception) -> None:
-        self._polls = self._polls._replace(failures=self._polls.failures + 1, error=str(error))
+    def _poll_failed(self, problem: str) -> None:
+        self._polls = self._polls._replace(failures=self._polls.failures + 1, error=problem)
         self._display.metrics.poll_failed()
-        self._display.journal.complain("poll", f"poll failed: {error}")
+        self._display.journal.complain("poll", f"poll failed: {problem}")
 
     # Deciding, and carrying out
 
