@@ -202,7 +202,7 @@ class Turn:
         return self._history.added_to(shown, Step(before, decided, actions, self._now(), self._config()))
 
     def _taken(self, before: State, document: Optional[Document], *, first: bool) -> Optional[Document]:
-        """The document; ``None`` if it is no better than an outage."""
+        """The document; ``None`` if it counts as an outage."""
         problem = engine.overflow(before, document, self._vm_name) if document else ""
         if problem and first:
             raise BadAnswer(problem)
