@@ -8,7 +8,6 @@ import http.server
 import json
 import os
 import socketserver
-import sys
 import threading
 
 import pytest
@@ -16,8 +15,6 @@ from _scheduled_events.clock import Clock as LibraryClock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAYLOADS = os.path.join(HERE, "..", "..", "..", "payloads")
-
-sys.path.insert(0, HERE)  # for raw_service, which the oldest pytest does not find otherwise
 
 
 def payload(name):

@@ -15,6 +15,7 @@ pytest.importorskip("requests")
 import receiver as receivers
 from _scheduled_events.clock import Clock
 from _scheduled_events.exchange import HttpRequest
+from raw_service import Drip, Endless, RawService
 from scheduled_events_poller.notify.delivery import Courier
 from scheduled_events_poller.notify.messages import MessageSpool
 from scheduled_events_poller.notify.request import Declined, Failed, NotNow, Rejected, Requests
@@ -230,6 +231,27 @@ def test_a_receiver_that_accepts_with_an_endless_answer_has_accepted(delivery, s
     )
     delivery.run()
     assert service.ids() == ids(1, 2, 3)
+
+
+@pytest.mark.parametrize(
+    ("script", "trouble"),
+    [
+        ([Drip(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n")], "within 0.5 seconds"),
+        ([b"HTTP/1.1 200 OK\r\nA: ", Endless(b"b")], "it is not HTTP"),
+        ([b"HTTP/1.1 200 OK\r\n", Endless(b"A: b\r\n")], "more than 100 headers"),
+    ],
+)
+def test_an_answer_byte_by_byte_or_with_headers_without_end_is_given_up_and_the_message_waits(
+    tmp_path, script, trouble
+):
+    hostile = RawService(script)
+    try:
+        delivery = Delivery(tmp_path, hostile.endpoint, count=1, timeout=0.5)
+        assert delivery.step() > 0
+        assert trouble in delivery.courier.trouble.text
+        assert len(delivery.spool.entries()) == 1
+    finally:
+        hostile.stop()
 
 
 def test_proxies_of_the_environment_are_ignored_and_that_of_the_option_is_asked(tmp_path, service, monkeypatch):
