@@ -9,6 +9,8 @@ import json
 
 import pytest
 
+from playbooks import module_task, play
+
 INFO = "scheduled_events_info"
 NEW_FIELDS = {"2019-04-01": "description", "2019-08-01": "event_source", "2020-07-01": "duration_in_seconds"}
 VERSIONS = ["2017-03-01", "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", "2020-07-01"]
@@ -57,6 +59,23 @@ def test_the_ad_hoc_command_answers_as_documented(ansible, pair):
         "endpoint_source": "given",
     }
     assert {key: run.tasks[0][key] for key in rest} == rest
+
+
+@pytest.mark.core
+def test_no_text_of_a_document_is_a_template_in_a_play(ansible, web_host, tmp_path):
+    owned = tmp_path / "owned"
+    hostile = f"{{{{ lookup('ansible.builtin.pipe', 'touch {owned}') }}}}"
+    names = ("EventId", "EventType", "EventStatus", "EventSource", "ResourceType", "Description", "NotBefore", "New")
+    event = {**dict.fromkeys(names, hostile), "Resources": ["web1", hostile], hostile: hostile}
+    host = web_host(200, json.dumps({"DocumentIncarnation": hostile, "Events": [event]}).encode())
+    read = {**module_task(INFO, {"endpoint": host.endpoint, "vm_name": "web1"}), "register": "read"}
+    use = {"ansible.builtin.set_fact": {"used": "{{ read.events[0] }}", "number": "{{ read.incarnation }}"}}
+    show = {"ansible.builtin.debug": {"msg": "{{ used }} {{ number }} {{ used.resources | join(' ') }}"}}
+    run = ansible.run_playbook([play([read, use, show])])
+    assert run.rc == 0, run.output
+    assert run.tasks[0]["events"][0]["description"] == hostile
+    assert run.tasks[-1]["msg"].count("lookup(") > len(names)
+    assert not owned.exists()
 
 
 def test_proxy_variables_do_not_matter(ansible, pair, closed_port):
