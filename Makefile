@@ -4,7 +4,7 @@
 
 # `make` lists the targets. Each installs what it needs: Python tools into .venv and .nox.
 
-.PHONY: help demo picture test quick soak lint unit library emulator integration controllers faults eda molecule fuzz sanity galaxy docs release tarball publish-test publish bench clean
+.PHONY: help demo picture test quick soak lint unit library emulator integration controllers faults eda molecule fuzz sanity galaxy docs release tarball publish-test publish bench figures clean
 .DEFAULT_GOAL := help
 
 VENV := .venv/complete
@@ -88,6 +88,11 @@ bench: $(VENV) ## run the benchmarks
 	@missed=0; for benchmark in benchmarks/*.py; do \
 	    echo "== $$benchmark"; $(RUN) python "$$benchmark" || missed=1; \
 	done; exit $$missed
+
+RUNS := 3
+figures: $(VENV) ## measure, and write docs/measurements.md and its picture; OPERATOR=seoperator2.py, RUNS=2
+	@$(INSTALL)
+	@$(RUN) python scripts/figures.py --measure $(RUNS) $(if $(OPERATOR),--operator $(OPERATOR))
 
 clean: ## remove all files that the targets created
 	rm -rf .venv .nox .ansible .hypothesis .mypy_cache .pytest_cache .ruff_cache tests/output

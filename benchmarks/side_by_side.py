@@ -15,12 +15,14 @@
 All poll once a second for events, and without a pause for the cost. Counted are: the CPU time of a poll, of the process
 and of what it starts; the largest memory of them; the seconds from the announcement to the action (a hook, `kubectl
 cordon`, a changed health attribute of the node) and to the acknowledgement; and what five faults do, in the middle of
-which an event is announced. A client that ended is not started again.
+which an event is announced. A client that ended is not started again. The cost of each client is measured alone, their
+speed at the same time, and the faults ten at a time.
 
 Prints a table and a line of JSON.
 """
 
 import argparse
+import concurrent.futures
 import contextlib
 import http.server
 import json
@@ -46,6 +48,7 @@ WARM = 0.1  # of the polls, before the CPU time counts
 LIMIT = 120.0  # seconds for one step; only so that a hang is named
 FAULT = 8.0  # seconds that a fault lasts
 AFTERWARDS = 30.0  # seconds after it in which a client may still act
+AT_ONCE = 10  # faults
 FORGED = "00000000-0000-0000-0000-00000000f05d"
 FAULTS = {
     "500": {"kind": "status", "status": 500},
@@ -150,6 +153,8 @@ CLIENTS = {
 class Running:
     """A client, its emulator, and the actions that it wrote down."""
 
+    _starting = threading.Lock()
+
     def __init__(self, name, directory, interval):
         from emulation import Emulator
 
@@ -162,7 +167,8 @@ class Running:
         options = ("--rate-limit", "0", "--exit-after", "1800")
         files = directory / "emulator"
         files.mkdir()
-        self.emulator = Emulator(ROOT / "roles" / "emulator" / "files", files, [{"name": self.vm}], options)
+        with self._starting:
+            self.emulator = Emulator(ROOT / "roles" / "emulator" / "files", files, [{"name": self.vm}], options)
         command = [sys.executable, __file__, "--be", name, "--endpoint", self.emulator.endpoints[self.vm]]
         command += ["--directory", str(directory), "--interval", str(interval)]
         with (directory / "log").open("ab") as log:
@@ -257,8 +263,12 @@ def measure_speed(name, directory, events):
         return {"action_s": max(acted), "acknowledged_s": max(acknowledged)}
 
 
-def measure_fault(name, directory, fault, elsewhere):
+def measure_fault(name, directory, kind, elsewhere):
     """What the client does about an event that is announced in the middle of a fault."""
+    return {kind: outcome_of_fault(name, directory, FAULTS[kind], elsewhere)}
+
+
+def outcome_of_fault(name, directory, fault, elsewhere):
     from emulation import until
 
     with Running(name, directory, 1) as client:
@@ -283,6 +293,25 @@ def measure_fault(name, directory, fault, elsewhere):
         if posted():
             return f"acts {max(0.0, float(acts[-1][1]) - over):.0f} s after it"
         return "ends" if client.ended() else "never acts"
+
+
+def measure_run(names, base, events, elsewhere):
+    """One value of each figure, by client."""
+    found = {name: {} for name in names}
+
+    def measure(at_once, steps):
+        with concurrent.futures.ThreadPoolExecutor(at_once) as threads:
+            waiting = []
+            for name, function, *arguments in steps:
+                directory = pathlib.Path(tempfile.mkdtemp(dir=base))
+                waiting.append((name, threads.submit(function, name, directory, *arguments)))
+            for name, future in waiting:
+                found[name].update(future.result())
+
+    measure(1, [(name, measure_cost) for name in names])
+    measure(len(names), [(name, measure_speed, events) for name in names])
+    measure(AT_ONCE, [(name, measure_fault, fault, elsewhere) for fault in FAULTS for name in names])
+    return found
 
 
 class Elsewhere(http.server.BaseHTTPRequestHandler):
@@ -316,10 +345,12 @@ class Elsewhere(http.server.BaseHTTPRequestHandler):
 
 
 def machine():
-    """The machine in a line, without its name."""
+    """The machine in a line, without its name, and the day."""
     info = pathlib.Path("/proc/cpuinfo").read_text()
     model = next((line.partition(":")[2].strip() for line in info.splitlines() if line.startswith("model name")), "")
-    return f"{os.cpu_count()} CPUs{f' ({model})' if model else ''}, Python {platform.python_version()}"
+    processors = f"{len(os.sched_getaffinity(0))} cores{f' of {model}' if model else ''}"
+    kernel = platform.release().partition("-")[0]
+    return f"{processors}, Linux {kernel}, Python {platform.python_version()}, on {time.strftime('%Y-%m-%d')}"
 
 
 def spread(values):
@@ -378,21 +409,12 @@ def main():
         except LookupError as error:
             print(error)
             names.remove("azure-events-az")
-        for run in range(chosen.runs):
-            for name in names:
-                got = figures["clients"].setdefault(name, {})
-                steps = {"cost": lambda at, name=name: measure_cost(name, at)}
-                steps["speed"] = lambda at, name=name: measure_speed(name, at, chosen.events)
-                for fault, fields in FAULTS.items():
-                    steps[fault] = lambda at, name=name, fault=fault, fields=fields: {
-                        fault: measure_fault(name, at, fields, elsewhere)
-                    }
-                for number, step in enumerate(steps.values()):
-                    directory = base / f"{name}-{run}-{number}"
-                    directory.mkdir()
-                    for figure, value in step(directory).items():
-                        got.setdefault(figure, []).append(value)
-                print(name, {figure: values[-1] for figure, values in got.items()}, flush=True)
+        for _run in range(chosen.runs):
+            got = measure_run(names, base, chosen.events, elsewhere)
+            print({name: dict(found) for name, found in got.items()}, flush=True)
+            for name, found in got.items():
+                for figure, value in found.items():
+                    figures["clients"].setdefault(name, {}).setdefault(figure, []).append(value)
     server.shutdown()
     print(table(figures))
     print(json.dumps(figures))
