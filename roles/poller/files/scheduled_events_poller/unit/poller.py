@@ -243,11 +243,10 @@ class Poller:
             self._display.metrics.approval_ended(accepted=result.accepted)
 
     def _take_poll(self, ended: PollEnded) -> Optional[Polled]:
-        kind = self._polling.end(ended)
+        kind, polled = self._polling.end(ended), ended.polled
         # A document that was asked for before another was read may be older than that one.
         if kind is None or (self._polls.last_success is not None and ended.began < self._document_at):
             return None
-        polled = ended.polled
         problem = engine.overflow(self._state, *polled) if isinstance(polled, Polled) else str(polled)
         if isinstance(polled, Polled) and not problem:
             self._poll_succeeded(polled)
