@@ -18,7 +18,7 @@ from _scheduled_events.exchange import HttpRequest
 from raw_service import Drip, Endless, RawService
 from scheduled_events_poller.notify.delivery import Courier
 from scheduled_events_poller.notify.messages import MessageSpool
-from scheduled_events_poller.notify.request import Declined, Failed, NotNow, Rejected, Requests
+from scheduled_events_poller.notify.request import Declined, Failed, NotNow, Rejected, Requests, spread
 from scheduled_events_poller.notify.settings import Receiver
 
 pytestmark = pytest.mark.edge
@@ -149,6 +149,16 @@ def test_a_message_waits_as_long_as_the_answer_says(delivery, service, answer, p
     service.answers = [answer]
     assert delivery.run() == [pause]
     assert service.ids() == ids(1, 1, 2, 3)
+
+
+def test_vms_that_fail_together_come_back_one_after_the_other(delivery, service):
+    service.answers = [(503, {}), (429, {"Retry-After": "70"})]
+    delivery.courier = Courier(delivery.receiver, delivery.spool, clock=delivery.clock, spread=lambda: 1.5)
+    assert delivery.run() == [1.5, 105.0]
+    stretched = [spread() for _vm in range(1000)]
+    in_tenths = [sum(1.0 + tenth / 10 <= each < 1.1 + tenth / 10 for each in stretched) for tenth in range(10)]
+    assert sum(in_tenths) == 1000
+    assert max(in_tenths) < 200
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ class FakeClock:
 
 
 class Vm:
-    """A VM with its settings; ``run`` gives how the hook ended."""
+    """A VM with its settings; ``run`` gives how the hook ended. ``spread``: the factor for its pauses."""
 
     def __init__(self, directory, url, name="vm1", **settings):
         self.name = name
@@ -48,6 +48,7 @@ class Vm:
         self.files = HookFiles(*(os.path.join(directory, name) for name in names), directory)
         self.clock = FakeClock()
         self.said = []
+        self.spread = 1.0
         given = {"url": url, "job_template": "respond", "token": TOKEN, "interval": 1, **settings}
         self.write(self.files.settings, given)
         os.chmod(self.files.settings, 0o600)
@@ -89,7 +90,9 @@ class Vm:
 
     def carry_out(self, event, variables):
         """A run of the hook with such an environment."""
-        ending = controller_hook.run(event, variables, self.files, self.said.append, self.clock)
+        ending = controller_hook.run(
+            event, variables, self.files, self.said.append, self.clock, spread=lambda: self.spread
+        )
         assert TOKEN not in "".join(self.said) + ending.reason
         return tuple(ending)
 

@@ -24,7 +24,7 @@ from ..spool import LONGEST_REASON, Directories
 from .controller import Controller
 from .job import SUCCESSFUL, ControllerJob, Jobs
 from .memory import LAUNCHED, MEMORY_DIRECTORY, EventMemory
-from .request import Declined, NotNow
+from .request import Declined, NotNow, spread
 from .settings import CONTROLLER_FILE, ControllerSettings, load_controller
 
 DONE, FAILED, TRY_AGAIN, NOTHING_PREPARED = 0, 1, 75, 77
@@ -61,6 +61,7 @@ class ControllerHook:
     """One run of the hook. Its moments are in seconds since the epoch.
 
     :param say: takes a line for the owner.
+    :param spread: see :func:`.request.spread`.
     """
 
     def __init__(
@@ -72,6 +73,7 @@ class ControllerHook:
         *,
         say: Callable[[str], None],
         clock: Clock,
+        spread: Callable[[], float] = spread,
     ) -> None:
         self.memory = EventMemory(files.memory, event, environment)
         self._event = event
@@ -80,6 +82,7 @@ class ControllerHook:
         self._say_plainly = say
         self._hide: Callable[[str], str] = str
         self._clock = clock
+        self._spread = spread
         self._not_before = _epoch(event.get("not_before"))
         self._deadline = _epoch(environment.get("SCHEDULED_EVENT_DEADLINE")) or float("inf")
         self._status_file = files.status
@@ -184,7 +187,7 @@ class ControllerHook:
             pause = max(error.pause, pause_after(self._failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE))
             self._failures += 1
             self._say(f"{self._known()}; trying again: {error}")
-            return None, pause
+            return None, pause * self._spread()
         except Declined as error:
             return self._refused(str(error)), 0.0
         self._problem, self._failures = "", 0
@@ -356,13 +359,14 @@ def run(
     files: HookFiles,
     say: Callable[[str], None],
     clock: Clock = CLOCK,
+    spread: Callable[[], float] = spread,
 ) -> Ending:
     """Have the job of an event launched, and follow it."""
     try:
         settings = load_controller(files.settings)
     except WrongValue as error:
         return Ending(FAILED, str(error))
-    return ControllerHook(event, environment, files, settings, say=say, clock=clock).run()
+    return ControllerHook(event, environment, files, settings, say=say, clock=clock, spread=spread).run()
 
 
 def _epoch(text: Any) -> Optional[float]:

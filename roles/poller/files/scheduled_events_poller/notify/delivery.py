@@ -10,7 +10,6 @@ The unit runs as long as a message waits, and shows its progress in a file.
 import contextlib
 import json
 import os
-import random
 import signal
 import threading
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Set, Tuple
@@ -25,7 +24,7 @@ from .. import systemd
 from . import delivery_status
 from .formats import build
 from .messages import REFUSED, UNREADABLE, Entry, MessageSpool, SpoolError
-from .request import Declined, Failed, Rejected, Requests
+from .request import Declined, Failed, Rejected, Requests, spread
 from .settings import Receiver, load_receivers
 
 # Seconds until the next attempt while a receiver is down, and where an operator must correct something first.
@@ -52,7 +51,7 @@ class Trouble(NamedTuple):
 class Courier:
     """Takes the messages of one receiver from the spool, one after the other; each step handles one message.
 
-    :param spread: a factor by which a pause is stretched, so that many VMs do not come back at one moment.
+    :param spread: see :func:`.request.spread`.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class Courier:
         spool: MessageSpool,
         *,
         clock: Clock = CLOCK,
-        spread: Callable[[], float] = lambda: random.uniform(1.0, 1.25),  # noqa: S311 - no secret
+        spread: Callable[[], float] = spread,
     ) -> None:
         self.receiver = receiver
         self.trouble: Optional[Trouble] = None
@@ -159,7 +158,7 @@ class Courier:
         must_correct = isinstance(failure, Declined) and not isinstance(failure, Rejected)
         first, longest = PAUSES_REFUSED if must_correct else PAUSES
         pause = pause_after(self._failures - 1, first=first, longest=longest)
-        pause = max(pause * self._spread(), failure.pause)
+        pause = max(pause, failure.pause) * self._spread()
         self._next = self._clock.monotonic() + pause
         now, text = self._clock.wall(), str(failure)
         if self.trouble is None or self.trouble.text != text:

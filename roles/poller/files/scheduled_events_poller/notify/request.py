@@ -5,6 +5,7 @@
 """Requests to what is outside, a receiver of webhooks or a controller: what follows from each, without secrets."""
 
 import json
+import random
 import re
 from typing import Iterable, Mapping, Optional
 
@@ -37,6 +38,11 @@ _CHARACTER = re.compile(
     r"|&(?:amp;)*#x0*([0-9a-f]{2});|&(?:amp;)*#0*([0-9]{2,3});|.",
     re.IGNORECASE | re.DOTALL,
 )
+
+
+def spread() -> float:
+    """A factor by which a pause is stretched. Many VMs fail at one moment, and must not come back at one moment."""
+    return random.uniform(1.0, 2.0)  # noqa: S311 - no secret
 
 
 class Failed(Exception):
