@@ -5,16 +5,19 @@
 """Ask many hosts at the same time. Private to the collection.
 
 Ansible runs one task on one host; a loop with delegate_to asks one host after the other. So this forks, as Ansible
-itself does for its hosts: each child uses its own connections, and a host that hangs does not delay the others.
+itself does for its hosts: each child asks one host after the other, each over a connection of its own, and a host that
+hangs does not delay those that other children ask.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import selectors
 import signal
+import socket
 import time
 import typing as t
 
@@ -123,7 +126,7 @@ def ask_all(
     timeout: float,
     clock: t.Callable[[], float] = time.monotonic,
 ) -> dict[str, Result]:
-    """Call ``ask`` for each host, in a separate process.
+    """Call ``ask`` for each host, in other processes.
 
     :param ask: returns what can be written as JSON.
     :param forks: how many processes at the same time.
@@ -135,17 +138,25 @@ def ask_all(
     with selectors.DefaultSelector() as selector:
         while waiting or selector.get_map():
             while waiting and len(selector.get_map()) < max(1, forks):
-                child = _Child(waiting.pop(0), ask)
-                selector.register(child.pipe, selectors.EVENT_READ, child)
+                child = _Child(ask, others=[key.data for key in selector.get_map().values()])
+                selector.register(child.socket, selectors.EVENT_READ, child)
+                child.begin(waiting.pop(0))
             left = give_up_at - clock()
             for key, _mask in selector.select(max(0.0, left)):
-                if not key.data.read():
-                    selector.unregister(key.data.pipe)
-                    answers[key.data.host] = key.data.answer()
+                child = key.data
+                if not child.has_answered():
+                    continue
+                if child.lives and waiting:
+                    answers[child.host] = child.answer()
+                    child.begin(waiting.pop(0))
+                else:
+                    selector.unregister(child.socket)
+                    status = child.end()
+                    answers[child.host] = child.answer(status)
             if left <= 0:
                 late = {"problem": f"no answer within {timeout:g} s", "unreachable": True}
                 for key in list(selector.get_map().values()):
-                    selector.unregister(key.data.pipe)
+                    selector.unregister(key.data.socket)
                     key.data.kill()
                     answers[key.data.host] = late
                 answers.update(dict.fromkeys(waiting, late))
@@ -154,28 +165,47 @@ def ask_all(
 
 
 class _Child:
-    def __init__(self, host: str, ask: t.Callable[[str], Result]) -> None:
-        self.host = host
+    """A process that asks one host after the other: a fork takes longer than the rest of what a host costs.
+
+    :param others: those that were started before, whose sockets it must not hold open.
+    """
+
+    def __init__(self, ask: t.Callable[[str], Result], *, others: t.Sequence[_Child]) -> None:
+        self.host = ""
+        self.lives = True
         self._parts: list[bytes] = []
-        self.pipe, pipe_of_child = os.pipe()
+        self.socket, own_socket = socket.socketpair()
         self._pid = os.fork()
         if self._pid == 0:
-            self._run(ask, pipe_of_child)
-        os.close(pipe_of_child)
+            self._run(ask, own_socket, others)
+        own_socket.close()
 
-    def read(self) -> bool:
-        """Take what there is; whether more can come."""
-        part = os.read(self.pipe, 1 << 16)
+    def begin(self, host: str) -> None:
+        """Have it ask a host."""
+        self.host, self._parts = host, []
+        with contextlib.suppress(OSError):  # it has ended, which is its answer
+            self.socket.sendall(json.dumps(host).encode() + b"\n")
+
+    def has_answered(self) -> bool:
+        """Take what there is; whether nothing more can come for this host."""
+        try:
+            part = self.socket.recv(1 << 16)
+        except ConnectionError:
+            part = b""
         self._parts.append(part)
-        return bool(part)
+        self.lives = bool(part)
+        return not part or part.endswith(b"\n")
 
-    def answer(self) -> Result:
-        os.close(self.pipe)
-        _pid, status = os.waitpid(self._pid, 0)
+    def answer(self, status: int = 0) -> Result:
         try:
             return t.cast(Result, json.loads(b"".join(self._parts)))
         except ValueError:
             return {"problem": f"the process that asked it ended with status {status}"}
+
+    def end(self) -> int:
+        """Let it end; its status."""
+        self.socket.close()
+        return os.waitpid(self._pid, 0)[1]
 
     def kill(self) -> None:
         """End it, and the programs that it started."""
@@ -184,22 +214,22 @@ class _Child:
                 end(self._pid, signal.SIGKILL)
             except ProcessLookupError:  # it is not the leader of its group yet, or over
                 continue
-        os.close(self.pipe)
-        os.waitpid(self._pid, 0)
+        self.end()
 
-    def _run(self, ask: t.Callable[[str], Result], pipe: int) -> t.NoReturn:
+    def _run(self, ask: t.Callable[[str], Result], own_socket: socket.socket, others: t.Sequence[_Child]) -> t.NoReturn:
         """In the child. It never returns to the code above, which belongs to the parent."""
         try:
             os.setpgid(0, 0)
             for number in (signal.SIGINT, signal.SIGTERM):
                 signal.signal(number, signal.SIG_DFL)
-            os.close(self.pipe)
-            try:
-                answer = ask(self.host)
-            except Exception as error:
-                answer = {"problem": str(error) or type(error).__name__}
-            rest = json.dumps(answer, default=str).encode()
-            while rest:
-                rest = rest[os.write(pipe, rest) :]
+            for each in (self, *others):
+                each.socket.close()
+            with own_socket.makefile("rb") as hosts:  # until the parent ends it, or has itself ended
+                for host in hosts:
+                    try:
+                        answer = ask(json.loads(host))
+                    except Exception as error:
+                        answer = {"problem": str(error) or type(error).__name__}
+                    own_socket.sendall(json.dumps(answer, default=str).encode() + b"\n")
         finally:
             os._exit(0)

@@ -4,7 +4,9 @@
 
 """Asking many hosts at the same time."""
 
+import contextlib
 import os
+import pathlib
 import signal
 import time
 
@@ -19,10 +21,16 @@ HOSTS = [f"web{number}" for number in range(6)]
 PATIENCE = 300.0  # seconds; only so that a test that hangs ends
 
 
-def test_every_host_is_asked_once_in_a_separate_process():
+def is_zombie(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
+    return True
+
+
+def test_every_host_is_asked_once_by_as_many_processes_as_there_are_forks():
     answers = ask_all(HOSTS, lambda host: {"host": host, "pid": os.getpid()}, forks=3, timeout=PATIENCE)
     assert {host: answer["host"] for host, answer in answers.items()} == {host: host for host in HOSTS}
-    assert len({answer["pid"] for answer in answers.values()} - {os.getpid()}) == len(HOSTS)
+    assert len({answer["pid"] for answer in answers.values()} - {os.getpid()}) == 3
 
 
 def test_as_many_are_asked_at_the_same_time_as_there_are_forks(tmp_path):
@@ -65,13 +73,37 @@ def test_an_error_is_the_problem_of_that_host_alone():
     }
 
 
-def test_a_process_that_dies_is_a_problem_of_its_host():
-    def die(_host):
-        os.kill(os.getpid(), signal.SIGKILL)
+def test_a_process_that_dies_is_a_problem_of_its_host_alone():
+    def die(host):
+        if host == "web1":
+            os.kill(os.getpid(), signal.SIGKILL)
+        return {}
 
-    assert ask_all(["web1"], die, forks=1, timeout=PATIENCE) == {
-        "web1": {"problem": "the process that asked it ended with status 9"}
+    assert ask_all(["web0", "web1", "web2"], die, forks=1, timeout=PATIENCE) == {
+        "web0": {},
+        "web1": {"problem": "the process that asked it ended with status 9"},
+        "web2": {},
     }
+
+
+def test_no_process_outlives_the_one_that_asks(tmp_path):
+    def note(host):
+        (tmp_path / host).write_text(str(os.getpid()))
+        if host == "web1":
+            os.kill(os.getppid(), signal.SIGKILL)
+        return {}
+
+    asking = os.fork()
+    if asking == 0:
+        with contextlib.suppress(BaseException):
+            ask_all(["web0", "web1"], note, forks=2, timeout=PATIENCE)
+        os._exit(0)
+    assert os.waitpid(asking, 0)[1] == signal.SIGKILL
+    give_up_at = time.monotonic() + PATIENCE
+    for path in tmp_path.iterdir():
+        while pathlib.Path(f"/proc/{path.read_text()}").exists() and not is_zombie(path.read_text()):
+            assert time.monotonic() < give_up_at
+            time.sleep(0.01)
 
 
 def test_a_host_that_hangs_is_given_up_and_those_that_wait_for_it_as_well(tmp_path):
