@@ -42,7 +42,11 @@ from scheduled_events_poller.notify.settings import parse_receivers  # noqa: E40
 
 LIMIT = 280.0  # seconds for one flood; what has not ended then counts as lost
 STACK = 256 * 1024  # bytes of a thread
-PLAYBOOK = "- {hosts: all, gather_facts: false, tasks: [{ansible.builtin.debug: {msg: prepared}, run_once: true}]}\n"
+PLAYBOOK = """
+- hosts: all
+  gather_facts: false
+  tasks: [{ansible.builtin.debug: {msg: prepared}, run_once: true}]
+"""
 PROMPTS = {f"ask_{field}_on_launch": True for field in ("limit", "labels", "variables")}
 
 
