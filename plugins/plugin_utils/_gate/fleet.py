@@ -5,8 +5,8 @@
 """Ask many hosts at the same time. Private to the collection.
 
 Ansible runs one task on one host; a loop with delegate_to asks one host after the other. So this forks, as Ansible
-itself does for its hosts: each child asks one host after the other, each over a connection of its own, and a host that
-hangs does not delay those that other children ask.
+itself does for its hosts: each child asks one host after the other, over separate connections, and a host that hangs
+does not delay those that other children ask.
 """
 
 from __future__ import annotations
