@@ -4,6 +4,7 @@
 
 """Write docs/fault-matrix.md from the outcomes of a run of all cells: python tests/faults/page.py DIRECTORY"""
 
+import importlib
 import json
 import pathlib
 import re
@@ -63,7 +64,7 @@ def write(seen: dict[tuple[str, str], dict[str, Any]], faults: list[str], consum
 
 
 if __name__ == "__main__":
-    import conftest  # noqa: F401 - so that the next are found
+    importlib.import_module("conftest")  # so that the next are found
     from consumers import CONSUMERS
     from faults import FAULTS
 

@@ -17,8 +17,8 @@ SEEN = Fact("seen", 1600000000.0, "poller", event_id="a1")
 class Connection:
     """A connection to the host; ``answer``: what the host answers, or the error."""
 
-    def __init__(self):
-        self.answer, self.asked, self.made, self.closed = {}, [], 0, 0
+    def __init__(self, answer):
+        self.answer, self.asked, self.made, self.closed = answer, [], 0, 0
 
     def connect(self):
         self.made += 1
@@ -38,7 +38,7 @@ class Connection:
 
 @pytest.fixture
 def connection():
-    return Connection()
+    return Connection({})
 
 
 @pytest.fixture
