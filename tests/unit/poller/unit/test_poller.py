@@ -646,8 +646,12 @@ def test_a_storm_of_reloads_is_not_a_storm_of_polls(quiet, now, monkeypatch):
     assert len(polls) == 10
 
 
-@pytest.mark.parametrize(("failures", "gap"), [(0, 1.0), (1, 2.0), (2, 4.0), (3, 5.0), (1000000, 5.0)])
-def test_polls_back_off_to_five_seconds(quiet, failures, gap):
+@pytest.mark.parametrize(
+    ("interval", "failures", "gap"),
+    [(1.0, 0, 1.0), (1.0, 1, 2.0), (1.0, 2, 2.0), (0.25, 2, 1.0), (0.25, 1000000, 2.0), (5.0, 0, 5.0), (5.0, 3, 5.0)],
+)
+def test_polls_back_off_to_two_seconds_or_to_the_interval(quiet, interval, failures, gap):
+    quiet._settings = quiet._settings._replace(interval=interval)
     quiet._polls = quiet._polls._replace(failures=failures)
     quiet._poll_if_due()
     assert quiet._next_poll == 1000.0 + gap

@@ -30,7 +30,7 @@ STATE_FILE = "/var/lib/scheduled-events/state.json"
 # The role makes it, for a group that may read it. So it is not in the directory of the state, which is private.
 HISTORY_DIRECTORY = UNIT_DIRECTORY
 
-LONGEST_GAP = 5.0  # seconds between the beginnings of two polls, at most, whatever fails
+LONGEST_GAP = 2.0  # seconds between two polls after a failure, unless the interval is longer: a Spot VM has few
 DISK_PAUSE = 2.0  # seconds until the state is written again after that failed
 PATIENT_AFTER = 60.0  # seconds without a document after which the service may have to be enabled again
 
@@ -196,7 +196,8 @@ class Poller:
         if self._polling.busy or now < self._next_poll:
             return
         # From beginning to beginning; without an answer the next poll follows it at once.
-        gap = pause_after(self._polls.failures, first=self._settings.interval, longest=LONGEST_GAP)
+        interval = self._settings.interval
+        gap = pause_after(self._polls.failures, first=interval, longest=max(interval, LONGEST_GAP))
         self._polled_at, self._next_poll = now, now + gap
         self._polling.ask()
         silent = self._polls.last_success is None or now - self._document_at > PATIENT_AFTER
