@@ -13,7 +13,6 @@ from pathlib import Path
 
 from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
-from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.utils.display import Display
 
 from ..module_utils._module import COMMON_OPTIONS
@@ -55,6 +54,7 @@ from ..plugin_utils._respond.phases import PHASES
 from ..plugin_utils._respond.play_coordinator import PlayCoordinator
 from ..plugin_utils._respond.published import Published
 from ..plugin_utils._respond.responding import Responding, looks_cut_off
+from ..plugin_utils._respond.role import failed_task, options_of_role, refusal_of_role
 from ..plugin_utils._windows.host import HostGone, WindowsHost
 from ..plugin_utils._windows.modules import refuse_async
 
@@ -67,7 +67,7 @@ FORGOTTEN = (
     "the failure in the tasks file itself, or use the strategy ansible.builtin.free"
 )
 # A later call of a run takes the other options from the first one. Credentials are not kept in a file.
-OF_EACH_CALL = ("outcome", "again", "fallback_credentials")
+OF_EACH_CALL = ("reached", "fallback_credentials")
 BRIEF = 30.0  # seconds to remove files of a host, or to close its connection
 
 display = Display()
@@ -80,26 +80,33 @@ class ActionModule(ArmAction):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
+        if self._task.args.get("of_role"):
+            refusal = refusal_of_role(self._variables, self._templar.template)
+            if refusal:
+                raise AnsibleActionFail(refusal)
+            self._task.args = {**options_of_role(self._variables, self._templar.template), **self._task.args}
         options = arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})
         if options["conclude"]:
             fact = options["result"] if options["conclude"] == "respond" else None
             return {**(fact or {}), **result, "changed": False, **self._conclude(options)}
-        if options["refusal"]:
-            return {**result, "failed": True, "msg": options["refusal"]}
+        self._failed_task = failed_task(self._variables)
+        if options["reached"] is False and self._failed_task and self._failed_task.action == self._task.action:
+            return {**self._failed_task.result}  # no task of the phase: the turn after it
         self._windows = self._windows_host() if is_windows(self._connection) else None
         self._extras: dict[str, t.Any] = {}
         self._files = TasksFiles(self)
         self._lockstep = not runs_each_host_alone(str(self._task.get_play().strategy))
         self._notes = self._read_notes(options)
         if self._notes["options"]:
+            if self._notes["options"]["of_role"]:
+                options["fallback_credentials"] = self._templar.template(self._variables["respond_fallback_credentials"])
             options = {**self._notes["options"], **{name: options[name] for name in OF_EACH_CALL}}
         else:
             options = self._checked(options)
             self._notes["options"] = {name: value for name, value in options.items() if name not in OF_EACH_CALL}
         self._options = options
         self._published = _checked_events(options["published_events"])
-        options["outcome"] = self._outcome(options["outcome"])
-        self._notes["failed_before"] = self._failed_task()
+        options["outcome"] = self._outcome(options["reached"])
         responding, host = self._responding(), self._variables["inventory_hostname"]
         try:
             following = responding.next_step()
@@ -112,6 +119,8 @@ class ActionModule(ArmAction):
             if isinstance(reason, AnsibleConnectionFailure):  # no task of an unreachable host runs any more
                 self._show(self._leave(of_respond(host, following["respond_result"])))
                 raise reason from None
+        if following.get("next") == "done":  # the host fails when it concludes
+            following = {name: value for name, value in following.items() if name not in ("failed", "msg")}
         if following.get("next") in PHASES:
             self._leave(of_unfinished(host, following), kind=UNFINISHED)
         return {**result, **self._extras, "changed": False, **following}
@@ -137,6 +146,7 @@ class ActionModule(ArmAction):
             active_hosts=self._variables["ansible_play_hosts"],
             shares_fork=self._forks() < len(hosts),
             lockstep=self._lockstep,
+            has_failed=self._failed_task is not None,
             in_part=bool(left_out_by_tags(self._variables)) and not self._options["allow_skip_tags"],
             check_mode=bool(self._task.check_mode),
             published=self._published,
@@ -148,7 +158,7 @@ class ActionModule(ArmAction):
         host = self._variables["inventory_hostname"]
         return Notes(
             self._play_directory() / "notes" / digest(host),
-            fresh=options["outcome"] is None and not options["again"],
+            fresh=options["reached"] is None,
             began=time.monotonic(),
         )
 
@@ -211,7 +221,10 @@ class ActionModule(ArmAction):
             lines = self._leave(part, kind=BEGUN if options["within_maintenance"] else WHOLE)
         self._show(lines)
         artifacts = {name: value for name, value in part.items() if value}
+        end = options["result"] if options["conclude"] == "respond" else {}
+        failures = (end or {}).get("failures") or []
         return {
+            **({"failed": True, "msg": f"{end['vm_name']}: {'; '.join(failures)}"} if failures else {}),
             "summary": lines,
             "left": [f"{host} {text}" for host in sorted(left) for text in part["failures"][host]],
             # As of the module set_stats, which would cost each host another result.
@@ -263,37 +276,27 @@ class ActionModule(ArmAction):
         except TasksFileError as error:
             raise AnsibleError(str(error)) from error
 
-    def _outcome(self, given: dict[str, t.Any] | None) -> dict[str, t.Any] | None:
-        """What became of a phase, from what the play knows.
+    def _outcome(self, reached: bool | None) -> dict[str, t.Any] | None:
+        """What became of the phase that was handed out, from what the play knows; None if none was.
 
-        It is well only if its last task has run, since a failure may be ignored, or forgotten.
-
-        :param given: ``end``: what the last task that ran in a phase has stored, maybe one of an earlier phase.
+        :param reached: whether the tasks of the phase came to their end. A failure may be forgotten meanwhile.
         """
-        if given is None:
+        handed_out, self._notes["handed_out"] = self._notes["handed_out"], None
+        if handed_out is None:
             return None
-        outcome = {name: value for name, value in given.items() if name not in ("end", "phase_id")}
-        end = given["end"] if given.get("end", {}).get("phase_id") == given["phase_id"] else {}
-        name, action = str(end.get("task", "")), str(end.get("action", ""))
-        failed = bool(action) and [name, action] != self._notes["failed_before"]
-        if not failed:
-            return {**outcome, "ok": boolean(end.get("reached", False)), "reason": ""}
-        tasks_file = self._options.get(f"{given['phase']}_tasks") or ""
-        steps = [step for step in self._files.steps(tasks_file) if step.is_of(name, action)] if tasks_file else []
+        failed = self._failed_task
+        if failed is None:
+            return {**handed_out, "ok": bool(reached), "reason": ""}
+        tasks_file = self._options.get(f"{handed_out['phase']}_tasks") or ""
+        every = self._files.steps(tasks_file) if tasks_file else []
+        steps = [step for step in every if step.is_of(failed.name, failed.action)]
         place = steps[0].place if steps else f"a role, a handler, or a file that {tasks_file} includes"
-        text = f'the task "{name or action}" ({place}) failed: {end["reason"]}'
-        if not boolean(end["reached"]):
-            return {**outcome, "ok": False, "reason": text}
+        text = f'the task "{failed.name or failed.action}" ({place}) failed: {failed.reason}'
+        if not reached:
+            return {**handed_out, "ok": False, "reason": text}
         if all(step.rescued for step in steps) if steps else not self._lockstep:
-            return {**outcome, "ok": True, "reason": ""}
-        return {**outcome, "ok": False, "reason": f"{text.rstrip('.')}. {FORGOTTEN}"}
-
-    def _failed_task(self) -> list[str] | None:
-        """Name and action of a task that failed before the next phase, and that a rescue section has handled."""
-        if not self._variables.get("ansible_failed_result"):
-            return None
-        task = self._variables["ansible_failed_task"]
-        return [str(task["name"] or ""), str(task["action"])]
+            return {**handed_out, "ok": True, "reason": ""}
+        return {**handed_out, "ok": False, "reason": f"{text.rstrip('.')}. {FORGOTTEN}"}
 
     def _execute_turn(
         self, control_node: dict[str, t.Any], outcome: dict[str, t.Any] | None, within: float

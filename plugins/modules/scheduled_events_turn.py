@@ -207,17 +207,15 @@ options:
     default: localhost
   outcome:
     description:
-      - The result of the phase that the previous call returned. C(request_ids) identifies the phase, C(ok) is whether
-        the phase succeeded, and C(reason) is why it failed.
-      - Instead of C(ok), the role passes C(phase_id), and C(end) with what the last task of a phase has stored. The
-        action plugin finds out from them whether the phase succeeded.
-      - Leave this option out in the first call of a run. Later calls take the other options from the first one, except
-        for O(again) and O(fallback_credentials).
+      - The result of the phase that the previous call returned. The action plugin sets this option itself.
     type: dict
-  again:
-    description: Whether the previous call returned RV(next=wait). Leave this option out in the first call of a run.
+  reached:
+    description:
+      - Whether the end of the tasks files of the phase was reached that the previous call returned. Give V(true) in the
+        task after them, and V(false) in a C(rescue) section. After RV(next=wait), give V(true).
+      - Leave this option out in the first call of a run. Later calls take the other options from the first one, except
+        for O(fallback_credentials).
     type: bool
-    default: false
   within_maintenance:
     description:
       - Whether the role C(rolling_maintenance) calls the module for the hosts of a batch. Otherwise a play in batches
@@ -231,10 +229,12 @@ options:
         host, and acknowledges nothing.
     type: bool
     default: false
-  refusal:
-    description: Why the caller does not begin. The module fails with this text, unless it is empty.
-    type: str
-    default: ""
+  of_role:
+    description:
+      - Whether the other options are the variables of the role, each with the prefix C(respond_). The module then also
+        refuses to begin where the role could not work.
+    type: bool
+    default: false
   conclude:
     description:
       - Instead of a turn, add O(result) to the artifacts of the job, as M(ansible.builtin.set_stats) does. When all
@@ -246,6 +246,7 @@ options:
         C(rolling_maintenance_result), and V(respond) for RV(respond_result).
       - V(run) is for a later play, on one of its hosts. The module shows the summary if it has not been shown yet. The
         hosts of the play that have left an earlier play before the end of the tasks of a phase are in RV(left).
+      - With V(respond), the module fails if O(result) contains C(failures).
     type: str
     choices: [events, maintenance, respond, run]
   result:
@@ -286,17 +287,15 @@ EXAMPLES = r"""
 
 - name: Report the result, and read the next step
   maintops.scheduled_events.scheduled_events_turn:
-    outcome:
-      request_ids: "{{ turn.request_ids }}"
-      ok: true
+    reached: true
 """
 
 RETURN = r"""
 next:
   description:
     - The next step. V(prepare), V(started), V(recover) and V(advised) are phases. Pass the result of a phase to the
-      next call as O(outcome).
-    - V(wait) means that another call with O(again=true) is required. V(done) means that no call is required.
+      next call as O(reached).
+    - V(wait) means that another call is required. V(done) means that no call is required.
   returned: success
   type: str
   sample: prepare
@@ -306,7 +305,7 @@ events:
   type: list
   elements: dict
 request_ids:
-  description: Ids of the events of the phase, for O(outcome).
+  description: Ids of the events of the phase.
   returned: success
   type: list
   elements: str
@@ -366,7 +365,7 @@ left:
 respond_result:
   description:
     - Result of the run. The role P(maintops.scheduled_events.respond#role) stores it in a fact of the same name.
-    - The module fails if the result contains C(failures).
+    - Pass it to a last call with O(conclude=respond), which fails if the result contains C(failures).
   returned: when RV(next=done)
   type: dict
 """

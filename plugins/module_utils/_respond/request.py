@@ -61,10 +61,10 @@ OPTIONS: Dict[str, Dict[str, Any]] = {
     "fallback_credentials": {"type": "dict", "default": {}},
     "fallback_control_node": {"type": "str", "default": "localhost"},
     "outcome": {"type": "dict"},
-    "again": {"type": "bool", "default": False},
+    "reached": {"type": "bool"},
     "within_maintenance": {"type": "bool", "default": False},
     "allow_skip_tags": {"type": "bool", "default": False},
-    "refusal": {"type": "str", "default": ""},
+    "of_role": {"type": "bool", "default": False},
     "conclude": {"type": "str", "choices": ["events", "maintenance", "respond", "run"]},
     "result": {"type": "dict"},
 }

@@ -48,7 +48,8 @@ class Notes:
             "over": False,
             "ended": False,
             "begun": [],
-            "failed_before": None,
+            "of_role": False,
+            "handed_out": None,
             "drill": False,
             "named": [],
             "prepared": [],
@@ -105,6 +106,7 @@ class Context:
     :param say: show a line to people; ``warn``: one that they should look at.
     :param active_hosts: those of the play that have neither failed nor become unreachable.
     :param in_part: whether tags may leave out tasks of a phase, so that nothing counts as prepared.
+    :param has_failed: whether a task of this host has failed before.
     :param shares_fork: whether there are fewer forks than hosts, so a host that waits keeps another one from starting.
     :param lockstep: whether each host waits for the others at each task.
     :param published: the events that Azure has published outside the VMs.
@@ -122,6 +124,7 @@ class Context:
     warn: t.Callable[[str], None]
     active_hosts: t.Sequence[str]
     in_part: bool = False
+    has_failed: bool = False
     shares_fork: bool = False
     lockstep: bool = False
     check_mode: bool = False

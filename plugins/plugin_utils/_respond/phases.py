@@ -12,7 +12,8 @@ import uuid
 from .context import Context
 
 PHASES = ("prepare", "started", "recover", "advised")
-LOAD_BALANCER_STEP, HANDLERS_STEP = "load_balancer.yml", "handlers.yml"  # tasks files of the role
+FORGET_STEP = "forget.yml"  # a tasks file of the role, as are the next two
+LOAD_BALANCER_STEP, HANDLERS_STEP = "load_balancer.yml", "handlers.yml"
 NOT_BEFORE_MARGIN = 10.0  # seconds between the last moment of a drain and NotBefore
 
 
@@ -20,7 +21,7 @@ class Phases:
     """The phases of one host."""
 
     def __init__(self, context: Context) -> None:
-        self._options, self._clock = context.options, context.clock
+        self._options, self._clock, self._has_failed = context.options, context.clock, context.has_failed
 
     def has_work(self, phase: str) -> bool:
         """Whether the play has anything to run in the phase."""
@@ -68,6 +69,7 @@ class Phases:
         balancer = [LOAD_BALANCER_STEP] if self._balances(phase) else []
         tasks = [self._tasks_of(phase)] if self._tasks_of(phase) else []
         files = [*tasks, HANDLERS_STEP, *balancer] if phase == "recover" else [*balancer, *tasks, HANDLERS_STEP]
+        files = [FORGET_STEP, *files] if self._has_failed else files
         return [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)]
 
     def _drain_deadline(self, phase: str, events: t.Sequence[t.Mapping[str, t.Any]]) -> float:

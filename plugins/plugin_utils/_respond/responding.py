@@ -216,6 +216,9 @@ class Responding:
             ids = [event["event_id"] for event in shown["events"]]
             self._notes["prepared_for"].update({event_id: self._notes.seen(event_id) for event_id in ids})
         self._notes["phase_began"] = self._clock.monotonic()
+        if self._phases.has_work(shown["next"]):
+            kept = {name: shown[name] for name in ("request_ids", "events")}
+            self._notes["handed_out"] = {"phase": shown["next"], **kept}
         self._notes.keep()
         return self._phases.describe(shown)
 

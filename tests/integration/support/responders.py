@@ -6,6 +6,7 @@
 
 import json
 import pathlib
+import re
 
 from emulation import until
 
@@ -88,12 +89,9 @@ def ended(run, host):
     return last
 
 
-# Of the tasks files of the tests, and of the role where one of them failed.
-LAST_TASKS = (
-    "Record the end of preparing",
-    "Record the run of the tasks for a started event",
-    "Store the reason of the failure",
-)
+# Of the tasks files of the tests.
+LAST_TASKS = ("Record the end of preparing", "Record the run of the tasks for a started event")
+FAILED = re.compile(r"^(\S+): \S+ \S+ prepare failed: ", re.MULTILINE)  # what the role shows
 
 
 def cancel_once_waited_for(emulator, event_id, run, *names):
@@ -101,7 +99,7 @@ def cancel_once_waited_for(emulator, event_id, run, *names):
 
     def wait():
         done = [task.host for task in run.tasks if task.task.rpartition(" : ")[2] in LAST_TASKS]
-        return set(names) <= set(done) or not run.running
+        return set(names) <= {*done, *FAILED.findall(run.output)} or not run.running
 
     until(wait, what="the wait")
     emulator.cancel(event_id)

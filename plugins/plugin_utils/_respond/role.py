@@ -1,0 +1,119 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""What the turns of a host read from the variables of the role and of the play. Private to the collection.
+
+As arguments of a task, each of these would be an expression that every worker of Ansible compiles for every host.
+"""
+
+from __future__ import annotations
+
+import re
+import typing as t
+
+Variables = t.Mapping[str, t.Any]
+Template = t.Callable[[t.Any], t.Any]
+
+# Options of the module that are variables of the role with the prefix respond_.
+ALWAYS = (
+    "endpoint",
+    "api_version",
+    "rules",
+    "acknowledge",
+    "speak_for",
+    "fallback",
+    "fallback_max_age",
+    "fallback_credentials",
+    "fallback_control_node",
+    "state_directory",
+    "maintenance_margin",
+    "published_events",
+    "published_timeout",
+    "wait_timeout",
+    "reconnect_timeout",
+    "phase_timeout",
+    "allow_skip_tags",
+)
+UNLESS_EMPTY = (
+    "vm_name",
+    "fallback_resource_id",
+    "prepare_tasks",
+    "started_tasks",
+    "recover_tasks",
+    "advised_tasks",
+    "load_balancer",
+)
+# The role load_balancer has the same defaults.
+OF_THE_BALANCER = {"drain_timeout": "load_balancer_drain_timeout", "drain_on_timeout": "load_balancer_on_timeout"}
+PROVIDER = "load_balancer_provider"
+# The gate and the endpoint of nginx also read some, and the role load_balancer has its own state directory.
+DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_|state_directory)")
+
+
+def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any]:
+    """The options that the variables of the role give to the first turn of a host."""
+    names = {name: f"respond_{name}" for name in (*ALWAYS, *UNLESS_EMPTY)}
+    names.update({**OF_THE_BALANCER, "within_maintenance": "__respond_within_maintenance"})
+    found = {name: template(variables[names[name]]) for name in names if names[name] in variables}
+    omitted = variables.get("omit")
+    options = {
+        name: value
+        for name, value in found.items()
+        if not (name in UNLESS_EMPTY and value in (None, "") or (omitted is not None and value == omitted))
+    }
+    return {"load_balancer": PROVIDER in variables, **options}
+
+
+def refusal_of_role(variables: Variables, template: Template) -> str:
+    """Why the role does not begin: what it would only notice too late. Empty if it does."""
+    return _slice_problem(variables, template) or _balancer_problem(variables, template)
+
+
+def _slice_problem(variables: Variables, template: Template) -> str:
+    # AWX runs the slices of a job as a workflow that has the name of the template, and says nothing else about them.
+    workflow, job = (template(variables.get(f"awx_{name}_name")) for name in ("workflow_job", "job_template"))
+    if not workflow or workflow != job:
+        return ""
+    return (
+        f"Job {template(variables.get('awx_job_id', ''))} is a slice of {job}, and sees only some of the hosts. An event "
+        "that names hosts of several slices could not be acknowledged, and each slice would maintain hosts as if it "
+        "were alone. Set Job Slicing of the template to 1. If this job is not a slice, give the workflow another name "
+        "than its template"
+    )
+
+
+def _balancer_problem(variables: Variables, template: Template) -> str:
+    if PROVIDER in variables or template(variables.get("respond_load_balancer")) not in (None, ""):
+        return ""
+    unused = sorted(name for name in variables if DESCRIBES_A_BALANCER.match(name))
+    if not unused:
+        return ""
+    return (
+        f"{', '.join(unused)} describes a load balancer, but {PROVIDER} is not set, so the hosts would stay in it. Set "
+        f"{PROVIDER}, for example to health_probe, or set respond_load_balancer to false"
+    )
+
+
+class FailedTask(t.NamedTuple):
+    """The task of this host that failed last, with what it has shown."""
+
+    name: str
+    action: str
+    result: Variables
+    no_log: bool
+
+    @property
+    def reason(self) -> str:
+        """Why it failed. Ansible shows the output of a task with no_log nowhere else either."""
+        return "its output is hidden by no_log" if self.no_log else str(self.result.get("msg", "no reason was given"))
+
+
+def failed_task(variables: Variables) -> FailedTask | None:
+    """The task that failed last in the play, and that a rescue section handles or has handled; None if none has."""
+    result = variables.get("ansible_failed_result")
+    if not result:
+        return None
+    task = variables["ansible_failed_task"]
+    no_log = result.get("_ansible_no_log", task.get("no_log")) not in (False, None)
+    return FailedTask(str(task["name"] or ""), str(task["action"]), result, no_log)
