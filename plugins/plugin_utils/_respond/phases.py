@@ -68,7 +68,8 @@ class Phases:
         """
         balancer = [LOAD_BALANCER_STEP] if self._balances(phase) else []
         tasks = [self._tasks_of(phase)] if self._tasks_of(phase) else []
-        files = [*tasks, HANDLERS_STEP, *balancer] if phase == "recover" else [*balancer, *tasks, HANDLERS_STEP]
+        # The handlers run after all steps in any case.
+        files = [*tasks, HANDLERS_STEP, *balancer] if phase == "recover" and balancer else [*balancer, *tasks]
         files = [FORGET_STEP, *files] if self._has_failed else files
         return [{"file": file, "number": number, "of": files} for number, file in enumerate(files, 1)]
 

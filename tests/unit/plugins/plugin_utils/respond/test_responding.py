@@ -155,7 +155,7 @@ def test_an_idle_host_costs_one_run_of_the_module_and_one_line(host):
 def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
     following = host.responds(shown("prepare"), load_balancer=True)
     assert following.pop("phase_id")
-    files = ["load_balancer.yml", "/drain.yml", "handlers.yml"]
+    files = ["load_balancer.yml", "/drain.yml"]
     assert {**following, "events": None} == {
         "next": "prepare",
         "changed": True,
@@ -171,7 +171,7 @@ def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
 
 def test_a_hint_runs_its_tasks_and_leaves_the_load_balancer_alone(host):
     following = host.responds(shown("advised", events=[EVENT], request_ids=["1"]), load_balancer=True)
-    assert [step["file"] for step in following["steps"]] == ["/checkpoint.yml", "handlers.yml"]
+    assert [step["file"] for step in following["steps"]] == ["/checkpoint.yml"]
     assert following["load_balancer"] == ""
 
 
