@@ -309,10 +309,6 @@ request_ids:
   returned: success
   type: list
   elements: str
-phase_id:
-  description: Identity of the phase. It is different each time, also when a phase is repeated.
-  returned: success
-  type: str
 steps:
   description:
     - The tasks files of the phase, in order.

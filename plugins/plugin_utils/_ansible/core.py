@@ -14,8 +14,9 @@ from __future__ import annotations
 import inspect
 import typing as t
 
-from ansible import constants
+from ansible import constants, template
 from ansible.errors import AnsibleActionFail
+from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import filter_loader, test_loader
 
@@ -23,12 +24,14 @@ from ...module_utils._checked_module import wrong_option
 
 
 def load_filters() -> None:
-    """Load the filters and tests of ansible-core, which it does at the first use of one.
+    """Load the filters and tests of ansible-core, and what templates need, which it does at the first use of one.
 
     An action plugin is imported in the process that starts all workers: what it does not load, each worker loads.
     """
     filter_loader.get("ansible.builtin.mandatory")
     test_loader.get("ansible.builtin.failed")
+    as_template = getattr(template, "trust_as_template", str)  # since ansible-core 2.19
+    template.Templar(loader=DataLoader()).template(as_template("{{ [] | default(1) }}"))
 
 
 def play_id(task: t.Any) -> str:

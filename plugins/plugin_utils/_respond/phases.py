@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import typing as t
-import uuid
 
 from .context import Context
 
@@ -45,7 +44,6 @@ class Phases:
             "changed": True,
             "events": shown["events"],
             "request_ids": shown["request_ids"],
-            "phase_id": uuid.uuid4().hex,
             "steps": self._steps(phase),
             "load_balancer": balance if self._options["load_balancer"] else "",
             # The impact does not wait for connections.

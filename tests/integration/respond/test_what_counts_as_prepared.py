@@ -75,6 +75,21 @@ def test_what_a_user_ignores_or_rescues_in_the_tasks_themselves_stays_a_preparat
     assert len(approved_at(hosts.emulator, event_id)) == 1
 
 
+@pytest.mark.parametrize("strategy", ["linear", "free"])
+def test_an_error_of_the_turn_after_the_tasks_fails_the_host_with_its_message(hosts_of, write, strategy):
+    hosts = hosts_of("vm1")
+    hosts.emulator.schedule("Reboot", "vm1", notice=AHEAD, started_for=60)
+    tasks = [{"ansible.builtin.copy": {"content": "[1", "dest": "{{ respond_state_directory }}/respond.json"}}]
+    roles = [{"role": "maintops.scheduled_events.respond", "respond_prepare_tasks": write("break.yml", tasks)}]
+    run = hosts.run(playbook=[{"hosts": "all", "gather_facts": False, "strategy": strategy, "roles": roles}])
+    assert run.rc == 2, run.output
+    errors = [turn["msg"] for turn in run.all(host="vm1", action=TURN) if turn.failed]
+    assert len(errors) == 2, run.output  # of the turn, and of the section that handles what fails before it
+    assert set(errors) == {errors[0]}
+    assert "respond.json: it is not JSON" in errors[0]
+    assert hosts.emulator.posts() == []
+
+
 def test_a_failure_that_another_host_clears_is_no_preparation(hosts_of, tmp_path, write):
     """The task that clears it is in a role, in which the role respond does not look."""
     hosts = hosts_of("vm1", "vm2")

@@ -104,7 +104,7 @@ class Host:
     def sleep(self, seconds):
         self.now += seconds
 
-    def responds(self, *script, fresh=True, check_mode=False, shares_fork=False, lockstep=False, **options):
+    def responds(self, *script, fresh=True, check_mode=False, shares_fork=False, lockstep=False, has_failed=False, **options):
         """Take turns with these answers of the module."""
         self.script = list(script)
         self.asked.clear()
@@ -125,6 +125,7 @@ class Host:
                 published=self.published,
                 shares_fork=shares_fork,
                 lockstep=lockstep,
+                has_failed=has_failed,
                 check_mode=check_mode,
                 clock=Clock(lambda: self.now, lambda: self.now, self.sleep),
             )
@@ -154,7 +155,6 @@ def test_an_idle_host_costs_one_run_of_the_module_and_one_line(host):
 
 def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
     following = host.responds(shown("prepare"), load_balancer=True)
-    assert following.pop("phase_id")
     files = ["load_balancer.yml", "/drain.yml"]
     assert {**following, "events": None} == {
         "next": "prepare",
@@ -167,6 +167,12 @@ def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
         "drain_deadline": following["drain_deadline"],
         "drain_on_timeout": "fail",
     }
+
+
+def test_a_phase_forgets_first_what_has_failed_before_it(host):
+    following = host.responds(shown("recover"), has_failed=True, load_balancer=True)
+    files = ["forget.yml", "/return.yml", "handlers.yml", "load_balancer.yml"]
+    assert [step["file"] for step in following["steps"]] == files
 
 
 def test_a_hint_runs_its_tasks_and_leaves_the_load_balancer_alone(host):

@@ -1,0 +1,95 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+import pathlib
+
+import pytest
+import yaml
+
+from plugins.module_utils._module import COMMON_OPTIONS
+from plugins.module_utils._respond.request import OPTIONS
+from plugins.plugin_utils._respond.role import ALWAYS, UNLESS_EMPTY, failed_task, options_of_role, refusal_of_role
+
+SPECS = pathlib.Path(__file__).parents[5] / "roles" / "respond" / "meta" / "argument_specs.yml"
+OF_THE_PLAYBOOK = {"hosts", "become"}
+RESULT = {"msg": "no space left", "failed": True}
+
+
+def as_it_is(value):
+    return value
+
+
+def test_each_variable_of_the_role_is_an_option_of_its_turns():
+    documented = yaml.safe_load(SPECS.read_text())["argument_specs"]["main"]["options"]
+    names = {name.partition("_")[2] for name in documented}
+    assert {*ALWAYS, *UNLESS_EMPTY} == names - OF_THE_PLAYBOOK
+    assert names - OF_THE_PLAYBOOK <= {*COMMON_OPTIONS, *OPTIONS}
+
+
+def test_the_options_are_the_values_of_the_templates_of_the_variables():
+    variables = {
+        "respond_rules": ["rule"],
+        "respond_prepare_tasks": "{{ folder }}/drain.yml",
+        "respond_result": "of an earlier run",
+        "load_balancer_drain_timeout": 7,
+        "__respond_within_maintenance": True,
+    }
+    values = {"{{ folder }}/drain.yml": "/srv/drain.yml"}
+    assert options_of_role(variables, lambda value: values.get(str(value), value)) == {
+        "rules": ["rule"],
+        "prepare_tasks": "/srv/drain.yml",
+        "drain_timeout": 7,
+        "within_maintenance": True,
+        "load_balancer": False,
+    }
+
+
+@pytest.mark.parametrize("value", [None, "", "__omit__"])
+def test_a_variable_that_names_nothing_is_no_option(value):
+    variables = {"respond_vm_name": value, "respond_recover_tasks": value, "omit": "__omit__"}
+    assert options_of_role(variables, as_it_is) == {"load_balancer": False}
+
+
+@pytest.mark.parametrize(("given", "wanted"), [(None, True), ("", True), (False, False)])
+def test_a_provider_implies_the_load_balancer_unless_the_role_is_told_otherwise(given, wanted):
+    variables = {"load_balancer_provider": "haproxy", "respond_load_balancer": given}
+    assert options_of_role(variables, as_it_is)["load_balancer"] is wanted
+
+
+def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
+    half = {"load_balancer_haproxy_sockets": [], "load_balancer_probe_flag": "/x", "my_load_balancer_x": 1}
+    text = "load_balancer_haproxy_sockets describes a load balancer, but load_balancer_provider is not set, so"
+    assert refusal_of_role(half, as_it_is).startswith(text)
+    assert refusal_of_role({**half, "respond_load_balancer": False}, as_it_is) == ""
+    assert refusal_of_role({**half, "load_balancer_provider": "haproxy"}, as_it_is) == ""
+
+
+def test_a_slice_of_a_job_is_refused_and_a_job_of_a_workflow_is_not():
+    job = {"awx_job_id": 7, "awx_job_template_name": "respond"}
+    assert refusal_of_role({**job, "awx_workflow_job_name": "respond"}, as_it_is).startswith("Job 7 is a slice of respond,")
+    assert refusal_of_role({**job, "awx_workflow_job_name": "night"}, as_it_is) == ""
+    assert refusal_of_role(job, as_it_is) == ""
+
+
+@pytest.mark.parametrize(
+    ("result", "no_log", "reason"),
+    [
+        (RESULT, False, "no space left"),
+        (RESULT, None, "no space left"),
+        ({"failed": True}, False, "no reason was given"),
+        (RESULT, True, "its output is hidden by no_log"),
+        (RESULT, "{{ secret }}", "its output is hidden by no_log"),
+        ({**RESULT, "_ansible_no_log": True}, False, "its output is hidden by no_log"),
+        ({**RESULT, "_ansible_no_log": False}, "{{ secret }}", "no space left"),
+    ],
+)
+def test_the_reason_of_a_failed_task_is_its_message_unless_it_is_hidden(result, no_log, reason):
+    task = {"name": None, "action": "ansible.builtin.command", "no_log": no_log}
+    found = failed_task({"ansible_failed_result": result, "ansible_failed_task": task})
+    assert (found.name, found.action, found.reason) == ("", "ansible.builtin.command", reason)
+
+
+@pytest.mark.parametrize("variables", [{}, {"ansible_failed_result": {}}])
+def test_without_a_result_no_task_has_failed(variables):
+    assert failed_task(variables) is None
