@@ -80,12 +80,7 @@ class ActionModule(ArmAction):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
-        if self._task.args.get("of_role"):
-            refusal = refusal_of_role(self._variables, self._templar.template)
-            if refusal:
-                raise AnsibleActionFail(refusal)
-            self._task.args = {**options_of_role(self._variables, self._templar.template), **self._task.args}
-        options = arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})
+        options = self._given()
         if options["conclude"]:
             fact = options["result"] if options["conclude"] == "respond" else None
             return {**(fact or {}), **result, "changed": False, **self._conclude(options)}
@@ -97,14 +92,7 @@ class ActionModule(ArmAction):
         self._files = TasksFiles(self)
         self._lockstep = not runs_each_host_alone(str(self._task.get_play().strategy))
         self._notes = self._read_notes(options)
-        if self._notes["options"]:
-            if self._notes["options"]["of_role"]:
-                options["fallback_credentials"] = self._templar.template(self._variables["respond_fallback_credentials"])
-            options = {**self._notes["options"], **{name: options[name] for name in OF_EACH_CALL}}
-        else:
-            options = self._checked(options)
-            self._notes["options"] = {name: value for name, value in options.items() if name not in OF_EACH_CALL}
-        self._options = options
+        self._options = options = self._of_run(options)
         self._published = _checked_events(options["published_events"])
         options["outcome"] = self._outcome(options["reached"])
         responding, host = self._responding(), self._variables["inventory_hostname"]
@@ -124,6 +112,27 @@ class ActionModule(ArmAction):
         if following.get("next") in PHASES:
             self._leave(of_unfinished(host, following), kind=UNFINISHED)
         return {**result, **self._extras, "changed": False, **following}
+
+    def _given(self) -> dict[str, t.Any]:
+        """The options of this call."""
+        if self._task.args.get("of_role"):
+            refusal = refusal_of_role(self._variables, self._templar.template)
+            if refusal:
+                raise AnsibleActionFail(refusal)
+            self._task.args = {**options_of_role(self._variables, self._templar.template), **self._task.args}
+        return arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})
+
+    def _of_run(self, options: dict[str, t.Any]) -> dict[str, t.Any]:
+        """The options of the first call of this run, with those of this call that are not kept."""
+        kept = self._notes["options"]
+        if not kept:
+            options = self._checked(options)
+            self._notes["options"] = {name: value for name, value in options.items() if name not in OF_EACH_CALL}
+            return options
+        if kept["of_role"]:
+            credentials = self._variables["respond_fallback_credentials"]
+            options["fallback_credentials"] = self._templar.template(credentials)
+        return {**kept, **{name: options[name] for name in OF_EACH_CALL}}
 
     def _responding(self) -> Responding:
         host = self._variables["inventory_hostname"]

@@ -56,11 +56,11 @@ def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any
     names = {name: f"respond_{name}" for name in (*ALWAYS, *UNLESS_EMPTY)}
     names.update({**OF_THE_BALANCER, "within_maintenance": "__respond_within_maintenance"})
     found = {name: template(variables[names[name]]) for name in names if names[name] in variables}
-    omitted = variables.get("omit")
+    omitted = variables.get("omit", found)  # found: no value is that
     options = {
         name: value
         for name, value in found.items()
-        if not (name in UNLESS_EMPTY and value in (None, "") or (omitted is not None and value == omitted))
+        if value != omitted and not (name in UNLESS_EMPTY and value in (None, ""))
     }
     return {"load_balancer": PROVIDER in variables, **options}
 
@@ -76,10 +76,10 @@ def _slice_problem(variables: Variables, template: Template) -> str:
     if not workflow or workflow != job:
         return ""
     return (
-        f"Job {template(variables.get('awx_job_id', ''))} is a slice of {job}, and sees only some of the hosts. An event "
-        "that names hosts of several slices could not be acknowledged, and each slice would maintain hosts as if it "
-        "were alone. Set Job Slicing of the template to 1. If this job is not a slice, give the workflow another name "
-        "than its template"
+        f"Job {template(variables.get('awx_job_id', ''))} is a slice of {job}, and sees only some of the hosts. "
+        "An event that names hosts of several slices could not be acknowledged, and each slice would maintain hosts as "
+        "if it were alone. Set Job Slicing of the template to 1. If this job is not a slice, give the workflow another "
+        "name than its template"
     )
 
 

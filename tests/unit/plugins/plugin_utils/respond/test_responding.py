@@ -104,7 +104,9 @@ class Host:
     def sleep(self, seconds):
         self.now += seconds
 
-    def responds(self, *script, fresh=True, check_mode=False, shares_fork=False, lockstep=False, has_failed=False, **options):
+    def responds(
+        self, *script, fresh=True, check_mode=False, shares_fork=False, lockstep=False, has_failed=False, **options
+    ):
         """Take turns with these answers of the module."""
         self.script = list(script)
         self.asked.clear()

@@ -67,7 +67,9 @@ def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
 
 def test_a_slice_of_a_job_is_refused_and_a_job_of_a_workflow_is_not():
     job = {"awx_job_id": 7, "awx_job_template_name": "respond"}
-    assert refusal_of_role({**job, "awx_workflow_job_name": "respond"}, as_it_is).startswith("Job 7 is a slice of respond,")
+    assert refusal_of_role({**job, "awx_workflow_job_name": "respond"}, as_it_is).startswith(
+        "Job 7 is a slice of respond,"
+    )
     assert refusal_of_role({**job, "awx_workflow_job_name": "night"}, as_it_is) == ""
     assert refusal_of_role(job, as_it_is) == ""
 
