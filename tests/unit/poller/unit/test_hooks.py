@@ -5,6 +5,7 @@
 """The poller's side of the spool: what it asks for, reads and counts as configured."""
 
 import os
+import shutil
 
 import pytest
 from scheduled_events_poller.spool import MAX_RESULT, RunResult, format_result, parse_request
@@ -48,8 +49,17 @@ def test_a_request_on_a_full_disk_could_not_be_asked_for_and_leaves_nothing(root
     assert (root_side.requests(), os.listdir(root_side.directories.runtime)) == ([], ["requests"])
 
 
-def test_a_request_without_a_spool_could_not_be_asked_for(root_side, requests):
+def test_the_directory_of_requests_is_made_again_where_it_was_removed(root_side, requests):
     os.rmdir(root_side.directories.requests)
+    assert requests.ask(root_side.job()) == ""
+    assert root_side.requests() == [root_side.run_id]
+    assert os.stat(root_side.directories.requests).st_mode & 0o777 == 0o700
+
+
+def test_a_request_without_a_spool_could_not_be_asked_for(root_side, requests):
+    shutil.rmtree(root_side.directories.runtime)
+    with open(root_side.directories.runtime, "w"):
+        pass
     assert requests.ask(root_side.job()).startswith("the request for the hooks cannot be written: ")
 
 
