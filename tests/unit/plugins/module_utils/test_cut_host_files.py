@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each file that the roles keep on a host, cut at every byte, as a disk can leave it: none reads as "nothing is left"."""
+"""Each file that the roles keep on a host, cut at every byte as a disk can leave it: what is lost is never hidden."""
 
 import json
 import types
@@ -40,7 +40,9 @@ def cuts(folder, name):
 
 def look(folder):
     """What the gate of a rolling maintenance finds on the host."""
-    module = types.SimpleNamespace(params={name: each.get("default") for name, each in OPTIONS.items()}, check_mode=True)
+    module = types.SimpleNamespace(
+        params={name: each.get("default") for name, each in OPTIONS.items()}, check_mode=True
+    )
     return survey(module, Host(folder), folder, flag_is_up=lambda: False, read=dict)
 
 
