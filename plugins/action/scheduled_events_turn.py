@@ -80,7 +80,7 @@ class ActionModule(ArmAction):
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result = super().run(tmp, task_vars)
         self._variables = task_vars or {}
-        options = self._given()
+        options = _given(self, self._variables)
         if options["conclude"]:
             fact = options["result"] if options["conclude"] == "respond" else None
             return {**(fact or {}), **result, "changed": False, **self._conclude(options)}
@@ -112,15 +112,6 @@ class ActionModule(ArmAction):
         if following.get("next") in PHASES:
             self._leave(of_unfinished(host, following), kind=UNFINISHED)
         return {**result, **self._extras, "changed": False, **following}
-
-    def _given(self) -> dict[str, t.Any]:
-        """The options of this call."""
-        if self._task.args.get("of_role"):
-            refusal = refusal_of_role(self._variables, self._templar.template)
-            if refusal:
-                raise AnsibleActionFail(refusal)
-            self._task.args = {**options_of_role(self._variables, self._templar.template), **self._task.args}
-        return arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})
 
     def _of_run(self, options: dict[str, t.Any]) -> dict[str, t.Any]:
         """The options of the first call of this run, with those of this call that are not kept."""
@@ -383,6 +374,20 @@ class ActionModule(ArmAction):
                 self._extras[name] = [*self._extras.get(name, []), *answer[name]]
         if "ansible_facts" in answer:  # the interpreter that was discovered
             self._extras["ansible_facts"] = answer["ansible_facts"]
+
+
+def _given(action: ArmAction, variables: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The options of this call: of the task, or of the variables of the role.
+
+    :raises AnsibleActionFail: one of them is wrong, or the role could not work.
+    """
+    task, template = action._task, action._templar.template
+    if task.args.get("of_role"):
+        refusal = refusal_of_role(variables, template)
+        if refusal:
+            raise AnsibleActionFail(refusal)
+        task.args = {**options_of_role(variables, template), **task.args}
+    return arguments_of(action, {**COMMON_OPTIONS, **OPTIONS})
 
 
 def _checked_events(events: t.Sequence[t.Mapping[str, t.Any]]) -> Published:

@@ -76,11 +76,11 @@ CLOCK = Clock()
 
 
 def pause_after(failures: int, *, first: float, longest: float) -> float:
-    """The time until the next attempt: twice as long with each failure, up to the longest.
+    """The time until the next attempt: twice as long with each failure, up to the longest, unless the first is longer.
 
     :param failures: in a row, before the one that this pause follows.
     """
-    return min(first * 2.0 ** min(failures, MOST_DOUBLINGS), longest)
+    return min(first * 2.0 ** min(failures, MOST_DOUBLINGS), max(first, longest))
 
 
 def lease(seconds: float, now: Moment) -> Dict[str, Any]:

@@ -196,8 +196,7 @@ class Poller:
         if self._polling.busy or now < self._next_poll:
             return
         # From beginning to beginning; without an answer the next poll follows it at once.
-        interval = self._settings.interval
-        gap = pause_after(self._polls.failures, first=interval, longest=max(interval, LONGEST_GAP))
+        gap = pause_after(self._polls.failures, first=self._settings.interval, longest=LONGEST_GAP)
         self._polled_at, self._next_poll = now, now + gap
         self._polling.ask()
         silent = self._polls.last_success is None or now - self._document_at > PATIENT_AFTER
