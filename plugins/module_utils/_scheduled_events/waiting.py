@@ -148,7 +148,7 @@ class Wait:
         if not (self._failure and self._cut_short and isinstance(error, NoAnswer)):
             self._failure = error
         self._failures += 1
-        self._gap = pause_after(self._failures, first=self._sleep, longest=max(self._sleep, LONGEST_PAUSE))
+        self._gap = pause_after(self._failures, first=self._sleep, longest=LONGEST_PAUSE)
         if self._client.is_missing(error):
             left = min(FIRST_CONTACT, self._timeout, self._retry_for) - self._elapsed()
             if left <= 0:

@@ -15,8 +15,9 @@ def test_a_pause_doubles_with_each_failure_up_to_the_longest(failures, pause):
     assert pause_after(failures, first=0.5, longest=5.0) == pause
 
 
-def test_the_longest_pause_counts_from_the_first_failure():
-    assert pause_after(0, first=8.0, longest=5.0) == 5.0
+@pytest.mark.parametrize("failures", [0, 1, 10**9])
+def test_a_first_pause_that_is_longer_than_the_longest_stays(failures):
+    assert pause_after(failures, first=8.0, longest=5.0) == 8.0
 
 
 # Waiting
