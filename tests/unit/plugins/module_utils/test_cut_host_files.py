@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Each file that the roles keep on a host, cut at every byte as a disk can leave it: what is lost is never hidden."""
+"""Each file that the roles keep on a host, cut at every byte as a disk can leave it: no loss is hidden."""
 
 import json
 import types

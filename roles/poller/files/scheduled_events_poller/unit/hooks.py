@@ -94,7 +94,7 @@ class HookRequests:
         """
         path = os.path.join(self._directories.requests, job.request_id)
         try:
-            # Somebody may have emptied the directory above since :meth:`prepare`.
+            # It may have been removed since :meth:`prepare`.
             os.makedirs(self._directories.requests, mode=0o700, exist_ok=True)
             # The root side starts as soon as the directory of the requests holds a name.
             write_atomically(path, format_request(job), mode=0o600, directory=self._directories.runtime)
