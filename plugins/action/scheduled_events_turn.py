@@ -107,8 +107,8 @@ class ActionModule(ArmAction):
             if isinstance(reason, AnsibleConnectionFailure):  # no task of an unreachable host runs any more
                 self._show(self._leave(of_respond(host, following["respond_result"])))
                 raise reason from None
-        if following.get("next") == "done":  # the host fails when it concludes
-            following = {name: value for name, value in following.items() if name not in ("failed", "msg")}
+        if following.get("next") == "done":  # the role fails the host, where no rescue section takes it for its phase
+            following = {name: value for name, value in following.items() if name != "failed"}
         if following.get("next") in PHASES:
             self._leave(of_unfinished(host, following), kind=UNFINISHED)
         return {**result, **self._extras, "changed": False, **following}
@@ -221,10 +221,7 @@ class ActionModule(ArmAction):
             lines = self._leave(part, kind=BEGUN if options["within_maintenance"] else WHOLE)
         self._show(lines)
         artifacts = {name: value for name, value in part.items() if value}
-        end = options["result"] if options["conclude"] == "respond" else {}
-        failures = (end or {}).get("failures") or []
         return {
-            **({"failed": True, "msg": f"{end['vm_name']}: {'; '.join(failures)}"} if failures else {}),
             "summary": lines,
             "left": [f"{host} {text}" for host in sorted(left) for text in part["failures"][host]],
             # As of the module set_stats, which would cost each host another result.

@@ -246,7 +246,6 @@ options:
         C(rolling_maintenance_result), and V(respond) for RV(respond_result).
       - V(run) is for a later play, on one of its hosts. The module shows the summary if it has not been shown yet. The
         hosts of the play that have left an earlier play before the end of the tasks of a phase are in RV(left).
-      - With V(respond), the module fails if O(result) contains C(failures).
     type: str
     choices: [events, maintenance, respond, run]
   result:
@@ -361,7 +360,7 @@ left:
 respond_result:
   description:
     - Result of the run. The role P(maintops.scheduled_events.respond#role) stores it in a fact of the same name.
-    - Pass it to a last call with O(conclude=respond), which fails if the result contains C(failures).
+    - Pass it to a last call with O(conclude=respond). If it contains C(failures), let the host fail with C(msg).
   returned: when RV(next=done)
   type: dict
 """

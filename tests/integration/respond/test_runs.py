@@ -190,7 +190,7 @@ def test_one_vm_under_two_names_is_dealt_with_once_and_the_other_name_fails(host
     twin = hosts.inventory()["all"]["hosts"]["vm1"]
     run = hosts.run(host_vars={"twin": {**twin, "vm_directory": str(hosts.directory / "twin")}})
     assert run.rc == 2, run.output
-    [failed] = [task for task in run.all(action=TURN) if task.status == "failed"]
+    failed = run.one(task="Fail with what went wrong")
     assert "are the same VM, vm1" in failed["msg"]
     assert len(approved_at(hosts.emulator, event_id)) == 1
 
