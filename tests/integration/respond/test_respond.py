@@ -8,7 +8,7 @@ import json
 
 import pytest
 from emulation import until
-from responders import AHEAD, TASKS, TURN, approved_at, cancel_once_waited_for, ended, removed_at, result
+from responders import AHEAD, TASKS, approved_at, cancel_once_waited_for, ended, removed_at, result
 
 from playbooks import ADDRESSED
 
