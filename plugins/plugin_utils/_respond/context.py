@@ -48,7 +48,6 @@ class Notes:
             "over": False,
             "ended": False,
             "begun": [],
-            "of_role": False,
             "handed_out": None,
             "drill": False,
             "named": [],
