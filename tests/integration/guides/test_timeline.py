@@ -4,11 +4,11 @@
 
 """The picture in the README and the guides shows what happens in a run."""
 
-import importlib.util
 import pathlib
 import xml.etree.ElementTree
 
 import pytest
+from loading import loaded
 from zygotes import ZYGOTES
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -18,10 +18,7 @@ PICTURE = (ROOT / "docs" / "images" / "timeline.svg").read_text()
 @pytest.fixture(scope="module")
 def timeline():
     """The script that draws the picture."""
-    spec = importlib.util.spec_from_file_location("timeline", ROOT / "demo" / "timeline.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(ROOT / "demo" / "timeline.py")
 
 
 def test_the_picture_is_drawn_from_the_events_that_it_holds(timeline):

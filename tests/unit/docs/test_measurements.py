@@ -4,11 +4,11 @@
 
 """The page and the picture of the measurements show the results that the picture holds."""
 
-import importlib.util
 import pathlib
 import xml.etree.ElementTree
 
 import pytest
+from loading import loaded
 
 ROOT = pathlib.Path(__file__).parents[3]
 
@@ -16,10 +16,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 @pytest.fixture(scope="module")
 def figures():
     """The script that writes both."""
-    spec = importlib.util.spec_from_file_location("figures", ROOT / "scripts" / "figures.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(ROOT / "scripts" / "figures.py")
 
 
 def test_the_page_and_the_picture_are_written_from_the_results_that_the_picture_holds(figures):

@@ -5,13 +5,13 @@
 """The event source as ansible-rulebook runs it: by its path, in an event loop, with a queue of one place."""
 
 import asyncio
-import importlib.util
 import pathlib
 import sys
 import threading
 import time
 
 import pytest
+from loading import loaded
 
 ROOT = pathlib.Path(__file__).parents[3]
 SOURCE = ROOT / "extensions" / "eda" / "plugins" / "event_source" / "scheduled_events.py"
@@ -27,10 +27,7 @@ emulate = of_the_emulator.emulate
 @pytest.fixture(scope="session")
 def source():
     """The file of the source as a module."""
-    spec = importlib.util.spec_from_file_location("event_source", SOURCE)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(SOURCE)
 
 
 class Listening:

@@ -5,7 +5,6 @@
 """The event filter, with the messages of the emulator. They follow Microsoft's pages; none of them was recorded."""
 
 import dataclasses
-import importlib.util
 import itertools
 import json
 import uuid
@@ -13,6 +12,7 @@ import uuid
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from loading import loaded
 from scheduled_events_emulator.event_grid import Delivery, Outbox
 from scheduled_events_emulator.instance import SUBSCRIPTION
 
@@ -27,10 +27,7 @@ TYPE = "Microsoft.ResourceNotifications.MaintenanceResources.ScheduledEventEmitt
 
 
 def load():
-    spec = importlib.util.spec_from_file_location("azure_events", FILTER)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(FILTER)
 
 
 @pytest.fixture

@@ -4,20 +4,17 @@
 
 """scripts/prose.py: each habit is found, with its line, and plain sentences are not."""
 
-import importlib.util
 import pathlib
 import sys
 
 import pytest
+from loading import loaded
 
 SCRIPT = pathlib.Path(__file__).parents[3] / "scripts" / "prose.py"
 
 
 def load():
-    spec = importlib.util.spec_from_file_location("prose", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(SCRIPT)
 
 
 prose = load()

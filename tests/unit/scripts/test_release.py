@@ -4,7 +4,6 @@
 
 """scripts/release.py in a small collection with its own repository."""
 
-import importlib.util
 import json
 import os
 import pathlib
@@ -15,6 +14,7 @@ import tarfile
 
 import pytest
 import yaml
+from loading import loaded
 
 ROOT = pathlib.Path(__file__).parents[3]
 PROGRAM = "roles/poller/files/scheduled_events_poller/__init__.py"
@@ -36,10 +36,7 @@ rm changelogs/fragments/*.yml
 
 
 def load():
-    spec = importlib.util.spec_from_file_location("release", ROOT / "scripts" / "release.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(ROOT / "scripts" / "release.py")
 
 
 def git(root, *arguments):

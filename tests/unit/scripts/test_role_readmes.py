@@ -4,22 +4,19 @@
 
 """The variables of the roles: which are in front, and that each is declared with the default that it has."""
 
-import importlib.util
 import pathlib
 import re
 import sys
 
 import pytest
 import yaml
+from loading import loaded
 
 ROOT = pathlib.Path(__file__).parents[3]
 
 
 def load():
-    spec = importlib.util.spec_from_file_location("role_readmes", ROOT / "scripts" / "role_readmes.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return loaded(ROOT / "scripts" / "role_readmes.py")
 
 
 role_readmes = load()
