@@ -12,7 +12,7 @@ import datetime
 import json
 import math
 import re
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
 from .checks import TEXT, Kind, WrongValue, check_fields, choice, converted, list_of, number, whole
 from .document import YEARS
@@ -118,7 +118,7 @@ class Fact(NamedTuple):
         return self.event_id.lower()
 
 
-def preparations(facts: Sequence[Fact]) -> List[float]:
+def preparations(facts: Iterable[Fact]) -> List[float]:
     """The seconds of each preparation that ended well."""
     began: Dict[Tuple[str, str, str], float] = {}
     seconds = []

@@ -13,7 +13,7 @@ import contextlib
 import errno
 import os
 import stat
-from typing import Any, Dict, List, NamedTuple, Optional, Sequence, Tuple
+from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .checks import WrongValue
 from .files import Folder, NotPlain, plain, read_plain, remove_half_written, sync_directory, write_atomically
@@ -160,47 +160,55 @@ def read(directory: str, *, now: float, since: float = 0.0) -> Found:
     :param now: seconds since the epoch; facts that are older than 400 days are left out.
     :param since: seconds since the epoch; older facts are left out.
     """
-    since = max(since, now - MAX_AGE)
-    facts: List[Fact] = []
     problems: List[str] = []
+    return Found(tuple(_facts_of(directory, problems, now=now, since=since)), tuple(problems))
+
+
+def _facts_of(directory: str, problems: List[str], *, now: float, since: float = 0.0) -> Iterator[Fact]:
+    """The facts of a history, one at a time; see :func:`read`. ``problems`` gets why others are missing."""
+    since = max(since, now - MAX_AGE)
     for name in (BEFORE, PRESENT):
         path = os.path.join(directory, name)
+        wrong: List[str] = []
         try:
-            found, wrong = _facts_in(read_plain(path, most=MAX_FILE))
+            with plain(path) as (file, _status):
+                for fact in _facts_in(file, wrong):
+                    if fact.time >= since:
+                        yield fact
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as error:
             problems.append(f"{path} cannot be read: {error}")
             continue
-        facts.extend(fact for fact in found if fact.time >= since)
         if wrong:
             count = "1 line" if len(wrong) == 1 else f"{len(wrong)} lines"
             problems.append(f"{path}: {count} left out. The first: {wrong[0]}")
-    return Found(tuple(facts), tuple(problems))
 
 
 def experience(directory: str, *, now: float) -> Dict[str, Any]:
     """What a history says about the time of a preparation, as settings of :class:`.terms.Config`."""
-    seconds = preparations(read(directory, now=now).facts)
+    seconds = preparations(_facts_of(directory, [], now=now))
     usual = needed(seconds) or 0.0
     return {"usual": usual, "patience": 2 * usual} if len(seconds) >= ENOUGH else {"usual": usual}
 
 
-def _facts_in(content: bytes) -> Tuple[List[Fact], List[str]]:
-    """The facts of a file, and the reason for each line that is not a fact; the last line may be cut."""
-    facts, wrong = [], []
-    *lines, rest = content.split(b"\n")
-    for line in lines:
-        if not line:
-            continue
+def _facts_in(file: IO[bytes], wrong: List[str]) -> Iterator[Fact]:
+    """The facts of a file. ``wrong`` gets the reason for each line that is not a fact; the last line may be cut.
+
+    :raises NotPlain: the file is too large.
+    """
+    left, line = MAX_FILE, b"\n"
+    while line:
+        line = file.readline(left + 1)
+        left -= len(line)
+        if left < 0:
+            raise NotPlain(f"it has more than {MAX_FILE} bytes")
         try:
-            facts.append(parse_line(line))
+            if line.strip(b"\n"):
+                yield parse_line(line.strip(b"\n"))
         except WrongValue as error:
-            wrong.append(str(error))
-    if rest:
-        with contextlib.suppress(WrongValue):
-            facts.append(parse_line(rest))
-    return facts, wrong
+            if line.endswith(b"\n"):
+                wrong.append(str(error))
 
 
 def _time_of(line: bytes) -> Optional[float]:

@@ -7,6 +7,7 @@
 import errno
 import os
 import stat
+import tracemalloc
 
 import pytest
 from _scheduled_events import history_file
@@ -139,6 +140,18 @@ def test_a_large_file_in_place_of_the_history_is_put_aside_like_a_full_one(histo
     in_place_of_the_file("a large file", history.directory)
     history.append([a_fact()], now=NOW)
     assert facts_of(history.directory) == [a_fact()]
+
+
+def test_a_full_history_takes_little_memory_to_learn_from(history):
+    facts = [a_fact(number) for number in range(2000)]
+    history.append(facts, now=NOW)
+    read(history.directory, now=NOW)  # what is kept for each read is there now
+    tracemalloc.start()
+    try:
+        history_file.experience(history.directory, now=NOW)
+        assert tracemalloc.get_traced_memory()[1] < 200_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_lines_that_are_no_facts_are_counted_and_the_others_are_read(history):
