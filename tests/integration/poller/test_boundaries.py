@@ -34,10 +34,18 @@ PROGRAMS = {
     "webhook hook": f"{WEBHOOKS} spool",
     "delivery": f"{WEBHOOKS} deliver",
 }
-SOME = {"die": 6, "names lost": 1, "content lost": 1, "full": 1, "clock back": 1}  # lives in `make test`
+# Lives in `make test`.
+SOME = {
+    "die": 6,
+    boundary.EMPTIED: 2,
+    "names lost": 1,
+    "content lost": 1,
+    "full": 1,
+    "clock back": 1,
+}  # lives in `make test`
 SOAK = os.environ.get("TIER") == "soak"
 # These show what goes on elsewhere: of the same boundary, the first occurrence is enough.
-ONCE = ("reboot", *boundary.ERRORS, *boundary.CLOCK)
+ONCE = ("reboot", boundary.EMPTIED, *boundary.ERRORS, *boundary.CLOCK)
 FAULTS = [fault for fault in boundary.FAULTS if fault not in ("none", "alone")]
 CHANGES = ("open", *boundary.CHANGES)
 
@@ -159,7 +167,7 @@ class Life:
     def _judge(self) -> None:
         hooks = [(phase, mark) for phase, mark, _moment in self.host.hooks_of(self._event_id)]
         # After a boot, and after a run that died, a phase that had not ended begins again.
-        again = self._fault in boundary.CUTS or bool(self._failed)
+        again = self._fault in (boundary.EMPTIED, *boundary.CUTS) or bool(self._failed)
         for phase in PHASES:
             begun, ended = hooks.count((phase, "begin")), hooks.count((phase, "end"))
             if begun != 1 and not again:

@@ -10,6 +10,7 @@ PLAN is a directory with the file plan.json. All programs with the same plan cou
     fault    a name of FAULTS; "die" ends what the process has started, too, and "alone" does not
     name, occurrence    the boundary, and which time it is reached
     disk     the directory of what outlasts a reboot
+    run      the directories of what does not
 
 They leave there:
     reached  the names of the boundaries, in their order
@@ -42,7 +43,8 @@ CLOCK = {"clock ahead": 5 * 3600.0, "clock back": -5 * 3600.0}  # seconds by whi
 ERRORS = {"full": errno.ENOSPC, "read-only": errno.EROFS}
 # What the disk holds after a power cut: all, only synced names, or all names with the synced content only.
 CUTS = ("reboot", "names lost", "content lost")
-FAULTS = ("none", "die", "alone", *CUTS, *ERRORS, *CLOCK)
+EMPTIED = "run emptied"
+FAULTS = ("none", "die", "alone", EMPTIED, *CUTS, *ERRORS, *CLOCK)
 
 OPEN, SYNC, KILL, NOW, NAMES = os.open, os.fsync, os.kill, time.time, os.listdir
 PLAIN_OPEN, REPLACE, WRITE, REMOVE = builtins.open, os.replace, os.write, os.unlink
@@ -64,7 +66,7 @@ class Watch:
             plan = json.load(file)
         self._directory, self._label, self._pid = directory, label, os.getpid()
         self._fault, self._name, self._occurrence = plan["fault"], plan["name"], plan["occurrence"]
-        self._disk = os.path.realpath(plan["disk"])
+        self._disk, self._run = os.path.realpath(plan["disk"]), plan.get("run", ())
 
     def _path(self, name):
         return os.path.join(self._directory, name)
@@ -99,6 +101,8 @@ class Watch:
             end(descendants(os.getpid()))
         if self._fault in ("die", "alone"):
             KILL(os.getpid(), signal.SIGKILL)
+        if self._fault == EMPTIED:
+            empty(self._run)
         self._go_on(path)
 
     def _go_on(self, path):
@@ -189,6 +193,14 @@ class Watch:
             return original(used, data, *arguments, **options)
 
         setattr(socket.socket, action, replacement)
+
+
+def empty(directories):
+    for directory in directories:
+        for name in NAMES(directory) if os.path.isdir(directory) else ():
+            path = os.path.join(directory, name)
+            with contextlib.suppress(FileNotFoundError):  # another program has removed it
+                shutil.rmtree(path) if os.path.isdir(path) else REMOVE(path)
 
 
 def descendants(pid):

@@ -116,7 +116,8 @@ class Host(Vm):
         for each in (self.plan, self._units, self._messages, self._disk / "history"):
             each.mkdir(parents=True)
         self.state_file = self._disk / "state.json"
-        plan = {"fault": fault, "name": name, "occurrence": occurrence, "disk": str(self._disk)}
+        self._run = [str(directory / each) for each in ("run", "root", "webhooks-run")]
+        plan = {"fault": fault, "name": name, "occurrence": occurrence, "disk": str(self._disk), "run": self._run}
         (self.plan / "plan.json").write_text(json.dumps(plan))
         receivers = directory / "webhooks.json"
         receivers.write_text(json.dumps([{"name": "receiver", "url": receiver}]))
@@ -189,8 +190,8 @@ class Host(Vm):
         self.switch_off()
         if self.fault != "reboot":
             boundary.after_a_power_cut(str(self.plan), str(self._disk), self.fault)
-        for directory in ("run", "root", "webhooks-run"):
-            shutil.rmtree(self.directory / directory, ignore_errors=True)
+        for directory in self._run:
+            shutil.rmtree(directory, ignore_errors=True)
         (self.directory / "root").mkdir()
         for asked in list(self._units.iterdir()):
             asked.unlink()

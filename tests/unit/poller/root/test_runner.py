@@ -14,6 +14,7 @@ import sys
 import time
 
 import pytest
+from _scheduled_events.files import Occupied
 from root_side import LONGER_THAN_A_TEST
 from scheduled_events_poller.root import dispatcher, jobs, runner
 from scheduled_events_poller.root.jobs import Process
@@ -123,9 +124,10 @@ def test_a_result_that_exists_is_never_overwritten(root_side):
 def test_a_result_that_cannot_be_left_is_an_error_and_keeps_the_job(root_side):
     root_side.accept()
     os.rmdir(root_side.directories.results)
-    with pytest.raises(FileNotFoundError):
+    open(root_side.directories.results, "w").close()
+    with pytest.raises(FileExistsError):
         runner.run(root_side.run_id, root_side.directories)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileExistsError):
         runner.ended(root_side.run_id, root_side.directories, {})
     assert root_side.jobs() == [root_side.run_id]
 
@@ -138,6 +140,93 @@ def test_the_name_of_a_hook_that_is_not_utf_8_gives_a_readable_result(root_side)
     root_side.accept()
     runner.run(root_side.run_id, root_side.directories)
     assert root_side.result().reason == "10-gr\ufffdn: exit status 3"
+
+
+# A run whose job was removed, with all that is in /run
+
+
+def test_a_run_whose_directories_were_removed_leaves_its_result(root_side):
+    root_side.add_hook(f"#!/bin/sh\nrm -r {root_side.directories.hooks_runtime}\n")
+    root_side.accept()
+    runner.run(root_side.run_id, root_side.directories)
+    assert root_side.result().outcome == "ok"
+
+
+@pytest.mark.parametrize("phase", ["prepare", "recover"])
+def test_a_run_begins_after_an_earlier_one_whose_job_was_removed(root_side, tmp_path, phase):
+    log, go = tmp_path / "log", tmp_path / "go"
+    script = f"echo begin >> {log}; until [ -e {go} ]; do sleep 0.02; done; sleep 0.5; echo end >> {log}"
+    for each in ("prepare", "recover"):
+        root_side.add_hook(f"#!/bin/sh\n{script}\n", phase=each)
+    root_side.accept()
+    command = [*dispatcher.root_command(root_side.directories), "run"]
+    first = Process([*command, root_side.run_id])
+    _until_written(log)
+    os.unlink(os.path.join(root_side.directories.jobs, root_side.run_id))
+    again = root_side.run_id.replace("prepare.7", f"{phase}.8")
+    root_side.accept(request_id=again, phase=phase)
+    second = Process([*command, again])
+    _until_held(root_side, again)
+    go.touch()
+    assert (first.wait(LONGER_THAN_A_TEST), second.wait(LONGER_THAN_A_TEST)) == (0, 0)
+    assert log.read_text().split() == ["begin", "end", "begin", "end"]
+    assert (root_side.result().outcome, root_side.result(again).outcome) == ("ok", "ok")
+
+
+def _until_held(root_side, request_id):
+    with contextlib.suppress(Occupied):
+        for _look in range(30000):
+            with jobs.held(root_side.directories, request_id):
+                pass
+            time.sleep(0.01)
+
+
+@pytest.fixture
+def processes(root_side, tmp_path, monkeypatch):
+    """Processes that a test names, one of which is the present one: the run 7 of prepare, the 500th that started."""
+    proc = tmp_path / "proc"
+    monkeypatch.setattr(jobs, "PROC", str(proc))
+
+    def add(pid, run_id, *, born=499, user=None, program="scheduled-events-hooks"):
+        directory = proc / pid
+        directory.mkdir(parents=True)
+        (directory / "cmdline").write_text(f"python\0{program}\0run\0{run_id}\0")
+        (directory / "status").write_text(f"Name:\ta\nUid:\t{os.getuid() if user is None else user}\t0\t0\t0\n")
+        (directory / "stat").write_text(f"1 (a) b) S {' 0' * 18} {born} 0\n")
+
+    add("self", root_side.run_id, born=500)
+    add("1234", root_side.run_id, born=500)
+    return add
+
+
+OTHER = "d8172cbd-b0ed-4624-c35c-bb6024b27234.prepare.3"
+
+
+@pytest.mark.parametrize(
+    ("changes", "lost"),
+    [
+        ({"run_id": "{token}.prepare.6"}, True),
+        ({"run_id": "{token}.started.6"}, True),
+        ({"run_id": "{token}.prepare.7"}, True),
+        ({"run_id": "{token}.advised.6"}, False),
+        ({"run_id": "{token}.prepare.6", "user": 65534}, False),
+        ({"run_id": "{token}.prepare.6", "born": 501}, False),
+        ({"run_id": "{token}.prepare.6", "program": "vi"}, False),
+        ({"run_id": OTHER}, False),
+        ({"run_id": ""}, False),
+    ],
+)
+def test_only_an_older_run_of_the_event_by_the_same_user_holds_up_a_run(root_side, processes, changes, lost):
+    run_id = changes.pop("run_id").format(token=root_side.event_id.lower())
+    processes("77", run_id, **changes)
+    assert jobs.lost_run(root_side.directories, root_side.run_id) == (run_id if lost else "")
+
+
+def test_a_run_with_a_job_holds_up_no_other(root_side, processes):
+    run_id = root_side.run_id.replace("prepare.7", "started.6")
+    root_side.accept(request_id=run_id, phase="started")
+    processes("77", run_id)
+    assert jobs.lost_run(root_side.directories, root_side.run_id) == ""
 
 
 # A run that ends without a result

@@ -7,6 +7,7 @@
 import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
 import time
@@ -20,7 +21,7 @@ from _scheduled_events.rules import parse_rules
 from polling_unit import GIVE_UP, ID, OTHER_ID, until
 from scheduled_events_poller import systemd
 from scheduled_events_poller.spool import Directories
-from scheduled_events_poller.unit import poller, service, status
+from scheduled_events_poller.unit import instance, poller, service, status
 from scheduled_events_poller.unit.config import Settings
 
 
@@ -558,6 +559,38 @@ def test_a_request_from_a_socket_without_a_name_does_not_end_the_unit(unit):
         nameless.sendto(json.dumps({"verb": "retry", "event_id": ID}).encode(), unit.path("run/notify"))
     # Also a long id is read whole, and answered.
     assert "the polling unit does not know this event" in unit.command("retry", "x" * 5000)[2]
+
+
+@pytest.mark.parametrize("name", ["run", "root"])
+def test_it_ends_when_its_files_in_run_are_removed_and_goes_on_where_it_was_after_a_start(unit, imds, name):
+    wait = f"until [ -e {unit.path('go')} ]; do sleep 0.02; done"
+    unit.add_hook("prepare", f"echo $SCHEDULED_EVENT_RUN >> {unit.path('ran')}; {wait}")
+    unit.start()
+    imds.announce()
+    until(unit.ran, "the hook")
+    shutil.rmtree(unit.path(name))
+    os.mkdir(unit.path(name))
+    assert unit.process.wait(GIVE_UP) == 1
+    assert f"{unit.path(name)}" in unit.log()
+    assert "was removed" in unit.log()
+    unit.start()
+    open(unit.path("go"), "w").close()
+    until(lambda: imds.posts, "the acknowledgement")
+    assert unit.ran().count("\n") == 1
+
+
+def test_what_is_removed_or_replaced_is_noticed_once_it_existed(tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    watched = instance.Watched(str(first), str(second))
+    first.touch()
+    assert watched.removed() == ""
+    second.mkdir()
+    assert watched.removed() == ""
+    second.rename(tmp_path / "other")
+    second.mkdir()
+    assert watched.removed() == str(second)
+    second.rmdir()
+    assert watched.removed() == str(second)
 
 
 def test_a_state_that_a_crash_left_half_written_is_removed(unit):

@@ -12,13 +12,14 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Iterator, Mapping, Optional, Sequence, Tuple, Union
+from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from _scheduled_events.files import Occupied, locked, write_atomically, write_once
-from _scheduled_events.runs import FAILED, parse_run_id
+from _scheduled_events.runs import BESIDE, FAILED, parse_run_id
 
 from ..spool import MAX_REQUEST, Directories, Job, RequestError, RunResult, format_result, parse_request
 
+PROC = "/proc"
 REVISION = ".times"  # ends the name of the file with the newest times of a job
 
 
@@ -40,6 +41,48 @@ def count(directories: Directories) -> int:
 def exists(directories: Directories, request_id: str) -> bool:
     """Whether the run is accepted and has not ended."""
     return os.path.exists(_job(directories, request_id))
+
+
+def lost_run(directories: Directories, request_id: str) -> str:
+    """An older run of the event's hooks, whose process goes on although its job was removed; empty without one.
+
+    It ends at its own deadline, as each run does.
+    """
+    mine, wanted = _command("self"), parse_run_id(request_id)
+    for process in filter(str.isdigit, os.listdir(PROC)):
+        with contextlib.suppress(OSError):  # it has ended
+            command = _command(process)
+            run = os.fsdecode(command[-1]) if command[:-1] == mine[:-1] and command[1:] else ""
+            name = parse_run_id(run)
+            if name is None or wanted is None or name.token != wanted.token:
+                continue
+            held_up = name.phase == wanted.phase or name.phase not in BESIDE
+            if held_up and (run == request_id or not exists(directories, run)) and _born(process) < _born("self"):
+                return run
+    return ""
+
+
+def _command(process: str) -> List[bytes]:
+    """The program of a process with its arguments.
+
+    :raises OSError: it has ended.
+    """
+    return _about(process, "cmdline").split(b"\0")[:-1]
+
+
+def _born(process: str) -> Tuple[bool, int]:
+    """What orders the processes that this user started by their start, before those of other users.
+
+    :raises OSError: it has ended.
+    """
+    # The owner of these files says less: a process of any user can have them belong to root.
+    user = int(_about(process, "status").partition(b"\nUid:")[2].split()[0])
+    return user != os.getuid(), int(_about(process, "stat").rpartition(b")")[2].split()[19])
+
+
+def _about(process: str, name: str) -> bytes:
+    with open(os.path.join(PROC, process, name), "rb") as file:
+        return file.read()
 
 
 def has_ended(directories: Directories, request_id: str) -> bool:
@@ -104,6 +147,7 @@ def end(directories: Directories, result: RunResult) -> bool:
 
     :raises OSError: it cannot be stored.
     """
+    prepare(directories)  # it may have been removed since the run began
     path = os.path.join(directories.results, result.request_id)
     ended = write_once(path, format_result(result), mode=0o644)
     forget(directories, result.request_id)

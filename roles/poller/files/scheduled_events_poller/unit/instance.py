@@ -8,7 +8,7 @@ import contextlib
 import os
 import pwd
 import uuid
-from typing import Iterator, Tuple
+from typing import Dict, Iterator, Tuple
 
 from _scheduled_events.files import NotPlain, Occupied, locked, read_plain, write_atomically
 
@@ -75,5 +75,34 @@ def boot_id(runtime_directory: str) -> Tuple[str, bool]:
     if found:
         return found, False
     made = uuid.uuid4().hex
-    write_atomically(os.path.join(runtime_directory, "boot"), made.encode(), mode=0o644)
+    mark_boot(runtime_directory, made)
     return made, True
+
+
+def mark_boot(runtime_directory: str, boot: str) -> None:
+    """Leave the mark of this boot.
+
+    :raises OSError: it cannot be written.
+    """
+    write_atomically(os.path.join(runtime_directory, "boot"), boot.encode(), mode=0o644)
+
+
+class Watched:
+    """Paths that no other process removes or replaces while this one runs."""
+
+    def __init__(self, *paths: str) -> None:
+        self._paths = paths
+        self._seen: Dict[str, int] = {}
+
+    def removed(self) -> str:
+        """A path that existed at an earlier look, and does not exist now or is another one; empty if all are well."""
+        for path in self._paths:
+            try:
+                inode = os.lstat(path).st_ino
+            except OSError:
+                inode = 0
+            if inode and path not in self._seen:
+                self._seen[path] = inode
+            elif path in self._seen and self._seen[path] != inode:
+                return path
+        return ""

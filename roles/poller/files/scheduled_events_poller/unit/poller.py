@@ -141,6 +141,7 @@ class Poller:
             self._open(stack)
             self._unsent = "READY=1\nSTATUS=Waiting for the first document"
             while not self._stopping:
+                self._check_files()
                 self._iterate()
             systemd.notify("STOPPING=1\nSTATUS=Stopped; hooks that run go on")
 
@@ -158,6 +159,10 @@ class Poller:
             self._take_up()
         except OSError as error:
             raise PollerError(f"the poller cannot begin: {error}") from error
+        boot = os.path.join(directories.runtime, "boot")
+        self._watched = instance.Watched(
+            boot, directories.socket, directories.requests, directories.jobs, directories.results
+        )
         handlers = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._ask_to_reload}
         stack.enter_context(_handled(handlers, self._inbox.wake_start))
         self._polling = Polling(self._source, self._inbox.deliver, self._clock)
@@ -170,6 +175,14 @@ class Poller:
             self._state_file, history, now=self._now(), hook_timeout=self._settings.hook_timeout
         )
         self._display.begin(history)
+
+    def _check_files(self) -> None:
+        """End if what is lost with a boot was removed during this one. The next process asks for all hooks again."""
+        removed = self._watched.removed()
+        if removed:
+            with contextlib.suppress(OSError):  # without the mark, the next process begins as after a boot
+                instance.mark_boot(self._places.directories.runtime, self._boot_id)
+            raise PollerError(f"{removed} was removed. Remove nothing there: requests and results of hooks are lost")
 
     def _stop(self, _number: int, _frame: Any) -> None:
         self._stopping = True
