@@ -173,7 +173,7 @@ class Life:
 
     def disturbance(self, kind: str) -> Callable[[], object]:
         """Something that happens to the poller or to the host."""
-        kinds = {"kill": self._kill, "restart": self._restart, "reboot": self.host.reboot}
+        kinds = {"kill": self._kill, "restart": self._restart, "reboot": self.host.reboot, "empty": self._empty}
         return {**kinds, "impact_of_freeze": self._freeze, "impact_of_reboot": self._reboot}[kind]
 
     def _freeze(self) -> None:
@@ -197,8 +197,15 @@ class Life:
         expect(len([fact for fact in found if fact["outcome"] == "rebooted"]) == reboots, f"other reboots: {found}")
 
     def _kill(self) -> None:
+        self._replace("systemctl kill --signal=KILL scheduled-events-poller.service")
+
+    def _empty(self) -> None:
+        self._replace("systemctl daemon-reexec; find /run/scheduled-events* -mindepth 1 -delete")
+
+    def _replace(self, command: str) -> None:
+        """Run a command of the shell after which another process has to poll."""
         before = self.host.main_pid()
-        self.host.run("systemctl", "kill", "--signal=KILL", "scheduled-events-poller.service")
+        self.host.run("sh", "-c", command)
         self.host.wait("another poller", lambda: self.host.main_pid() not in ("0", before) and self.host.polls())
 
     def _restart(self) -> None:
