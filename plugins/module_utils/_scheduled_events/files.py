@@ -13,12 +13,13 @@ import fcntl
 import json
 import os
 import stat
-from typing import IO, Any, Iterator, Optional, Tuple, Union
+from typing import IO, Any, Callable, Container, Iterator, Optional, Tuple, Union
 
 from .clock import CLOCK, Clock, Moment
 
 LOCK_FILE = ".lock"  # in a directory whose files change together
 LOCK_PAUSE = 0.05  # seconds
+HALF_WRITTEN = 60.0  # seconds after which no process still writes a temporary file
 LARGEST_STATUS = 4 * 1024 * 1024  # bytes of the status file, which the unprivileged polling unit writes
 DIRECTORY_MODE = 0o755  # other programs keep files there, too, and unprivileged ones read some
 
@@ -125,6 +126,42 @@ def remove_half_written(path: str) -> None:
         if left.startswith(_prefix(name)) and len(left) == len(_prefix(name)) + 12:
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(directory, left))
+
+
+def trim(
+    directory: str,
+    now: float,
+    *,
+    oldest: float,
+    most: int,
+    begins: str = "",
+    keep: Container[str] = (),
+    matters: Callable[[str], bool] = lambda _path: False,
+) -> None:
+    """Remove old files of a directory, half-written ones after a minute, and the oldest of too many.
+
+    :param now: seconds since the epoch.
+    :param oldest: seconds since the last change of a file that stays.
+    :param begins: how the names begin that count.
+    :param keep: names that stay.
+    :param matters: whether the file with a path goes after all others of too many.
+    :raises OSError: the directory cannot be read.
+    """
+    stay = []
+    for name in os.listdir(directory):
+        if name.startswith(begins) and name not in keep:
+            path = os.path.join(directory, name)
+            with contextlib.suppress(OSError):
+                changed = os.stat(path).st_mtime
+                if now - changed > (HALF_WRITTEN if name.startswith(".") else oldest):
+                    os.unlink(path)
+                else:
+                    stay.append((changed, path))
+    if len(stay) > most:
+        stay.sort(key=lambda file: (matters(file[1]), file))
+        for _changed, path in stay[: len(stay) - most]:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
 
 
 def _prefix(name: str) -> str:

@@ -11,6 +11,7 @@ import stat
 import pytest
 from _scheduled_events.clock import Clock
 from _scheduled_events.files import (
+    HALF_WRITTEN,
     LOCK_FILE,
     Folder,
     NotPlain,
@@ -18,6 +19,7 @@ from _scheduled_events.files import (
     locked,
     read_plain,
     remove_half_written,
+    trim,
     write_atomically,
     write_once,
 )
@@ -242,3 +244,32 @@ def test_files_of_another_machine_note_no_boot_of_this_one(tmp_path):
     clock = Clock(lambda: 1.0, lambda: 2.0, boot_id=lambda: "boot")
     assert Folder(tmp_path).moment(clock) == (1.0, 2.0, "boot")
     assert Elsewhere(tmp_path).moment(clock) == (1.0, 2.0, "")
+
+
+AGES = {"a": 9, "b": 8, "c": 7, "d": 6, "e": 5, ".new": HALF_WRITTEN - 1, ".old": HALF_WRITTEN + 1, "x": 5000}
+
+
+@pytest.mark.parametrize(
+    ("options", "left"),
+    [
+        ({"most": 9}, {"a", "b", "c", "d", "e", ".new"}),
+        ({"most": 3}, {"c", "d", "e"}),
+        ({"most": 0}, set()),
+        ({"most": 1, "begins": "b"}, set(AGES)),
+        ({"most": 1, "keep": ["a", "x", ".old"]}, {"a", "x", ".old", "e"}),
+        ({"most": 3, "matters": lambda path: path[-1] in "ab"}, {"a", "b", "e"}),
+        ({"most": 1, "matters": lambda path: path[-1] in "ab"}, {"b"}),
+    ],
+)
+def test_old_files_go_and_the_oldest_of_too_many(tmp_path, options, left):
+    for name, age in AGES.items():
+        (tmp_path / name).write_bytes(b"")
+        os.utime(str(tmp_path / name), (9000 - age, 9000 - age))
+    trim(str(tmp_path), 9000.0, oldest=4000.0, **options)
+    assert set(os.listdir(str(tmp_path))) == left
+
+
+def test_a_directory_among_too_many_files_stays(tmp_path):
+    (tmp_path / "directory").mkdir()
+    trim(str(tmp_path), 9e9, oldest=1.0, most=0)
+    assert os.listdir(str(tmp_path)) == ["directory"]

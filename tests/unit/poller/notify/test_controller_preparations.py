@@ -7,9 +7,11 @@
 import os
 
 import pytest
-from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, LABEL, again
+from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, LABEL, NOW, again
 from scheduled_events_poller.notify import job as controller_job
+from scheduled_events_poller.notify import memory
 from scheduled_events_poller.notify.controller_hook import DONE, FAILED, TRY_AGAIN
+from scheduled_events_poller.notify.memory import EventMemory
 
 BOTH = ["vm1", "vm2"]
 
@@ -124,6 +126,20 @@ def test_the_memory_outlasts_a_reboot_and_ends_after_months(make_vm):
     assert vm.run(run=2, recovered=1) == successful(2)
     assert os.listdir(vm.files.memory) == [EVENT_ID.lower()]
     assert os.stat(os.path.join(vm.files.memory, EVENT_ID.lower())).st_mode & 0o077 == 0
+
+
+def test_of_too_many_memories_the_oldest_are_lost_and_those_of_jobs_that_may_run_last(make_vm, monkeypatch):
+    monkeypatch.setattr(memory, "MOST", 3)
+    vm = make_vm()
+    vm.run()
+    for age, text in enumerate(['{"running": 0}', "{}", '{"running": 7}', '{"running": 0}', "cut", '{"running": -1}']):
+        path = os.path.join(vm.files.memory, f"{age}")
+        with open(path, "w") as file:
+            file.write(text)
+        os.utime(path, (NOW - age, NOW - age))
+    os.utime(os.path.join(vm.files.memory, EVENT_ID.lower()), (NOW - 60, NOW - 60))
+    EventMemory(vm.files.memory, {"event_id": EVENT_ID}, {}).forget_others(NOW)
+    assert sorted(os.listdir(vm.files.memory)) == ["2", "4", "5", EVENT_ID.lower()]
 
 
 def test_a_vm_that_lost_its_memory_does_not_count_the_job_of_an_earlier_announcement(controller, make_vm):

@@ -9,12 +9,13 @@ import json
 import os
 from typing import Any, Dict, Mapping, Optional
 
-from _scheduled_events.files import write_atomically
+from _scheduled_events.files import trim, write_atomically
 from _scheduled_events.runs import parse_run_id, token_of
 
 MEMORY_DIRECTORY = "/var/lib/scheduled-events-controller"
 LAUNCHED = -1  # a job whose launch was sent, and not answered
 KEPT = 90 * 24 * 3600.0  # seconds for which an event is remembered after its last hook
+MOST = 1000  # events besides the present one
 
 
 class EventMemory:
@@ -38,13 +39,13 @@ class EventMemory:
         )
         event_type = str(event.get("event_type") or "").lower()
         by_hand = parse_run_id(first_run) is None
-        read = self._read()
+        read = _read(self._path)
         known = read or {}
         repeats = known.get("first_run") == first_run and not by_hand
         self._preparation = {"first_run": first_run, "recovered": recovered, "event_type": event_type}
         self.not_before = str((known if repeats else event).get("not_before") or "")
         self.job = _number(known.get("job")) or 0
-        self.running = LAUNCHED if read is None else _number(known.get("running")) or 0
+        self.running = _running(read)
         self.unsaved = ""
         self.after: Optional[int] = None
         if repeats:
@@ -78,27 +79,35 @@ class EventMemory:
             self.unsaved = str(error)
 
     def forget_others(self, now: float) -> None:
-        """Remove the memories of events that are too old to matter.
+        """Remove the memories of events that are too old to matter, and the oldest of too many, last those of jobs that
+        may run.
 
         :param now: seconds since the epoch.
         """
-        directory = os.path.dirname(self._path)
+        directory, name = os.path.split(self._path)
         with contextlib.suppress(OSError):
-            for name in os.listdir(directory):
-                path = os.path.join(directory, name)
-                if path != self._path and now - os.stat(path).st_mtime > KEPT:
-                    os.unlink(path)
+            trim(directory, now, oldest=KEPT, most=MOST, keep=(name,), matters=_may_run)
 
-    def _read(self) -> Optional[Dict[str, Any]]:
-        """The memory as it was written; empty without one, and ``None`` if it cannot be read."""
-        try:
-            with open(self._path, encoding="utf-8") as file:
-                known = json.load(file)
-        except FileNotFoundError:
-            return {}
-        except (OSError, ValueError, RecursionError):
-            return None
-        return known if isinstance(known, dict) else None
+
+def _read(path: str) -> Optional[Dict[str, Any]]:
+    """A memory as it was written; empty without one, and ``None`` if it cannot be read."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            known = json.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, RecursionError):
+        return None
+    return known if isinstance(known, dict) else None
+
+
+def _running(read: Optional[Dict[str, Any]]) -> int:
+    """The job that may run; see :class:`EventMemory`."""
+    return LAUNCHED if read is None else _number(read.get("running")) or 0
+
+
+def _may_run(path: str) -> bool:
+    return _running(_read(path)) != 0
 
 
 def _number(value: Any) -> Optional[int]:
