@@ -8,6 +8,9 @@ import json
 import random
 
 import pytest
+from _scheduled_events import document
+from _scheduled_events.document import MAX_DESCRIPTION
+from _scheduled_events.exchange import MAX_BODY
 from _scheduled_events.runs import run_id_of
 from scheduled_events_poller import spool
 from scheduled_events_poller.spool import (
@@ -39,16 +42,18 @@ def test_a_request_of_failed_hooks_names_the_phase_and_the_reason(root_side):
     assert parse_request(format_request(job), job.request_id) == job
 
 
-def test_a_request_that_is_too_long_loses_what_matters_least(root_side):
-    event = dict(root_side.event, additional={"long": "x" * spool.MAX_REQUEST}, description="short")
-    read = parse_request(format_request(root_side.job(event=event)), root_side.run_id)
-    assert (read.event["additional"], read.event["description"]) == ({}, "short")
-
-
-def test_a_request_that_stays_too_long_is_not_written(root_side):
-    event = dict(root_side.event, resources=["x" * 100] * 2000)
-    with pytest.raises(RequestError, match="more than the 126976 that a hook can be given"):
-        format_request(root_side.job(event=event))
+def test_root_accepts_the_request_for_an_event_that_fills_the_longest_document(root_side):
+    names = [chr(0x10000) * 12] * 19900  # of four bytes, which are twelve in a request
+    fields = {"EventId": root_side.event_id, "Resources": names}
+    text = json.dumps(
+        {"DocumentIncarnation": 1, "Events": [fields]}, ensure_ascii=False, separators=(",", ":")
+    ).encode()
+    assert MAX_BODY * 0.95 < len(text) < MAX_BODY
+    (found,) = document.parse(text, api_version="2020-07-01").events
+    job = root_side.job(
+        event=dict(root_side.event, resources=list(found.resources), description="\\" * MAX_DESCRIPTION)
+    )
+    assert parse_request(format_request(job), job.request_id) == job
 
 
 def _nested(levels):
@@ -89,6 +94,8 @@ def test_a_request_with_an_event_that_cannot_be_written_is_a_separate_error(root
         (None, {"failed_phase": "prepair"}, "failed_phase: expected one of"),
         (None, {"failure": 1}, "failure: expected a text"),
         (None, {"padding": "x" * spool.MAX_REQUEST}, "longer than"),
+        (None, {"padding": [{}] * spool.MOST_BRACKETS}, "more than 20000 objects and lists"),
+        (None, {"event": {"event_id": "x" * 257}}, "event: expected an event"),
         (None, {"padding": 10**100}, "more than 100 digits"),
     ],
 )
@@ -99,7 +106,7 @@ def test_a_malformed_request_is_refused_with_the_reason(root_side, name, changes
 
 def test_an_event_that_is_nested_deep_is_refused(root_side):
     event = dict(root_side.event, additional=_nested(60))
-    with pytest.raises(RequestError, match="50 levels at most"):
+    with pytest.raises(RequestError, match="50 levels, at most"):
         parse_request(request(root_side, event=event), root_side.run_id)
 
 
@@ -139,7 +146,7 @@ def test_whatever_is_in_a_request_it_is_read_or_refused_and_never_breaks_a_hook(
         json.dumps(job.event)
 
 
-@pytest.mark.parametrize("key", ["c7061bac-afdc", "../..", "a b", "ü", "x" * 300, "", "\ud800", "-x"])
+@pytest.mark.parametrize("key", ["c7061bac-afdc", "../..", "a b", "ü", "x" * 256, "", "\ud800", "-x"])
 def test_any_event_id_gives_a_name_that_is_accepted(root_side, key):
     name = run_id_of(key, "prepare", 12)
     if key.upper().lower() == key:

@@ -23,9 +23,13 @@ RUNTIME_DIRECTORY = "/run/scheduled-events"  # the poller's own
 HOOKS_RUNTIME_DIRECTORY = "/run/scheduled-events-hooks"  # root's own
 WEBHOOKS_RUNTIME_DIRECTORY = "/run/scheduled-events-webhooks"  # of the delivery; missing without webhooks
 
-# Below the 128 KiB that the kernel allows for one variable of the environment, which is at most a part of a request.
-MAX_REQUEST = 128 * 1024 - 4096
+# Above that of any event: a document has 1 MiB at most, and three times as much where each character is escaped.
+MAX_REQUEST = 4 * 1024 * 1024
+MOST_BRACKETS = 20000  # twice as many as a document can have: an empty object takes a hundred times its text in memory
+LONGEST_ID = 256  # characters, as in a document
 LONGEST_TIMEOUT = 7 * 24 * 3600.0  # seconds that the hooks of a phase may take
+
+SAID = "said-"  # begins the name of the file with the last output of a running hook
 
 MAX_RESULT = 64 * 1024
 LONGEST_REASON = 2000  # characters
@@ -68,7 +72,7 @@ class Directories(NamedTuple):
 
     def said(self, event_id: str) -> str:
         """The last output of a running hook for an event. Only ``scheduled-events status`` uses it."""
-        return os.path.join(self.hooks_runtime, f"said-{token_of(event_id.lower())}")
+        return os.path.join(self.hooks_runtime, SAID + token_of(event_id.lower()))
 
 
 class Job(NamedTuple):
@@ -147,23 +151,9 @@ def find_hooks(sets: Sequence[str], phase: str) -> Dict[str, str]:
 def format_request(job: Job) -> bytes:
     """The request for a run, as the poller writes it to the file named ``job.request_id``.
 
-    A request that is too long loses the event's additional fields first, then its description.
-
-    :raises RequestError: it is still longer than ``MAX_REQUEST`` bytes, or cannot be written as JSON.
+    :raises RequestError: it cannot be written as JSON.
     """
-    job = job._replace(failure=job.failure[:LONGEST_REASON])
-    text = _dump(job)
-    for field, shorter in (("additional", {}), ("description", "")):
-        if len(text) > MAX_REQUEST:
-            job = job._replace(event={**job.event, field: shorter})
-            text = _dump(job)
-    if len(text) > MAX_REQUEST:
-        raise RequestError(f"the event takes {len(text)} bytes, more than the {MAX_REQUEST} that a hook can be given")
-    return text
-
-
-def _dump(job: Job) -> bytes:
-    fields = job._asdict()
+    fields = job._replace(failure=job.failure[:LONGEST_REASON])._asdict()
     del fields["request_id"], fields["phase"]  # the name of the file has both
     try:
         return json.dumps({"version": VERSION, **fields}).encode()
@@ -194,14 +184,18 @@ def parse_request(text: bytes, request_id: str) -> Job:
 
 
 def _event(value: Any) -> Dict[str, Any]:
-    if not isinstance(value, dict) or not isinstance(value.get("event_id"), str) or not _is_shallow(value):
+    if not isinstance(value, dict) or not _is_id(value.get("event_id")) or not _is_shallow(value):
         raise ValueError
     return value
 
 
+def _is_id(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST_ID
+
+
 _MOMENT = number(0, 1e11)
 _REQUEST = {
-    "event": converted(f"an event with an event_id and {DEEPEST} levels at most", _event),
+    "event": converted(f"an event with an event_id of {LONGEST_ID} characters, and {DEEPEST} levels, at most", _event),
     "vm_name": TEXT,
     "timeout": number(0, LONGEST_TIMEOUT),
     "not_later_than": _MOMENT,
@@ -218,6 +212,8 @@ _REQUIRED = [name for name in _REQUEST if name != "not_later_than"]
 
 
 def _read_object(text: bytes) -> Dict[str, Any]:
+    if text.count(b"{") + text.count(b"[") > MOST_BRACKETS:
+        raise RequestError(f"it holds more than {MOST_BRACKETS} objects and lists")
     try:
         raw = json.loads(text.decode("utf-8"), parse_int=_whole_number)
     except RequestError:

@@ -18,7 +18,7 @@ from _scheduled_events.files import Occupied
 from root_side import LONGER_THAN_A_TEST
 from scheduled_events_poller.root import dispatcher, jobs, runner
 from scheduled_events_poller.root.jobs import Process
-from scheduled_events_poller.spool import LONGEST_REASON, MAX_REQUEST, RunResult
+from scheduled_events_poller.spool import LONGEST_REASON, RunResult
 
 
 @pytest.fixture(autouse=True)
@@ -685,10 +685,30 @@ def test_a_hook_that_reads_nothing_is_not_waited_for(root_side):
     assert root_side.run_phase(event=event).outcome == "ok"
 
 
-def test_the_largest_request_fits_into_an_environment(root_side):
-    root_side.add_hook()
-    event = dict(root_side.event, description="x" * (MAX_REQUEST - 1000))
-    assert root_side.run_phase(event=event).outcome == "ok"
+def test_a_hook_gets_an_event_with_thousands_of_long_names_on_standard_input_alone(root_side, tmp_path):
+    long = dict(root_side.event, resources=[f"{number:0250}" for number in range(5000)])
+    event, variables = given(root_side, tmp_path, event=long)
+    assert event == long
+    assert b"SCHEDULED_EVENT_RESOURCES" not in variables
+    assert variables[b"SCHEDULED_EVENT_ID"] == root_side.event_id.encode()
+
+
+def test_a_hook_starts_with_all_variables_of_an_event_as_long_as_they_can_be(root_side, tmp_path):
+    longest = "x" * runner.LONGEST_VARIABLE
+    event = dict.fromkeys(root_side.event, longest)
+    failure = {"failed_phase": longest, "failure": longest, "vm_name": longest}
+    _event, variables = given(root_side, tmp_path, event=event, phase="failed", **failure)
+    assert variables[b"SCHEDULED_EVENT_TYPE"] == longest.encode()
+
+
+@pytest.mark.parametrize("field", ["event_type", "description"])
+def test_no_variable_of_an_event_can_keep_a_hook_from_its_start(root_side, tmp_path, monkeypatch, field):
+    name = f"SCHEDULED_EVENT_{field.replace('event_', '').upper()}"
+    monkeypatch.setenv(name, "of another event")
+    long = dict(root_side.event, **{field: "x" * (runner.LONGEST_VARIABLE + 1)})
+    event, variables = given(root_side, tmp_path, event=long)
+    assert event == long
+    assert name.encode() not in variables
 
 
 def test_a_hook_that_is_interrupted_in_a_trial_does_not_go_on(root_side, tmp_path):

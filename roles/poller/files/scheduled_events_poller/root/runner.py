@@ -40,6 +40,10 @@ GRACE = 3.0  # seconds between SIGTERM and SIGKILL
 LOST_PAUSE = 0.2  # seconds between two looks at a run whose job was removed
 TICK = 1.0  # seconds within which a changed deadline or clock is noticed
 
+# The kernel refuses to start a program with a variable of 128 KiB with its name, or with more than 2 MiB of arguments
+# and variables (a quarter of the usual limit of the stack), which those of an event together do not reach.
+LONGEST_VARIABLE = 124 * 1024  # bytes
+
 _NO_PROGRAM = errno.ENOENT, errno.ENOTDIR
 
 
@@ -384,9 +388,13 @@ def _start_error(error: OSError, path: bytes) -> str:
 
 
 def environment(job: Job, deadline: float) -> Dict[bytes, bytes]:
-    """The environment of a hook: that of this process, and the event. Bytes, whatever the locale is."""
-    inherited = {name: value for name, value in os.environb.items() if name != b"NOTIFY_SOCKET"}
-    return {**inherited, **{name.encode(): _value(value) for name, value in _variables(job, deadline)}}
+    """The environment of a hook: that of this process, and the event without what is too long for a variable.
+
+    Bytes, whatever the locale is.
+    """
+    variables = {**os.environb, **{name.encode(): _value(value) for name, value in _variables(job, deadline)}}
+    variables.pop(b"NOTIFY_SOCKET", None)
+    return {name: value for name, value in variables.items() if len(value) <= LONGEST_VARIABLE}
 
 
 def _variables(job: Job, deadline: float) -> Iterator[Tuple[str, Any]]:
