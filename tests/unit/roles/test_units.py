@@ -56,6 +56,12 @@ def test_only_the_unit_of_a_hook_has_no_sandbox():
     assert [name for name in found if name in SANDBOX or name in ("User", "CapabilityBoundingSet")] == []
 
 
+@pytest.mark.parametrize(("name", "lines"), [("hooks", "200"), ("hook@", "1000")])
+def test_what_a_request_starts_has_a_limit_of_lines_in_the_journal(name, lines):
+    found = unit(f"{POLLER}{name}.service.j2")
+    assert (found["LogRateLimitIntervalSec"], found["LogRateLimitBurst"]) == (["30"], [lines])
+
+
 @pytest.mark.parametrize(
     ("name", "directory"),
     [

@@ -5,6 +5,7 @@
 """Which requests the root side accepts, what it answers to the others, and that no user can keep it busy."""
 
 import contextlib
+import itertools
 import json
 import os
 import socket
@@ -13,6 +14,7 @@ import sys
 import time
 
 import pytest
+from _scheduled_events.files import HALF_WRITTEN
 from root_side import LONGER_THAN_A_TEST
 from scheduled_events_poller.root import dispatcher, jobs
 from scheduled_events_poller.root.dispatcher import Dispatcher
@@ -62,9 +64,9 @@ def test_a_request_becomes_a_job_and_is_started(root_side, starter, look):
 def test_all_requests_of_a_look_are_started_in_one_call(root_side, look, monkeypatch):
     calls = []
     monkeypatch.setattr(Starter, "__call__", lambda _self, ids: calls.append(list(ids)) or {})
-    leave_many(root_side, range(20))
+    leave_many(root_side, range(10))
     look()
-    assert calls == [[a_run_id(number) for number in range(20)]]
+    assert calls == [[a_run_id(number) for number in range(10)]]
 
 
 def test_only_root_can_read_a_job(root_side, look):
@@ -109,6 +111,14 @@ def test_a_request_with_other_times_revises_its_job(root_side, look):
         assert known is None if ends_at == 1000.0 else known.ends_at == ends_at
     with open(os.path.join(root_side.directories.jobs, root_side.run_id)) as file:
         assert json.load(file)["ends_at"] == 1000.0
+
+
+def test_a_revision_holds_no_more_of_its_request_than_the_times(root_side, look):
+    for ends_at in (1000.0, 900.0):
+        root_side.leave_raw(ends_at=ends_at, hooks=["long" * 1000], event=dict(root_side.event, description="x" * 9000))
+        look()
+    assert os.stat(os.path.join(root_side.directories.jobs, root_side.run_id + jobs.REVISION)).st_size < 1000
+    assert jobs.revision(root_side.directories, root_side.run_id).ends_at == 900.0
 
 
 def test_a_request_that_goes_back_to_the_first_times_revises_its_job(root_side, look):
@@ -283,6 +293,15 @@ def test_requests_wait_while_there_are_too_many_jobs(root_side, starter, look, m
     assert starter.ids[2:] == [a_run_id(2)]
 
 
+def test_requests_wait_while_the_jobs_are_too_large_together(root_side, starter, look, monkeypatch):
+    root_side.accept()
+    (size,) = jobs.sizes(root_side.directories).values()
+    monkeypatch.setattr(dispatcher, "MAX_JOB_BYTES", size + 1)
+    leave_many(root_side, range(2))
+    assert look() == (1, True)
+    assert starter.ids == [a_run_id(0)]
+
+
 def test_a_running_job_is_revised_while_there_are_too_many_jobs(root_side, look, monkeypatch):
     monkeypatch.setattr(dispatcher, "MAX_JOBS", 1)
     root_side.accept(ends_at=1000.0)
@@ -420,8 +439,22 @@ def test_results_are_limited(root_side, look, monkeypatch):
     assert len(os.listdir(root_side.directories.results)) == 3
 
 
+def test_outputs_that_killed_hooks_left_are_limited_and_that_of_a_run_stays(root_side, look, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_SAID", 3)
+    ids = [root_side.event_id, *(f"{number:08x}" for number in range(5))]
+    for age, event_id in enumerate(reversed(ids)):
+        path = root_side.directories.said(event_id)
+        open(path, "w").close()
+        os.utime(path, (time.time() + age - 600, time.time() + age - 600))
+    os.utime(path, (0, 0))  # of the run: older than any may be
+    root_side.leave()
+    look()
+    left = [name for name in os.listdir(root_side.directories.hooks_runtime) if name not in ("jobs", "results")]
+    assert sorted(left) == sorted(os.path.basename(root_side.directories.said(event_id)) for event_id in ids[:4])
+
+
 def test_old_results_and_temporary_files_are_removed(root_side, look):
-    ages = {"old": dispatcher.KEEP_RESULTS + 60, "new": 60, ".left": dispatcher.KEEP_TEMPORARY + 60, ".fresh": 0}
+    ages = {"old": dispatcher.KEEP_RESULTS + 60, "new": 60, ".left": HALF_WRITTEN + 60, ".fresh": 0}
     for name, age in ages.items():
         path = os.path.join(root_side.directories.results, name)
         open(path, "w").close()
@@ -435,16 +468,14 @@ def test_old_results_and_temporary_files_are_removed(root_side, look):
 
 
 class FakeClock:
-    """A clock that advances at each sleep, and by ``step`` at each glance."""
+    """A clock that advances at each sleep."""
 
-    def __init__(self, step=0.0, on_sleep=lambda: None):
+    def __init__(self, on_sleep=lambda: None):
         self.now = 0.0
-        self.step = step
         self.on_sleep = on_sleep
         self.pauses = []
 
     def monotonic(self):
-        self.now += self.step
         return self.now
 
     def sleep(self, seconds):
@@ -478,12 +509,41 @@ def test_a_spool_that_cannot_be_emptied_is_looked_at_at_intervals_and_for_a_limi
     assert set(clock.pauses) == {dispatcher.PAUSE}
 
 
-def test_it_rests_four_times_as_long_as_a_look_took(root_side, starter):
+@pytest.mark.parametrize(("computed", "rest"), [(0.5, 2.0), (100.0, dispatcher.LONGEST)])
+def test_it_rests_four_times_as_long_as_a_look_computed_and_never_too_long(root_side, starter, computed, rest):
     os.rmdir(root_side.directories.requests)
     os.symlink("/", root_side.directories.requests)
-    clock = FakeClock(step=0.5)
-    Dispatcher(root_side.directories, starter).serve(clock=clock)
-    assert set(clock.pauses) == {2.0}
+    clock = FakeClock()
+    spent = itertools.count(step=computed)
+    Dispatcher(root_side.directories, starter).serve(clock=clock, processor=lambda: next(spent))
+    assert set(clock.pauses) == {rest}
+
+
+def test_the_work_of_a_look_is_that_of_this_process_and_of_its_children_in_the_system_too(monkeypatch):
+    monkeypatch.setattr(os, "times", lambda: (1.0, 2.0, 4.0, 8.0, 16.0))
+    assert dispatcher.processor_time() == 15.0
+
+
+def test_a_flood_of_valid_requests_gets_a_fifth_of_a_processor_for_its_runs(root_side):
+    serials = itertools.count()
+    started, looks = [], []
+
+    def come():
+        leave_many(root_side, [next(serials) for _time in range(2 * dispatcher.MAX_REQUESTS)])
+
+    def start(ids):
+        looks.append(len(ids))
+        for request_id in ids:
+            jobs.end(root_side.directories, RunResult(request_id, "ok", "", 0.0))
+        started.extend(ids)
+        return {}
+
+    come()
+    clock = FakeClock(on_sleep=come)
+    Dispatcher(root_side.directories, start).serve(clock=clock, processor=lambda: 0.0)
+    assert set(looks) == {16}
+    assert len(started) * dispatcher.RUN_COST == pytest.approx(clock.now / 4)
+    assert dispatcher.LONGEST <= clock.now < 2 * dispatcher.LONGEST  # it ends with a rest
 
 
 # Starting

@@ -14,23 +14,23 @@ import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from _scheduled_events.clock import CLOCK, Clock
-from _scheduled_events.files import plain
+from _scheduled_events.files import plain, trim
 from _scheduled_events.runs import FAILED, parse_run_id
 
-from ..spool import MAX_REQUEST, Directories, RequestError, RunResult, parse_request, root_command
+from ..spool import MAX_REQUEST, SAID, Directories, RequestError, RunResult, parse_request, root_command
 from . import jobs
 from .jobs import Process
 
-MAX_REQUESTS = 100  # taken in one look
-MAX_JOBS = 64
+MAX_REQUESTS = 16  # taken in one look
+MAX_JOBS, MAX_JOB_BYTES = 64, 8 * 1024 * 1024  # what their processes read takes 12 times as much memory
 MAX_REMOVALS = 5000  # files and directories of junk, in one look
-MAX_RESULTS = 1000
+MAX_RESULTS = MAX_SAID = 1000
 MAX_COMPLAINTS = 100  # lines in the journal
 KEEP_RESULTS = 30 * 24 * 3600.0  # seconds
-KEEP_TEMPORARY = 60.0  # seconds
 
 PAUSE = 0.05  # seconds between two looks, at least
-REST = 4  # times as long as a look took is the pause after it, at least
+REST = 4  # times the processor time of a look and of the runs that it started is the pause after it
+RUN_COST = 0.1  # seconds of a processor for a run without its hooks, most of them for two starts of Python
 LINGER = 0.3  # seconds to wait for the next request, which costs less than to start again
 LONGEST = 20.0  # seconds until it ends in any case; systemd starts it again if requests remain
 PATIENCE = 15.0  # seconds for systemctl
@@ -39,6 +39,11 @@ PATIENCE = 15.0  # seconds for systemctl
 _TAKEN = "taken:"
 
 Start = Callable[[Sequence[str]], Dict[str, str]]
+
+
+def processor_time() -> float:
+    """The seconds that this process and its children that have ended took of a processor."""
+    return sum(os.times()[:4])
 
 
 class Look(NamedTuple):
@@ -60,21 +65,26 @@ class Dispatcher:
         self._complaints: Set[str] = set()
         self._removed = 0
 
-    def serve(self, *, linger: float = LINGER, clock: Clock = CLOCK) -> None:
+    def serve(
+        self, *, linger: float = LINGER, clock: Clock = CLOCK, processor: Callable[[], float] = processor_time
+    ) -> None:
         """Take all requests that exist or arrive within ``linger`` seconds.
 
+        :param processor: see :func:`processor_time`.
         :raises OSError: the directories of root cannot be used.
         """
         began = busy = clock.monotonic()
-        while True:
-            look_began = clock.monotonic()
+        while clock.monotonic() - began < LONGEST:
+            before = processor()
             look = self.look()
             now = clock.monotonic()
             if look.taken or look.left:
                 busy = now
-            if now - began >= LONGEST or (not look.left and now - busy >= linger):
+            if not look.left and now - busy >= linger:
                 break
-            clock.sleep(max(PAUSE, REST * (now - look_began)))
+            # Also before it ends and systemd starts it again.
+            cost = processor() - before + RUN_COST * look.taken
+            clock.sleep(min(max(PAUSE, REST * cost), LONGEST))
         if self._removed:
             jobs.say(f"removed {self._removed} files and directories that are not requests")
 
@@ -105,7 +115,7 @@ class Dispatcher:
         for request_id in done:
             cleaner.remove(_TAKEN + request_id)
         if done:
-            self._purge_results()
+            self._purge()
         removed = cleaner.removed
         for name in names:
             if not _id_of(name):
@@ -118,9 +128,11 @@ class Dispatcher:
         refused: List[str] = []
         accepted: List[str] = []
         for request_id in ids:
+            sizes = jobs.sizes(self._directories)
+            size = sum(sizes.values())
             # Left where it is: whether it comes too late is decided by its own deadline.
-            if jobs.count(self._directories) >= MAX_JOBS and not jobs.exists(self._directories, request_id):
-                self._complain(f"request {request_id} waits: there are {MAX_JOBS} jobs already")
+            if (len(sizes) >= MAX_JOBS or size >= MAX_JOB_BYTES) and request_id not in sizes:
+                self._complain(f"request {request_id} waits: there are {len(sizes)} jobs already, with {size} bytes")
                 continue
             try:
                 (accepted if self._accept(spool, request_id) else refused).append(request_id)
@@ -164,20 +176,12 @@ class Dispatcher:
             jobs.accept(self._directories, text, job)
         return True
 
-    def _purge_results(self) -> None:
-        """Remove old results, and the oldest of too many."""
-        now, kept = time.time(), []
-        for name in os.listdir(self._directories.results):
-            path = os.path.join(self._directories.results, name)
-            with contextlib.suppress(OSError):
-                since = os.stat(path).st_mtime
-                if now - since > (KEEP_TEMPORARY if name.startswith(".") else KEEP_RESULTS):
-                    os.unlink(path)
-                else:
-                    kept.append((since, path))
-        for _since, path in sorted(kept)[: max(0, len(kept) - MAX_RESULTS)]:
-            with contextlib.suppress(OSError):
-                os.unlink(path)
+    def _purge(self) -> None:
+        """Remove old results and outputs, and the oldest of too many."""
+        running = {SAID + run_id.split(".")[0] for run_id in jobs.sizes(self._directories)}
+        now = time.time()
+        trim(self._directories.results, now, oldest=KEEP_RESULTS, most=MAX_RESULTS)
+        trim(self._directories.hooks_runtime, now, oldest=KEEP_RESULTS, most=MAX_SAID, begins=SAID, keep=running)
 
     def _complain(self, message: str) -> None:
         if message not in self._complaints and len(self._complaints) < MAX_COMPLAINTS:

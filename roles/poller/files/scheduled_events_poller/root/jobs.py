@@ -12,12 +12,12 @@ import os
 import signal
 import subprocess
 import sys
-from typing import Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from _scheduled_events.files import Occupied, locked, write_atomically, write_once
 from _scheduled_events.runs import BESIDE, FAILED, parse_run_id
 
-from ..spool import MAX_REQUEST, Directories, Job, RequestError, RunResult, format_result, parse_request
+from ..spool import MAX_REQUEST, Directories, Job, RequestError, RunResult, format_request, format_result, parse_request
 
 PROC = "/proc"
 REVISION = ".times"  # ends the name of the file with the newest times of a job
@@ -33,9 +33,13 @@ def prepare(directories: Directories) -> None:
         os.chmod(directory, mode)
 
 
-def count(directories: Directories) -> int:
-    """The number of jobs."""
-    return sum(parse_run_id(name) is not None for name in os.listdir(directories.jobs))
+def sizes(directories: Directories) -> Dict[str, int]:
+    """The bytes of each job."""
+    found = {}
+    for name in filter(parse_run_id, os.listdir(directories.jobs)):
+        with contextlib.suppress(FileNotFoundError):
+            found[name] = os.stat(os.path.join(directories.jobs, name)).st_size
+    return found
 
 
 def exists(directories: Directories, request_id: str) -> bool:
@@ -101,12 +105,16 @@ def accept(directories: Directories, text: bytes, job: Job) -> bool:
     if known is None:
         known = _read(_job(directories, job.request_id), job.request_id)
     if known is None or _times(known) != _times(job):
-        write_atomically(_job(directories, job.request_id) + REVISION, text, mode=0o600)
+        # Without the rest of the request, which does not count, and can be large.
+        times = Job(
+            job.request_id, job.phase, {"event_id": job.event["event_id"]}, "", *_times(job), first_run=job.first_run
+        )
+        write_atomically(_job(directories, job.request_id) + REVISION, format_request(times), mode=0o600)
     return False
 
 
 def revision(directories: Directories, request_id: str) -> Optional[Job]:
-    """The request with the newest times, if they were changed since the job was accepted."""
+    """The newest times of a job, if they were changed since it was accepted. Its other fields are empty."""
     return _read(_job(directories, request_id) + REVISION, request_id)
 
 
@@ -119,7 +127,7 @@ def revision_mark(directories: Directories, request_id: str) -> Optional[Tuple[i
     return status.st_ino, status.st_mtime_ns
 
 
-def _times(job: Job) -> Tuple[object, ...]:
+def _times(job: Job) -> Tuple[float, Optional[float], float, float]:
     return job.timeout, job.not_later_than, job.deadline, job.ends_at
 
 
