@@ -34,9 +34,9 @@ def test_a_request_is_replaced_by_its_repetition(root_side, requests):
         assert parse_request(file.read(), root_side.run_id).ends_at == 900.0
 
 
-def test_an_event_that_is_too_long_could_not_be_asked_for(root_side, requests):
-    event = dict(root_side.event, resources=["x" * 100] * 2000)
-    assert "more than the 126976 that a hook can be given" in requests.ask(root_side.job(event=event))
+def test_an_event_that_cannot_be_written_could_not_be_asked_for(root_side, requests):
+    event = dict(root_side.event, additional={"no": {"JSON"}})
+    assert "the event cannot be written as JSON" in requests.ask(root_side.job(event=event))
     assert (root_side.requests(), requests.result(root_side.run_id)) == ([], None)
 
 
