@@ -112,7 +112,7 @@ class Host:
         done = self.attempt("scheduled-events", "status", "--json")
         if not done.stdout or (without_problem and done.returncode):
             return False
-        return str(json.loads(done.stdout)["pid"]) == self.main_pid()
+        return str(json.loads(done.stdout).get("pid")) == self.main_pid()  # without one, nothing has polled yet
 
 
 class Life:
