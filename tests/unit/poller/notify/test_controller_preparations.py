@@ -265,7 +265,7 @@ def ignore(controller, *, status="running", **changes):
     [
         ([], "canceled", 'turn on "Prompt on launch" of the job template for limit'),
         (again(3), "canceled", 'turn on "Prompt on launch" of the job template for limit'),
-        ([(403, {}, b"")], "running", ". Cancel it on the controller"),
+        ([(403, {}, {})], "running", ". Cancel it on the controller"),
     ],
 )
 def test_a_job_that_ignored_its_limit_never_counts_and_is_canceled(controller, make_vm, fault, job, expected):
@@ -297,7 +297,7 @@ def test_a_vm_never_continues_while_a_job_without_limit_runs(controller, make_vm
     controller.faults["/cancel/"] = again(1000)
     vm = make_vm(grace=120)
     assert vm.run(not_before=IN_60, deadline="2020-09-13T12:31:40Z")[0] == TRY_AGAIN
-    controller.faults["/cancel/"] = [(403, {}, b"")]
+    controller.faults["/cancel/"] = [(403, {}, {})]
     assert vm.run(not_before=IN_60, deadline="2020-09-13T12:41:40Z")[0] == FAILED
 
 

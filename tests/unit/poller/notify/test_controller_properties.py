@@ -172,7 +172,7 @@ class Fleet:
         self.controller.status = "failed" if self.controller.status == "successful" else "successful"
 
     def token_is_refused(self, _number):
-        self.controller.faults["GET /api/v2/jobs/"] = [(401, {}, b"")]
+        self.controller.faults["GET /api/v2/jobs/"] = [(401, {}, {})]
 
     def check(self, number):
         vm = self.vms[number]

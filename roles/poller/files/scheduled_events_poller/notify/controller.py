@@ -4,13 +4,14 @@
 
 """The API of a controller (AWX, Ansible Automation Platform): one request at a time, and the meaning of its answer."""
 
+import contextlib
 import json
 import os
 from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Union
 from urllib.parse import urlsplit
 
 from _scheduled_events.checks import WrongValue
-from _scheduled_events.exchange import HttpRequest
+from _scheduled_events.exchange import Answer, HttpRequest
 from _scheduled_events.text import excerpt
 
 from .request import Declined, NotNow, Requests
@@ -22,8 +23,9 @@ ADVICE = {
     401: "its token is not valid, since it was revoked or has expired: give poller_controller a new one",
     403: "the user of its token has no permission: give the user the role Execute of the job template and make the "
     "user a member of the organization, with a token of the scope write",
-    404: "expected a controller there, and an object that the user of its token may see: correct poller_controller",
+    404: "expected an object that the user of its token may see: correct poller_controller",
 }
+NO_API = "this is not the API of a controller: correct poller_controller.url if it stays so"
 
 
 class ApiObject(NamedTuple):
@@ -62,6 +64,7 @@ class Controller:
             ca_file=settings.ca_file,
             proxy=settings.proxy,
             advice=ADVICE,
+            foreign=self._foreign,
         )
         self.hide = self._requests.hide
         self._prefix = ""
@@ -75,7 +78,7 @@ class Controller:
         results = self.get(path, **query).get("results")
         if not isinstance(results, list) or not all(isinstance(each, dict) for each in results):
             what = self.hide(f"GET {self._url}{self._base()}{path}")
-            raise Declined(f"{what}: expected a list of results: correct poller_controller.url")
+            raise NotNow(f"{what}: expected a list of results: {NO_API}")
         return results
 
     def post(self, path: str, body: Mapping[str, Any]) -> Dict[str, Any]:
@@ -105,11 +108,15 @@ class Controller:
             place = apis.get("controller") if isinstance(apis, dict) else None
             place = f"{place}v2/" if isinstance(place, str) else about.get("current_version")
             if not isinstance(place, str) or not place.startswith("/api/") or urlsplit(place).path != place:
-                raise Declined(
-                    f"GET {self._url}/api/: it is not the URL of a controller: correct poller_controller.url"
-                )
+                said = excerpt(self.hide(json.dumps(about)))
+                raise NotNow(f"GET {self._url}/api/: expected the path of the API, not {said}: {NO_API}")
             self._prefix = place
         return self._prefix
+
+    def _foreign(self, answer: Answer) -> str:
+        """What to correct if an answer comes from a proxy, or from what answers while the controller starts."""
+        is_json = isinstance(_decoded(answer), (dict, list))
+        return "" if is_json and (self._prefix or answer.status in (401, 403)) else NO_API
 
     def _object(
         self,
@@ -130,13 +137,14 @@ class Controller:
         )
         if not answer.body and method == "POST":
             return {}
-        try:
-            decoded = json.loads(answer.body.decode("utf-8"))
-        except (ValueError, RecursionError):
-            decoded = None
+        decoded = _decoded(answer)
         if isinstance(decoded, dict):
             return decoded
         said = excerpt(self.hide(answer.body.decode("utf-8", "replace")))
-        if self._prefix:  # so there is a controller, and what came in between, or cut its answer, may go away
-            raise NotNow(f"{what}: expected JSON, not {said}", sent=method == "POST")
-        raise Declined(f"{what}: expected JSON, not {said}: correct poller_controller.url")
+        raise NotNow(f"{what}: expected JSON, not {said}: {NO_API}", sent=method == "POST")
+
+
+def _decoded(answer: Answer) -> Any:
+    with contextlib.suppress(ValueError, RecursionError):
+        return json.loads(answer.body.decode("utf-8"))
+    return None

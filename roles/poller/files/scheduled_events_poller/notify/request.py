@@ -7,7 +7,7 @@
 import json
 import random
 import re
-from typing import Iterable, Mapping, Optional
+from typing import Callable, Iterable, Mapping, Optional
 
 from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.exchange import (
@@ -77,6 +77,7 @@ class Requests:
     :param reads: whether the bodies of answers are of use. Otherwise no message quotes an answer.
     :param advice: by status, what to correct.
     :param longest_pause: seconds.
+    :param foreign: what to correct where an answer comes from something in between, which may go away; else empty.
     """
 
     def __init__(
@@ -88,12 +89,14 @@ class Requests:
         ca_file: str = "",
         proxy: str = "",
         advice: Optional[Mapping[int, str]] = None,
+        foreign: Callable[[Answer], str] = lambda _answer: "",
         clock: Clock = CLOCK,
     ) -> None:
         self._secrets = list(secrets)
         self._reads = reads
         self._longest_pause = longest_pause
         self._advice = advice or {}
+        self._foreign = foreign
         self._clock = clock
         self._transport = Transport(ca_file=ca_file, proxy=proxy, whole_bodies=reads)
 
@@ -125,15 +128,17 @@ class Requests:
         words = phrase(answer._replace(reason=""))  # its own ones could hold a secret
         message = f"{what} answered {status} {words}".rstrip()
         if 300 <= status < 400:
-            if not self._reads:
-                return Declined(f"{message}, a redirect, which is not followed")
-            place = shown(self.hide(answer.headers.get("location") or ""))
-            return Declined(f"{message}, a redirect to {place}, which is not followed: correct its url")
-        said = shown(self.hide(_detail(answer.body))) if self._reads else ""
-        message += f": {said}" if said else ""
+            place = f" to {shown(self.hide(answer.headers.get('location') or ''))}" if self._reads else ""
+            message += f", a redirect{place}, which is not followed"
+        elif self._reads:
+            said = shown(self.hide(_detail(answer.body)))
+            message += f": {said}" if said else ""
         pause = min(retry_after(answer.headers.get("retry-after"), now=self._clock.wall()), self._longest_pause)
         if status in _NOT_NOW or status >= 500:
             return NotNow(message, sent=status not in _NOT_NOW, pause=pause)
+        foreign = self._foreign(answer)
+        if foreign:
+            return NotNow(f"{message}: {foreign}", sent=False, pause=pause)
         message += f": {self._advice[status]}" if status in self._advice else ""
         return (Rejected if status in _OF_THE_REQUEST else Declined)(message, pause=pause)
 
