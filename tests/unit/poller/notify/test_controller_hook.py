@@ -338,7 +338,17 @@ def test_an_event_that_starts_before_there_is_a_job_fails_the_hook(controller, m
     vm = make_vm()
     vm.clock.at = [(5, lambda: vm.knows(status="Started"))]
     status, reason = vm.run()
-    assert (status, "the event has started, and no job was launched for it: GET http" in reason) == (FAILED, True)
+    assert (status, reason.startswith("the event has started; there is no job yet: GET http")) == (FAILED, True)
+
+
+def test_an_event_that_starts_after_its_job_has_failed_names_that_job(controller, make_vm):
+    controller.status = "failed"
+    vm = make_vm()
+    vm.run()
+    controller.faults["GET /api/"] = again(100)
+    vm.clock.at = [(vm.clock.passed + 5, lambda: vm.knows(status="Started"))]
+    status, reason = vm.run()
+    assert (status, reason.startswith("the event has started; the last job, 1, has ended: GET http")) == (FAILED, True)
 
 
 # Taking over

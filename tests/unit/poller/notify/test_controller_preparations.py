@@ -113,7 +113,8 @@ def test_an_event_that_starts_while_only_an_earlier_job_runs_is_not_prepared(con
     controller.status = "running"
     vm.run(kind="Freeze", deadline=IN_60)
     vm.clock.at = [(90, lambda: vm.knows(status="Started"))]
-    assert vm.run(kind="Redeploy", run=2)[0] == FAILED
+    expected = "the event has started; job 1, which does not count for this preparation, is running"
+    assert vm.run(kind="Redeploy", run=2) == (FAILED, expected)
 
 
 def test_the_memory_outlasts_a_reboot_and_ends_after_months(make_vm):

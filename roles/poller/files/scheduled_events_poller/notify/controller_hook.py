@@ -149,7 +149,7 @@ class ControllerHook:
     def _out_of_time(self) -> Optional[Ending]:
         if self._clock.wall() >= self._deadline:
             # Not a failure: the deadline may have been moved since, and then the hook is run again.
-            return Ending(TRY_AGAIN, f"{self._known()}{self._problem and ': ' + self._problem}")
+            return Ending(TRY_AGAIN, self._known_now())
         if self._problem and self._takes_over and not self.memory.may_run and self._until_grace() <= 0:
             return self._without_the_job(self._problem)
         return None
@@ -237,11 +237,8 @@ class ControllerHook:
     def _over(self, notice: Notice) -> Optional[Ending]:
         """Return the end of the hook, because the event needs no preparation any more."""
         if notice.started:
-            if self.memory.may_run and (self._job is None or self._job.counts):
-                return Ending(DONE, f"the event has started; {self._known()}")
-            return Ending(
-                FAILED, f"the event has started, and no job was launched for it: {self._problem or 'too late'}"
-            )
+            prepares = self.memory.may_run and (self._job is None or self._job.counts)
+            return Ending(DONE if prepares else FAILED, f"the event has started; {self._known_now()}")
         if notice.present or self._settings.cancel_on_cancelled:
             return None
         return Ending(DONE, f"the event is cancelled; {self._known()}, and stays unchanged")
@@ -275,10 +272,15 @@ class ControllerHook:
             return Ending(NOTHING_PREPARED, f"{reason}; this VM continues without the job")
         return Ending(FAILED, f"{reason}. {todo}" if todo else reason)
 
+    def _known_now(self) -> str:
+        return f"{self._known()}{self._problem and ': ' + self._problem}"
+
     def _known(self) -> str:
         job = self._job
+        if job is None and not self.memory.may_run:
+            return f"the last job, {self.memory.job}, has ended" if self.memory.job else "there is no job yet"
         if job is None:
-            return "a job may run" if self.memory.may_run else "there is no job yet"
+            return "a job may run"
         if job.wrong:
             return f"job {job.id}, which did not take {shown(job.wrong)}, is {job.status}"
         earlier = "" if job.counts else ", which does not count for this preparation,"
