@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Uni
 from urllib.parse import urlsplit
 
 from _scheduled_events.checks import WrongValue
+from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.exchange import Answer, HttpRequest
 from _scheduled_events.text import excerpt
 
@@ -39,10 +40,17 @@ class Controller:
     """A controller. Each request can fail with ``Declined`` or ``NotNow``.
 
     :param left: the seconds after which no answer is of use any more.
+    :ivar took: the seconds of the last answer to a GET.
     :raises WrongValue: the token or the authorities cannot be read.
     """
 
-    def __init__(self, settings: ControllerSettings, *, left: Callable[[], float] = lambda: float("inf")) -> None:
+    def __init__(
+        self,
+        settings: ControllerSettings,
+        *,
+        left: Callable[[], float] = lambda: float("inf"),
+        clock: Clock = CLOCK,
+    ) -> None:
         if settings.ca_file and not os.access(settings.ca_file, os.R_OK):
             raise WrongValue(
                 f"{settings.ca_file}: it cannot be read, expected the authorities of poller_controller.ca_file: "
@@ -52,6 +60,8 @@ class Controller:
         self._url = settings.url
         self._seconds = settings.request_timeout
         self._left = left
+        self._clock = clock
+        self.took = 0.0
         self._headers = {
             "Accept": "application/json",
             "Content-Type": "application/json",
@@ -132,10 +142,13 @@ class Controller:
             raise NotNow(f"{what}: there is no time left for it", sent=False)
         words = {key: str(value) for key, value in (query or {}).items()}
         text = None if body is None else json.dumps(body)
+        began = self._clock.monotonic()
         answer = self._requests.send(
             HttpRequest(method, self._url + path, words, self._headers, text), seconds, what=what
         )
-        if not answer.body and method == "POST":
+        if method == "GET":
+            self.took = self._clock.monotonic() - began
+        elif not answer.body:
             return {}
         decoded = _decoded(answer)
         if isinstance(decoded, dict):

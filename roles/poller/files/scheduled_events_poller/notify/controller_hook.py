@@ -30,6 +30,9 @@ from .settings import CONTROLLER_FILE, ControllerSettings, load_controller
 DONE, FAILED, TRY_AGAIN, NOTHING_PREPARED = 0, 1, 75, 77
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between two requests, the first of which got no answer
 TICK, MOMENT = 1.0, 0.05  # seconds within which the end of an event is noticed; the shortest pause
+TOGETHER = 10.0  # looks in a second, of the hooks of all VMs of an event
+BUSY, OF_AGE = 10.0, 0.05  # a pause in times of the last answer and of the age of a job
+OF_LEFT = 0.125  # of the remaining time, the most for a pause, which is then stretched up to twice
 LOOKS = 3  # at a job that has ended, until the controller has counted its hosts
 
 
@@ -90,6 +93,8 @@ class ControllerHook:
         self._job: Optional[ControllerJob] = None
         self._problem = ""
         self._failures = 0
+        self._took: Callable[[], float] = float
+        self._job_since = 0.0
 
     def run(self) -> Ending:
         """Have the job launched, and follow it."""
@@ -102,8 +107,8 @@ class ControllerHook:
             )
         vm_name = self._environment.get("SCHEDULED_EVENTS_VM_NAME", "")
         try:
-            controller = Controller(self._settings, left=self.left)
-            self._hide = controller.hide
+            controller = Controller(self._settings, left=self.left, clock=self._clock)
+            self._hide, self._took = controller.hide, lambda: controller.took
             jobs = Jobs(controller, self._settings, self._event, vm_name, self.memory, self._say, self._clock)
         except WrongValue as error:
             return self._refused(str(error))
@@ -114,7 +119,8 @@ class ControllerHook:
         self._say_plainly(self._hide(line))  # no text of the controller leaves this process with the token in it
 
     def _follow(self, jobs: Jobs) -> Ending:
-        ask_at = self._clock.monotonic()
+        # Few at first, so that one of them launches the job before most ask.
+        ask_at = self._clock.monotonic() + self._rest(0.0, 2 * (self._spread() - 1.0) ** 0.5)
         while True:
             # Also between two requests, however long the controller wants to be left alone.
             notice = self._look()
@@ -180,21 +186,30 @@ class ControllerHook:
 
     def _ask(self, jobs: Jobs, notice: Notice) -> Tuple[Optional[Ending], float]:
         """Take the next step with the controller; returns the end of the hook, or the seconds until the next step."""
+        ending, pause = None, self._settings.interval
         try:
             ending = self._go_on(jobs, notice)
+            self._problem, self._failures = "", 0
         except NotNow as error:
             self._problem = str(error)
             pause = max(error.pause, pause_after(self._failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE))
+            pause *= self._spread()
             self._failures += 1
             self._say(f"{self._known()}; trying again: {error}")
-            return None, pause * self._spread()
         except Declined as error:
             return self._refused(str(error)), 0.0
-        self._problem, self._failures = "", 0
-        return ending, self._settings.interval
+        launches = jobs.launches and self._job is None  # the other VMs wait for this one
+        return ending, pause if launches else self._rest(pause, self._spread())
+
+    def _rest(self, least: float, stretch: float) -> float:
+        """Seconds until the next look, so that a slow controller, or one of many VMs, is not overloaded."""
+        age = self._clock.monotonic() - self._job_since if self._job else 0.0
+        rest = max(len(self._event["resources"]) / TOGETHER, BUSY * self._took(), OF_AGE * age)
+        return max(least, stretch * min(rest, OF_LEFT * self.left()))
 
     def _go_on(self, jobs: Jobs, notice: Notice) -> Optional[Ending]:
-        job = jobs.find()
+        job, before = jobs.find(), self._job
+        self._job = job
         if job is None:
             if self.memory.running != LAUNCHED:
                 self.memory.set(running=0)
@@ -202,7 +217,8 @@ class ControllerHook:
                 return Ending(DONE, "the event is cancelled, and has no job")
             jobs.attempt(self._until_due)
             return None
-        self._job = job
+        if before is None or before.id != job.id:
+            self._job_since = self._clock.monotonic()
         if job.wrong:
             return self._wrong(jobs, job)
         self.memory.set(running=0 if job.ended else job.id)

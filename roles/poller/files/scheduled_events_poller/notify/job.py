@@ -105,6 +105,11 @@ class Jobs:
         self._mine: Optional[_Attempt] = None
         self._seen: Dict[int, float] = {}  # attempts of others without a job: when this VM saw them first
 
+    @property
+    def launches(self) -> bool:
+        """Whether the others wait for this VM to launch the job."""
+        return self._mine is not None
+
     def find(self) -> Optional[ControllerJob]:
         """The job that counts: one that has not ended, else the newest, which may be a relaunch.
 
@@ -152,14 +157,17 @@ class Jobs:
             self._mine = self._next_attempt(template)
         if self._mine is None:
             return
-        # Also by the clock on the wall: the other may stop with the VM, and the lease goes on elsewhere.
+        if self.find() is not None:  # a late one of the attempt before
+            return
+        if left() < self._settings.request_timeout:
+            raise NotNow("there is no time left to launch the job and to see the answer", sent=False)
+        # Last, so that slow answers count. Also by the clock on the wall: the other may stop with the VM, and the lease
+        # goes on elsewhere.
         passed = max(self._clock.monotonic() - self._mine.began, self._clock.wall() - self._mine.began_wall)
         if passed > LAUNCH_WITHIN:
             self._say(f"attempt {self._mine.number} to launch the job took too long: the next VM takes over")
             self._mine = None
-        elif self.find() is None:  # else it is a late one of the attempt before
-            if left() < self._settings.request_timeout:
-                raise NotNow("there is no time left to launch the job and to see the answer", sent=False)
+        else:
             self._launch(self._mine, template)
 
     def check_template(self) -> ApiObject:
