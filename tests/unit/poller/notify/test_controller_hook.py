@@ -17,7 +17,7 @@ import sys
 import pytest
 from _scheduled_events.checks import WrongValue
 from controller_standin import Controller
-from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, LABEL, TOKEN, Vm, again
+from controller_vm import EVENT_ID, IN_60, IN_300, IN_900, IN_7200, LABEL, TOKEN, Vm, again
 from page_blocks import block
 from scheduled_events_poller.notify import controller_hook
 from scheduled_events_poller.notify import job as controller_job
@@ -331,6 +331,14 @@ def test_the_job_of_a_cancelled_event_is_cancelled_if_the_owner_wants_that(contr
     controller.faults["/cancel/"] = again(2)
     assert vm.run() == (DONE, "the event is cancelled, and so is job 1")
     assert controller.jobs[1]["status"] == "canceled"
+
+
+def test_the_job_of_a_cancelled_event_is_cancelled_at_once_however_long_it_has_run(controller, make_vm):
+    controller.status = "running"
+    vm = make_vm(cancel_on_cancelled=True)
+    vm.clock.at = [(3000, lambda: vm.knows(present=False))]
+    assert vm.run(not_before=IN_7200, deadline=IN_7200)[0] == DONE
+    assert vm.clock.passed < 3005
 
 
 def test_an_event_that_starts_before_there_is_a_job_fails_the_hook(controller, make_vm):

@@ -14,6 +14,7 @@ from scheduled_events_poller.notify.controller_hook import HookFiles
 TOKEN = "t0k3n"
 NOW = 1600000000.0
 IN_60, IN_300, IN_900 = "2020-09-13T12:27:40Z", "2020-09-13T12:31:40Z", "2020-09-13T12:41:40Z"
+IN_7200 = "2020-09-13T14:26:40Z"
 EVENT_ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 LABEL = f"scheduled-event.{EVENT_ID.lower()}.reboot.20200913T124140Z."  # of the event with NotBefore IN_900
 RUN = f"{EVENT_ID.lower()}.prepare."

@@ -10,6 +10,7 @@ The event is on standard input, as for every hook.
 import argparse
 import contextlib
 import json
+import math
 import os
 import sys
 from typing import Any, Callable, List, Mapping, NamedTuple, Optional, Tuple
@@ -119,12 +120,14 @@ class ControllerHook:
         self._say_plainly(self._hide(line))  # no text of the controller leaves this process with the token in it
 
     def _follow(self, jobs: Jobs) -> Ending:
-        # Few at first, so that one of them launches the job before most ask.
-        ask_at = self._clock.monotonic() + self._rest(0.0, 2 * (self._spread() - 1.0) ** 0.5)
+        present, ask_at = True, self._clock.monotonic() + self._turn()
         while True:
             # Also between two requests, however long the controller wants to be left alone.
             notice = self._look()
             self._not_before = notice.not_before
+            if present and not notice.present:
+                ask_at = min(ask_at, self._clock.monotonic() + self._turn())
+            present = notice.present
             ending = self._over(notice) or self._out_of_time()
             if ending is None and self._clock.monotonic() >= ask_at:
                 ending, pause = self._ask(jobs, notice)
@@ -200,6 +203,11 @@ class ControllerHook:
             return self._refused(str(error)), 0.0
         launches = jobs.launches and self._job is None  # the other VMs wait for this one
         return ending, pause if launches else self._rest(pause, self._spread())
+
+    def _turn(self) -> float:
+        """Seconds until this VM asks about something new. Few VMs ask at first, so that one acts before most ask."""
+        rest = min(len(self._event["resources"]) / TOGETHER, OF_LEFT * self.left())
+        return 2 * math.sqrt(self._spread() - 1.0) * rest
 
     def _rest(self, least: float, stretch: float) -> float:
         """Seconds until the next look, so that a slow controller, or one of many VMs, is not overloaded."""
