@@ -16,6 +16,7 @@ from plugins.module_utils._scheduled_events.checks import WrongValue
 from plugins.module_utils._scheduled_events.client import BadAnswer, NoAnswer, NotAllowed, Refused
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import parse
+from plugins.module_utils._scheduled_events.engine import MOST_EVENTS
 from plugins.module_utils._scheduled_events.files import LOCK_FILE
 from plugins.module_utils._scheduled_events.history_file import PRESENT, read
 from plugins.module_utils._scheduled_events.state import StateError
@@ -49,6 +50,7 @@ class Service:
 
     def poll(self, request_timeout=None):
         self.timeouts.append(request_timeout)
+        assert len(self.timeouts) < 1000, "the turns do not end"
         for error in self.errors:
             raise error
         return parse(json.dumps({"DocumentIncarnation": 1, "Events": self.events}), api_version="2020-07-01")
@@ -350,8 +352,8 @@ def test_an_outage_in_a_later_turn_changes_nothing_and_keeps_the_outcome(host):
 
 
 def test_a_flood_of_events_in_the_first_turn_is_an_error_and_in_a_later_one_an_outage(host):
-    flood = [event(f"A{number}") for number in range(4000)]
-    reason = "the document announces 4000 more events of this VM, and {} others are not over yet"
+    flood = [event(f"A{number}") for number in range(MOST_EVENTS + 1)]
+    reason = f"the document announces {len(flood)} more events of this VM, and {{}} others are not over yet"
     host.service.events = flood
     with pytest.raises(BadAnswer, match=reason.format(0)):
         host.turn()
