@@ -527,6 +527,14 @@ def test_an_event_announced_again_after_a_lost_recovery_is_prepared_again():
     assert vm.step(document(event())) == [run("prepare", 3)]
 
 
+def test_a_preparation_lost_with_the_boot_does_not_run_again_once_its_event_was_seen_started():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(event(status="Started")))
+    vm.reboot()
+    assert vm.step(document(event())) == [run("started", 2)]
+
+
 def test_an_event_that_no_longer_names_this_vm_is_recovered():
     vm = Engine()
     vm.step(document(event()))
@@ -785,6 +793,16 @@ def test_a_recovery_lost_with_the_boot_stays_owed_when_its_hooks_have_vanished(c
     assert vm.entry().owed
     vm.config = configured
     assert vm.step(document()) == [run("recover", 3)]
+
+
+def test_a_recovery_that_is_owed_is_a_pending_maintenance_while_its_hooks_are_missing():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(document(), ok(run("prepare", 1)))
+    vm.reboot()
+    vm.configure(missing={"recover": ("10-x",)})
+    vm.step(document())
+    assert policies.is_pending(vm.state, ID.lower(), vm.config)
 
 
 @pytest.mark.parametrize("changes", [{"hooks": frozenset()}, {"missing": dict.fromkeys(ALL, ("10-x",))}])
@@ -1364,6 +1382,13 @@ def test_started_hooks_run_after_a_preparation_that_has_ended_only_where_they_ar
     vm.step(document(event()))
     vm.step(None, HookResult(run("prepare", 1), outcome))
     assert vm.step(document(event(status="Started"))) == expected
+
+
+def test_started_hooks_run_after_a_preparation_that_a_reboot_interrupted_wherever_they_are_wanted():
+    vm = Engine(started_after_prepare=False)
+    vm.step(document(event()))
+    vm.reboot()
+    assert vm.step(document(event(status="Started"))) == [run("started", 2)]
 
 
 def firsts(vm):

@@ -313,6 +313,14 @@ def test_a_holder_that_comes_while_the_host_returns_waits_until_it_is_back(host,
     assert service.flag.exists()
 
 
+def test_a_holder_that_needs_nothing_put_back_does_not_wait_for_the_one_that_puts_the_host_back(host, clock, record):
+    host.drain("first")
+    began = clock.now
+    record.release("first", seconds=100)
+    assert not host.put_back("second")["changed"]
+    assert clock.now == began
+
+
 def test_a_holder_that_comes_after_the_lease_takes_the_place_of_the_other(host, make, service, clock, record):
     host.drain("first")
     service.answers = [ProbeAnswer(502)]

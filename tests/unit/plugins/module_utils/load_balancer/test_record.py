@@ -130,6 +130,16 @@ def test_a_holder_that_came_when_the_lease_had_run_out_is_not_forgotten(record):
     assert record.read().holders == ["second"]
 
 
+def test_a_holder_that_returns_is_not_forgotten_by_the_one_whose_place_it_took(record):
+    hold(record, "first", {"a": "ready"})
+    release(record, "first", lease=5)
+    hold(record, "second")
+    release(record, "second", lease=100)
+    forget(record, "first")
+    assert release(record, "second") == PUT_BACK
+    assert record.read().found == {"a": "ready"}
+
+
 def test_check_mode_changes_nothing(path, record, clock):
     simulated = Record(Folder(str(path.parent)), simulate=True, clock=clock.clock)
     assert hold(simulated, "first", {"a": "ready"}).holders == ["first"]
