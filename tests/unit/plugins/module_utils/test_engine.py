@@ -200,6 +200,13 @@ def test_a_cancelled_event_is_recovered_after_its_hooks_have_ended():
     assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
 
 
+def test_a_recovery_waits_for_the_end_of_the_started_hooks_of_the_same_event():
+    vm = Engine()
+    vm.step(document(event(status="Started")))
+    assert vm.step(document()) == []
+    assert vm.step(document(), ok(run("started", 1))) == [run("recover", 2)]
+
+
 def test_a_recovery_waits_for_a_document_that_still_says_so():
     vm = Engine()
     vm.step(document(event()))
@@ -838,6 +845,15 @@ def test_prepare_hooks_that_are_configured_after_the_acknowledgement_run():
     vm.step(None, ApprovalResult(ID.lower(), accepted=True))
     vm.configure(hooks=ALL, rules=())
     assert vm.step(document(event())) == [run("prepare", 1)]
+
+
+def test_an_event_that_a_rule_ignores_from_now_on_keeps_the_vm_prepared_for_it_until_it_is_over():
+    vm = Engine()
+    vm.step(document(event(), event(OTHER_ID)))
+    vm.step(None, ok(run("prepare", 1)), ok(run("prepare", 2, OTHER_ID)))
+    vm.configure(rules=parse_rules([{"action": "ignore"}]))
+    assert vm.step(document(event(OTHER_ID))) == []
+    assert vm.step(document()) == [run("recover", 3), run("recover", 4, OTHER_ID)]
 
 
 def test_an_event_that_a_rule_ignores_from_now_on_is_recovered_when_it_is_over():

@@ -66,6 +66,8 @@ def step(state, read, *results):
         [*PREPARED, phase("began", "recover", boot=2)],
         [*PREPARED, phase("began", "recover", serial=10**17)],
         [*PREPARED, fact("phase_began", phase="recover", run="../../etc/passwd")],
+        [*PREPARED, fact("phase_began", phase="recover", run=f"{B}.recover.7")],
+        [*PREPARED, fact("phase_began", phase="recover", run=f"{A}.prepare.7")],
         [*PREPARED, RETURNED, *PREPARED],
         [each._replace(boot_id="boot 2") for each in PREPARED],
         [each._replace(boot_id="boot 1") for each in PREPARED] + [fact("over", boot=2)],

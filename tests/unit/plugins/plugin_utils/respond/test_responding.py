@@ -134,6 +134,10 @@ class Host:
         )
         return self.responding.next_step()
 
+    def kept(self, name):
+        """What the next task of the play learns."""
+        return Notes(self.directory / "notes" / "web1", fresh=False, began=0.0)[name]
+
     def tell(self, *, host="web2", vm_name="vm2", busy=False, last="", **outcomes):
         told = {event_id: Outcome(kind, "Reboot") for event_id, kind in outcomes.items()}
         self.coordinator.publish(HostReport(host, vm_name, {"A1": SEEN}, told, busy, last))
@@ -175,6 +179,16 @@ def test_a_phase_forgets_first_what_has_failed_before_it(host):
     following = host.responds(shown("recover"), has_failed=True, load_balancer=True)
     files = ["forget.yml", "/return.yml", "handlers.yml", "load_balancer.yml"]
     assert [step["file"] for step in following["steps"]] == files
+
+
+def test_the_next_task_of_the_play_learns_which_phase_the_play_has_run(host):
+    host.responds(shown("recover"))
+    assert host.kept("handed_out") == {"phase": "recover", "request_ids": ["1"], "events": [EVENT]}
+
+
+def test_a_phase_for_which_the_play_has_nothing_to_run_leaves_no_outcome_to_the_next_task(host):
+    host.responds(shown("started"), shown("done"), started_tasks="")
+    assert host.kept("handed_out") is None
 
 
 def test_a_hint_runs_its_tasks_and_leaves_the_load_balancer_alone(host):
