@@ -125,13 +125,9 @@ class Fallback:
                 self._attempt(event_id, event)
 
     def _publish(self, prepared: t.Sequence[str], events: t.Mapping[str, dict[str, t.Any]]) -> None:
-        news = [event_id for event_id in prepared if not events[event_id].get("told")]
-        if not news:
-            return
-        outcomes = {event_id: Outcome(PREPARED, events[event_id]["event_type"] or "") for event_id in news}
-        self._coordinator.publish(HostReport(host=self._host, vm_name=self._known["vm_name"], outcomes=outcomes))
-        for event_id in news:
-            events[event_id]["told"] = True
+        outcomes = {event_id: Outcome(PREPARED, events[event_id]["event_type"] or "") for event_id in prepared}
+        if outcomes:
+            self._coordinator.publish(HostReport(host=self._host, vm_name=self._known["vm_name"], outcomes=outcomes))
 
     def _is_due(self, event_id: str) -> bool:
         attempt = self._known["fallback"].get(event_id, {})
