@@ -3,7 +3,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 import pytest
-from _scheduled_events.exchange import retry_after
+from _scheduled_events.exchange import BrokenOff, HttpRequest, retry_after
+from _scheduled_events.transport import Transport
 
 NOW = 1474309709.0  # Mon, 19 Sep 2016 18:28:29 GMT
 
@@ -26,3 +27,12 @@ NOW = 1474309709.0  # Mon, 19 Sep 2016 18:28:29 GMT
 )
 def test_retry_after_is_a_number_of_seconds_or_a_date_and_nothing_else(header, seconds):
     assert retry_after(header, now=NOW) == seconds
+
+
+def test_a_request_that_a_proxy_has_received_and_not_answered_may_have_been_carried_out(service):
+    service.answers(None)
+    transport = Transport(proxy=service.endpoint)
+    with pytest.raises(BrokenOff):
+        transport.exchange(HttpRequest("POST", "http://receiver.example.org/", {}, {}, "{}"), 60.0)
+    assert transport.connected
+    transport.close()

@@ -114,6 +114,11 @@ def test_the_gate_opens_for_a_healthy_fleet_and_its_marks_stay(play):
     assert play.steps(WITHDRAW) == []
 
 
+def test_each_host_of_the_batch_learns_what_the_gate_decided(play):
+    result = play.gate(batch=["web1", "web2"], max_unavailable="2").wait()
+    assert [play.store.decision("play", host) for host in HOSTS] == [result, result, None]
+
+
 def test_a_mark_lasts_a_minute_longer_than_a_look_and_only_the_own_hosts_get_one(play):
     play.gate().wait()
     assert [options.get("lease") for options in play.steps(SURVEY)] == [90.0]

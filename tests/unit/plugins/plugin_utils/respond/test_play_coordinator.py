@@ -73,6 +73,15 @@ def test_a_host_that_saw_the_event_go_is_not_prepared_when_the_event_comes_back_
     assert meeting.claim("A1", BOTH)
 
 
+def test_a_host_that_saw_the_event_go_has_not_looked_again_while_its_service_gives_no_document(meeting):
+    tell(meeting, 1, A1="prepared")
+    tell(meeting, 1, sight={})
+    meeting.publish(HostReport(host="h1", vm_name="vm1"))
+    tell(meeting, 2, A1="prepared")
+    tell(meeting, 3, sight={})
+    assert not meeting.claim("A1", BOTH)
+
+
 @pytest.mark.parametrize(
     "sight", [{"A1": SeenEvent("Reboot", ["vm2"])}, {"A1": BOTH}, None], ids=["left", "back", "unread"]
 )

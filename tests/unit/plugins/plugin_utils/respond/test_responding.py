@@ -691,6 +691,13 @@ def test_such_tags_hold_the_event_for_the_other_hosts_whatever_a_rule_says(host,
     assert not host.coordinator.claim("A1", SEEN)
 
 
+def test_such_tags_do_not_hide_from_the_other_hosts_that_a_preparation_failed(host):
+    host.in_part = True
+    host.tell(A1="prepared")
+    host.responds(shown("recover", unprepared=["A1"]))
+    assert host.coordinator.obstacle("A1", SEEN) == "vm1 failed to prepare"
+
+
 @pytest.mark.parametrize("begun", [{"impact": True}, {"not_before": 900.0}])
 def test_a_named_host_that_was_not_prepared_fails_the_run_once_the_event_has_begun(host, begun):
     host.tell(last="last answered at 14:02")
