@@ -88,6 +88,10 @@ def test_hooks_that_cannot_be_asked_for_come_with_the_reason():
         (prepared(), Condition(condition.TO_BE_ACKNOWLEDGED)),
         (prepared(acknowledge="never"), Condition(condition.HELD_BY_POLICY, detail="never")),
         (
+            Vm(acknowledge="leader").read(event(resources=["vm2", "vm1"])).end("prepare"),
+            Condition(condition.HELD_BY_POLICY, detail="leader"),
+        ),
+        (
             Vm().read(event(resources=["VM1", "vm2", "vm3"])).end("prepare"),
             Condition(condition.HELD_FOR_OTHERS, detail="vm2, vm3"),
         ),

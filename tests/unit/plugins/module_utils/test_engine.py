@@ -245,6 +245,14 @@ def test_the_deadline_is_the_earlier_of_the_timeout_and_not_before_less_the_marg
     assert (asked.not_later_than, asked.deadline, asked.timeout) == (not_later_than, deadline, 600)
 
 
+def test_the_recovery_from_a_cancelled_event_has_its_whole_timeout_whatever_its_not_before_was():
+    vm = Engine()
+    vm.step(document(event(NotBefore=IN_30)))
+    vm.step(document(), ok(run("prepare", 1)))
+    [recovery] = vm.hooks()
+    assert (recovery.phase, recovery.not_later_than, recovery.deadline) == ("recover", None, NOW + 600)
+
+
 def test_whatever_the_clock_says_hooks_end_within_their_timeout_by_monotonic_time():
     vm = Engine()
     vm.step(document(event(NotBefore=IN_5)))
@@ -1761,6 +1769,16 @@ def test_a_preparation_that_ends_after_its_window_waits_for_the_lead_time_with_t
     assert condition.condition(vm.state, ID.lower(), vm.config).kind == condition.WAITS_PREPARED
     vm.pass_time(330)
     assert vm.step() == ["approve " + ID]
+
+
+def test_an_event_that_is_over_waits_for_no_moment():
+    vm = Engine(rules=late(60, windows=[FROM_1230]))
+    vm.pass_time(790)
+    vm.step(document(event(NotBefore=IN_1200)))
+    vm.pass_time(20)
+    vm.step(None, ok(run("prepare", 1)))
+    assert vm.step(document()) == [run("recover", 2)]
+    assert at(vm) is None
 
 
 def test_a_held_event_is_prepared_in_its_window_and_then_waits_for_no_moment():

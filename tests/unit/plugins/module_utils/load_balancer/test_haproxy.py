@@ -359,6 +359,11 @@ def test_the_found_of_another_reason_does_not_excuse_the_order_of_an_operator(ha
     assert names(member(backends=["www"]).put_back({"www": "MAINT (resolution)"}, timeout=0).left) == ["www/web1"]
 
 
+def test_a_server_that_was_out_for_another_reason_is_not_back_while_it_is_down(haproxy, member):
+    haproxy.servers["www/web1"].update(status="DOWN")
+    assert names(member(backends=["www"]).put_back({"www": "MAINT (resolution)"}, timeout=0).left) == ["www/web1"]
+
+
 def test_the_status_of_the_last_check_is_read_while_the_next_one_runs(out, member):
     out.status_when_ready = "DOWN"
     for each in out.servers.values():

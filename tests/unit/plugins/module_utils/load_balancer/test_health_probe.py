@@ -292,6 +292,13 @@ def test_a_flag_of_an_operator_stays(host, service):
     assert back["msg"].startswith("stays out, for ")
 
 
+def test_check_mode_says_that_a_flag_of_an_operator_stays(host, make, service):
+    service.flag.parent.mkdir()
+    service.flag.touch()
+    host.drain("first")
+    assert make(simulate=True).put_back("first")["msg"].startswith("stays out, for ")
+
+
 def test_a_flag_stays_for_another_holder(host, service):
     host.drain("first")
     host.drain("second")

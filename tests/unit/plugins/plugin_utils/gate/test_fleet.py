@@ -9,12 +9,14 @@ import os
 import pathlib
 import signal
 import time
+import types
 
 import pytest
 
 from plugins.plugin_utils._ansible.other_host import OtherHostError, OtherHostUnreachable
 from plugins.plugin_utils._gate import fleet as fleets
-from plugins.plugin_utils._gate.fleet import Fleet, ask_all
+from plugins.plugin_utils._gate.fleet import Fleet, FleetHost, ask_all
+from plugins.plugin_utils._gate.gate import DIRECTORY
 from plugins.plugin_utils._gate.store import Store
 
 HOSTS = [f"web{number}" for number in range(6)]
@@ -185,6 +187,18 @@ def test_each_host_gets_its_own_options_and_a_minute_for_its_answer(ask):
 @pytest.mark.parametrize(("kind", "unreachable"), [(OtherHostError, False), (OtherHostUnreachable, True)])
 def test_a_host_that_cannot_be_asked_has_its_problem_without_its_name(ask, kind, unreachable):
     assert ask(web1=kind("web1: no route"), web2={})["web1"] == {"problem": "no route", "unreachable": unreachable}
+
+
+@pytest.mark.parametrize(
+    ("variables", "directory"),
+    [
+        ({"scheduled_events_state_directory": "/common"}, "/common"),
+        ({"scheduled_events_state_directory": "/common", "rolling_maintenance_state_directory": "/own"}, "/own"),
+        ({"scheduled_events_state_directory": "/common", "rolling_maintenance_state_directory": ""}, "/common"),
+    ],
+)
+def test_a_host_has_the_directory_of_the_role_or_else_the_common_one(variables, directory):
+    assert FleetHost.options(types.SimpleNamespace(variables=variables), DIRECTORY) == {"directory": directory}
 
 
 def test_what_ansible_found_out_about_a_host_is_known_at_the_next_look(ask):

@@ -141,6 +141,15 @@ def test_a_batch_waits_without_its_marks_until_the_others_are_back(play):
         assert [wait["why"] for wait in store["rounds"]["play"]["web1"]["waits"]] == ["web2 (drained)"]
 
 
+def test_the_settling_time_begins_with_the_end_of_an_event_whatever_else_the_batch_waits_for(play):
+    play.answers["web2"]["events"] = [{**REBOOT, "resources": ["web2"]}]
+    play.answers["web3"]["drained"] = True
+    play.at[1100.0] = lambda: play.answers["web2"].update(events=[])
+    play.at[1150.0] = lambda: play.answers["web3"].update(drained=False)
+    assert play.gate(settle=200.0).wait()["open"]
+    assert 1300.0 <= play.now < 1320.0  # the end is seen with the next look
+
+
 def test_a_gate_says_which_file_of_a_host_it_cannot_read(play):
     play.answers["web2"].update(drained=True, drained_because="/state/load-balancer.json cannot be read")
     (reason,) = play.gate(check_mode=True).wait()["waits_for"]

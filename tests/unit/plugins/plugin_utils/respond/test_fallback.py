@@ -401,6 +401,11 @@ def test_a_host_that_did_not_say_which_resource_it_is_is_not_acknowledged_for(ho
     assert "the metadata service did not return the resource of vm1." in host.reason()
 
 
+def test_a_resource_that_cannot_be_made_of_what_the_host_said_is_named_when_the_event_is_announced(host):
+    host.responds({**PREPARE, "compute": {**IDENTITY, "resourceGroupName": ""}}, fallback_resource_id="")
+    assert any("respond_fallback cannot acknowledge for this host" in text for text in host.warned)
+
+
 def test_the_resource_of_another_vm_is_refused(host):
     host.is_lost_after_preparing(fallback_resource_id=f"{COMPUTE}/virtualMachines/vm10")
     assert "virtualMachines/vm10 is not the resource of vm1" in host.reason()

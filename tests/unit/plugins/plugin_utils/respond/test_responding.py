@@ -175,6 +175,19 @@ def test_a_phase_goes_back_to_the_play_with_what_it_needs(host):
     }
 
 
+def test_a_recovery_puts_the_host_back_in_its_load_balancer(host):
+    assert host.responds(shown("recover"), load_balancer=True)["load_balancer"] == "active"
+
+
+def test_without_a_load_balancer_a_phase_changes_none(host):
+    assert host.responds(shown("prepare"))["load_balancer"] == ""
+
+
+def test_a_plan_goes_on_from_what_its_turn_before_has_planned(host):
+    host.responds(shown("prepare", state="planned"), shown("done"), check_mode=True, prepare_tasks="")
+    assert [asked["state"] for asked, _outcome in host.asked] == ["", "planned"]
+
+
 def test_a_phase_forgets_first_what_has_failed_before_it(host):
     following = host.responds(shown("recover"), has_failed=True, load_balancer=True)
     files = ["forget.yml", "/return.yml", "handlers.yml", "load_balancer.yml"]
