@@ -215,18 +215,36 @@ def test_a_recovery_that_failed_is_named_also_while_failed_hooks_run():
     assert vm.condition().kind == condition.RECOVERY_FAILED
 
 
-@pytest.mark.parametrize(
-    ("kind", "trouble"),
-    [
-        (condition.RUNS, False),
-        (condition.ACKNOWLEDGED, False),
-        (condition.HELD_BY_POLICY, False),
-        (condition.WAITS_FOR_RECOVERY, False),
-        (condition.RECOVERY_FAILED, True),
-        (condition.RECOVERY_MISSING, True),
-        (condition.PREPARE_MISSING, True),
-        (condition.CANNOT_ASK, True),
-    ],
-)
-def test_an_operator_has_to_look_at(kind, trouble):
-    assert Condition(kind).trouble is trouble
+KINDS = {each for each in vars(condition).values() if isinstance(each, condition.ConditionKind)}
+
+
+def test_an_operator_has_to_look_at_what_failed_is_missing_or_is_not_known():
+    assert {each for each in KINDS if Condition(each).trouble} == {
+        condition.CANNOT_ASK,
+        condition.RECOVERY_FAILED,
+        condition.RECOVERY_MISSING,
+        condition.RECOVERY_UNCONFIGURED,
+        condition.NOT_ACCEPTED,
+        condition.PREPARE_FAILED,
+        condition.PREPARE_MISSING,
+        condition.PREPARE_UNCONFIGURED,
+        condition.ADVISED_FAILED,
+        condition.STATUS_UNKNOWN,
+        condition.STATE_LOST,
+        condition.WAITS_RAISED,
+    }
+
+
+def test_an_event_is_held_unless_it_goes_on_by_itself_or_nothing_is_to_come():
+    assert {each for each in KINDS if not each.held} == {
+        condition.RUNS,
+        condition.RECOVERY_NEXT,
+        condition.UNDER_WAY,
+        condition.ACKNOWLEDGED,
+        condition.NOT_ACCEPTED,
+        condition.ADVISORY,
+        condition.ADVISED_FAILED,
+        condition.TOOK_OVER,
+        condition.WAITS_FOR_RECOVERY,
+        condition.TO_BE_ACKNOWLEDGED,
+    }

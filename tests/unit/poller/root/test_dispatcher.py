@@ -226,6 +226,21 @@ def test_a_request_that_is_not_a_separate_plain_file_is_refused_with_a_result(ro
     assert elsewhere.read_text() == "secret"
 
 
+@pytest.mark.parametrize("is_link", [True, False])
+def test_what_is_not_a_directory_in_place_of_the_requests_is_not_followed_and_ends_nothing(
+    root_side, look, tmp_path, is_link
+):
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / root_side.run_id).write_text("secret")
+    os.rmdir(root_side.directories.requests)
+    if is_link:
+        os.symlink(str(tmp_path / "elsewhere"), root_side.directories.requests)
+    else:
+        open(root_side.directories.requests, "w").close()
+    assert look() == (0, True)
+    assert (tmp_path / "elsewhere" / root_side.run_id).exists()
+
+
 @pytest.mark.parametrize(
     ("make", "why"),
     [(_symlink, "it is not a regular file"), (_directory, "it is not a regular file"), (_hard_link, "it has another")],
