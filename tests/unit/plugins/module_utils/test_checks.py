@@ -15,6 +15,7 @@ KINDS = {
     "token": checks.text("a token", secret=True, pattern="[!-~]*"),
     "policy": checks.choice("any", "never"),
     "names": checks.list_of(checks.choice("a", "b"), "names", least=1),
+    "others": checks.list_of(checks.TEXT, "texts"),
     "hosts": checks.map_of(checks.text(), "hosts by name", keys=checks.text("a name", pattern="[a-z]+")),
     "at": checks.Kind(
         "a dictionary",
@@ -58,6 +59,7 @@ WRONG = [
     ("policy", ["any"], 'policy: expected one of any, never, not ["any"]'),
     ("names", "a", 'names: expected a list of names (1 or more), not "a"'),
     ("names", [], "names: expected a list of names (1 or more), not []"),
+    ("others", "a", 'others: expected a list of texts, not "a"'),
     ("names", ["a", "c"], 'names[1]: expected one of a, b, not "c"'),
     ("hosts", [], "hosts: expected a dictionary of hosts by name, not []"),
     ("hosts", {"vm": 1}, "hosts.vm: expected a text, not 1"),

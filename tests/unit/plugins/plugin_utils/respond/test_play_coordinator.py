@@ -57,6 +57,12 @@ def test_a_host_that_may_be_taken_for_prepared_completes_an_event_if_it_alone_is
     assert meeting.claim("A1", BOTH, assuming="h1")
 
 
+def test_a_host_that_the_event_does_not_name_is_not_the_obstacle(meeting):
+    tell(meeting, 1)
+    tell(meeting, 3, A1="failed")
+    assert meeting.obstacle("A1", BOTH) == "no host has prepared"
+
+
 def test_one_host_alone_acknowledges(meeting):
     tell(meeting, 1, A1="prepared")
     tell(meeting, 2, A1="prepared")
