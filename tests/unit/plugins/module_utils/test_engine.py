@@ -1250,6 +1250,20 @@ def never_asked_recovery():
     return vm
 
 
+@pytest.mark.parametrize(("phase", "outcome"), [("recover", "ok"), ("failed", "failed")])
+def test_what_is_owed_and_was_never_asked_for_runs_once_its_missing_hooks_are_found(phase, outcome):
+    vm = Engine()
+    vm.step(document(event()))
+    read = document() if phase == "recover" else document(event())
+    assert vm.step(read, HookResult(run("prepare", 1), outcome)) == [run(phase, 2)]
+    vm.configure(missing={phase: ("10-x",)})
+    assert vm.step(None, NotAsked(run(phase, 2), "the spool is full")) == []
+    vm.pass_time(1)
+    vm.step(None)
+    vm.configure(missing={})
+    assert vm.step(read) == [run(phase, 3)]
+
+
 def test_an_event_that_a_rule_ignores_does_not_delay_the_recovery_from_another():
     vm = Engine(rules=parse_rules([{"event_types": ["Freeze"], "action": "ignore"}]))
     vm.step(document(event()))
@@ -1586,6 +1600,12 @@ def test_a_preparation_is_not_acknowledged_when_its_event_is_no_longer_scheduled
     vm.step(document(event()))
     assert vm.step(document(event(status=status)), ok(run("prepare", 1))) == []
     assert vm.step(document()) == [run("recover", 2)]
+
+
+def test_an_event_without_a_status_is_reported_as_a_new_one_with_an_empty_status():
+    vm = Engine()
+    vm.step(document(event(status=None)))
+    assert [report.outcome for report in vm.reports(terms.ReportKind.SEEN)] == [""]
 
 
 def test_a_hint_without_an_id_holds_nothing():
