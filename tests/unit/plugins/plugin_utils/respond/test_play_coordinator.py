@@ -79,6 +79,14 @@ def test_a_host_that_saw_the_event_go_is_not_prepared_when_the_event_comes_back_
     assert meeting.claim("A1", BOTH)
 
 
+def test_a_host_that_the_event_does_not_name_has_undone_nothing_when_it_saw_the_event_go(meeting):
+    for each in (1, 2):
+        tell(meeting, each, A1="prepared")
+    tell(meeting, 3)
+    tell(meeting, 3, sight={})
+    assert meeting.claim("A1", BOTH)
+
+
 def test_a_host_that_saw_the_event_go_has_not_looked_again_while_its_service_gives_no_document(meeting):
     tell(meeting, 1, A1="prepared")
     tell(meeting, 1, sight={})
