@@ -1816,6 +1816,16 @@ def test_a_preparation_without_a_window_before_not_before_begins_the_lead_time_b
     assert (at(vm), vm.entry().window) == (1140, "")
 
 
+def test_a_not_before_that_becomes_unreadable_is_reported_once():
+    vm = Engine()
+    vm.step(document(event(NotBefore=IN_1200)))
+    vm.step(document(event(NotBefore="soon")))
+    [problem] = vm.reports(terms.ReportKind.PROBLEM)
+    assert "soon" in problem.text
+    vm.step(document(event(NotBefore="soon")))
+    assert vm.reports(terms.ReportKind.PROBLEM) == []
+
+
 @pytest.mark.parametrize(("moved", "expected"), [(IN_300, 100), (IN_1200, 1000), ("", None)])
 def test_a_not_before_that_is_moved_moves_the_moment(moved, expected):
     vm = Engine(rules=late(200))

@@ -168,3 +168,8 @@ def test_clearing_all_leaves_what_is_announced_or_runs():
     state, _actions = step(lost(*PREPARED), document(B))
     state, _actions = step(state, document(B), Clear(""))
     assert set(state.events) == {B}
+
+
+def test_what_is_not_known_is_not_cleared_with_one_event():
+    state, _actions = step(lost(*PREPARED, unread="2 lines left out"), document(), Clear(A))
+    assert (state.events, state.lost, state.withheld) == ({}, "2 lines left out", True)

@@ -140,7 +140,9 @@ def test_the_way_of_an_event(host):
     assert host.files() == []
 
 
-@pytest.mark.parametrize(("not_before", "text"), [(IN_1200, "acknowledged 1200 s before NotBefore"), ("", "acknowledged")])
+@pytest.mark.parametrize(
+    ("not_before", "text"), [(IN_1200, "acknowledged 1200 s before NotBefore"), ("", "acknowledged")]
+)
 def test_the_story_says_how_long_before_not_before_an_event_was_acknowledged(host, not_before, text):
     host.service.events = [event(not_before=not_before)]
     host.phase(host.turn())

@@ -324,6 +324,14 @@ def test_another_host_learns_of_the_preparation_before_anything_is_sent(host):
     assert (host.coordinator.obstacle("A1", BOTH), host.arm.calls) == (None, [])
 
 
+def test_another_host_does_not_learn_of_the_preparation_of_a_host_that_is_silent_for_a_moment(host):
+    host.hosts = ["web1", "web2"]
+    host.tell(A1="prepared")
+    host.responds(shown("prepare", names=["vm1", "vm2"]))
+    host.responds(*[LOST] * 3, DONE, fresh=False, outcome=PREPARED)
+    assert host.coordinator.obstacle("A1", BOTH).startswith("vm1 has not prepared")
+
+
 def test_another_host_does_not_learn_of_a_preparation_that_another_run_may_have_undone(host):
     host.hosts = ["web1", "web2"]
     host.tell(A1="prepared")
@@ -436,6 +444,18 @@ def test_an_event_that_azure_does_not_acknowledge_any_more_is_asked_for_once(hos
     host.is_lost_after_preparing()
     assert (len(host.arm.calls), host.coordinator.status("A1")) == (1, ClaimStatus.FREE)
     assert [text for text in host.warned if "does not acknowledge it any more" in text]
+
+
+def test_an_acknowledgement_that_meets_another_change_of_azure_is_repeated(host):
+    refusals = [Refused(429, "RetryableError", "Another operation is in progress.")]
+
+    def answer(*_):
+        if refusals:
+            raise refusals.pop()
+
+    host.arm.answers.append(answer)
+    host.is_lost_after_preparing(reconnect_timeout=200.0)
+    assert host.arm.acknowledged == ["A1"]
 
 
 def test_missing_permissions_are_reported_once(host):
