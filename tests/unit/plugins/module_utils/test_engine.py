@@ -1582,6 +1582,24 @@ def test_without_parallel_runs_a_hint_comes_after_the_events():
     assert vm.step(announced, ok(run("prepare", 1, OTHER_ID))) == [run("advised", 2), "approve " + OTHER_ID]
 
 
+def test_an_event_that_is_over_is_no_pending_maintenance_while_only_its_advised_hooks_run():
+    vm = Engine(hooks=frozenset(["advised"]))
+    assert vm.step(document(event(status="Advisory"))) == [run("advised", 1)]
+    vm.step(document(event()))
+    vm.step(document())
+    assert policies.is_running(vm.entry(), "advised")
+    assert not policies.is_pending(vm.state, ID.lower(), vm.config)
+
+
+def test_a_hint_that_is_announced_again_after_a_recovery_is_passed_on_again():
+    vm = Engine(hooks=ALL - {"failed"})
+    vm.step(document(event(status="Advisory")))
+    assert vm.step(document(event()), ok(run("advised", 1))) == [run("prepare", 2)]
+    assert vm.step(document(), ok(run("prepare", 2))) == [run("recover", 3)]
+    vm.step(None, HookResult(run("recover", 3), "failed"))
+    assert vm.step(document(event(status="Advisory"))) == [run("advised", 4)]
+
+
 @pytest.mark.parametrize("status", ["Paused", None, ""])
 def test_an_event_with_an_unknown_status_holds_the_vm_and_is_neither_prepared_for_nor_acknowledged(status):
     for vm in (Engine(), Engine(rules=APPROVED), Engine(hooks=frozenset(), acknowledge="any")):
