@@ -839,6 +839,16 @@ def test_hooks_for_which_no_recovery_was_ever_configured_leave_nothing_behind():
     assert vm.state.events == {}
 
 
+def test_a_recovery_that_ended_well_leaves_none_owed_to_the_same_event_announced_again():
+    vm = Engine()
+    vm.step(document(event()))
+    assert vm.step(document(), ok(run("prepare", 1))) == [run("recover", 2)]
+    vm.configure(hooks=ALL - {"recover"})
+    assert vm.step(document(event()), ok(run("recover", 2))) == [run("prepare", 3)]
+    vm.step(document(), ok(run("prepare", 3)))
+    assert vm.state.events == {}
+
+
 def test_recover_hooks_that_are_configured_later_run_for_what_ran_without_them():
     vm = Engine(hooks=ALL - {"recover"})
     vm.step(document(event()))
