@@ -1630,6 +1630,12 @@ def test_a_preparation_is_not_acknowledged_when_its_event_is_no_longer_scheduled
     assert vm.step(document()) == [run("recover", 2)]
 
 
+def test_an_event_without_a_type_is_prepared_for_once_and_acknowledged():
+    vm = Engine()
+    vm.step(document(event(kind=None)))
+    assert vm.step(document(event(kind=None)), ok(run("prepare", 1))) == ["approve " + ID]
+
+
 def test_an_event_without_a_status_is_reported_as_a_new_one_with_an_empty_status():
     vm = Engine()
     vm.step(document(event(status=None)))

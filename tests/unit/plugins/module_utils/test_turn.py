@@ -281,6 +281,14 @@ def test_nothing_is_acknowledged_in_the_turn_that_takes_a_failed_outcome(host):
     assert host.service.posts == []
 
 
+def test_nothing_is_acknowledged_on_a_host_that_another_run_has_taken_over(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    host.turn("run2", abandoned="run1")
+    assert host.turn(acknowledge=[CLAIM])["next"] == "locked"
+    assert host.service.posts == []
+
+
 def test_nothing_is_acknowledged_that_is_not_prepared(host):
     host.service.events = [event()]
     shown = host.turn()

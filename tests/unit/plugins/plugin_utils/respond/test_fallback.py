@@ -381,6 +381,12 @@ def test_an_event_whose_not_before_has_passed_is_not_acknowledged(host):
     assert "its NotBefore has passed" in host.reason()
 
 
+def test_azure_is_asked_no_longer_than_until_not_before(host):
+    host.is_lost_after_preparing(first=shown("prepare", waiting=[waiting("hooks run", not_before=NOW + 110)]))
+    moment, _scope, patience = host.sent_at[0]
+    assert moment - 1000.0 + patience == 110.0
+
+
 def test_a_not_before_that_cannot_be_read_does_not_count_as_passed(host):
     host.is_lost_after_preparing(first=shown("prepare", waiting=[waiting("hooks run", not_before=None)]))
     assert host.arm.acknowledged == ["A1"]
@@ -444,6 +450,12 @@ def test_an_event_that_azure_does_not_acknowledge_any_more_is_asked_for_once(hos
     host.is_lost_after_preparing()
     assert (len(host.arm.calls), host.coordinator.status("A1")) == (1, ClaimStatus.FREE)
     assert [text for text in host.warned if "does not acknowledge it any more" in text]
+
+
+def test_a_request_that_azure_calls_wrong_is_not_repeated(host):
+    host.arm.answers.append(raises(Refused(400, "BadRequest", "The body is wrong.")))
+    host.is_lost_after_preparing(reconnect_timeout=200.0)
+    assert len(host.arm.calls) == 1
 
 
 def test_an_acknowledgement_that_meets_another_change_of_azure_is_repeated(host):
