@@ -1198,6 +1198,14 @@ def test_missing_failed_hooks_run_once_they_can_be_found():
 # Requests for hooks that an earlier request may have reached, and those that none reached
 
 
+def test_a_failure_that_was_not_passed_on_is_not_forgotten_with_its_event():
+    vm = Engine(hooks=frozenset(["prepare", "failed"]), missing={"failed": ("10-x",)})
+    vm.step(document(event()))
+    assert vm.step(document(), HookResult(run("prepare", 1), "failed")) == []
+    vm.configure(missing={})
+    assert vm.step(document()) == [run("failed", 2)]
+
+
 def test_hooks_that_run_are_not_taken_for_never_asked_when_a_moved_not_before_cannot_be_written():
     vm = Engine()
     vm.step(document(event(NotBefore=IN_1200)))

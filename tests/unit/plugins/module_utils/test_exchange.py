@@ -3,7 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 import pytest
-from _scheduled_events.exchange import BrokenOff, HttpRequest, retry_after
+from _scheduled_events.exchange import BrokenOff, HttpRequest, announced_length, retry_after
 from _scheduled_events.transport import Transport
 
 NOW = 1474309709.0  # Mon, 19 Sep 2016 18:28:29 GMT
@@ -36,3 +36,8 @@ def test_a_request_that_a_proxy_has_received_and_not_answered_may_have_been_carr
         transport.exchange(HttpRequest("POST", "http://receiver.example.org/", {}, {}, "{}"), 60.0)
     assert transport.connected
     transport.close()
+
+
+@pytest.mark.parametrize(("header", "length"), [("0", 0), ("5", 5), ("5, 5", 5), ("0" * 30 + "5", 5)])
+def test_an_announced_length_is_read_with_any_number_of_zeros(header, length):
+    assert announced_length({"content-length": header}) == length

@@ -289,6 +289,12 @@ def test_nothing_is_acknowledged_on_a_host_that_another_run_has_taken_over(host)
     assert host.service.posts == []
 
 
+def test_an_event_without_a_type_is_acknowledged_as_what_it_was_prepared_for(host):
+    host.service.events = [event(kind=None)]
+    host.phase(host.turn())
+    assert host.turn(acknowledge=[{**CLAIM, "event_type": ""}])["acknowledged"] == [ID]
+
+
 def test_nothing_is_acknowledged_that_is_not_prepared(host):
     host.service.events = [event()]
     shown = host.turn()
