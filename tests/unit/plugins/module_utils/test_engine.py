@@ -1650,6 +1650,13 @@ def test_an_event_without_a_status_is_reported_as_a_new_one_with_an_empty_status
     assert [report.outcome for report in vm.reports(terms.ReportKind.SEEN)] == [""]
 
 
+def test_an_event_that_was_seen_started_holds_the_vm_also_when_a_document_calls_it_a_hint():
+    vm = Engine(hooks=frozenset(["prepare", "recover"]))
+    assert vm.step(document(event(status="Started"), event(OTHER_ID))) == [run("prepare", 1, OTHER_ID)]
+    assert vm.step(document(event(status="Advisory")), ok(run("prepare", 1, OTHER_ID))) == []
+    assert vm.step(document()) == [run("recover", 2, OTHER_ID)]
+
+
 def test_a_hint_without_an_id_holds_nothing():
     vm = Engine()
     vm.step(document(event()))
