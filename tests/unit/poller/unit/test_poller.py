@@ -335,6 +335,14 @@ def test_a_dry_run_runs_no_hook_posts_nothing_and_remembers_nothing(unit, imds):
     assert not os.path.exists(unit.path("state.json"))
 
 
+def test_a_dry_run_says_what_would_hold_an_event(unit, imds):
+    unit.add_hook("prepare", "")
+    unit.configure(dry_run=True, rules=[{"action": "hold"}])
+    unit.start()
+    imds.announce()
+    until(lambda: "not acknowledged, because the action of a rule is hold" in unit.log(), "the reason")
+
+
 def test_a_failing_service_does_not_count_as_an_empty_list(unit, imds):
     unit.add_hook("recover", "")
     unit.add_hook("prepare", "")
