@@ -56,6 +56,7 @@ WRONG = [
     ("name", "a\n", r'name: expected a name, not "a "'),
     ("token", "a b", "token: expected a token, not this value, which may be secret"),
     ("policy", "anyone", 'policy: expected one of any, never, not "anyone"'),
+    ("policy", "ANY", 'policy: expected one of any, never, not "ANY"'),
     ("policy", ["any"], 'policy: expected one of any, never, not ["any"]'),
     ("names", "a", 'names: expected a list of names (1 or more), not "a"'),
     ("names", [], "names: expected a list of names (1 or more), not []"),

@@ -1230,6 +1230,17 @@ def test_hooks_that_the_process_before_may_have_asked_for_are_not_taken_for_neve
     assert vm.hooks()[0].ends_at == ends_at
 
 
+def test_hooks_that_any_earlier_process_may_have_asked_for_are_not_taken_for_never_asked():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.restart()
+    assert vm.step(None) == [run("prepare", 1)]
+    vm.step(None, NotAsked(run("prepare", 1), "the spool is full"))
+    vm.restart()
+    vm.configure(missing={"prepare": ("10-x",)})
+    assert vm.step(None) == [run("prepare", 1)]
+
+
 def test_hooks_run_again_if_no_process_knows_whether_they_were_ever_asked_for():
     vm = Engine()
     vm.step(document(event()))

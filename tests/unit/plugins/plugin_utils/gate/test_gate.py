@@ -86,7 +86,7 @@ class Play:
         return {name: dict(self.answers[name]) for name in hosts}
 
     def sleep(self, seconds):
-        assert seconds <= 1.0, "the end of the run would be seen late"
+        assert 0.0 < seconds <= 1.0, "the end of the run would be seen late, or the wait keep the machine busy"
         self.now += max(seconds, 0.01)
         for moment in [each for each in self.at if each <= self.now]:
             self.at.pop(moment)()

@@ -645,6 +645,13 @@ def test_a_failed_phase_is_reported_with_its_reason(host):
     assert end["respond_result"]["failures"] == ["prepare failed for Reboot A1: no space left"]
 
 
+def test_others_do_not_wait_for_a_host_that_has_ended(host):
+    host.responds(shown("prepare"))
+    assert host.coordinator.others_have_work("web2")
+    host.responds(shown(), fresh=False, wait_timeout=1.0)
+    assert not host.coordinator.others_respond("web2", ["web1", "web2"], silent=True)
+
+
 def test_others_learn_what_a_host_did_last(host):
     host.tell()
     host.responds(shown("prepare"))
