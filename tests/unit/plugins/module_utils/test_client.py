@@ -119,6 +119,7 @@ def test_a_redirect_is_refused_and_not_followed(service, client):
             "404 Not Found: this host does not know the path, or not the api-version 2020-07-01: without a body",
         ),
         (405, "no", '405 Method Not Allowed: "no"'),
+        (406, '{"error":{"code":1}}', '406 Not Acceptable: "{"error":{"code":1}}"'),
         (201, "{}", '201 Created: "{}", where the metadata service answers 200 OK'),
         (204, "", "204 No Content: without a body, where the metadata service answers 200 OK"),
     ],

@@ -297,6 +297,13 @@ def test_hosts_that_are_busy_or_silent_have_work(meeting):
     assert meeting.others_have_work("h2")
 
 
+def test_a_host_whose_tasks_have_prepared_it_has_no_work(meeting):
+    for number in (1, 2, 3):
+        tell(meeting, number, busy=number == 1)
+    meeting.tell("h1", {"A1": BOTH}, last="prepared")
+    assert not meeting.others_have_work("h2")
+
+
 def test_a_host_for_which_another_process_reports_an_outcome_alone_has_no_work(meeting):
     for number in (1, 2, 3):
         meeting.publish(HostReport(host=f"h{number}", vm_name=f"vm{number}", outcomes={}))
