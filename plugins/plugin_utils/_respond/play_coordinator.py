@@ -97,7 +97,8 @@ class PlayCoordinator:
         outcomes = {event_id.lower(): outcome for event_id, outcome in report.outcomes.items()}
         kept = {event_id: value for event_id, value in before.get("outcomes", {}).items() if event_id not in sight}
         known = {*before.get("gone", ()), *(before.get("sight", ()) if report.sight is not None else ())}
-        undone = {*before.get("sight", ()), *sight} if report.recovers else set()
+        # What an earlier run prepared has an outcome alone: this run has not seen it.
+        undone = {*before.get("sight", ()), *sight, *kept, *outcomes} if report.recovers else set()
         told = {
             "host": report.host,
             "vm_name": report.vm_name.lower(),

@@ -79,6 +79,15 @@ def test_a_host_that_saw_the_event_go_is_not_prepared_when_the_event_comes_back_
     assert meeting.claim("A1", BOTH)
 
 
+def test_a_host_that_recovers_from_what_an_earlier_run_prepared_is_not_prepared_when_the_event_comes_back(meeting):
+    outcomes = {"A1": Outcome("prepared", "Reboot")}
+    meeting.publish(HostReport(host="h2", vm_name="vm2", sight={}, outcomes=outcomes, recovers=True))
+    tell(meeting, 1, A1="prepared")
+    assert not meeting.claim("A1", BOTH)
+    tell(meeting, 2, A1="prepared")
+    assert meeting.claim("A1", BOTH)
+
+
 def test_a_host_that_the_event_does_not_name_has_undone_nothing_when_it_saw_the_event_go(meeting):
     for each in (1, 2):
         tell(meeting, each, A1="prepared")
