@@ -589,17 +589,20 @@ def test_it_ends_when_its_files_in_run_are_removed_and_goes_on_where_it_was_afte
 
 
 def test_what_is_removed_or_replaced_is_noticed_once_it_existed(tmp_path):
-    first, second = tmp_path / "first", tmp_path / "second"
-    watched = instance.Watched(str(first), str(second))
-    first.touch()
-    assert watched.removed() == ""
-    second.mkdir()
-    assert watched.removed() == ""
-    second.rename(tmp_path / "other")
-    second.mkdir()
-    assert watched.removed() == str(second)
-    second.rmdir()
-    assert watched.removed() == str(second)
+    places = Directories(runtime=str(tmp_path / "run"), hooks_runtime=str(tmp_path / "root"))
+    os.makedirs(places.requests)
+    watched = instance.Watched(places, "of this boot")
+    watched.check()
+    os.makedirs(places.results)
+    watched.check()
+    os.rename(places.results, places.results + ".old")
+    os.mkdir(places.results)
+    with pytest.raises(instance.Removed, match=places.results):
+        watched.check()
+    os.rmdir(places.results)
+    with pytest.raises(instance.Removed, match=places.results):
+        watched.check()
+    assert instance.find_boot_id(places.runtime) == "of this boot"
 
 
 def test_a_state_that_a_crash_left_half_written_is_removed(unit):

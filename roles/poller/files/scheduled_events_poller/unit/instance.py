@@ -12,6 +12,8 @@ from typing import Dict, Iterator, Tuple
 
 from _scheduled_events.files import NotPlain, Occupied, locked, read_plain, write_atomically
 
+from ..spool import Directories
+
 
 def check_owner(state_file: str, runtime_directory: str) -> None:
     """Refuse files of another user: a file that this user leaves there keeps the other one from its state.
@@ -87,15 +89,29 @@ def mark_boot(runtime_directory: str, boot: str) -> None:
     write_atomically(os.path.join(runtime_directory, "boot"), boot.encode(), mode=0o644)
 
 
-class Watched:
-    """Paths that no other process removes or replaces while this one runs."""
+class Removed(OSError):
+    """What only a boot may remove was removed."""
 
-    def __init__(self, *paths: str) -> None:
-        self._paths = paths
+
+class Watched:
+    """What is lost with a boot, and what no other process removes or replaces while this one runs."""
+
+    def __init__(self, directories: Directories, boot: str) -> None:
+        self._runtime, self._boot = directories.runtime, boot
+        self._paths = (
+            os.path.join(directories.runtime, "boot"),
+            directories.socket,
+            directories.requests,
+            directories.jobs,
+            directories.results,
+        )
         self._seen: Dict[str, int] = {}
 
-    def removed(self) -> str:
-        """A path that existed at an earlier look, and does not exist now or is another one; empty if all are well."""
+    def check(self) -> None:
+        """See whether all that existed at an earlier look exists. The next process asks for all hooks again.
+
+        :raises Removed: it does not.
+        """
         for path in self._paths:
             try:
                 inode = os.lstat(path).st_ino
@@ -104,5 +120,6 @@ class Watched:
             if inode and path not in self._seen:
                 self._seen[path] = inode
             elif path in self._seen and self._seen[path] != inode:
-                return path
-        return ""
+                with contextlib.suppress(OSError):  # without the mark, the next process begins as after a boot
+                    mark_boot(self._runtime, self._boot)
+                raise Removed(f"{path} was removed. Remove nothing there: requests and results of hooks are lost")

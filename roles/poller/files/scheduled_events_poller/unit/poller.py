@@ -113,10 +113,9 @@ class Poller:
         spawn_hooks: bool = False,
         clock: Clock = CLOCK,
     ) -> None:
-        self._clock = clock
+        self._clock, self._places = clock, places
         self._load_settings = load_settings
         self._settings = load_settings()
-        self._places = places
         self._source = _source_of(self._settings, places)
         self._hooks = hooks.HookRequests(places.directories, spawn=spawn_hooks)
         self._state_file = StateFile(places.state_file)
@@ -126,8 +125,7 @@ class Poller:
         self._config: Optional[terms.Config] = None
         self._document_at = self._clock.monotonic()  # when a document was read last; at first, when we began
         self._watchdog = Watchdog(clock)
-        self._next_poll = self._blocked_until = 0.0
-        self._polled_at = 0.0
+        self._next_poll = self._polled_at = self._blocked_until = 0.0
         self._unsaved = ""  # why the state could not be saved the last time
         self._unsent = ""  # what systemd must not miss
         self._stopping = self._reloading = False
@@ -135,13 +133,13 @@ class Poller:
     def run(self) -> None:
         """Poll until SIGTERM or SIGINT.
 
-        :raises PollerError: the state or a directory cannot be used.
+        :raises PollerError, instance.Removed: the state or a directory cannot be used, or one was removed.
         """
         with contextlib.ExitStack() as stack:
             self._open(stack)
             self._unsent = "READY=1\nSTATUS=Waiting for the first document"
             while not self._stopping:
-                self._check_files()
+                self._watched.check()
                 self._iterate()
             systemd.notify("STOPPING=1\nSTATUS=Stopped; hooks that run go on")
 
@@ -159,10 +157,7 @@ class Poller:
             self._take_up()
         except OSError as error:
             raise PollerError(f"the poller cannot begin: {error}") from error
-        boot = os.path.join(directories.runtime, "boot")
-        self._watched = instance.Watched(
-            boot, directories.socket, directories.requests, directories.jobs, directories.results
-        )
+        self._watched = instance.Watched(directories, self._boot_id)
         handlers = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._ask_to_reload}
         stack.enter_context(_handled(handlers, self._inbox.wake_start))
         self._polling = Polling(self._source, self._inbox.deliver, self._clock)
@@ -175,14 +170,6 @@ class Poller:
             self._state_file, history, now=self._now(), hook_timeout=self._settings.hook_timeout
         )
         self._display.begin(history)
-
-    def _check_files(self) -> None:
-        """End if what is lost with a boot was removed during this one. The next process asks for all hooks again."""
-        removed = self._watched.removed()
-        if removed:
-            with contextlib.suppress(OSError):  # without the mark, the next process begins as after a boot
-                instance.mark_boot(self._places.directories.runtime, self._boot_id)
-            raise PollerError(f"{removed} was removed. Remove nothing there: requests and results of hooks are lost")
 
     def _stop(self, _number: int, _frame: Any) -> None:
         self._stopping = True
