@@ -94,7 +94,6 @@ class ControllerHook:
         self._job: Optional[ControllerJob] = None
         self._problem = ""
         self._failures = 0
-        self._took: Callable[[], float] = float
         self._job_since = 0.0
 
     def run(self) -> Ending:
@@ -109,7 +108,7 @@ class ControllerHook:
         vm_name = self._environment.get("SCHEDULED_EVENTS_VM_NAME", "")
         try:
             controller = Controller(self._settings, left=self.left, clock=self._clock)
-            self._hide, self._took = controller.hide, lambda: controller.took
+            self._hide = controller.hide
             jobs = Jobs(controller, self._settings, self._event, vm_name, self.memory, self._say, self._clock)
         except WrongValue as error:
             return self._refused(str(error))
@@ -202,18 +201,23 @@ class ControllerHook:
         except Declined as error:
             return self._refused(str(error)), 0.0
         launches = jobs.launches and self._job is None  # the other VMs wait for this one
-        return ending, pause if launches else self._rest(pause, self._spread())
+        return ending, pause if launches else self._rest(pause, jobs.took)
 
     def _turn(self) -> float:
         """Seconds until this VM asks about something new. Few VMs ask at first, so that one acts before most ask."""
-        rest = min(len(self._event["resources"]) / TOGETHER, OF_LEFT * self.left())
-        return 2 * math.sqrt(self._spread() - 1.0) * rest
+        return 2 * math.sqrt(self._spread() - 1.0) * self._share()
 
-    def _rest(self, least: float, stretch: float) -> float:
-        """Seconds until the next look, so that a slow controller, or one of many VMs, is not overloaded."""
+    def _rest(self, least: float, took: float) -> float:
+        """Seconds until the next look, so that a slow controller, or one of many VMs, is not overloaded.
+
+        :param took: seconds of the last answer.
+        """
         age = self._clock.monotonic() - self._job_since if self._job else 0.0
-        rest = max(len(self._event["resources"]) / TOGETHER, BUSY * self._took(), OF_AGE * age)
-        return max(least, stretch * min(rest, OF_LEFT * self.left()))
+        return max(least, self._spread() * self._share(BUSY * took, OF_AGE * age))
+
+    def _share(self, *longer: float) -> float:
+        """Seconds after which each VM of the event asks once, or longer; a part of the remaining time at most."""
+        return min(max((len(self._event["resources"]) / TOGETHER, *longer)), OF_LEFT * self.left())
 
     def _go_on(self, jobs: Jobs, notice: Notice) -> Optional[Ending]:
         job, before = jobs.find(), self._job
@@ -301,10 +305,10 @@ class ControllerHook:
 
     def _known(self) -> str:
         job = self._job
-        if job is None and not self.memory.may_run:
-            return f"the last job, {self.memory.job}, has ended" if self.memory.job else "there is no job yet"
         if job is None:
-            return "a job may run"
+            if self.memory.may_run:
+                return "a job may run"
+            return f"the last job, {self.memory.job}, has ended" if self.memory.job else "there is no job yet"
         if job.wrong:
             return f"job {job.id}, which did not take {shown(job.wrong)}, is {job.status}"
         earlier = "" if job.counts else ", which does not count for this preparation,"

@@ -106,6 +106,11 @@ class Jobs:
         self._seen: Dict[int, float] = {}  # attempts of others without a job: when this VM saw them first
 
     @property
+    def took(self) -> float:
+        """The seconds of the last answer to a GET."""
+        return self._controller.took
+
+    @property
     def launches(self) -> bool:
         """Whether the others wait for this VM to launch the job."""
         return self._mine is not None
