@@ -178,7 +178,7 @@ class Dispatcher:
 
     def _purge(self) -> None:
         """Remove old results and outputs, and the oldest of too many."""
-        running = {SAID + run_id.split(".")[0] for run_id in jobs.sizes(self._directories)}
+        running = {SAID + run.token for run in map(parse_run_id, jobs.sizes(self._directories)) if run}
         now = time.time()
         trim(self._directories.results, now, oldest=KEEP_RESULTS, most=MAX_RESULTS)
         trim(self._directories.hooks_runtime, now, oldest=KEEP_RESULTS, most=MAX_SAID, begins=SAID, keep=running)

@@ -106,15 +106,13 @@ def accept(directories: Directories, text: bytes, job: Job) -> bool:
         known = _read(_job(directories, job.request_id), job.request_id)
     if known is None or _times(known) != _times(job):
         # Without the rest of the request, which does not count, and can be large.
-        times = Job(
-            job.request_id, job.phase, {"event_id": job.event["event_id"]}, "", *_times(job), first_run=job.first_run
-        )
+        times = job._replace(event={"event_id": job.event["event_id"]}, vm_name="", hooks=(), failure="")
         write_atomically(_job(directories, job.request_id) + REVISION, format_request(times), mode=0o600)
     return False
 
 
 def revision(directories: Directories, request_id: str) -> Optional[Job]:
-    """The newest times of a job, if they were changed since it was accepted. Its other fields are empty."""
+    """The newest times of a job, if they were changed since it was accepted. Its longer fields are empty."""
     return _read(_job(directories, request_id) + REVISION, request_id)
 
 
@@ -127,7 +125,7 @@ def revision_mark(directories: Directories, request_id: str) -> Optional[Tuple[i
     return status.st_ino, status.st_mtime_ns
 
 
-def _times(job: Job) -> Tuple[float, Optional[float], float, float]:
+def _times(job: Job) -> Tuple[object, ...]:
     return job.timeout, job.not_later_than, job.deadline, job.ends_at
 
 

@@ -66,7 +66,7 @@ def find_boot_id(runtime_directory: str) -> str:
     again, and is out of sight in a sandbox.
     """
     try:
-        return read_plain(os.path.join(runtime_directory, "boot"), most=100).decode("ascii").strip()
+        return read_plain(_mark(runtime_directory), most=100).decode("ascii").strip()
     except (FileNotFoundError, NotPlain, UnicodeDecodeError):
         return ""
 
@@ -86,7 +86,11 @@ def mark_boot(runtime_directory: str, boot: str) -> None:
 
     :raises OSError: it cannot be written.
     """
-    write_atomically(os.path.join(runtime_directory, "boot"), boot.encode(), mode=0o644)
+    write_atomically(_mark(runtime_directory), boot.encode(), mode=0o644)
+
+
+def _mark(runtime_directory: str) -> str:
+    return os.path.join(runtime_directory, "boot")
 
 
 class Removed(OSError):
@@ -99,7 +103,7 @@ class Watched:
     def __init__(self, directories: Directories, boot: str) -> None:
         self._runtime, self._boot = directories.runtime, boot
         self._paths = (
-            os.path.join(directories.runtime, "boot"),
+            _mark(directories.runtime),
             directories.socket,
             directories.requests,
             directories.jobs,
