@@ -13,7 +13,6 @@ The number of examples follows the profile of the tier: see tests/unit/conftest.
 
 import datetime
 import json
-import os
 
 import pytest
 
@@ -1184,7 +1183,7 @@ class World(RuleBasedStateMachine):
         assert not untold, "failed hooks did not learn of a failure"
 
 
-IN_MAKE_TEST = os.environ.get("TIER") == "test"
+IN_MAKE_TEST = settings.default.derandomize  # see tests/unit/conftest.py
 SETTINGS = settings(
     max_examples=PART,
     stateful_step_count=STEPS,

@@ -15,7 +15,6 @@ VM, and compares each acknowledgement with that record.
 import contextlib
 import datetime
 import json
-import os
 import pathlib
 import tempfile
 
@@ -51,7 +50,7 @@ RULES = {
 }
 DEAD = {"place": place(), "node": "here", "pid": 2**30, "began": "1"}  # no kernel gives a process this number
 
-IN_MAKE_TEST = os.environ.get("TIER") == "test"
+IN_MAKE_TEST = settings.default.derandomize  # see tests/unit/conftest.py
 
 
 class Killed(BaseException):
@@ -465,9 +464,8 @@ TestRespond = pytest.mark.timeout(3600)(World.TestCase)
 TestRespond.settings = settings(
     stateful_step_count=30,
     deadline=None,
-    # In `make test`, each run uses the same examples, and none is shrunk: no developer waits for this.
-    derandomize=IN_MAKE_TEST,
     database=None,
+    # In `make test`, none is shrunk: no developer waits for this.
     phases=[phase for phase in Phase if not (IN_MAKE_TEST and phase is Phase.shrink)],
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
 )
