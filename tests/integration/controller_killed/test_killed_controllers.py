@@ -4,7 +4,9 @@
 
 """Faults at the boundaries of a controller, of its workers and of the modules on the hosts: the next run finishes.
 
-One run without a fault records the boundaries. BOUNDARIES_STEP=N tries each N-th of them.
+One run without a fault records the boundaries. BOUNDARIES_STEP=N tries each N-th of them. A power cut ends the run, and
+takes the state of the hosts back to what was synced. A disk that does not work is that of all hosts, or that of the
+controller, until the end of the run. So is a clock that is set.
 
 With a strategy other than `linear`, Ansible waits without end for a worker that was killed. So a run whose worker was
 killed is killed some time later, as the time limit of a job does it.
@@ -18,6 +20,7 @@ import json
 import os
 import pathlib
 import time
+from collections.abc import Iterator
 
 import boundary
 import pytest
@@ -30,6 +33,10 @@ OCCURRENCES = 3  # of the same boundary
 AT_ONCE = 3  # lives; most of their time is waiting
 TIME_LIMIT = 20.0  # seconds that a run goes on after its worker was killed
 HOSTS = ("web1", "web2")
+KILLED = ("die", "alone")  # of these, the same boundary is tried several times
+LOST = ("names lost", "content lost")
+# A controller alone leaves its forks, which end by themselves; together they are a control node that goes down.
+FAULTS = (*KILLED, *LOST, *boundary.ERRORS, *boundary.CLOCK)
 
 
 def of_path(path: pathlib.Path):
@@ -93,17 +100,23 @@ class Life:
     """A run with a fault, and the run after it."""
 
     def __init__(self, made, directory: pathlib.Path, fault="none", name="", occurrence=0) -> None:
-        self.plan = directory / "plan"
+        self.plan, self._cut = directory / "plan", fault in LOST
         self.plan.mkdir()
         self.ended_by_limit = False
-        plan = {"fault": fault, "name": name, "occurrence": occurrence, "disk": str(directory)}
+        controller = directory / "controller"
+        controller.mkdir()
+        disk = controller if name.startswith("controller") else directory
+        plan = {"fault": fault, "name": name, "occurrence": occurrence, "disk": str(disk)}
         (self.plan / "plan.json").write_text(json.dumps(plan))
         path = os.pathsep.join(map(str, (SUPPORT / "watched", GUARD, SUPPORT)))
-        started = made.start(BOUNDARY_PLAN=str(self.plan), PYTHONPATH=path)
-        if name.startswith("controller's fork"):
+        watched = {"BOUNDARY_PLAN": str(self.plan), "PYTHONPATH": path, "ANSIBLE_LOCAL_TEMP": str(controller)}
+        started = made.start(**watched)
+        if name.startswith("controller's fork") or self._cut:
             until(lambda: self._over(started), what="the end of the run, or of its time", every=1)
         first = started.result()
         until(lambda: not processes_of(self.plan), what="the end of what the run started", every=1)
+        for host in HOSTS if self._cut and self.struck() else ():
+            boundary.after_a_power_cut(str(self.plan), str(directory / host / "state"), fault)
         runs = [first]
         if first.rc:
             runs.append(made.start().result())
@@ -117,10 +130,10 @@ class Life:
         print(f"{fault} at {name} ({occurrence}), {seen}", *self.complaints, flush=True)
 
     def _over(self, run) -> bool:
-        """Whether the run has ended, by itself or by its time limit."""
-        struck = self.plan / "struck"
-        if run.running and struck.exists() and time.time() - struck.stat().st_mtime > TIME_LIMIT:
-            self.ended_by_limit = True
+        """Whether the run has ended, by itself, by its time limit or with a power cut."""
+        limit = 0 if self._cut else TIME_LIMIT
+        if run.running and self.struck() and time.time() - (self.plan / "struck").stat().st_mtime > limit:
+            self.ended_by_limit = not self._cut
             boundary.end(processes_of(self.plan))
         return not run.running
 
@@ -141,29 +154,34 @@ def processes_of(plan: pathlib.Path) -> list[int]:
     return found
 
 
-@pytest.mark.skipif(os.environ.get("TIER") != "soak", reason="takes half an hour: make soak")
+def chosen(boundaries: "collections.Counter[str]", fault: str) -> Iterator[tuple[str, int]]:
+    """The boundaries at which a fault makes a difference, and which time each is reached."""
+    for name, found in sorted(boundaries.items()):
+        program, _colon, about = name.partition(": ")
+        program_counts = program == {"alone": "controller", **dict.fromkeys(LOST, "module")}.get(fault, program)
+        changes = about.partition(" ")[0] in ("open", *boundary.CHANGES)
+        if program_counts and (changes or fault not in boundary.ERRORS):
+            yield from ((name, time + 1) for time in range(min(found, OCCURRENCES if fault in KILLED else 1)))
+
+
+@pytest.mark.skipif(os.environ.get("TIER") != "soak", reason="takes two hours: make soak")
 @pytest.mark.timeout(36000)
+@pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("role", sorted(ROLES))
-def test_what_a_controller_that_dies_at_any_boundary_leaves_is_finished_by_the_next_run(role, fleet, ansible, tmp_path):
-    def life(number: int, *fault) -> Life:
+def test_what_a_fault_at_any_boundary_of_a_run_leaves_is_finished_by_the_next_run(role, fault, fleet, ansible, tmp_path):
+    def life(number: int, *about) -> Life:
         directory = tmp_path / str(number)
         directory.mkdir()
-        return Life(ROLES[role](fleet, ansible, directory), directory, *fault)
+        return Life(ROLES[role](fleet, ansible, directory), directory, *about)
 
     recorded = life(0)
     assert not recorded.complaints, recorded.complaints
     counts = collections.Counter(recorded.reached())
     assert {name.partition(": ")[0] for name in counts} == {"controller", "controller's fork", "module"}
-    # A controller alone leaves its forks, which end by themselves; together they are a control node that goes down.
-    wanted = [
-        (fault, name, time + 1)
-        for name, found in sorted(counts.items())
-        for fault in (("die", "alone") if name.startswith("controller:") else ("die",))
-        for time in range(min(found, OCCURRENCES))
-    ][:: int(os.environ.get("BOUNDARIES_STEP", "1"))]
+    wanted = list(chosen(counts, fault))[:: int(os.environ.get("BOUNDARIES_STEP", "1"))]
     with concurrent.futures.ThreadPoolExecutor(AT_ONCE) as threads:
-        lives = list(threads.map(lambda numbered: life(numbered[0], *numbered[1]), enumerate(wanted, 1)))
+        lives = list(threads.map(lambda numbered: life(numbered[0], fault, *numbered[1]), enumerate(wanted, 1)))
     reached, limited = sum(each.struck() for each in lives), sum(each.ended_by_limit for each in lives)
-    print(f"{role}: {len(lives)} boundaries, {reached} reached, {limited} ended by the time limit")
+    print(f"{role}, {fault}: {len(lives)} boundaries, {reached} reached, {limited} ended by the time limit")
     complaints = [complaint for each in lives for complaint in each.complaints]
     assert not complaints, "\n".join(complaints)

@@ -265,11 +265,17 @@ def test_the_end_of_a_unit_wakes_the_poller(root_side):
     assert root_side.result().reason.endswith("systemd gives no reason")
 
 
-def test_the_end_of_a_unit_leaves_a_result_alone(root_side):
+def test_the_end_of_a_unit_leaves_a_result_alone(root_side, capsys):
     jobs.end(root_side.directories, RunResult(root_side.run_id, "ok", "", 1.0))
     root_side.accept()
     runner.ended(root_side.run_id, root_side.directories, {})
-    assert (root_side.result().outcome, root_side.jobs()) == ("ok", [])
+    assert (root_side.result().outcome, root_side.jobs(), capsys.readouterr().err) == ("ok", [], "")
+
+
+def test_the_end_of_a_unit_reports_the_failure_that_it_stores(root_side, capsys):
+    root_side.accept()
+    runner.ended(root_side.run_id, root_side.directories, {"SERVICE_RESULT": "signal"})
+    assert capsys.readouterr().err == f"{root_side.run_id}: its unit ended before its hooks: signal\n"
 
 
 def test_the_end_of_a_unit_without_a_job_leaves_nothing(root_side):
@@ -296,6 +302,14 @@ def test_hooks_run_in_lexical_order_without_hidden_files_and_backups(root_side):
         root_side.add_hook(name=name)
     root_side.run_phase()
     assert names_run(root_side) == ["10-a", "20-b", "5-z"]
+
+
+def test_the_end_of_a_hook_is_logged_between_its_output_and_that_of_the_next(root_side):
+    for name in ("10-a", "20-b"):
+        root_side.add_hook(f"#!/bin/sh\necho output of {name}\n", name)
+    root_side.run_phase()
+    found = [line.partition(": ok")[0] for line in root_side.printed().splitlines()]
+    assert found == ["output of 10-a", "prepare hook 10-a", "output of 20-b", "prepare hook 20-b"]
 
 
 def test_preparation_stops_at_the_first_failure(root_side):
