@@ -44,6 +44,20 @@ def _files_of(strategy: str) -> set[Path]:
     return {Path(inspect.getfile(each)).resolve() for each in classes}
 
 
+def batches(hosts: t.Sequence[str], serial: t.Sequence[int | str]) -> list[list[str]]:
+    """The hosts of each batch of a play that does not change their order.
+
+    :param serial: the keyword of the play. Its last size repeats; without a size, all hosts are one batch.
+    """
+    found: list[list[str]] = []
+    left, sizes = list(hosts), list(serial) or [0]
+    while left:
+        size = pct_to_int(sizes[min(len(found), len(sizes) - 1)], len(hosts))
+        found.append(left[:size] if size > 0 else left)
+        left = left[len(found[-1]) :]
+    return found
+
+
 def refuse_late_hosts(*, strategy: str, serial: t.Sequence[int | str], hosts: int, forks: int) -> None:
     """Refuse a play that begins with some of its hosts only when others have ended.
 

@@ -22,7 +22,7 @@ from ...module_utils._scheduled_events.time_windows import WINDOWS, next_opening
 from .._ansible.core import play_id
 from .._ansible.other_host import HostVariables, OtherHostError
 from .._ansible.run import is_dead, main_process_has_ended
-from .._ansible.strategy import runs_each_host_alone
+from .._ansible.strategy import batches, runs_each_host_alone
 from .._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags, name_of
 from .._ansible.zones import with_offsets
 from .decision import (
@@ -194,7 +194,10 @@ class Gate:
                 raise GateError(
                     f"rolling_maintenance_{option} names {', '.join(unknown)}, expected {expected}. Correct the name"
                 )
-        refuse_too_large(self._batch, self._counted, self._budget())
+        play = self._action._task.get_play()
+        later = batches(self._all, play.serial or []) if play.order in (None, "inventory") else []
+        for batch in (self._batch, *later):
+            refuse_too_large(batch, self._counted, self._budget())
 
     def _leave(self, decision: Decision, marked: list[str]) -> Result:
         self._withdraw([host for host in marked if host not in decision.batch])

@@ -3,12 +3,15 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 
 import sys
+import types
 
 import pytest
 from ansible.errors import AnsibleActionFail
+from ansible.executor.playbook_executor import PlaybookExecutor
 from ansible.plugins.loader import strategy_loader
 
 from plugins.plugin_utils._ansible.strategy import (
+    batches,
     pins_hosts,
     refuse_late_hosts,
     runs_each_host_alone,
@@ -82,6 +85,19 @@ def test_a_strategy_is_known_by_whatever_name_the_play_has_loaded_it(prefix, mon
 @pytest.mark.parametrize("serial", [[], [0], [-1], [3], ["100%"], [5, 1]])
 def test_a_play_that_runs_its_hosts_in_one_batch_is_accepted(serial):
     refuse_late_hosts(strategy="linear", serial=serial, hosts=3, forks=1)
+
+
+@pytest.mark.parametrize(
+    ("serial", "sizes"),
+    [([], [8]), ([0], [8]), ([-1], [8]), ([3], [3, 3, 2]), (["25%"], [2, 2, 2, 2]), (["1", "1%", 4], [1, 1, 4, 2])],
+)
+def test_the_batches_are_those_of_ansible(serial, sizes):
+    hosts = [f"web{number}" for number in range(8)]
+    found = batches(hosts, serial)
+    assert [len(batch) for batch in found] == sizes
+    inventory = types.SimpleNamespace(get_hosts=lambda *_args, **_options: list(hosts))
+    play = types.SimpleNamespace(hosts="all", order=None, serial=serial)
+    assert found == PlaybookExecutor._get_serialized_batches(types.SimpleNamespace(_inventory=inventory), play)
 
 
 @pytest.mark.parametrize("serial", [[1], ["50%"], [2, 3], ["1"]])

@@ -53,8 +53,10 @@ class Play:
         self.answers = {name: answer(name) for name in HOSTS}
         self.asked, self.now, self.at, self.ended = [], 1000.0, {}, False
 
-    def gate(self, batch=("web1",), check_mode=False, active=tuple(HOSTS), tags=None, **arguments):
-        play = types.SimpleNamespace(strategy="linear", _uuid="play")
+    def gate(
+        self, batch=("web1",), check_mode=False, active=tuple(HOSTS), tags=None, serial=(1,), order=None, **arguments
+    ):
+        play = types.SimpleNamespace(strategy="linear", _uuid="play", serial=list(serial), order=order)
         task = types.SimpleNamespace(check_mode=check_mode, get_play=lambda: play)
         known = {
             "inventory_hostname": batch[0],
@@ -243,6 +245,16 @@ def test_a_host_that_is_left_out_for_its_event_is_named(play):
 def test_names_that_nobody_has_are_refused(play):
     with pytest.raises(GateError, match="rolling_maintenance_checked_hosts names wbe2, expected hosts of the fleet"):
         play.gate(checked_hosts=["wbe2"]).wait()
+
+
+def test_a_later_batch_that_is_too_large_is_refused_before_any_host_is_reached(play):
+    with pytest.raises(GateError, match=r"The batch has 2 hosts of the fleet \(web2, web3\), but .* allows 1 of 3"):
+        play.gate(serial=[1, "67%"]).wait()
+    assert play.asked == []
+
+
+def test_the_batches_of_a_play_that_orders_its_hosts_itself_are_judged_when_they_come(play):
+    assert play.gate(serial=[1, 2], order="shuffle").wait()["open"]
 
 
 def test_no_host_is_taken_down_after_one_was_lost(play):
