@@ -16,6 +16,8 @@ from page_blocks import FENCED, ROOT, pages
 
 RAW = "https://raw.githubusercontent.com/maintops/scheduled_events"
 TARGET = re.compile(r"\]\(([^)\s]+)\)|\b(?:src|srcset|href)=\"([^\"]+)\"|<(https?:[^>\s]+)>")
+# A file of the repository in the text of a page, and the title of a part of it: `README.md`, "Releases" and "Licence".
+FILE = re.compile(r"`((?:[a-z_.-]+/)*[A-Za-z_.-]+/?)`(?:, ((?:(?: and )?\"[^\"]+\")+))?")
 # Pages of GitHub, of a clone and of the site. Their links are relative: the site leads them to its own pages.
 OTHERS = ("*.md", ".github/**/*.md", "docs/**/*.md", "extensions/molecule/*.md", "tests/support/*/*.md")
 
@@ -83,6 +85,35 @@ def test_every_link_of_the_other_pages_leads_somewhere():
     check = {True: problem_of, False: problem_in_repository}
     problems = [(page, target, check[bool(urlsplit(target).scheme)](target)) for page, target in found]
     assert [link for link in problems if link[2]] == []
+
+
+def others():
+    """The text of each page that is not for Galaxy alone, by its path."""
+    paths = sorted({path for pattern in (*OTHERS, "roles/*/README.md") for path in ROOT.glob(pattern)})
+    return {str(path.relative_to(ROOT)): FENCED.sub("", path.read_text(encoding="utf-8")) for path in paths}
+
+
+def missing_files(page, text):
+    """What a page names and the repository, or the directory of the page, does not have: files, and titles in them."""
+    tops = {path.name for path in ROOT.iterdir() if not path.name.startswith(".")}
+    for name, titles in FILE.findall(text):
+        places = [place / name for place in (ROOT, (ROOT / page).parent)]
+        found = next((place for place in places if place.exists()), None)
+        if not found and "/" in name and name.partition("/")[0] in tops and "NAME" not in name:
+            yield name
+        for title in re.findall(r'"([^"]+)"', titles) if found and name.endswith(".md") else ():
+            if not re.search(rf"^#+ {re.escape(title)}$|\*\*{re.escape(title)}\*\*", found.read_text(), re.MULTILINE):
+                yield f"{name}: {title}"
+
+
+@pytest.mark.parametrize("page", others())
+def test_the_files_and_titles_that_a_page_names_exist(page):
+    assert list(missing_files(page, others()[page])) == []
+
+
+def test_a_file_and_a_title_that_do_not_exist_are_found():
+    text = '`README.md`, "Releases" and "Nothing"; `tests/nothing.py`; `docs/images/`; `images`; `meta/nothing.yml`'
+    assert list(missing_files("docs/a.md", text)) == ["README.md: Nothing", "tests/nothing.py", "meta/nothing.yml"]
 
 
 @pytest.mark.parametrize(
