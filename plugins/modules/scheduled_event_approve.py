@@ -74,9 +74,8 @@ EXAMPLES = r"""
   hosts: web
   any_errors_fatal: true
   tasks:
-    - name: Read the events that name this VM and have not started
+    - name: Read the events that name this VM
       maintops.scheduled_events.scheduled_events_info:
-        event_statuses: [Scheduled]
       register: maintenance
 
     - name: Prepare this VM
@@ -85,7 +84,7 @@ EXAMPLES = r"""
 
     - name: Acknowledge the events that this VM leads
       maintops.scheduled_events.scheduled_event_approve:
-        event_id: "{{ maintenance.events | map(attribute='event_id') }}"
+        event_id: "{{ maintenance.events | selectattr('event_status', 'eq', 'Scheduled') | map(attribute='event_id') }}"
         leader_only: true
 
     - name: Wait until the events are over
@@ -93,9 +92,8 @@ EXAMPLES = r"""
         timeout: 3600
       when: maintenance.events | length > 0
 
-    - name: Recover this VM
-      ansible.builtin.include_tasks: "{{ playbook_dir }}/recover.yml"
-      when: maintenance.events | length > 0
+    - name: Recover this VM, also after a run that was interrupted
+      ansible.builtin.include_tasks: "{{ playbook_dir }}/recover.yml" # changes nothing on a VM that is not drained
 """
 
 RETURN = r"""

@@ -177,7 +177,7 @@ options:
       - Later changes of the event are not known. Azure never uses the id of an event again, and refuses the
         acknowledgement of an event that is not pending. Therefore an event that is over or has started does no harm,
         but a VM that Azure has added to the event meanwhile is acknowledged, too.
-      - V(azure_resource_manager) requires the collection C(azure.azcollection) on O(fallback_control_node).
+      - V(azure_resource_manager) requires the collection C(azure.azcollection) on the control node.
     type: str
     choices: [none, azure_resource_manager]
     default: none
@@ -202,7 +202,7 @@ options:
     type: dict
     default: {}
   fallback_control_node:
-    description: Inventory name of the host that sends requests to Azure Resource Manager.
+    description: Inventory name of the host that gets the token for Azure Resource Manager.
     type: str
     default: localhost
   outcome:
