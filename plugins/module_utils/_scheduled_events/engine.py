@@ -261,13 +261,13 @@ class _StepBuilder:
         entry = self._runs.events.get(command.key)
         if entry is None:
             return
-        runs = dict(entry.runs)
+        runs, first, waits = dict(entry.runs), entry.lost_recovery, entry.waits_until is not None
         if has_failed(entry, "recover"):
-            del runs["recover"]
+            first = runs.pop("recover").first
         if may_be_repeated(entry):
             runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
-        if runs != entry.runs or entry.waits_until is not None:
-            self._runs.set(command.key, runs=runs, hurried=entry.hurried or entry.waits_until is not None)
+        if runs != entry.runs or waits:
+            self._runs.set(command.key, runs=runs, hurried=entry.hurried or waits, lost_recovery=first)
             self._runs.report(Report(command.key, ReportKind.RETRIED))
 
     def _clear(self, command: Clear) -> None:

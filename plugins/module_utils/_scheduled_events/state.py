@@ -95,7 +95,7 @@ class EventState(NamedTuple):
     ``event``: as it was seen last. ``present``: the last document held it, and named this VM. ``impact``: it was seen
     Started once. ``runs``: by phase. ``failures``: those whose ``failed`` hooks have not ended. ``ran``: prepare or
     started hooks ran, or may have, and are not undone. ``owed``: recover hooks were configured when they began.
-    ``lost_recovery``: the first run of a recovery that has no outcome, such as one that a reboot interrupted, or 0.
+    ``lost_recovery``: the first run of a recovery that a reboot interrupted, or that failed and is repeated, or 0.
     ``unannounced``: ``State.unannounced`` when it was seen first. ``waits_until``: when the preparation begins, or the
     acknowledgement is sent, in seconds since the epoch, if a rule chose a later moment; ``window``: the one that opens
     then. ``hurried``: the operator does not want it to wait.

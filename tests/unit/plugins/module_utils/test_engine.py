@@ -1489,6 +1489,18 @@ def test_a_failure_names_its_own_first_run_also_after_a_reboot():
     assert firsts(vm) == {"failed": run("failed", 5)}
 
 
+def test_what_an_operator_has_repeated_names_the_first_run():
+    vm = Engine(hooks=frozenset(["prepare", "recover"]))
+    for phase, read in (("prepare", document(event())), ("recover", document())):
+        vm.step(read)
+        [first] = firsts(vm).values()
+        for _time in range(2):
+            vm.step(read, HookResult(vm.hooks()[0].request_id, "failed"))
+            vm.step(read, Retry(ID.lower()))
+            assert firsts(vm) == {phase: first}
+        vm.step(read, ok(vm.hooks()[0].request_id))
+
+
 def test_a_preparation_after_which_the_type_changed_is_no_repetition():
     vm = Engine()
     vm.step(document(event(kind="Freeze")))
