@@ -115,6 +115,20 @@ def test_the_variables_of_the_pages_are_those_of_the_roles():
     assert [name for name in VARIABLES if not re.search(rf"\b{name}\b", known)] == []
 
 
+# `name` seconds (900); `name` 2 (10 by default); `name` is 90 by default
+DEFAULT = re.compile(r"`([a-z]+_[a-z_]+)`[\w ]*? (?:\((\d+)(?: by default)?\)|is (\d+) by default)")
+
+
+def test_a_default_in_a_sentence_is_that_of_the_argument_specs():
+    options = {}
+    for path in ROOT.glob("roles/*/meta/argument_specs.yml"):
+        for entry in yaml.safe_load(path.read_text())["argument_specs"].values():
+            options.update(entry.get("options", {}))
+    stated = [found for page in PAGES for found in DEFAULT.findall(" ".join(page.read_text(encoding="utf-8").split()))]
+    assert len(stated) > 3
+    assert [found for found in stated if float(found[1] or found[2]) != options[found[0]].get("default")] == []
+
+
 def test_the_playbooks_modules_and_roles_of_the_pages_exist():
     text = "\n".join(path.read_text(encoding="utf-8") for path in PAGES)
     names = set(re.findall(r"\bmaintops\.scheduled_events\.([a-z_]+)\b", text)) - {"imds"}  # a group of modules
