@@ -7,17 +7,19 @@
 import ast
 import contextlib
 import json
+import math
 import pathlib
 import re
 
 import pytest
 import yaml
-from _scheduled_events import rules
+from _scheduled_events import policies, rules, terms
 from _scheduled_events.document import LEAST_NOTICE, parse
 from page_blocks import pages
 from scheduled_events_emulator import scenarios
 from scheduled_events_emulator.events import DEFAULT_STARTED_FOR, TYPES
 from scheduled_events_poller.command import cli
+from scheduled_events_poller.command.commands import sample_event
 
 DEFAULT_NOTICE = {name: notice for name, (_since, notice) in TYPES.items() if notice}
 ROOT = pathlib.Path(__file__).parents[3]
@@ -226,3 +228,15 @@ def test_the_rules_of_spot_workers_prepare_for_an_eviction_alone():
     actions = {kind: rules.decide(event, given) for kind, event in parsed.items()}
     assert actions.pop("Preempt") == "prepare"
     assert set(actions.values()) == {"ignore"}
+
+
+def test_the_webhook_of_event_driven_ansible_is_sent_when_an_event_is_announced():
+    given = yaml_of("docs/from-event-driven-ansible.md", "poller_acknowledge")
+    config = terms.Config(
+        "vm1",
+        frozenset(["prepare"]),
+        rules=rules.parse_rules(given.get("poller_rules", [])),
+        acknowledge=given["poller_acknowledge"],
+    )
+    events = [sample_event("vm1", name, not_before=2e9) for name in DEFAULT_NOTICE]
+    assert {policies.lead_time(event, config) for event in events} == {math.inf}
