@@ -214,6 +214,20 @@ def test_another_process_leaves_a_full_history_to_its_owner(history, cut):
     assert not append_beside([history.directory], [a_fact(1)])
 
 
+def test_another_process_that_cannot_add_durably_removes_nothing_of_the_owner(history, monkeypatch):
+    history.append([a_fact(1)], now=NOW)
+    path = os.path.join(history.directory, PRESENT)
+
+    def fail(_descriptor):
+        with open(path, "ab") as file:  # the owner adds a line at the same time
+            file.write(line_of(a_fact(2)))
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "fsync", fail)
+    assert not append_beside([history.directory], [a_fact(3)])
+    assert a_fact(2) in facts_of(history.directory)
+
+
 def test_another_process_adds_after_a_line_that_a_crash_has_cut(history):
     with open(os.path.join(history.directory, PRESENT), "wb") as file:
         file.write(b'{"version":1')
