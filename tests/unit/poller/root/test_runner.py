@@ -142,7 +142,7 @@ def test_the_name_of_a_hook_that_is_not_utf_8_gives_a_readable_result(root_side)
     assert root_side.result().reason == "10-gr\ufffdn: exit status 3"
 
 
-# A run whose job was removed, with all that is in /run
+# An older run of the event, after files in /run were removed
 
 
 def test_a_run_whose_directories_were_removed_leaves_its_result(root_side):
@@ -152,8 +152,11 @@ def test_a_run_whose_directories_were_removed_leaves_its_result(root_side):
     assert root_side.result().outcome == "ok"
 
 
+@pytest.mark.parametrize("removed", [True, False])
 @pytest.mark.parametrize("phase", ["prepare", "recover"])
-def test_a_run_begins_after_an_earlier_one_whose_job_was_removed(root_side, tmp_path, phase):
+def test_a_run_begins_after_an_older_one_whether_the_job_of_that_was_removed_or_not(
+    root_side, tmp_path, phase, removed
+):
     log, go = tmp_path / "log", tmp_path / "go"
     script = f"echo begin >> {log}; until [ -e {go} ]; do sleep 0.02; done; sleep 0.5; echo end >> {log}"
     for each in ("prepare", "recover"):
@@ -162,7 +165,8 @@ def test_a_run_begins_after_an_earlier_one_whose_job_was_removed(root_side, tmp_
     command = [*dispatcher.root_command(root_side.directories), "run"]
     first = Process([*command, root_side.run_id])
     _until_written(log)
-    os.unlink(os.path.join(root_side.directories.jobs, root_side.run_id))
+    if removed:
+        os.unlink(os.path.join(root_side.directories.jobs, root_side.run_id))
     again = root_side.run_id.replace("prepare.7", f"{phase}.8")
     root_side.accept(request_id=again, phase=phase)
     second = Process([*command, again])
@@ -219,14 +223,27 @@ OTHER = "d8172cbd-b0ed-4624-c35c-bb6024b27234.prepare.3"
 def test_only_an_older_run_of_the_event_by_the_same_user_holds_up_a_run(root_side, processes, changes, lost):
     run_id = changes.pop("run_id").format(token=root_side.event_id.lower())
     processes("77", run_id, **changes)
-    assert jobs.lost_run(root_side.directories, root_side.run_id) == (run_id if lost else "")
+    assert jobs.older_run(root_side.directories, root_side.run_id) == (run_id if lost else "")
 
 
-def test_a_run_with_a_job_holds_up_no_other(root_side, processes):
+@pytest.mark.parametrize(("ends_in", "overdue"), [(60.0, False), (-jobs.OVERDUE - 1.0, True)])
+def test_an_older_run_that_goes_on_beyond_its_end_holds_up_no_other(root_side, processes, ends_in, overdue):
     run_id = root_side.run_id.replace("prepare.7", "started.6")
-    root_side.accept(request_id=run_id, phase="started")
+    root_side.accept(request_id=run_id, phase="started", ends_at=time.monotonic() + ends_in)
     processes("77", run_id)
-    assert jobs.lost_run(root_side.directories, root_side.run_id) == ""
+    assert jobs.older_run(root_side.directories, root_side.run_id) == ("" if overdue else run_id)
+
+
+def test_hooks_that_run_beside_others_are_not_held_up(root_side, processes):
+    processes("77", root_side.run_id.replace("prepare.7", "prepare.6"))
+    assert jobs.older_run(root_side.directories, root_side.run_id.replace("prepare", "failed")) == ""
+
+
+def test_the_command_of_a_process_of_another_user_is_not_read(root_side, processes, tmp_path):
+    processes("77", "a", user=65534)
+    os.unlink(str(tmp_path / "proc" / "77" / "cmdline"))
+    os.mkfifo(str(tmp_path / "proc" / "77" / "cmdline"))  # its reader waits, as for memory that a file system lends
+    assert jobs.older_run(root_side.directories, root_side.run_id) == ""
 
 
 # A run that ends without a result

@@ -12,6 +12,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
 
 from _scheduled_events.files import Occupied, locked, write_atomically, write_once
@@ -21,6 +22,7 @@ from ..spool import MAX_REQUEST, Directories, Job, RequestError, RunResult, form
 
 PROC = "/proc"
 REVISION = ".times"  # ends the name of the file with the newest times of a job
+OVERDUE = 10.0  # seconds after its last moment in which a run ends its hooks
 
 
 def prepare(directories: Directories) -> None:
@@ -47,23 +49,31 @@ def exists(directories: Directories, request_id: str) -> bool:
     return os.path.exists(_job(directories, request_id))
 
 
-def lost_run(directories: Directories, request_id: str) -> str:
-    """An older run of the event's hooks, whose process goes on although its job was removed; empty without one.
+def older_run(directories: Directories, request_id: str) -> str:
+    """An older run of the event's hooks whose process goes on, since files in /run were removed; empty without one.
 
-    It ends at its own deadline, as each run does.
+    It ends at its own deadline, as each run does. One that goes on beyond it holds up no other.
     """
-    mine, wanted = _command("self"), parse_run_id(request_id)
+    mine, wanted, born = _command("self"), parse_run_id(request_id), _born("self")
     for process in filter(str.isdigit, os.listdir(PROC)):
         with contextlib.suppress(OSError):  # it has ended
+            # First, since another user can have the reader of a command wait for as long as that user likes.
+            if _born(process) >= born:
+                continue
             command = _command(process)
             run = os.fsdecode(command[-1]) if command[:-1] == mine[:-1] and command[1:] else ""
             name = parse_run_id(run)
             if name is None or wanted is None or name.token != wanted.token:
                 continue
-            held_up = name.phase == wanted.phase or name.phase not in BESIDE
-            if held_up and (run == request_id or not exists(directories, run)) and _born(process) < _born("self"):
+            together = name.phase == wanted.phase or not {name.phase, wanted.phase} & set(BESIDE)
+            if together and (run == request_id or not _is_overdue(directories, run)):
                 return run
     return ""
+
+
+def _is_overdue(directories: Directories, request_id: str) -> bool:
+    job = _read(_job(directories, request_id), request_id)
+    return job is not None and time.monotonic() > job.ends_at + OVERDUE
 
 
 def _command(process: str) -> List[bytes]:

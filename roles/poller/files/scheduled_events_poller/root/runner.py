@@ -37,7 +37,7 @@ PREPARED_NOTHING = 77  # exit status of a hook that did nothing which prepares t
 
 RETRY_PAUSE = 5.0  # seconds until a hook that exited with 75 is run again
 GRACE = 3.0  # seconds between SIGTERM and SIGKILL
-LOST_PAUSE = 0.2  # seconds between two looks at a run whose job was removed
+OLDER_PAUSE = 0.2  # seconds between two looks at an older run of the event
 TICK = 1.0  # seconds within which a changed deadline or clock is noticed
 
 # The kernel refuses to start a program with a variable of 128 KiB with its name, or with more than 2 MiB of arguments
@@ -135,9 +135,9 @@ def run(request_id: str, directories: Directories) -> int:
         except Occupied:
             jobs.say(f"{request_id} is running already")
         else:
-            # Asked for again after /run was emptied. The hooks of one event are not run twice at the same time.
-            while jobs.lost_run(directories, request_id):
-                CLOCK.sleep(LOST_PAUSE)
+            # Asked for after files in /run were removed. The hooks of one event are not run twice at the same time.
+            while jobs.older_run(directories, request_id):
+                CLOCK.sleep(OLDER_PAUSE)
             if jobs.has_ended(directories, request_id):
                 jobs.forget(directories, request_id)
             else:
