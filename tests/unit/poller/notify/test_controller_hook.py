@@ -341,6 +341,24 @@ def test_the_job_of_a_cancelled_event_is_cancelled_at_once_however_long_it_has_r
     assert vm.clock.passed < 3005
 
 
+def test_a_cancelled_event_needs_no_preparation_although_another_vm_has_cancelled_the_job(controller, make_vm):
+    controller.status = "running"
+    vm = make_vm(cancel_on_cancelled=True)
+    vm.clock.at = [(5, lambda: controller.jobs[1].update(status="canceled")), (5, lambda: vm.knows(present=False))]
+    assert vm.run() == (DONE, "the event is cancelled; job 1 is canceled")
+
+
+@pytest.mark.parametrize(("ended", "expected"), [(True, DONE), (False, FAILED)])
+def test_a_job_that_ended_before_it_could_be_cancelled_is_no_failure(controller, make_vm, ended, expected):
+    controller.status = "running"
+    vm = make_vm(cancel_on_cancelled=True)
+    vm.clock.at = [(5, lambda: vm.knows(present=False))]
+    refusal = 405, {}, {"detail": 'Method "POST" not allowed.'}
+    controller.faults["/cancel/"] = [lambda: controller.jobs[1].update(status="canceled" if ended else "running")]
+    controller.faults["/jobs/1/cancel/"] = [refusal]
+    assert vm.run()[0] == expected
+
+
 def test_an_event_that_starts_before_there_is_a_job_fails_the_hook(controller, make_vm):
     controller.faults["GET /api/"] = again(100)
     vm = make_vm()

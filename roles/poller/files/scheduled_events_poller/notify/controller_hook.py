@@ -237,7 +237,8 @@ class ControllerHook:
         if job.counts:
             self.memory.set(job=max(self.memory.job, job.id))
         if job.ended:
-            return self._ended(jobs, job)
+            gone = Ending(DONE, f"the event is cancelled; {self._known()}")  # another VM may have cancelled its job
+            return self._ended(jobs, job) if notice.present else gone
         if not notice.present:
             jobs.cancel(job)
             return Ending(DONE, f"the event is cancelled, and so is job {job.id}")

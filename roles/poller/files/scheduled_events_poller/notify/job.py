@@ -193,8 +193,12 @@ class Jobs:
         return self._template
 
     def cancel(self, job: ControllerJob) -> None:
-        """Have the controller cancel a job."""
-        self._controller.post(f"jobs/{job.id}/cancel/", {})
+        """Have the controller cancel a job, unless it has ended meanwhile."""
+        try:
+            self._controller.post(f"jobs/{job.id}/cancel/", {})
+        except Declined:
+            if self._controller.get(f"jobs/{job.id}/").get("status") not in ENDED:
+                raise
 
     def why(self, job: ControllerJob) -> Optional[str]:
         """The result of a job in addition to its status; ``None`` until the controller has counted its hosts."""
