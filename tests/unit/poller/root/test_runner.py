@@ -8,6 +8,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import sys
@@ -203,6 +204,11 @@ def processes(root_side, tmp_path, monkeypatch):
     return add
 
 
+def _older(root_side):
+    found = jobs.older_run(root_side.directories, root_side.run_id)
+    return found.request_id if found else ""
+
+
 OTHER = "d8172cbd-b0ed-4624-c35c-bb6024b27234.prepare.3"
 
 
@@ -223,7 +229,7 @@ OTHER = "d8172cbd-b0ed-4624-c35c-bb6024b27234.prepare.3"
 def test_only_an_older_run_of_the_event_by_the_same_user_holds_up_a_run(root_side, processes, changes, lost):
     run_id = changes.pop("run_id").format(token=root_side.event_id.lower())
     processes("77", run_id, **changes)
-    assert jobs.older_run(root_side.directories, root_side.run_id) == (run_id if lost else "")
+    assert _older(root_side) == (run_id if lost else "")
 
 
 @pytest.mark.parametrize(("ends_in", "overdue"), [(60.0, False), (-jobs.OVERDUE - 1.0, True)])
@@ -231,19 +237,30 @@ def test_an_older_run_that_goes_on_beyond_its_end_holds_up_no_other(root_side, p
     run_id = root_side.run_id.replace("prepare.7", "started.6")
     root_side.accept(request_id=run_id, phase="started", ends_at=time.monotonic() + ends_in)
     processes("77", run_id)
-    assert jobs.older_run(root_side.directories, root_side.run_id) == ("" if overdue else run_id)
+    assert _older(root_side) == ("" if overdue else run_id)
 
 
 def test_hooks_that_run_beside_others_are_not_held_up(root_side, processes):
     processes("77", root_side.run_id.replace("prepare.7", "prepare.6"))
-    assert jobs.older_run(root_side.directories, root_side.run_id.replace("prepare", "failed")) == ""
+    assert jobs.older_run(root_side.directories, root_side.run_id.replace("prepare", "failed")) is None
 
 
 def test_the_command_of_a_process_of_another_user_is_not_read(root_side, processes, tmp_path):
     processes("77", "a", user=65534)
     os.unlink(str(tmp_path / "proc" / "77" / "cmdline"))
     os.mkfifo(str(tmp_path / "proc" / "77" / "cmdline"))  # its reader waits, as for memory that a file system lends
-    assert jobs.older_run(root_side.directories, root_side.run_id) == ""
+    assert _older(root_side) == ""
+
+
+@pytest.mark.parametrize("end", ["ended", "another process"])
+def test_an_older_run_is_waited_for_as_long_as_it_goes_on(root_side, processes, tmp_path, end):
+    processes("77", root_side.run_id)
+    older = jobs.older_run(root_side.directories, root_side.run_id)
+    assert older.goes_on()
+    shutil.rmtree(str(tmp_path / "proc" / "77"))
+    if end == "another process":
+        processes("77", root_side.run_id, born=498)
+    assert not older.goes_on()
 
 
 # A run that ends without a result

@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from typing import Dict, Iterator, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from _scheduled_events.files import Occupied, locked, write_atomically, write_once
 from _scheduled_events.runs import BESIDE, FAILED, parse_run_id
@@ -49,31 +49,44 @@ def exists(directories: Directories, request_id: str) -> bool:
     return os.path.exists(_job(directories, request_id))
 
 
-def older_run(directories: Directories, request_id: str) -> str:
-    """An older run of the event's hooks whose process goes on, since files in /run were removed; empty without one.
+class OlderRun(NamedTuple):
+    """The process of an older run, and its birth. ``until``: monotonic seconds after which nothing waits for it."""
 
-    It ends at its own deadline, as each run does. One that goes on beyond it holds up no other.
+    request_id: str
+    process: str
+    born: Tuple[bool, int]
+    until: float
+
+    def goes_on(self) -> bool:
+        """Whether it is to be waited for. This costs much less than to look for one."""
+        with contextlib.suppress(OSError):
+            return time.monotonic() < self.until and _born(self.process) == self.born
+        return False
+
+
+def older_run(directories: Directories, request_id: str) -> Optional[OlderRun]:
+    """An older run of the event's hooks whose process goes on, since files in /run were removed; ``None`` without one.
+
+    It ends at its own deadline, as each run does.
     """
-    mine, wanted, born = _command("self"), parse_run_id(request_id), _born("self")
+    mine, wanted, myself = _command("self"), parse_run_id(request_id), _born("self")
     for process in filter(str.isdigit, os.listdir(PROC)):
         with contextlib.suppress(OSError):  # it has ended
+            born = _born(process)
             # First, since another user can have the reader of a command wait for as long as that user likes.
-            if _born(process) >= born:
+            if born >= myself:
                 continue
             command = _command(process)
             run = os.fsdecode(command[-1]) if command[:-1] == mine[:-1] and command[1:] else ""
             name = parse_run_id(run)
             if name is None or wanted is None or name.token != wanted.token:
                 continue
-            together = name.phase == wanted.phase or not {name.phase, wanted.phase} & set(BESIDE)
-            if together and (run == request_id or not _is_overdue(directories, run)):
-                return run
-    return ""
-
-
-def _is_overdue(directories: Directories, request_id: str) -> bool:
-    job = _read(_job(directories, request_id), request_id)
-    return job is not None and time.monotonic() > job.ends_at + OVERDUE
+            if name.phase == wanted.phase or not {name.phase, wanted.phase} & set(BESIDE):
+                job = _read(_job(directories, run), run) if run != request_id else None
+                older = OlderRun(run, process, born, job.ends_at + OVERDUE if job else float("inf"))
+                if older.goes_on():
+                    return older
+    return None
 
 
 def _command(process: str) -> List[bytes]:

@@ -136,8 +136,10 @@ def run(request_id: str, directories: Directories) -> int:
             jobs.say(f"{request_id} is running already")
         else:
             # Asked for after files in /run were removed. The hooks of one event are not run twice at the same time.
-            while jobs.older_run(directories, request_id):
+            older = jobs.older_run(directories, request_id)
+            while older:
                 CLOCK.sleep(OLDER_PAUSE)
+                older = older if older.goes_on() else jobs.older_run(directories, request_id)
             if jobs.has_ended(directories, request_id):
                 jobs.forget(directories, request_id)
             else:
