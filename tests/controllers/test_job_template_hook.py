@@ -26,7 +26,7 @@ PLAYBOOK = """
 """
 PROMPTS = {f"ask_{field}_on_launch": True for field in ("limit", "labels", "variables")}
 # Still longer than a launch takes on a busy machine.
-SHORT_LEASE = "from scheduled_events_poller.notify import job as j; j.LEASE = 20.0"
+SHORT_LEASE = "from scheduled_events_poller.notify import job as j; j.LEASE = 20.0\nj.launch_within = lambda _: 20.0"
 DIES = "import os; j.Jobs._launch = lambda *_: os.kill(os.getpid(), 9)"
 
 
@@ -109,7 +109,7 @@ def test_when_a_launcher_is_killed_between_label_and_launch_one_of_the_others_ta
 @pytest.mark.long
 def test_a_launcher_whose_time_is_over_before_it_sends_the_launch_leaves_it_to_the_next(awx, vms):
     event = new_event("web1")
-    stops = "import time; j.LAUNCH_WITHIN = 2.0; label = j.Jobs._make_label\n"
+    stops = "import time; j.launch_within = lambda _timeout: 2.0; label = j.Jobs._make_label\n"
     stops += "j.Jobs._make_label = lambda *given: (label(*given), time.sleep(2.5))[0]"
     run = vms().start(event, change=f"{SHORT_LEASE}\n{stops}")
     run.wait_for("attempt 1 to launch the job took too long")

@@ -7,7 +7,7 @@
 import pytest
 from controller_vm import IN_60, IN_900, LABEL, again
 from scheduled_events_poller.notify.controller_hook import DONE, TRY_AGAIN
-from scheduled_events_poller.notify.job import LAUNCH_WITHIN
+from scheduled_events_poller.notify.job import launch_within
 
 
 def vms(count):
@@ -92,6 +92,20 @@ def test_the_vm_for_which_all_others_wait_does_not_rest(controller, make_vm):
 def test_a_launcher_whose_last_look_is_slow_sends_nothing(controller, make_vm):
     vm = make_vm()
     looks = controller.faults["GET /api/v2/jobs/"] = []
-    controller.faults["POST /api/v2/labels/"] = [lambda: looks.append(lambda: vm.clock.sleep(LAUNCH_WITHIN + 1))]
+    controller.faults["POST /api/v2/labels/"] = [lambda: looks.append(lambda: vm.clock.sleep(launch_within(15.0) + 1))]
     vm.run(deadline=IN_60)
     assert (controller.launched(), len(controller.labels)) == ([], 1)
+
+
+@pytest.mark.parametrize("seconds", [7, 14])
+def test_a_controller_that_answers_within_the_time_of_a_request_launches_the_job(controller, make_vm, seconds):
+    vm = make_vm()
+    answer = controller.answer
+
+    def slowly(*request):
+        vm.clock.sleep(seconds)
+        return answer(*request)
+
+    controller.answer = slowly
+    assert vm.run(deadline=IN_900) == (DONE, "job 1 has ended: successful")
+    assert (len(controller.labels), len(controller.jobs)) == (1, 1)

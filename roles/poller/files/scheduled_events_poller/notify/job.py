@@ -7,9 +7,9 @@
 Nothing but a label can be the lock: a launch is not idempotent, and the name of a label is unique in its organization.
 An event of a type has the labels ``PREFIX.EVENT.TYPE.NOTBEFORE.1``, ``.2`` …, one for each attempt. NotBefore
 distinguishes the announcements of an id. The VM that made the label of an attempt may launch with that label for
-LAUNCH_WITHIN seconds. The others look for the job by the labels. A VM that sees a label without a job for LEASE seconds
-assumes that its launcher has ended, and creates the next label. LEASE is longer than LAUNCH_WITHIN and the answer to a
-launch together. Each VM counts on its own clock, from when it saw the label first.
+:func:`launch_within` seconds. The others look for the job by the labels. A VM that sees a label without a job for LEASE
+seconds assumes that its launcher has ended, and creates the next label. LEASE is longer than a launch and its answer.
+Each VM counts on its own clock, from when it saw the label first.
 
 A launch that was refused leaves the label of its attempt with REFUSED at its end, so that no VM waits for the lease.
 
@@ -34,7 +34,8 @@ from .request import Declined, NotNow, Rejected
 from .settings import EVENT_VARIABLE, ControllerSettings, hosts_of
 
 PREFIX, REFUSED = "scheduled-event", ".refused"
-LAUNCH_WITHIN, LEASE = 20.0, 90.0  # seconds; an answer takes 60 at most
+LEASE, SPARE = 90.0, 10.0  # seconds; an answer takes 60 at most
+BEFORE_LAUNCH = 3  # answers that a launcher needs: the label, and two looks
 SUCCESSFUL = "successful"
 ENDED = (SUCCESSFUL, "failed", "error", "canceled")
 RELAUNCH = "relaunch"  # how a job was launched that repeats another one, also for a part of its hosts
@@ -169,7 +170,7 @@ class Jobs:
         # Last, so that slow answers count. Also by the clock on the wall: the other may stop with the VM, and the lease
         # goes on elsewhere.
         passed = max(self._clock.monotonic() - self._mine.began, self._clock.wall() - self._mine.began_wall)
-        if passed > LAUNCH_WITHIN:
+        if passed > launch_within(self._settings.request_timeout):
             self._say(f"attempt {self._mine.number} to launch the job took too long: the next VM takes over")
             self._mine = None
         else:
@@ -309,6 +310,11 @@ class Jobs:
         if isinstance(slices, int) and slices > 1:
             problems.append(f"it has {slices} slices, which split the VMs of an event: set job_slice_count to 1")
         return problems
+
+
+def launch_within(request_timeout: float) -> float:
+    """Seconds for which a label may be used: all that a slow controller needs, if the lease leaves that much."""
+    return min(max(20.0, BEFORE_LAUNCH * request_timeout), LEASE - SPARE - request_timeout)
 
 
 def _numbers(texts: Iterable[str]) -> Set[int]:
