@@ -5,9 +5,11 @@
 """Which requests the root side accepts, what it answers to the others, and that no user can keep it busy."""
 
 import contextlib
+import errno
 import itertools
 import json
 import os
+import shutil
 import socket
 import stat
 import sys
@@ -336,6 +338,33 @@ def test_a_request_waits_while_it_cannot_be_kept(root_side, starter, look, monke
     assert (starter.ids, root_side.result()) == ([], None)
     look()
     assert starter.ids == [root_side.run_id]
+
+
+@pytest.mark.parametrize("error", [errno.EROFS, errno.ENFILE, errno.ENOMEM])
+def test_a_request_waits_while_the_machine_cannot_give_it(root_side, starter, look, monkeypatch, error):
+    def fail(*_arguments, **_options):
+        raise OSError(error, os.strerror(error))
+
+    root_side.leave()
+    with monkeypatch.context() as lacking:
+        lacking.setattr(os, "rename", fail)
+        assert look() == (0, True)
+    assert (starter.ids, root_side.result()) == ([], None)
+    look()
+    assert starter.ids == [root_side.run_id]
+
+
+def test_a_request_that_is_removed_before_it_is_taken_gets_no_result(root_side, starter, look, monkeypatch):
+    rename = os.rename
+
+    def remove(name, *arguments, **options):
+        shutil.rmtree(root_side.directories.requests)
+        rename(name, *arguments, **options)
+
+    root_side.leave()
+    monkeypatch.setattr(os, "rename", remove)
+    look()
+    assert (starter.ids, root_side.result()) == ([], None)
 
 
 def test_a_run_that_cannot_be_started_gets_a_result_and_a_line_in_the_journal(root_side, starter, look, capsys):

@@ -9,6 +9,7 @@ that is spent on looking. Real requests come first.
 """
 
 import contextlib
+import errno
 import os
 import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
@@ -37,6 +38,9 @@ PATIENCE = 15.0  # seconds for systemctl
 
 # Begins the name of a request that is being handled. Not hidden: for systemd the spool would be empty.
 _TAKEN = "taken:"
+
+# What keeps a request from being read and is not its fault: it was removed, or the machine lacks something now.
+_NOT_ITS_FAULT = errno.ENOENT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM
 
 Start = Callable[[Sequence[str]], Dict[str, str]]
 
@@ -161,7 +165,7 @@ class Dispatcher:
     def _accept(self, spool: int, request_id: str) -> bool:
         """Check a request and keep it; ``False``, and a result, if it is refused.
 
-        :raises OSError: it cannot be kept now.
+        :raises OSError: it cannot be read or kept now.
         """
         try:
             text = _read(spool, request_id)
@@ -212,6 +216,7 @@ def _read(spool: int, request_id: str) -> bytes:
     """Take a request under another name, so that one that replaces it is not removed with it, and read it.
 
     :raises RequestError: it is not a file that the poller wrote.
+    :raises OSError: it cannot be read now.
     """
     taken = _TAKEN + request_id
     try:
@@ -223,6 +228,8 @@ def _read(spool: int, request_id: str) -> bytes:
                 raise RequestError("it belongs to another user than its directory")
             return file.read(MAX_REQUEST + 1)
     except OSError as error:
+        if error.errno in _NOT_ITS_FAULT:
+            raise
         raise RequestError(f"it cannot be read: {error.strerror or error}") from error
 
 
