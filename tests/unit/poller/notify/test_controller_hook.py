@@ -360,6 +360,26 @@ def test_a_job_that_ended_before_it_could_be_cancelled_is_no_failure(controller,
     assert vm.run()[0] == expected
 
 
+def test_a_job_that_shows_after_the_event_was_cancelled_is_cancelled_too(controller, make_vm):
+    controller.faults["POST /api/v2/job_templates/7/launch/"] = again(1, 502)
+    controller.status = "running"
+    vm = make_vm(cancel_on_cancelled=True)
+    vm.clock.at = [
+        (5, lambda: vm.knows(present=False)),
+        (30, lambda: controller.run({"limit": "vm1", "labels": [1]})),
+    ]
+    assert vm.run() == (DONE, "the event is cancelled, and so is job 1")
+    assert controller.jobs[1]["status"] == "canceled"
+
+
+def test_a_launch_without_an_answer_is_waited_for_a_lease_after_the_event_was_cancelled(controller, make_vm):
+    controller.faults["POST /api/v2/job_templates/7/launch/"] = again(1, 502)
+    vm = make_vm(cancel_on_cancelled=True)
+    vm.clock.at = [(5, lambda: vm.knows(present=False))]
+    assert vm.run() == (DONE, "the event is cancelled; a job may run")
+    assert controller_job.LEASE < vm.clock.passed < controller_job.LEASE + 10
+
+
 def test_an_event_that_starts_before_there_is_a_job_fails_the_hook(controller, make_vm):
     controller.faults["GET /api/"] = again(100)
     vm = make_vm()

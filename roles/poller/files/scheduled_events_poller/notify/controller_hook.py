@@ -23,7 +23,7 @@ from _scheduled_events.text import shown
 
 from ..spool import LONGEST_REASON, Directories
 from .controller import Controller
-from .job import SUCCESSFUL, ControllerJob, Jobs
+from .job import LEASE, SUCCESSFUL, ControllerJob, Jobs
 from .memory import LAUNCHED, MEMORY_DIRECTORY, EventMemory
 from .request import Declined, NotNow, spread
 from .settings import CONTROLLER_FILE, ControllerSettings, load_controller
@@ -94,7 +94,7 @@ class ControllerHook:
         self._job: Optional[ControllerJob] = None
         self._problem = ""
         self._failures = 0
-        self._job_since = 0.0
+        self._job_since = self._gone_since = 0.0
 
     def run(self) -> Ending:
         """Have the job launched, and follow it."""
@@ -125,7 +125,8 @@ class ControllerHook:
             notice = self._look()
             self._not_before = notice.not_before
             if present and not notice.present:
-                ask_at = min(ask_at, self._clock.monotonic() + self._turn())
+                self._gone_since = self._clock.monotonic()
+                ask_at = min(ask_at, self._gone_since + self._turn())
             present = notice.present
             ending = self._over(notice) or self._out_of_time()
             if ending is None and self._clock.monotonic() >= ask_at:
@@ -226,7 +227,8 @@ class ControllerHook:
             if self.memory.running != LAUNCHED:
                 self.memory.set(running=0)
             if not notice.present:
-                return Ending(DONE, "the event is cancelled, and has no job")
+                may_show = self.memory.may_run and self._clock.monotonic() - self._gone_since < LEASE
+                return None if may_show else Ending(DONE, f"the event is cancelled; {self._known()}")
             jobs.attempt(self._until_due)
             return None
         if before is None or before.id != job.id:
