@@ -192,9 +192,10 @@ def processes(root_side, tmp_path, monkeypatch):
     proc = tmp_path / "proc"
     monkeypatch.setattr(jobs, "PROC", str(proc))
 
-    def add(pid, run_id, *, born=499, user=None, program="scheduled-events-hooks"):
+    def add(pid, run_id, *, born=499, user=None, program="scheduled-events-hooks", namespace=1):
         directory = proc / pid
-        directory.mkdir(parents=True)
+        (directory / "ns").mkdir(parents=True)
+        (directory / "ns" / "pid").symlink_to(f"pid:[{namespace}]")
         (directory / "cmdline").write_text(f"python\0{program}\0run\0{run_id}\0")
         (directory / "status").write_text(f"Name:\ta\nUid:\t{os.getuid() if user is None else user}\t0\t0\t0\n")
         (directory / "stat").write_text(f"1 (a) b) S {' 0' * 18} {born} 0\n")
@@ -220,13 +221,14 @@ OTHER = "d8172cbd-b0ed-4624-c35c-bb6024b27234.prepare.3"
         ({"run_id": "{token}.prepare.7"}, True),
         ({"run_id": "{token}.advised.6"}, False),
         ({"run_id": "{token}.prepare.6", "user": 65534}, False),
+        ({"run_id": "{token}.prepare.6", "namespace": 2}, False),
         ({"run_id": "{token}.prepare.6", "born": 501}, False),
         ({"run_id": "{token}.prepare.6", "program": "vi"}, False),
         ({"run_id": OTHER}, False),
         ({"run_id": ""}, False),
     ],
 )
-def test_only_an_older_run_of_the_event_by_the_same_user_holds_up_a_run(root_side, processes, changes, lost):
+def test_only_an_older_run_of_the_event_by_the_same_user_outside_containers_holds_up_a_run(root_side, processes, changes, lost):
     run_id = changes.pop("run_id").format(token=root_side.event_id.lower())
     processes("77", run_id, **changes)
     assert _older(root_side) == (run_id if lost else "")

@@ -98,13 +98,21 @@ def _command(process: str) -> List[bytes]:
 
 
 def _born(process: str) -> Tuple[bool, int]:
-    """What orders the processes that this user started by their start, before those of other users.
+    """What orders the processes that this user started by their start, before those of other users and of containers.
 
     :raises OSError: it has ended.
     """
     # The owner of these files says less: a process of any user can have them belong to root.
     user = int(_about(process, "status").partition(b"\nUid:")[2].split()[0])
-    return user != os.getuid(), int(_about(process, "stat").rpartition(b")")[2].split()[19])
+    foreign = user != os.getuid() or _namespace(process) != _namespace("self")
+    return foreign, int(_about(process, "stat").rpartition(b")")[2].split()[19])
+
+
+def _namespace(process: str) -> str:
+    """That of its ids. Root in a container is root here, and can give a process any command."""
+    with contextlib.suppress(OSError):
+        return os.readlink(os.path.join(PROC, process, "ns", "pid"))
+    return ""
 
 
 def _about(process: str, name: str) -> bytes:
