@@ -168,7 +168,9 @@ def chosen(boundaries: "collections.Counter[str]", fault: str) -> Iterator[tuple
 @pytest.mark.timeout(36000)
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("role", sorted(ROLES))
-def test_what_a_fault_at_any_boundary_of_a_run_leaves_is_finished_by_the_next_run(role, fault, fleet, ansible, tmp_path):
+def test_what_a_fault_at_any_boundary_of_a_run_leaves_is_finished_by_the_next_run(
+    role, fault, fleet, ansible, tmp_path
+):
     def life(number: int, *about) -> Life:
         directory = tmp_path / str(number)
         directory.mkdir()

@@ -228,7 +228,9 @@ OTHER = "d8172cbd-b0ed-4624-c35c-bb6024b27234.prepare.3"
         ({"run_id": ""}, False),
     ],
 )
-def test_only_an_older_run_of_the_event_by_the_same_user_outside_containers_holds_up_a_run(root_side, processes, changes, lost):
+def test_only_an_older_run_of_the_event_by_the_same_user_outside_containers_holds_up_a_run(
+    root_side, processes, changes, lost
+):
     run_id = changes.pop("run_id").format(token=root_side.event_id.lower())
     processes("77", run_id, **changes)
     assert _older(root_side) == (run_id if lost else "")
