@@ -11,6 +11,7 @@ import shutil
 import signal
 import socket
 import time
+import types
 
 import pytest
 from _scheduled_events import engine, state, terms
@@ -689,6 +690,18 @@ def test_a_storm_of_reloads_is_not_a_storm_of_polls(quiet, now, monkeypatch):
         quiet._poll_if_due()
         now[0] += 0.01
     assert len(polls) == 10
+
+
+def test_what_wakes_the_poller_between_two_polls_does_not_delay_the_next(quiet, now):
+    pauses = []
+    quiet._inbox = types.SimpleNamespace(wait=lambda pause, _take: pauses.append(pause))
+    quiet._display = types.SimpleNamespace(next_heartbeat=2000.0)
+    quiet._watchdog = types.SimpleNamespace(next_sign=2000.0)
+    quiet._poll_if_due()
+    for moment in (1000.0, 1000.75):
+        now[0] = moment
+        quiet._wait()
+    assert pauses == [1.0, 0.25]
 
 
 @pytest.mark.parametrize(
