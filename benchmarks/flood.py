@@ -40,7 +40,6 @@ from scheduled_events_poller.notify import controller_hook, delivery, request  #
 from scheduled_events_poller.notify.messages import MessageSpool  # noqa: E402
 from scheduled_events_poller.notify.settings import parse_receivers  # noqa: E402
 
-LIMIT = 80.0  # seconds for one flood; what has not ended then counts as lost
 STACK = 256 * 1024  # bytes of a thread
 PLAYBOOK = """
 - hosts: all
@@ -48,6 +47,11 @@ PLAYBOOK = """
   tasks: [{ansible.builtin.debug: {msg: prepared}, run_once: true}]
 """
 PROMPTS = {f"ask_{field}_on_launch": True for field in ("limit", "labels", "variables")}
+
+
+def limit(units):
+    """Seconds for one flood; what has not ended then counts as lost. A hook asks up to N/5 s apart about N VMs."""
+    return 80.0 + units  # five looks
 
 
 def event_of(vms):
@@ -82,7 +86,7 @@ def at_once(functions):
     began = time.monotonic()
     begin.set()
     for thread in threads:
-        thread.join(max(0.0, began + LIMIT - time.monotonic()))
+        thread.join(max(0.0, began + limit(len(functions)) - time.monotonic()))
     return began
 
 
@@ -210,7 +214,7 @@ class Controller:
 
     def _call(self, method, path, body=None, **query):
         url = f"{self.url}/api/v2/{path}"
-        answer = self._session.request(method, url, json=body, params=query, timeout=LIMIT)
+        answer = self._session.request(method, url, json=body, params=query, timeout=limit(len(self._vms)))
         if not answer.ok:
             sys.exit(f"{method} {answer.url} answered {answer.status_code}: {answer.text}")
         return answer.json() if answer.content else None
@@ -335,7 +339,8 @@ def main():
                 flush=True,
             )
             if row["delivered"] < row["units"]:
-                problems.append(f"{row['units'] - row['delivered']} messages did not arrive in {LIMIT:g} s")
+                lost = row["units"] - row["delivered"]
+                problems.append(f"{lost} messages did not arrive in {limit(row['units']):g} s")
         sizes = [(units, False) for units in options.controller_units]
         sizes += [(units, True) for units in options.controller_events]
         if sizes and not {"AWX_URL", "AWX_TOKEN", "AWX_PROJECTS"} <= os.environ.keys():
