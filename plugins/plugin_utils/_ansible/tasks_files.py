@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -56,6 +57,7 @@ class TasksFiles:
     def __init__(self, action: ActionBase) -> None:
         self._action = action
         self._found: dict[str, tuple[Path, str]] = {}
+        self._blocks = functools.cache(self._load)
 
     def path(self, variable: str, name: str | None) -> str:
         """Look at a file of a phase; return its path, or nothing if there is no file. For the rest see ``digest``.
@@ -86,7 +88,7 @@ class TasksFiles:
     def steps(self, path: str, *, rescued: bool = False, within: tuple[str, ...] = ()) -> t.Iterator[TaskOfFile]:
         """The tasks of a file and of the files that it includes by a literal name; none if it cannot be loaded."""
         try:
-            blocks = self._load(path)
+            blocks = self._blocks(path)
         except AnsibleError:
             return
         for task, is_rescued in _tasks(blocks, rescued=rescued):
@@ -113,7 +115,7 @@ class TasksFiles:
                 f"{variable} is {name}, expected a file on the control node. Give an absolute path"
             ) from error
         try:
-            blocks = self._load(str(path))
+            blocks = self._blocks(str(path))
         except AnsibleError as error:
             reason = str(error).strip().rstrip(".")
             raise TasksFileError(f"{variable} is {name}, which Ansible cannot load: {reason}. Fix the file") from error

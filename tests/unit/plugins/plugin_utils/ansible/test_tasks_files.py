@@ -45,6 +45,21 @@ def written(tmp_path):
     return write
 
 
+def test_a_file_is_read_once_for_all_that_is_asked_about_it(files, written, monkeypatch):
+    read, load = [], DataLoader.load_from_file
+
+    def noted(loader, path, **more):
+        read.append(path)
+        return load(loader, path, **more)
+
+    monkeypatch.setattr(DataLoader, "load_from_file", noted)
+    path = written([DRAIN])
+    assert files.path("respond_prepare_tasks", path) == path
+    assert [step.task.name for step in files.steps(path)] == ["Drain"]
+    assert files.digest("respond_prepare_tasks", path).startswith("drain.yml:")
+    assert read == [path]
+
+
 @pytest.mark.parametrize(
     "tasks",
     [
