@@ -71,7 +71,7 @@ def test_events_are_acknowledged_in_one_request_with_their_ids_verbatim(service,
     assert json.loads(body) == {"StartRequests": [{"EventId": "A1"}, {"EventId": "b2"}]}
 
 
-def test_one_connection_serves_many_requests(service, client):
+def test_one_connection_serves_many_requests_until_the_client_is_closed(service, client):
     connections = []
     accept = service.server.get_request
     service.server.get_request = lambda: connections.append(1) or accept()
@@ -79,6 +79,9 @@ def test_one_connection_serves_many_requests(service, client):
     for _number in range(5):
         client.poll()
     assert (len(service.asked), len(connections)) == (5, 1)
+    client.close()
+    client.poll()
+    assert (len(service.asked), len(connections)) == (6, 2)
 
 
 @pytest.mark.parametrize("name", ["http_proxy", "HTTP_PROXY", "all_proxy", "https_proxy"])

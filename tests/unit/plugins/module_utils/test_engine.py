@@ -1115,6 +1115,14 @@ def test_a_not_before_moved_later_after_a_timeout_leads_to_another_preparation()
     assert vm.hooks()[0].deadline == NOW + 290 + 600
 
 
+def test_a_not_before_that_goes_after_a_timeout_leads_to_no_other_preparation():
+    vm = Engine(hooks=ALL - {"failed"})
+    vm.step(document(event(NotBefore=IN_300)))
+    vm.pass_time(290)
+    vm.step(document(event(NotBefore=IN_300)), HookResult(run("prepare", 1), "timeout"))
+    assert vm.step(document(event())) == []
+
+
 def test_a_preparation_that_used_up_its_own_timeout_does_not_run_again_when_not_before_moves():
     vm = Engine(hooks=ALL - {"failed"}, hook_timeout=100.0)
     vm.step(document(event(NotBefore=IN_300)))
