@@ -219,6 +219,8 @@ def _done(module: Any, host: Host) -> bool:
         name, round_id, hosts, since_begin = of["name"], of["id"], of["hosts"], float(of["since_begin"])
     except (KeyError, ValueError, TypeError):
         raise MaintenanceError(f"round is {of}, expected name, id, hosts and since_begin. Leave it out") from None
-    host.done(name, round_id=round_id, hosts=hosts, since_begin=since_begin)
+    # In this order: a mark that outlasts the record of its end would hold up the other hosts. The write of the record
+    # makes the removal durable, too. Without a record, the host is maintained again.
     host.drop(module.params["owner"], ended=True)
+    host.done(name, round_id=round_id, hosts=hosts, since_begin=since_begin)
     return True

@@ -37,6 +37,7 @@ from urllib.parse import quote
 RANDOM_PART = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{1,12}){1,4}|[0-9a-f]{12,}|[0-9]+")
 # As tempfile makes them.
 TEMPORARY = re.compile(r"^(pymp-|listener-|tmp|ansible-local-[0-9]+)?(?=[a-z]*[0-9_])[a-z0-9_]{8}$")
+PAYLOAD = re.compile(r"(?<=_payload_)[a-z0-9_]{8}$")  # of a module of Ansible
 CHANGES = ("replace", "rename", "link", "unlink", "remove", "rmdir", "mkdir", "chmod", "fsync", "fdatasync")
 CHANGES += ("fchmod", "symlink", "write", "ftruncate")
 CLOCK = {"clock ahead": 5 * 3600.0, "clock back": -5 * 3600.0}  # seconds by which the wall clock is set
@@ -255,7 +256,7 @@ def path_of(given, directory=None):
 
 def name_of(path):
     """The name of a file without what is random in it, such as the end of a temporary name."""
-    name = TEMPORARY.sub(r"\1N", os.path.basename(os.fsdecode(path)))
+    name = TEMPORARY.sub(r"\1N", PAYLOAD.sub("N", os.path.basename(os.fsdecode(path))))
     return RANDOM_PART.sub("N", name)[:60]
 
 

@@ -74,6 +74,23 @@ def whole(maintenance):
     maintenance.mark("done")
 
 
+class Killed(BaseException):
+    """The module ends here."""
+
+
+@pytest.mark.parametrize("action", ["remove", "write_json"])
+def test_a_maintenance_whose_end_is_interrupted_is_not_finished_or_holds_up_no_other(maintenance, monkeypatch, action):
+    def end(*_arguments, **_options):
+        raise Killed
+
+    maintenance.mark("hold")
+    monkeypatch.setattr(Folder, action, end)
+    with pytest.raises(Killed):
+        maintenance.mark("done")
+    host = Host(Folder(maintenance.directory))
+    assert not host.records() or host.mark() is None
+
+
 def test_the_history_of_the_host_has_each_phase_when_it_began_and_ended(maintenance):
     whole(maintenance)
     facts = maintenance.facts()
