@@ -319,6 +319,14 @@ def test_the_commands_of_an_operator_leave_no_file(unit, imds):
     assert sorted(os.listdir(unit.path(".")) + os.listdir(unit.path("run"))) == before
 
 
+@pytest.mark.parametrize("event_id", ["", " "])
+@pytest.mark.parametrize("command", ["approve", "retry", "clear"])
+def test_an_empty_id_stands_for_no_event_and_above_all_not_for_all_events(unit, command, event_id):
+    code, output, errors = unit.command(command, event_id)
+    assert (code, output) == (2, "")
+    assert errors.endswith("argument ID: expected the EventId of an event, not an empty text\n")
+
+
 @pytest.mark.timeout(120)  # a second unit that is not refused goes on polling
 def test_a_second_unit_is_refused_and_the_first_one_keeps_its_socket(unit):
     unit.start()

@@ -7,7 +7,7 @@
 import argparse
 import os
 import sys
-from typing import Any, Callable, List, Optional
+from typing import Any, Callable, Dict, List, Optional
 
 from _scheduled_events import announced, history_file
 from _scheduled_events.approval import ApprovalFailed
@@ -26,6 +26,15 @@ EX_NOPERM = 77  # the Metadata Security Protocol does not let this user ask
 
 # The commands that ask the service, which requires requests.
 ASKING = (commands.list_events, commands.approve_events, commands.poll, commands.run)
+
+
+def _event_id(text: str) -> str:
+    if not text.strip():  # such as a variable of a script that is not set; to clear no id is to clear all events
+        raise argparse.ArgumentTypeError("expected the EventId of an event, not an empty text")
+    return text
+
+
+EVENT_ID: Dict[str, Any] = {"type": _event_id, "metavar": "ID", "help": "EventId, in upper or lower case"}
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
@@ -99,13 +108,13 @@ def _parser() -> argparse.ArgumentParser:
     _command(groups, "leases", commands.show_leases, "show the addresses of the service in DHCP leases")
 
     command = _command(groups, "approve", commands.approve_events, "acknowledge events, which lets them start at once")
-    command.add_argument("event_id", nargs="+", metavar="ID", help="EventId, in upper or lower case")
+    command.add_argument("event_id", nargs="+", **EVENT_ID)
     command.add_argument(
         "--force", action="store_true", help="also if the hooks have not succeeded, or if the event names other VMs"
     )
 
     command = _command(groups, "retry", commands.send_command, "run the preparation or recovery of an event again")
-    command.add_argument("event_id", metavar="ID", help="EventId, in upper or lower case")
+    command.add_argument("event_id", **EVENT_ID)
 
     command = _command(
         groups,
@@ -114,7 +123,7 @@ def _parser() -> argparse.ArgumentParser:
         "remove events that are over from the state, after you have recovered this VM by hand",
     )
     chosen = command.add_mutually_exclusive_group(required=True)
-    chosen.add_argument("event_id", nargs="?", metavar="ID", help="EventId, in upper or lower case")
+    chosen.add_argument("event_id", nargs="?", **EVENT_ID)
     chosen.add_argument(
         "--all", action="store_true", help="all these events, and what is not known since the state was lost"
     )
