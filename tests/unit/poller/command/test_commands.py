@@ -7,6 +7,7 @@
 import email.utils
 import json
 import os
+import threading
 import time
 
 import pytest
@@ -172,6 +173,26 @@ def test_approve_sends_what_was_prepared_or_what_a_rule_approves(unit, imds):
     until(lambda: unit.command("status")[1].count("acknowledge is never") == 2, "the second event")
     assert unit.command("approve", ID, OTHER_ID)[0] == 0
     assert imds.acknowledged() == [[ID, OTHER_ID]]
+
+
+def test_approve_judges_by_what_is_known_after_the_document_was_read(unit, imds):
+    unit.add_hook("prepare", "")
+    unit.configure(acknowledge="never")
+    unit.start()
+    imds.announce()
+    until(lambda: "because acknowledge is never" in unit.log(), "the preparation")
+    unit.kill()
+    imds.hang_next = True
+    answers = []
+    asking = threading.Thread(target=lambda: answers.append(unit.command("approve", ID)))
+    asking.start()
+    assert imds.hanging.wait(GIVE_UP)
+    os.unlink(unit.path("state.json"))  # meanwhile nothing is prepared any more
+    imds.release.set()
+    asking.join(GIVE_UP)
+    [(code, output, _errors)] = answers
+    assert (code, imds.posts) == (1, [])
+    assert "the polling unit has not run them for it" in output
 
 
 def test_poll_shows_what_would_be_done_and_does_nothing(unit, imds):
