@@ -66,10 +66,13 @@ class AskedHost:
         """Announce the event. Returns it, and the time on the clock of the host.
 
         :raises DrillRefused: it was not announced.
+        :raises DrilledHostLost: there is no answer, so it may be announced.
         """
         try:
             done = self._ask("begin", self.vm_name, self.event_type, notice, within=WITHIN)
         except DrilledHostLost as error:
+            if isinstance(error.__cause__, OtherHostUnreachable):
+                raise
             raise DrillRefused(str(error)) from error
         return done["answer"], float(done["time"])
 

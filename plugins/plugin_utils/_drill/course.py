@@ -116,7 +116,13 @@ class Drill:
         self._say(f"healthy: {counts.requests} requests, none lost")
 
     def _begin(self) -> None:
-        self._event, self._announced_at = self._host.begin(self._settings.notice)
+        try:
+            self._event, self._announced_at = self._host.begin(self._settings.notice)
+        except DrilledHostLost as error:
+            self._aborted = (
+                f"it is not known whether its event was announced, which ends by itself within a minute: {error}"
+            )
+            return
         self._event_id = self._event["EventId"]
         not_before = parse_not_before(self._event["NotBefore"])
         self._not_before = not_before.timestamp() if not_before else self._announced_at

@@ -91,8 +91,16 @@ def test_a_drill_of_a_host_that_cannot_be_asked_is_refused(connection, error):
     connection.answer = error
     with pytest.raises(DrillRefused, match=str(error)):
         asked.preview("Reboot")
-    with pytest.raises(DrillRefused, match=str(error)):
-        asked.begin(300.0)
+
+
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(OtherHostError("another drill runs"), DrillRefused), (OtherHostUnreachable("no answer"), DrilledHostLost)],
+)
+def test_a_drill_whose_beginning_was_not_answered_may_have_begun(host, connection, error, raised):
+    connection.answer = error
+    with pytest.raises(raised, match=str(error)):
+        host.begin(300.0)
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ class Scene:
         self.now, self.story, self.announced_at = 0.0, [], None
         self.lost, self.failing_from, self.removed_at = [], None, None
         self.refused, self.noted, self.statuses = "", None, []
+        self.is_unanswered = False  # the beginning
 
     # The host
 
@@ -68,6 +69,8 @@ class Scene:
         if self.refused:
             raise DrillRefused(self.refused)
         self.announced_at = self.now
+        if self.is_unanswered:
+            raise DrilledHostLost("web1 cannot be reached")
         not_before = a_fact("seen", notice).time
         return {"EventId": ID.upper(), "EventStatus": "Scheduled", "NotBefore": iso(not_before)}, AT
 
@@ -390,3 +393,17 @@ def test_each_step_is_said_once():
         *("seen", "prepare began", "prepare ended: ok", "acknowledged", "started", "ended", "over"),
         *("recover began", "recover ended: ok", "returned"),
     ]
+
+
+def test_a_drill_that_may_have_begun_is_aborted_so_that_no_other_host_is_drilled_meanwhile():
+    scene = Scene([])
+    scene.is_unanswered = True
+    verdict = scene.run()
+    assert (verdict.outcome, verdict.problems) == (
+        "aborted",
+        (
+            "the drill was ended: it is not known whether its event was announced, which ends by itself within a "
+            "minute: web1 cannot be reached",
+        ),
+    )
+    assert (scene.story, scene.noted, scene.now < 10) == (["load", "begin", "no load"], None, True)
