@@ -12,7 +12,7 @@ from _scheduled_events.checks import WrongValue
 from _scheduled_events.runs import PHASES
 from scheduled_events_poller.notify import settings as notify_settings
 from scheduled_events_poller.notify.formats import FORMATS
-from scheduled_events_poller.notify.request import hide
+from scheduled_events_poller.notify.request import Requests, hide
 
 SECRET = "S3cretValue"
 OPS = {"name": "ops", "url": "https://example.org/" + SECRET}
@@ -74,6 +74,11 @@ def test_keys_that_are_null_have_their_defaults():
         ({"ca_file": "ca.pem"}, '[0].ca_file: expected an absolute path, not "ca.pem"'),
         ({"proxy": "socks5://" + SECRET}, "[0].proxy: expected http://HOST:PORT, not this value, which may be secret"),
         ({"proxy": 5}, "[0].proxy: expected http://HOST:PORT"),
+        ({"proxy": f"http://user:{SECRET}/@proxy.example.org:3128"}, "[0].proxy: expected http://HOST:PORT, not this"),
+        ({"proxy": f"http://user:{SECRET}@proxy.example.org:99999"}, "[0].proxy: expected http://HOST:PORT, not this"),
+        ({"proxy": f"http://user:{SECRET}@"}, "[0].proxy: expected http://HOST:PORT, not this value"),
+        ({"proxy": f"http://user:{SECRET}@[::1"}, "[0].proxy: expected http://HOST:PORT, not this value"),
+        ({"proxy": f"http://user:{SECRET}@proxy%"}, "[0].proxy: expected http://HOST:PORT, not this value"),
         ({"timeout": 0}, "[0].timeout: expected seconds from 1 to 120, not 0"),
         ({"timeout": float("nan")}, "[0].timeout: expected seconds from 1 to 120, not "),
         ({"max_messages": 1.5}, "[0].max_messages: expected a whole number from 1 to 10000, not 1.5"),
@@ -89,6 +94,13 @@ def test_a_mistake_is_named_without_its_secret(changes, expected):
     with pytest.raises(WrongValue, match=re.escape(expected)) as error:
         parse({**OPS, **changes})
     assert SECRET not in str(error.value)
+
+
+@pytest.mark.parametrize("host", ["proxy.example.org:3128", "192.0.2.1", "[2001:db8::1]:3128", "a_b-c"])
+def test_a_proxy_can_have_a_user_and_any_kind_of_host(host):
+    (receiver,) = parse({**OPS, "proxy": f"http://user:p%40ss@{host}"})
+    assert receiver.proxy == f"http://user:p%40ss@{host}"
+    Requests([], reads=False, longest_pause=1.0, proxy=receiver.proxy)  # which takes it
 
 
 def test_two_receivers_have_two_names():

@@ -210,6 +210,14 @@ def _controller_url(value: Any, place: str) -> str:
     return str(checks.url().read(value, place)).rstrip("/")
 
 
+def _proxy(value: Any) -> str:
+    """A URL that can have a user and a password. The errors of requests quote them. A backslash means ``/`` to some."""
+    parts = urlsplit(value) if isinstance(value, str) and re.match(r"https?://[!-[\]-~]{1,4000}\Z", value) else None
+    if parts is None or parts.port == 0 or not re.match(r"[a-z0-9._:-]+\Z", parts.hostname or ""):
+        raise ValueError
+    return str(value)
+
+
 def _reference(value: Any) -> Union[int, str]:
     if isinstance(value, str) and 0 < len(value) <= 512 and value.isprintable():
         return int(value) if re.match(r"[0-9]{1,18}\Z", value) else value
@@ -242,7 +250,7 @@ _HEADER_NAME = checks.text(
 _TOKEN = checks.text(
     "a token of ASCII letters, digits and signs without a blank", longest=4096, pattern="[!-~]+", secret=True
 )
-_PROXY = checks.text("http://HOST:PORT", longest=4000, pattern="https?://[!-~]+", secret=True)
+_PROXY = checks.converted("http://HOST:PORT", _proxy, secret=True)
 _REFERENCE = checks.converted("an id, a name, or NAME++ORGANIZATION", _reference)
 # Nothing that a pattern of Ansible gives a meaning to: the name of a VM comes from outside. Every inventory has the
 # groups all and ungrouped.
