@@ -16,6 +16,7 @@ import receiver as receivers
 from _scheduled_events.clock import Clock
 from _scheduled_events.exchange import HttpRequest
 from raw_service import Drip, Endless, RawService
+from scheduled_events_poller.notify import delivery as unit_of_delivery
 from scheduled_events_poller.notify.delivery import Courier
 from scheduled_events_poller.notify.messages import MessageSpool
 from scheduled_events_poller.notify.request import Declined, Failed, NotNow, Rejected, Requests, spread
@@ -407,3 +408,15 @@ def test_all_messages_that_wait_are_found_with_one_look_at_the_spool(delivery, s
         delivery.step()
     assert service.ids() == ids(1, 2, 3)
     assert len(looks) == 1
+
+
+def test_a_message_for_a_receiver_that_was_added_since_the_configuration_was_read_stays(tmp_path, monkeypatch):
+    given = Delivery(tmp_path, "http://127.0.0.1:9/", count=0)
+
+    def load(_path):
+        given.put(1)  # by a hook that has read the new configuration
+        return ()
+
+    monkeypatch.setattr(unit_of_delivery, "load_receivers", load)
+    assert unit_of_delivery.Delivery("config", str(tmp_path), str(tmp_path))._start("") == ""
+    assert len(given.spool.entries()) == 1

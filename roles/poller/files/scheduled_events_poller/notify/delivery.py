@@ -224,9 +224,10 @@ class Delivery:
         try:
             if REQUESTS_IMPORT_ERROR:
                 raise WrongValue("the Python library requests is missing: run the role poller again")
+            entries = self._spool.entries()  # before the configuration: a later one can have more receivers
             receivers = load_receivers(self._config)
             self._spool.tidy()
-            self._drop_orphans({receiver.name for receiver in receivers})
+            self._drop_orphans(entries, {receiver.name for receiver in receivers})
         except (WrongValue, OSError) as error:
             if str(error) != before:
                 systemd.log(systemd.ERROR, f"no webhook is delivered: {error}")
@@ -239,8 +240,8 @@ class Delivery:
             thread.start()
         return ""
 
-    def _drop_orphans(self, names: Set[str]) -> None:
-        orphans = [entry for entry in self._spool.entries() if entry.receiver not in names]
+    def _drop_orphans(self, entries: List[Entry], names: Set[str]) -> None:
+        orphans = [entry for entry in entries if entry.receiver not in names]
         for entry in orphans:
             self._spool.remove(entry)
         for name in sorted({entry.receiver for entry in orphans}):
