@@ -73,7 +73,7 @@ def figures_of(lane: Lane | None, announced: float | None, counts: Counts | None
     prepare = [each for each in lane.stretches if each.phase == PREPARE]
     figures["hear"] = _between(announced, lane.seen)
     if prepare:
-        figures["prepare"] = _between(prepare[0].begin, prepare[-1].end)
+        figures["prepare"] = _between(prepare[0].begin, lane.last[PREPARE].end)
     figures["acknowledge"] = _between(lane.prepared or lane.seen, lane.acknowledged)
     figures["margin"] = lane.margin
     figures["back"] = _between(lane.over, lane.returned)

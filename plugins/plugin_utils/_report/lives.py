@@ -60,7 +60,7 @@ def _parts(facts: t.Sequence[Fact]) -> list[tuple[str, list[Fact]]]:
     last: dict[str, list[Fact]] = {}
     ends: dict[str, float] = {}
     for fact in facts:
-        writer = _writer(fact)
+        writer = writer_of(fact)
         if writer not in last or (fact.kind == history.SEEN and _is_another(fact, last[writer][0], writer, ends)):
             last[writer] = []
             found.append((writer, last[writer]))
@@ -80,7 +80,7 @@ def _is_another(seen: Fact, first: Fact, writer: str, ends: t.Mapping[str, float
     )
 
 
-def _writer(fact: Fact) -> str:
+def writer_of(fact: Fact) -> str:
     """The plays of all roles share what they remember on the host."""
     return fact.source if fact.source in (history.POLLER, history.DRILL) else history.RESPOND
 

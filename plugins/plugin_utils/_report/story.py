@@ -10,14 +10,16 @@ No clock and no I/O. Everything that a report shows comes from here; the outputs
 from __future__ import annotations
 
 import typing as t
+from types import MappingProxyType
 
 from ...module_utils._scheduled_events import condition, document, history
 from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ...module_utils._scheduled_events.history import Fact
 from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
-from ...module_utils._scheduled_events.runs import NOTHING, OK
+from ...module_utils._scheduled_events.runs import OK
 from ...module_utils._scheduled_events.transitions import AGAIN
 from .lives import lives
+from .stretches import Stretch, last_of, stretches_of
 
 PREPARE, RECOVER = "prepare", "recover"
 MAINTENANCE = "Maintenance"  # in place of the type of an event
@@ -27,27 +29,10 @@ WAITS = (condition.WAITS, condition.WAITS_RAISED)
 CHOSEN = (condition.HELD_BY_RULE, condition.HELD_BY_POLICY)  # the owner wants these events to start at NotBefore
 
 
-class Stretch(t.NamedTuple):
-    """A phase on a VM. Times are seconds since the epoch.
-
-    :param end: ``None`` if the history does not have it.
-    :param outcome: empty if the history does not have it.
-    """
-
-    phase: str
-    begin: float
-    end: float | None = None
-    outcome: str = ""
-    reason: str = ""
-
-    @property
-    def failed(self) -> bool:
-        return self.outcome not in ("", OK, NOTHING)
-
-
 class Lane(t.NamedTuple):
     """What happened to one event on one host. Times are seconds since the epoch, ``None`` if they are not known.
 
+    :param last: by phase, the run that counts.
     :param waits: when it began to wait in service for the moment that a rule chose.
     :param held: why the event or the VM was held last, if nothing followed.
     :param unprepared: why nothing had prepared the VM when the event started; empty if that was right.
@@ -64,6 +49,7 @@ class Lane(t.NamedTuple):
     vm_name: str
     seen: float
     stretches: tuple[Stretch, ...] = ()
+    last: t.Mapping[str, Stretch] = MappingProxyType({})
     acknowledged: float | None = None
     by: str = ""
     via: str = ""
@@ -90,7 +76,7 @@ class Lane(t.NamedTuple):
     def prepared(self) -> float | None:
         """When its last preparation ended well."""
         ends = [each.end for each in self.stretches if each.phase == PREPARE and each.outcome == OK]
-        return ends[-1] if ends else None
+        return max((end for end in ends if end is not None), default=None)
 
     @property
     def margin(self) -> float | None:
@@ -156,11 +142,6 @@ class Lane(t.NamedTuple):
         if self.refused:
             return f"the acknowledgement was refused: {self.refused}"
         return f"held: {self.held}" if self.held else ""
-
-    @property
-    def last(self) -> dict[str, Stretch]:
-        """The last run of each phase."""
-        return {each.phase: each for each in self.stretches}
 
     @property
     def is_open(self) -> bool:
@@ -349,7 +330,8 @@ def _lane(host: str, all_facts: t.Sequence[Fact]) -> Lane:
         host=host,
         vm_name=_last(facts, "vm_name"),
         seen=facts[0].time,
-        stretches=_stretches(facts),
+        stretches=stretches_of(facts),
+        last=last_of(facts),
         acknowledged=_time(acknowledged),
         by=acknowledged.by if acknowledged else "",
         via=acknowledged.via if acknowledged else "",
@@ -397,30 +379,6 @@ def _ignored(facts: t.Sequence[Fact]) -> str:
 
 def _ignores(rule: str) -> bool:
     return rule.endswith(f": {IGNORE}")
-
-
-def _stretches(facts: t.Sequence[Fact]) -> tuple[Stretch, ...]:
-    """The phases in the order in which they began."""
-    found: list[Stretch] = []
-    runs: list[str] = []
-    for fact in facts:
-        if fact.kind == history.PHASE_BEGAN:
-            runs.append(fact.run)
-            found.append(Stretch(fact.phase, fact.time))
-        elif fact.kind == history.PHASE_ENDED:
-            number = _run_of(fact, found, runs)
-            if number is None:  # its begin is older than the history
-                runs.append(fact.run)
-                found.append(Stretch(fact.phase, fact.time, fact.time, fact.outcome, fact.reason))
-            else:
-                found[number] = found[number]._replace(end=fact.time, outcome=fact.outcome, reason=fact.reason)
-    return tuple(found)
-
-
-def _run_of(fact: Fact, stretches: t.Sequence[Stretch], runs: t.Sequence[str]) -> int | None:
-    """The number of the run that the fact ends. A power cut leaves runs that never end."""
-    opened = [n for n, each in enumerate(stretches) if each.phase == fact.phase and each.end is None]
-    return next((n for n in reversed(opened) if runs[n] == fact.run), None)
 
 
 def _held(facts: t.Sequence[Fact]) -> str:

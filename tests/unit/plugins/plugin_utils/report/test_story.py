@@ -61,12 +61,12 @@ def test_an_id_that_only_the_play_sees_long_after_its_end_is_another_event():
 
 def test_a_play_that_sees_an_id_for_the_second_time_joins_the_second_event():
     again = [fact._replace(time=fact.time + 460) for fact in a_maintenance()]
-    of_play = [
+    seen_later = [
         fact._replace(time=fact.time + 2, source="respond")
         for fact in (*a_maintenance(), *again)
         if fact.kind in ("seen", "over")
     ]
-    events = tell({"web1": [*a_maintenance(), *again, *of_play]}, {}).events
+    events = tell({"web1": [*a_maintenance(), *again, *seen_later]}, {}).events
     assert [(event.began, event.lanes[0].over) for event in events] == [(AT + 460, AT + 882), (AT, AT + 422)]
 
 
@@ -76,6 +76,43 @@ def test_an_id_that_comes_back_before_its_recovery_is_the_same_event():
     lane = lane_of(*before, back)
     assert (lane.prepared, lane.over, lane.unfinished) == (AT + 121, None, "the event is not over")
     assert lane_of(*before, back, a_fact("over", 700)).over == AT + 700
+
+
+def of_play(facts):
+    return [fact._replace(source="respond") for fact in facts]
+
+
+def with_job(phase, begin, end, **more):
+    """A phase of the unit whose hook launches a job, which is done 10 seconds before the phase of the unit ends."""
+    returned = [a_fact("returned", end - 10)] if phase == "recover" else []
+    return [*a_phase(phase, begin, end, **more), *of_play([*a_phase(phase, begin + 5, end - 10), *returned])]
+
+
+def test_a_phase_of_the_unit_that_fails_after_its_job_succeeded_is_a_problem():
+    failed = {"outcome": "failed", "reason": "start: exit status 1"}
+    recovered = [announcement(), *a_phase("prepare", 1, 121), a_fact("started", 170), a_fact("over", 420)]
+    lane = lane_of(*recovered, *with_job("recover", 421, 450, **failed))
+    assert lane.problem == "the recovery failed: start: exit status 1"
+    lane = lane_of(announcement(), *with_job("prepare", 1, 121, **failed), a_fact("acknowledged", 125))
+    assert lane.problem == "the preparation failed: start: exit status 1"
+
+
+def test_a_phase_of_the_unit_that_goes_on_after_its_job_succeeded_is_not_finished():
+    before = [announcement(), *a_phase("prepare", 1, 121), a_fact("started", 170), a_fact("over", 420)]
+    goes_on = [fact for fact in with_job("recover", 421, 450) if (fact.kind, fact.source) != ("phase_ended", "poller")]
+    assert lane_of(*before, *goes_on).unfinished == "the recovery has not ended"
+    again = [*a_phase("recover", 600, 620), a_fact("returned", 620)]  # after a power cut
+    assert lane_of(*before, *goes_on, *again).unfinished == ""
+
+
+def test_the_margin_begins_when_the_unit_is_prepared_and_not_when_its_job_is():
+    lane = lane_of(announcement(), *with_job("prepare", 1, 121), a_fact("started", 115))
+    assert (lane.margin, lane.problem) == (NOTICE - 121, "the event started before the preparation ended")
+
+
+def test_a_play_that_prepares_after_the_unit_failed_counts():
+    failed = a_phase("prepare", 1, 20, outcome="failed", reason="leave: exit status 1")
+    assert lane_of(announcement(), *failed, *of_play(a_phase("prepare", 60, 80))).problem == ""
 
 
 def test_an_operator_who_acknowledges_is_shown_in_the_event_that_the_unit_saw():
