@@ -15,6 +15,7 @@ from ..module_utils._scheduled_events.clock import CLOCK
 from ..module_utils._scheduled_events.document import LEAST_NOTICE
 from ..module_utils._scheduled_events.rules import HOLD, PREPARE
 from ..module_utils._scheduled_events.terms import NEVER
+from ..module_utils._scheduled_events.text import clean
 from ..plugin_utils._ansible.core import arguments_of
 from ..plugin_utils._ansible.other_host import OtherHost
 from ..plugin_utils._drill.asked_host import AskedHost, DrillRefused
@@ -28,6 +29,7 @@ DEFAULT_LIMITS = {"hear": 10.0, "margin": 0.0, "lost": 0.0, "redirected": 0.0}
 
 PREVIEWED, REFUSED, SKIPPED = "previewed", "refused", "skipped"  # outcomes without a drill
 ARTIFACT = "scheduled_events_drill"
+LONGEST_LINE = 4000  # characters
 SHOWN = ("vm_name", "endpoint", "hooks", "action", "acknowledge", "on_failure", "hook_timeout", "margin")
 
 # What has Azure announce an event of a type. A VM of a uniform scale set is named by its set and its number.
@@ -63,7 +65,7 @@ class ActionModule(ActionBase):
             host.close()
 
     def _say(self, line: str) -> None:
-        display.display(f"{self._name}: {line}")
+        _show(self._name, line)
 
     def _without_drill(self, outcome: str, problem: str) -> dict[str, t.Any]:
         self._say(f"{outcome}: {problem}")
@@ -150,6 +152,11 @@ class ActionModule(ActionBase):
         )
 
 
+def _show(name: str, line: str) -> None:
+    """Show a line of a host, which can return anything."""
+    display.display(f"{name}: {clean(line, LONGEST_LINE)}")
+
+
 def _lines(shown: t.Mapping[str, t.Any]) -> list[str]:
     hooks = [f"{phase}: {', '.join(names)}" for phase, names in shown["hooks"].items()]
     return [
@@ -186,7 +193,7 @@ def _verdict_of(results: t.Mapping[str, t.Mapping[str, t.Any]], *, check: bool) 
     """The verdicts of all hosts, for people and for the artifacts of a job, which a task that fails cannot have."""
     verdicts = {name: str(each.get("verdict", "")) for name, each in results.items()}
     for name, text in verdicts.items():
-        display.display(f"{name}: {text}")
+        _show(name, text)
     expected = (PASSED, PREVIEWED) if check else (PASSED,)
     wrong = [f"{name}: {verdicts[name]}" for name, each in results.items() if each.get("outcome") not in expected]
     shown = {
