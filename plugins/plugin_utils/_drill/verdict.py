@@ -54,10 +54,10 @@ class Verdict(t.NamedTuple):
 
 
 def lane_of(facts: t.Sequence[Fact], host: str, event_id: str) -> Lane | None:
-    """What the history says about the event; ``None`` as long as the host has not seen it."""
+    """What the history says about the event, which has no verdict yet; ``None`` as long as the host has not seen it."""
     mine = [fact for fact in facts if fact.key == event_id.lower()]
     events = tell({host: mine}, {}).events
-    return events[0].lanes[0] if events else None
+    return events[0].lanes[0]._replace(drill="") if events else None
 
 
 def figures_of(lane: Lane | None, announced: float | None, counts: Counts | None) -> Figures:

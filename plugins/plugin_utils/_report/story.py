@@ -100,7 +100,7 @@ class Lane(t.NamedTuple):
             or self._problem_of_phases
             or self._problem_of_impact
             or self._problem_of_waiting
-            or (f"the drill failed: {self.drill_reason}" if self.drill == "failed" else "")
+            or self._problem_of_drill
         )
 
     @property
@@ -144,6 +144,14 @@ class Lane(t.NamedTuple):
         return f"held: {self.held}" if self.held else ""
 
     @property
+    def _problem_of_drill(self) -> str:
+        problems = {
+            "failed": f"the drill failed: {self.drill_reason}",
+            "aborted": self.drill_reason or "it was aborted",
+        }
+        return problems.get(self.drill, "")
+
+    @property
     def is_open(self) -> bool:
         """Whether something of it has no end."""
         return bool(self.unfinished) or any(each.end is None for each in self.stretches)
@@ -166,7 +174,9 @@ class Lane(t.NamedTuple):
         recover = self.last.get(RECOVER)
         if recover is not None and recover.end is None:
             return "the recovery has not ended"
-        return "the host has not returned" if PREPARE in self.last and self.returned is None else ""
+        if PREPARE in self.last and self.returned is None:
+            return "the host has not returned"
+        return "the drill has no verdict" if self.drill == "began" else ""
 
 
 class EventStory(t.NamedTuple):

@@ -14,7 +14,7 @@ from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._drill.asked_host import DrilledHostLost, DrillRefused, Look
 from plugins.plugin_utils._drill.course import OUT_OF_SIGHT, Drill, Settings
 from plugins.plugin_utils._drill.load import Counts, LostRequest
-from plugins.plugin_utils._drill.verdict import FIGURES
+from plugins.plugin_utils._drill.verdict import FIGURES, lane_of, unfinished
 
 HEALTHY = Counts(50, 0, 0, 0.1, ())
 ONE_LOST = Counts(50, 1, 0, 0.1, (LostRequest(AT, "http://lb/", "503"),))
@@ -143,6 +143,11 @@ def test_a_drill_in_which_all_goes_well_passes_with_its_figures():
         **{"lost": 0.0, "slow": 0.0, "redirected": 0.0},
     }
     assert (scene.story, scene.noted) == (["load", "begin", "end", "no load"], ("passed", ""))
+
+
+def test_an_event_does_not_wait_for_the_verdict_that_it_is_judged_for():
+    drilled = [fact._replace(event_id=f"drill-{ID}") for fact in a_maintenance()]
+    assert unfinished(lane_of(drilled, "web1", f"DRILL-{ID}")) == ()
 
 
 def test_the_figures_are_the_keys_of_the_limits():

@@ -286,6 +286,17 @@ def test_a_drill_is_told_apart_and_its_verdict_is_a_problem_if_it_failed():
     assert tell({"web1": [*a_maintenance(), passed]}, {}).is_good
 
 
+def test_a_drill_that_was_aborted_or_has_no_verdict_does_not_look_like_one_that_passed():
+    drilled = [fact._replace(event_id=f"drill-{ID}") for fact in a_maintenance()]
+    story = tell({"web1": drilled}, {})
+    assert (story.events[0].unfinished, story.is_good) == ({"web1": "the drill has no verdict"}, True)
+    assert "1 event is not finished, on web1." in story.verdict
+    reason = "the drill was ended: Reboot A1 of Azure names this VM, and the host handles it"
+    aborted = a_fact("drilled", 500, outcome="aborted", reason=reason)._replace(source="drill", event_id=f"drill-{ID}")
+    [event] = tell({"web1": [*drilled, aborted]}, {}).events
+    assert (event.problems, event.unfinished) == ({"web1": reason}, {})
+
+
 def test_a_drill_that_the_host_did_not_see_is_an_event_of_its_own():
     ended = a_fact("drilled", 500, outcome="failed", reason="the host did not see the event")._replace(source="drill")
     [event] = tell({"web1": [ended]}, {}).events
