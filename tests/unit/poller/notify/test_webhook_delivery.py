@@ -4,7 +4,10 @@
 
 """How messages are delivered to a real receiver on loopback, with a clock of the test."""
 
+import builtins
+import errno
 import json
+import os
 import shutil
 import subprocess
 
@@ -217,6 +220,19 @@ def test_a_message_that_cannot_be_read_makes_room_for_the_next_and_is_counted(de
     delivery.run()
     assert service.ids() == ids(2, 3)
     assert delivery.spool.losses()["ops"]["unreadable"] == 1
+
+
+@pytest.mark.parametrize("error", [errno.EMFILE, errno.ENFILE, errno.ENOMEM])
+def test_a_message_that_the_machine_cannot_give_now_waits(delivery, service, monkeypatch, error):
+    def fail(*_arguments, **_options):
+        raise OSError(error, os.strerror(error))
+
+    with monkeypatch.context() as lacking:
+        lacking.setattr(builtins, "open", fail)
+        with pytest.raises(OSError, match=os.strerror(error)):  # the thread of the receiver tries again
+            delivery.step()
+    delivery.run()
+    assert (service.ids(), delivery.spool.losses()) == (ids(1, 2, 3), {})
 
 
 def test_a_crash_between_delivery_and_removal_delivers_again_with_the_same_id(delivery, service, monkeypatch):

@@ -10,6 +10,7 @@ what waits for whom.
 """
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -25,6 +26,9 @@ MARK = "spooled"  # in the runtime directory: as old as the newest message
 DROPPED, REFUSED, UNREADABLE = REASONS = ("dropped", "refused", "unreadable")
 
 LOCK_PATIENCE = 5.0  # seconds that a hook waits for another one that writes
+
+# What keeps a message from being read, and passes.
+_NOT_ITS_FAULT = errno.EMFILE, errno.ENFILE, errno.ENOMEM
 
 _NAME = re.compile(r"([0-9]{20})\.([a-z0-9][a-z0-9_-]{0,49})\.([0-9a-f-]{36})\.json\Z")
 
@@ -115,6 +119,7 @@ class MessageSpool:
         """A message; ``None`` if it is gone.
 
         :raises SpoolError: it cannot be read.
+        :raises OSError: it cannot be read now.
         """
         try:
             with open(os.path.join(self.directory, entry.file), encoding="utf-8") as file:
@@ -122,6 +127,8 @@ class MessageSpool:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
+            if isinstance(error, OSError) and error.errno in _NOT_ITS_FAULT:
+                raise
             raise SpoolError(f"the file {entry.file} cannot be read: {type(error).__name__}") from error
         if not isinstance(message, dict) or not isinstance(message.get("event"), dict):
             raise SpoolError(f"the file {entry.file} holds no message")
