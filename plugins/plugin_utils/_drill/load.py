@@ -81,6 +81,7 @@ class Load:
         self._slowest = 0.0
         self._failures: list[LostRequest] = []
         self._failing_since: dict[str, float] = {}
+        self._under_way: dict[int, tuple[str, float]] = {}  # by worker, the URL, and when the request began
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
@@ -95,13 +96,15 @@ class Load:
     def stop(self) -> Counts:
         """End, and wait for the answers that are under way."""
         self._stop.set()
+        until = time.monotonic() + 2 * self._options.timeout
         for thread in self._threads:
-            thread.join(2 * self._options.timeout)
+            thread.join(max(0.0, until - time.monotonic()))
         return self.counts()
 
     def counts(self) -> Counts:
         """The counts of now."""
         with self._lock:
+            self._count_overdue()
             slowest, failures = round(self._slowest, 3), tuple(self._failures)
             return Counts(self._requests, self._lost, self._slow, slowest, failures, self._redirected)
 
@@ -109,6 +112,7 @@ class Load:
         """The URL that has failed for the longest time without a success, without a password, and the seconds; 0
         seconds without one."""
         with self._lock:
+            self._count_overdue()
             if not self._failing_since:
                 return "", 0.0
             url = min(self._failing_since, key=lambda each: self._failing_since[each])
@@ -128,23 +132,42 @@ class Load:
         session.close()
 
     def _ask(self, session: requests.Session, url: str) -> None:
-        began = time.monotonic()
+        began, worker = time.monotonic(), threading.get_ident()
+        with self._lock:
+            self._under_way[worker] = url, began
         reason = _failure(session, url, self._options.timeout)
         taken, redirected = time.monotonic() - began, reason in REDIRECTIONS
         if redirected and self._options.redirects:
             reason = ""
+        if taken > self._options.timeout:
+            reason = reason or "timeout"
         with self._lock:
+            if self._under_way.pop(worker, None) is None:  # it was overdue, and is counted
+                return
             self._requests += 1
             self._redirected += redirected
             self._slowest = max(self._slowest, taken)
-            if not reason:
-                self._failing_since.pop(url, None)
-                self._slow += taken > self._options.slow_after
+            if reason:
+                self._lose(url, began, reason)
                 return
-            self._lost += 1
-            self._failing_since.setdefault(url, began)
-            if len(self._failures) < MOST_FAILURES:
-                self._failures.append(LostRequest(round(time.time(), 3), without_password(url), reason))
+            self._failing_since.pop(url, None)
+            self._slow += taken > self._options.slow_after
+
+    def _count_overdue(self) -> None:
+        """Count what has no whole answer in time. requests limits each wait alone, so byte by byte it has no end."""
+        now = time.monotonic()
+        for worker, (url, began) in list(self._under_way.items()):
+            if now - began > self._options.timeout:
+                del self._under_way[worker]
+                self._requests += 1
+                self._slowest = max(self._slowest, now - began)
+                self._lose(url, began, "timeout")
+
+    def _lose(self, url: str, began: float, reason: str) -> None:
+        self._lost += 1
+        self._failing_since.setdefault(url, began)
+        if len(self._failures) < MOST_FAILURES:
+            self._failures.append(LostRequest(round(time.time(), 3), without_password(url), reason))
 
 
 def _session(validate_certs: bool) -> requests.Session:

@@ -21,7 +21,7 @@ class Service:
     """Answers as the path says; ``connections`` are those of its clients."""
 
     def __init__(self):
-        self.connections, self.down = set(), False
+        self.connections, self.down, self.stopped = set(), False, threading.Event()
         service = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -38,9 +38,11 @@ class Service:
                     return
                 self.send_response({"503": 503, "redirect": 302}.get(kind, 200))
                 self.send_header("Location", "/503")
-                size = load.MOST_BYTES + 1 if kind == "large" else 2
+                size = load.MOST_BYTES + 1 if kind in ("large", "drip") else 2
                 self.send_header("Content-Length", str(size + (kind == "cut")))
                 self.end_headers()
+                while kind == "drip" and not service.stopped.wait(0.01):
+                    self.wfile.write(b"x")
                 self.wfile.write(b"x" * size)
                 self.close_connection = kind == "cut"
 
@@ -56,6 +58,7 @@ class Service:
         threading.Thread(target=self.server.serve_forever, args=(0.01,), daemon=True).start()
 
     def stop(self):
+        self.stopped.set()
         self.server.shutdown()
         self.server.server_close()
 
@@ -113,6 +116,19 @@ def test_an_answer_that_takes_too_long_is_lost_and_one_that_takes_long_is_slow(s
         url = f"http://127.0.0.1:{silent.server_address[1]}/"
         counts = counted([url], least=2, timeout=0.05, workers=2)
     assert {failure.reason for failure in counts.first_failures} == {"timeout"}
+
+
+def test_an_answer_that_comes_byte_by_byte_is_lost_once_its_time_is_over(service):
+    made = Load(Options([service.url + "drip"], 400.0, timeout=0.1, workers=2))
+    made.start()
+    until(lambda: made.failing()[0] == service.url + "drip")
+    counts = made.stop()
+    assert counts.lost == counts.requests > 0
+    assert {failure.reason for failure in counts.first_failures} == {"timeout"}
+    service.stopped.set()
+    for thread in made._threads:
+        thread.join(GIVE_UP)
+    assert made.counts() == counts  # each is counted once
 
 
 def test_a_url_that_fails_is_named_until_it_answers_again(service):
