@@ -436,3 +436,10 @@ def test_a_message_for_a_receiver_that_was_added_since_the_configuration_was_rea
     monkeypatch.setattr(unit_of_delivery, "load_receivers", load)
     assert unit_of_delivery.Delivery("config", str(tmp_path), str(tmp_path))._start("") == ""
     assert len(given.spool.entries()) == 1
+
+
+def test_a_status_that_cannot_be_written_is_reported_once_a_minute_at_most(tmp_path, capsys):
+    given = unit_of_delivery.Delivery("config", str(tmp_path), str(tmp_path / "missing"))
+    for _look in range(3):
+        given._show("")
+    assert capsys.readouterr().err.count("the status of the webhooks cannot be written: No such file") == 1

@@ -184,6 +184,7 @@ class Delivery:
         self._threads: List[threading.Thread] = []
         self._shown: Dict[str, Any] = {}
         self._shown_at = float("-inf")
+        self._journal = systemd.Journal(CLOCK)
 
     def run(self) -> int:
         """Deliver; returns an exit status."""
@@ -267,4 +268,4 @@ class Delivery:
                 write_atomically(self._status_file, text, mode=0o644)
                 self._shown, self._shown_at = shown, now
         except OSError as problem:
-            systemd.log(systemd.WARNING, f"the status of the webhooks cannot be written: {problem.strerror}")
+            self._journal.complain("status", f"the status of the webhooks cannot be written: {problem.strerror}")
