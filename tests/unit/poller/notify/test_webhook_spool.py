@@ -15,7 +15,7 @@ import pytest
 from _scheduled_events.clock import Clock
 from polling_unit import ROOT
 from receiver import EVENT, message
-from scheduled_events_poller.notify import webhook_hook
+from scheduled_events_poller.notify import delivery_status, webhook_hook
 from scheduled_events_poller.notify.messages import DROPPED, MessageSpool, SpoolError
 
 COMMAND_OF_WEBHOOKS = os.path.join(ROOT, "roles", "poller", "files", "scheduled-events-webhooks")
@@ -210,6 +210,21 @@ def test_a_message_that_cannot_be_written_is_lost_aloud_and_the_hook_ends_well(t
     configure(tmp_path, {"name": "ops"})
     (tmp_path / "state").write_text("not a directory")
     assert "webhook ops: the message cannot be kept and is lost: " in run_hook(tmp_path)
+
+
+@pytest.mark.parametrize("cause", ["the spool", "the configuration"])
+def test_a_message_that_is_lost_without_a_trace_on_the_disk_is_in_the_status_for_a_day(tmp_path, cause):
+    config = configure(tmp_path, {"name": "ops"})
+    if cause == "the spool":
+        (tmp_path / "state").write_text("not a directory")
+    else:
+        os.chmod(config, 0o644)
+    said = run_hook(tmp_path).rstrip()
+    known = delivery_status.read(str(tmp_path / "run"))
+    now = known["lost_at"]
+    known.update(time=now + 1, spooled=now)  # a delivery runs
+    assert (delivery_status.judge(known, now + 30).problems, said != "") == ([said], True)
+    assert delivery_status.judge(dict(known, time=now + 90000), now + 90000).problems == []
 
 
 def test_the_hook_says_what_it_dropped(tmp_path):

@@ -11,9 +11,9 @@ import os
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Sequence
 
 from _scheduled_events.document import format_time
-from _scheduled_events.files import read_plain
+from _scheduled_events.files import plain, read_plain
 
-from .messages import MARK, REASONS, MessageSpool, SpoolError
+from .messages import LOST, MARK, REASONS, MessageSpool, SpoolError
 
 if TYPE_CHECKING:  # which needs requests
     from .delivery import Courier
@@ -66,7 +66,8 @@ def describe(couriers: Sequence["Courier"], spool: MessageSpool, *, error: str) 
 
 
 def read(runtime: str) -> Dict[str, Any]:
-    """The status that the delivery wrote, with the time of the last message as ``spooled``; empty without webhooks.
+    """The status that the delivery wrote, with the time of the last message as ``spooled``, and why and when the last one
+    that could not be kept was lost, as ``lost`` and ``lost_at``; empty without webhooks.
 
     :raises OSError: a file cannot be read.
     :raises ValueError: it is not what the delivery writes.
@@ -78,6 +79,8 @@ def read(runtime: str) -> Dict[str, Any]:
             raise ValueError(f"{FILE_NAME} is not an object")
     with contextlib.suppress(FileNotFoundError):
         known["spooled"] = os.stat(os.path.join(runtime, MARK)).st_mtime
+    with contextlib.suppress(FileNotFoundError), plain(os.path.join(runtime, LOST)) as (file, found):
+        known["lost"], known["lost_at"] = file.read(MOST_BYTES).decode("utf-8", "replace"), found.st_mtime
     return known
 
 
@@ -95,6 +98,8 @@ def judge(known: Dict[str, Any], now: float) -> Judgement:
         problems.append("messages of webhooks are not delivered. See systemctl status scheduled-events-webhooks")
     if known.get("error"):
         problems.append(f"no webhook is delivered: {known['error']}")
+    if known.get("lost") and now - known["lost_at"] < MEMORY:
+        problems.append(known["lost"])
     if known.get("unknown_losses"):
         problems.append(f"it is not known which messages of webhooks were lost: {known['unknown_losses']}")
     for receiver in known.get("receivers", []):

@@ -21,6 +21,7 @@ from _scheduled_events.files import locked, write_atomically
 
 STATE_DIRECTORY = "/var/lib/scheduled-events-webhooks"
 MARK = "spooled"  # in the runtime directory: as old as the newest message
+LOST = "lost"  # there, too: why the newest message is lost that could not be kept, such as on a full disk
 
 # Why messages are lost, as the counts of losses have it.
 DROPPED, REFUSED, UNREADABLE = REASONS = ("dropped", "refused", "unreadable")

@@ -24,7 +24,7 @@ from _scheduled_events.files import write_atomically
 from _scheduled_events.runs import PHASES, parse_run_id
 
 from ..spool import MAX_REQUEST, WEBHOOKS_RUNTIME_DIRECTORY
-from .messages import MARK, STATE_DIRECTORY, MessageSpool, SpoolError
+from .messages import LOST, MARK, STATE_DIRECTORY, MessageSpool, SpoolError
 from .settings import WEBHOOKS_FILE, load_receivers
 
 PLACES = (WEBHOOKS_FILE, STATE_DIRECTORY, WEBHOOKS_RUNTIME_DIRECTORY)
@@ -59,21 +59,19 @@ def leave(environment: Mapping[str, str], text: str, config: str, state: str, ru
         message = _message(environment, json.loads(text))
         receivers = [each for each in load_receivers(config) if message["phase"] in each.phases]
     except (ValueError, RecursionError) as error:
-        _say(f"no webhook is sent: {error}")
+        _say_lost(runtime, f"no webhook is sent: {error}")
         return
     if receivers:
         # So that ``status`` notices a delivery that does not run. Before the message: once that is delivered, nothing
         # newer comes.
-        with contextlib.suppress(OSError):
-            os.makedirs(runtime, mode=0o755, exist_ok=True)
-            write_atomically(os.path.join(runtime, MARK), b"", mode=0o644)
+        _leave_sign(runtime, MARK)
     spool, content = MessageSpool(state), json.dumps(message).encode()
     for each in receivers:
         limits = {"max_messages": each.max_messages, "max_bytes": each.max_bytes}
         try:
             dropped = spool.put(content, str(message["id"]), each.name, **limits)
         except SpoolError as error:
-            _say(f"webhook {each.name}: the message cannot be kept and is lost: {error}")
+            _say_lost(runtime, f"webhook {each.name}: the message cannot be kept and is lost: {error}")
         else:
             if dropped:
                 _say(f"webhook {each.name}: its spool is full, and {dropped} of the oldest messages were dropped")
@@ -104,6 +102,18 @@ def message_id(vm_name: str, first_run: str) -> str:
     if parse_run_id(first_run) is None:  # a trial by hand
         return str(uuid.uuid4())
     return str(uuid.UUID(bytes=hashlib.sha256(f"{vm_name}\0{first_run}".encode("utf-8", "replace")).digest()[:16]))
+
+
+def _leave_sign(runtime: str, name: str, text: str = "") -> None:
+    """Leave a file for ``status``."""
+    with contextlib.suppress(OSError):
+        os.makedirs(runtime, mode=0o755, exist_ok=True)
+        write_atomically(os.path.join(runtime, name), text.encode("utf-8", "replace"), mode=0o644)
+
+
+def _say_lost(runtime: str, text: str) -> None:
+    _say(text)
+    _leave_sign(runtime, LOST, text)
 
 
 def _say(text: str) -> None:
