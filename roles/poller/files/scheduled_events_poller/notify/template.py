@@ -72,11 +72,12 @@ def _show(value: Any) -> str:
 
 def _check_text(text: str) -> str:
     for found in string.Template.pattern.finditer(text):
-        name = found.group("named") or found.group("braced")
-        if found.group("invalid") is not None:
-            raise ValueError(f"{text[:100]!r} has a lone $, expected ${{FIELD}}, or $$ for a $: correct it")
-        if name is not None and name not in FIELDS:
-            raise ValueError(f"${{{name[:100]}}} is not a field, expected {', '.join(FIELDS)}: correct it")
+        named, braced = found.group("named"), found.group("braced")
+        # Without the text, which may be a password with a $.
+        if found.group("invalid") is not None or (named is not None and named not in FIELDS):
+            raise ValueError("a text has a lone $, expected ${FIELD}, or $$ for a $: correct it")
+        if braced is not None and braced not in FIELDS:
+            raise ValueError(f"${{{braced[:100]}}} is not a field, expected {', '.join(FIELDS)}: correct it")
     return text
 
 
