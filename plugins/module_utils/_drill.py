@@ -16,7 +16,7 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from ._scheduled_events import announced, history, history_file
 from ._scheduled_events.clock import CLOCK, Clock
-from ._scheduled_events.document import DEFAULT_API_VERSION, SCHEDULED, ScheduledEvent, parse
+from ._scheduled_events.document import DEFAULT_API_VERSION, SCHEDULED, STARTED, ScheduledEvent, parse
 from ._scheduled_events.files import LARGEST_STATUS, Folder, read_plain, write_atomically
 from ._scheduled_events.rules import decide, parse_rules
 from ._scheduled_events.runs import PHASES
@@ -144,7 +144,9 @@ class DrilledHost:
             running = self._running()
             if running is None or running.event_id != event["EventId"]:
                 return False
-            self._write(event)
+            # A look that the control node gave up can come after the next one.
+            if running.event_status == event["EventStatus"] or event["EventStatus"] == STARTED:
+                self._write(event)
         return True
 
     def end(self, event: Event) -> None:

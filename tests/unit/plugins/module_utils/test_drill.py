@@ -164,6 +164,13 @@ def test_a_renewed_event_counts_for_another_minute_and_can_have_changed(place):
     assert read_drill(place.drill).event_status == "Started"
 
 
+def test_a_look_that_was_given_up_and_comes_late_does_not_take_a_start_back(place):
+    event = place.host.begin("web1", "Reboot", 900.0)
+    place.host.renew(dict(event, EventStatus="Started", NotBefore=""))
+    assert place.host.renew(event)
+    assert read_drill(place.drill).event_status == "Started"
+
+
 def test_an_event_that_counts_no_longer_is_not_announced_again(place):
     event = place.host.begin("web1", "Reboot", 900.0)
     os.unlink(place.file)
