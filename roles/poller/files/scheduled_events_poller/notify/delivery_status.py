@@ -66,8 +66,8 @@ def describe(couriers: Sequence["Courier"], spool: MessageSpool, *, error: str) 
 
 
 def read(runtime: str) -> Dict[str, Any]:
-    """The status that the delivery wrote, with the time of the last message as ``spooled``, and why and when the last one
-    that could not be kept was lost, as ``lost`` and ``lost_at``; empty without webhooks.
+    """The status that the delivery wrote; empty without webhooks. ``spooled``: the time of the last message. ``lost`` and
+    ``lost_at``: why and when the last message was lost that could not be kept.
 
     :raises OSError: a file cannot be read.
     :raises ValueError: it is not what the delivery writes.
