@@ -66,7 +66,7 @@ def describe(couriers: Sequence["Courier"], spool: MessageSpool, *, error: str) 
 
 
 def read(runtime: str) -> Dict[str, Any]:
-    """The status that the delivery wrote; empty without webhooks. ``spooled``: the time of the last message. ``lost`` and
+    """The status that the delivery wrote; empty without webhooks. ``spooled``: time of the last message. ``lost`` and
     ``lost_at``: why and when the last message was lost that could not be kept.
 
     :raises OSError: a file cannot be read.
