@@ -42,6 +42,7 @@ def opens(found, text):
         ({"from_": "08:00", "to": "09:00", "days": ["Mon"]}, "2026-06-02 08:30", False),
         ({"from_": "08:00", "to": "08:00", "days": ["Mon"]}, "2026-06-02 07:59", True),
         ({"from_": "08:00", "to": "24:00"}, "2026-06-02 23:59", True),
+        ({"from_": "23:59", "to": "24:00"}, "2026-06-02 23:59", True),
         ({"from_": "22:00", "to": "23:00", "timezone": "Europe/Berlin", "offsets": BERLIN}, "2026-01-01 21:00", True),
         ({"from_": "22:00", "to": "23:00", "timezone": "Europe/Berlin", "offsets": BERLIN}, "2026-06-01 21:00", False),
         ({"from_": "22:00", "to": "23:00", "timezone": "Europe/Berlin", "offsets": BERLIN}, "2026-06-01 20:00", True),
