@@ -10,7 +10,7 @@ A result has ``changed``, ``msg`` and ``resume``, and ``failed`` where connectio
 
 import contextlib
 import math
-from typing import Any, Callable, ContextManager, Dict, Mapping, Optional, Tuple
+from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional, Tuple
 
 from .._scheduled_events.clock import CLOCK, Clock
 from .record import PUT_BACK, longest_wait
@@ -229,3 +229,8 @@ class Drain:
 
     def _result(self, msg: str = "", resume: Optional[Dict[str, Any]] = None) -> Result:
         return {"changed": self.changed, "msg": msg, "resume": resume or {}}
+
+
+def not_put_back(places: str, variable: str) -> List[str]:
+    """The remark about places that the host left, and that the variable does not list when it returns."""
+    return [f"not put back in {places}, which {variable} does not list any more"] if places else []

@@ -278,6 +278,11 @@ def found_in(servers: Sequence[Server]) -> Dict[str, str]:
     return {server.backend: server.found for server in servers}
 
 
+def was_out(found: str) -> bool:
+    """Whether a server whose state was found to be this stays out."""
+    return _order_for(found) != "ready"
+
+
 def _order_for(found: str) -> str:
     if found == MAINT:
         return ""  # it stays out

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._load_balancer.drain import Answer, Drain
+from ...module_utils._load_balancer.drain import Answer, Drain, not_put_back
 from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from .._azure.pools import Me, PoolMember
@@ -108,8 +108,11 @@ class Pooled(Drain):
         return None
 
     def remark(self) -> str:
-        kept_out = [key for key, value in self._in_pools(self.found).items() if value == self._product.out]
-        return f"stays out of {_names(kept_out)}, as it was before" if kept_out else ""
+        own = self._in_pools(self.found)
+        kept_out = [key for key, value in own.items() if value == self._product.out]
+        others = [key for key in self.found if key not in own]
+        remarks = [f"stays out of {_names(kept_out)}, as it was before"] if kept_out else []
+        return "; ".join([*remarks, *not_put_back(_names(others), "load_balancer_azure_pools")])
 
     def _look(self, at_most: float) -> dict[str, t.Any]:
         return {
@@ -131,11 +134,12 @@ class Pooled(Drain):
         return dict.fromkeys(members, self._product.out)
 
     def _in_pools(self, found: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-        return {key: value for key, value in found.items() if PoolMember.of(key).pool in self._pools}
+        pools = [pool.lower() for pool in self._pools]  # the case of an id does not matter
+        return {key: value for key, value in found.items() if PoolMember.of(key).pool.lower() in pools}
 
     def _pools_without(self, members: t.Iterable[str]) -> list[str]:
-        known = {PoolMember.of(key).pool for key in members}
-        return [pool for pool in self._pools if pool not in known]
+        known = {PoolMember.of(key).pool.lower() for key in members}
+        return [pool for pool in self._pools if pool.lower() not in known]
 
 
 def _names(keys: t.Iterable[str]) -> str:

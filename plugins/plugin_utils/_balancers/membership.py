@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import typing as t
 
-from ...module_utils._load_balancer.drain import Answer, Drain
+from ...module_utils._load_balancer.drain import Answer, Drain, not_put_back
+from ...module_utils._load_balancer.haproxy import was_out
 from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 
@@ -168,6 +169,22 @@ class Membership(Drain):
         self._balancers.raise_problems()
         return _unfinished(answers)
 
+    def check_out(self) -> None:
+        names = self._balancers.names[:-1]  # the last one was looked at just now
+        answers = self._balancers.ask_all(names, INFO, dict(self._member))
+        self._balancers.raise_problems()
+        back = [
+            f"{name} {each['backend']}/{each['server']}"
+            for name, answer in answers.items()
+            for each in answer["servers"]
+            if not each["gets_no_new_sessions"]
+        ]
+        if back:
+            raise DrainError(
+                f"{', '.join(back)} gets new sessions again: another program put it back, or HAProxy was restarted. "
+                "Run this task again"
+            )
+
     def describe(self, left: dict[str, list[dict[str, t.Any]]]) -> str:
         sessions = ", ".join(
             f"{server['sessions']} on {name} {server['backend']}/{server['server']}"
@@ -198,6 +215,13 @@ class Membership(Drain):
             answers.update(self._put_back_on(name, max(0.0, give_up_at - self.clock.monotonic())))
         self._balancers.note_down(_unfinished(answers), timeout)
         return self._balancers.problem()
+
+    def remark(self) -> str:
+        listed = [key for key in self.found if key.partition("/")[0] in self._balancers.names]
+        kept_out = ", ".join(key for key in listed if was_out(self.found[key]))
+        others = ", ".join(key for key in self.found if key not in listed)
+        remarks = [f"{kept_out} stays out, as it was before"] if kept_out else []
+        return "; ".join([*remarks, *not_put_back(others, "load_balancer_haproxy_hosts")])
 
     @property
     def _names(self) -> list[str]:

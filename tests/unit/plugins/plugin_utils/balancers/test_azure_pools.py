@@ -199,6 +199,21 @@ def test_a_drain_again_writes_nothing_and_keeps_what_was_found(arm, host):
     assert arm.states() == {"a": "Up"}
 
 
+def test_a_host_returns_to_a_pool_whose_id_is_spelled_differently_now(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    host().drain({})
+    host(pools=[POOL.replace("resourceGroups", "resourcegroups")]).restore({})
+    assert arm.states() == {"a": "None"}
+
+
+def test_a_pool_that_is_not_listed_any_more_when_the_host_returns_is_named(arm, host):
+    for pool in (POOL, OTHER_POOL):
+        arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, pool=pool)
+    host(pools=[POOL, OTHER_POOL]).drain({})
+    msg = host(pools=[OTHER_POOL]).restore({})["msg"]
+    assert msg == "not put back in lb/www, which load_balancer_azure_pools does not list any more"
+
+
 def test_a_rule_without_a_probe_is_refused_because_it_ignores_the_admin_state(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, probe=False)
     with pytest.raises(DrainError, match=r"the rules http of .* have no health probe"):

@@ -28,6 +28,7 @@ class Fleet:
         self._record = Record(Folder(str(directory)), clock=self.clock)
         self.servers = {"lb1": {"www": "ready"}, "lb2": {"www": "ready"}}
         self.sessions = {}  # balancer → number
+        self.out = set()  # the balancers on which the host was taken out
         self.down = set()
         self.dead = set()
         self.calls = []
@@ -41,6 +42,7 @@ class Fleet:
         if balancer in self.dead:
             raise Dead(f"{balancer} cannot be reached")
         left = []
+        self.out = {"drained": self.out | {balancer}, "active": self.out - {balancer}}.get(state, self.out)
         if state == "drained" and self.sessions.get(balancer):
             self.now += options["timeout"]
             left = [{"backend": "www", "server": "web1", "sessions": self.sessions[balancer]}]
@@ -48,7 +50,12 @@ class Fleet:
             self.now += options.get("timeout", 0) + options.get("wait", 0)
             left = [{"backend": "www", "server": "web1", "status": "DOWN", "check": "L7STS 503"}]
         servers = [
-            {"backend": backend, "server": "web1", "status": "UP", "gets_no_new_sessions": found != "ready"}
+            {
+                "backend": backend,
+                "server": "web1",
+                "status": "UP",
+                "gets_no_new_sessions": found != "ready" or balancer in self.out,
+            }
             for backend, found in self.servers[balancer].items()
             if not options.get("backends") or backend in options["backends"]
         ]
@@ -172,6 +179,20 @@ def test_a_backend_must_exist_on_one_balancer(fleet, membership):
         membership(backends=["www", "apo"]).drain({})
 
 
+def test_a_balancer_that_sends_sessions_again_while_another_one_is_waited_for_is_named(fleet, membership):
+    fleet.sessions = {"lb2": 1}
+    ask = fleet.ask
+
+    def lose_its_state(balancer, module, options):
+        answer = ask(balancer, module, options)
+        fleet.out -= {"lb1"} if (balancer, module) == ("lb2", CHANGE) else set()
+        return answer
+
+    fleet.ask = lose_its_state
+    with pytest.raises(DrainError, match=r"^lb1 www/web1 gets new sessions again"):
+        membership(on_timeout="continue").drain({})
+
+
 def test_sessions_that_last_are_named_on_all_balancers(fleet, membership):
     fleet.sessions = {"lb1": 2, "lb2": 3}
     result = membership().drain({})
@@ -218,6 +239,20 @@ def test_a_host_is_put_back_everywhere_before_any_balancer_is_waited_for(fleet, 
         ("lb2", "active", 120),
     ]
     assert fleet.holders == []
+
+
+@pytest.mark.parametrize("state", ["MAINT", "DRAIN"])
+def test_a_server_that_an_operator_had_taken_out_stays_out_and_is_named(fleet, membership, state):
+    fleet.servers["lb2"]["www"] = state
+    membership().drain({})
+    assert membership().restore()["msg"] == "lb2/www stays out, as it was before"
+
+
+def test_a_balancer_that_is_not_listed_any_more_when_the_host_returns_is_named(fleet, membership):
+    membership().drain({})
+    msg = membership("lb2").restore()["msg"]
+    assert msg == "not put back in lb1/www, which load_balancer_haproxy_hosts does not list any more"
+    assert fleet.out == {"lb1"}
 
 
 def test_a_host_stays_out_for_another_holder(fleet, membership):
