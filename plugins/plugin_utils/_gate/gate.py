@@ -80,7 +80,7 @@ class Gate:
         self._fleet = Fleet(action, task_vars, store, self._everyone)
         self._in_part = "" if arguments["allow_skip_tags"] else left_out_by_tags(task_vars)
         self._to_check: list[str] = []
-        self._dead: set[str] = set()
+        self._dead: set[tuple[str, str]] = set()  # hosts, each with an owner: what one shows is not for another
         self._names: dict[str, str] = {}
 
     def wait(self) -> Result:
@@ -223,7 +223,7 @@ class Gate:
             self._to_check = [host for host in self._checked if host not in store.get("checked", [])]
         answers = self._survey()
         dead = _dead(answers)
-        mine = {owner for host, owner in dead.items() if host in [*self._own, *self._to_check]}
+        mine = {each for each in dead.items() if each[0] in [*self._own, *self._to_check]}
         if mine and not self._simulate:  # a run of this control node was killed: its marks are to be taken over
             self._dead |= mine
             answers = self._survey()
@@ -247,7 +247,8 @@ class Gate:
         }
         if self._simulate:
             return options
-        options.update(ended_owners=sorted(self._dead), checked=host.name in self._to_check)
+        dead = sorted(owner for name, owner in self._dead if name == host.name)
+        options.update(ended_owners=dead, checked=host.name in self._to_check)
         if host.name in self._own:
             # A mark must not run out before the look is over that it was made for.
             lease = self._fleet.longest(self._own) + self._fleet.longest(self._others) + LEASE_MARGIN

@@ -221,6 +221,16 @@ def test_the_mark_of_a_run_that_is_not_known_to_be_dead_keeps_the_gate_shut(play
     assert all("ended_owners" not in options for _host, options in play.asked)
 
 
+def test_a_host_that_shows_the_mark_of_another_host_as_dead_gives_no_mark_away(play, monkeypatch):
+    monkeypatch.setattr(gates, "is_dead", lambda by: by["pid"] == 7)
+    play.answers["web1"].update(marked=False, mark=marked("run/web2", node="controller1", pid=7))
+    play.answers["web2"].update(marked=False, mark=marked("run/web2", node="controller1", pid=8))
+    with pytest.raises(GateError, match="web2 .under maintenance by another run"):
+        play.gate(batch=["web1", "web2"], max_unavailable="2", timeout=1.0).wait()
+    assert [options["ended_owners"] for options in play.steps(SURVEY, "web1")[:2]] == [[], ["run/web2"]]
+    assert not any(options["ended_owners"] for options in play.steps(SURVEY, "web2"))
+
+
 def test_the_mark_of_a_run_that_is_known_to_be_dead_is_taken_over_on_the_hosts_of_the_batch(play, monkeypatch):
     monkeypatch.setattr(gates, "is_dead", lambda by: by["pid"] == 7)
     play.answers["web1"].update(marked=False, mark=marked(stage="asking", node="controller1", pid=7))
