@@ -10,7 +10,7 @@ import re
 import typing as t
 
 from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
-from .arm import AVAILABILITY_SET, INSTANCE, SCALE_SET, VM, Arm, ArmError, AzureId, azure_id
+from .arm import AVAILABILITY_SET, CONFLICT_CODES, INSTANCE, SCALE_SET, VM, Arm, ArmError, AzureId, azure_id
 
 ONE_API, SEVERAL_API = "2023-10-01-preview", "2025-10-01-preview"
 _EVENT = re.compile(r"[0-9A-Za-z-]+")
@@ -125,7 +125,7 @@ def _acknowledge_one(arm: Arm, base: str, event_id: str) -> AcknowledgementResul
     except ArmError as error:
         if error.code == "NotFound":
             return AcknowledgementResult([], [event_id], [])
-        if error.status == 409:
+        if error.status == 409 and error.code not in CONFLICT_CODES:
             return AcknowledgementResult([], [], [{"event_id": event_id, "code": error.code, "message": error.message}])
         raise
     return AcknowledgementResult([event_id], [], [])

@@ -31,6 +31,7 @@ CONFLICT_CODES = (
     "RetryableError",
 )
 FIRST_PAUSE, LONGEST_PAUSE = 5.0, 60.0  # seconds, where Azure asks for no other
+LONGEST_SILENCE = 60.0  # seconds for which a request without an answer is repeated
 LONGEST_ASKED_PAUSE = 3600.0  # seconds; the windows of Azure's limits are an hour at most
 MAX_ANSWER = 64 * 1024 * 1024  # bytes
 RENEWED_BEFORE = 120.0  # seconds before a token expires
@@ -54,6 +55,7 @@ class ArmError(Exception):
     """Azure Resource Manager refused, or gave no answer. ``status`` is 0 and ``code`` empty where they are unknown.
 
     ``asked_pause``: seconds that Azure asks to wait. ``sent``: whether a change may have been carried out.
+    ``unanswered``: whether the connection gave no answer.
     """
 
     def __init__(
@@ -61,7 +63,7 @@ class ArmError(Exception):
     ) -> None:
         super().__init__(text)
         self.status, self.code, self.message, self.asked_pause = status, code, message, asked_pause
-        self.sent = False
+        self.sent = self.unanswered = False
 
     @property
     def throttled(self) -> bool:
@@ -76,7 +78,7 @@ class ArmError(Exception):
     @property
     def fleeting(self) -> bool:
         """Whether the service did not work for a moment. A write may have been carried out nevertheless."""
-        return self.status in UNAVAILABLE
+        return self.status in UNAVAILABLE or self.unanswered
 
 
 class ArmAnswer(t.NamedTuple):
@@ -162,7 +164,7 @@ class Arm:
         return self._ask(method, url, api_version, body, repeat_fleeting=harmless)
 
     def _ask(self, method: str, url: str, api_version: str, body: t.Any, *, repeat_fleeting: bool) -> t.Any:
-        give_up_at, failures = self.clock.monotonic() + self._patience, 0
+        began, failures = self.clock.monotonic(), 0
         while True:
             try:
                 return self._exchange(method, url, api_version, body)
@@ -170,7 +172,8 @@ class Arm:
                 if not (error.throttled or (repeat_fleeting and error.fleeting)):
                     raise
                 pause = error.asked_pause or pause_after(failures, first=FIRST_PAUSE, longest=LONGEST_PAUSE)
-                if pause > give_up_at - self.clock.monotonic():
+                patience = min(self._patience, LONGEST_SILENCE) if error.unanswered else self._patience
+                if pause > began + patience - self.clock.monotonic():
                     raise
             self.clock.sleep(pause)
             failures += 1
@@ -187,7 +190,9 @@ class Arm:
         try:
             answer = self._send(method, f"{self._host}{url}?api-version={api_version}", headers, data)
         except OSError as error:
-            raise ArmError(f"{request}: {self._host} gave no answer: {error}") from error
+            unanswered = ArmError(f"{request}: {self._host} gave no answer: {error}")
+            unanswered.unanswered = True
+            raise unanswered from error
         try:
             content = json.loads(answer.body) if answer.body else None
         except ValueError:

@@ -45,14 +45,14 @@ def bring(
     :param setting: the option of the user for ``timeout``.
     :raises ArmError: it could not be done, or not within ``timeout`` seconds. Its ``sent`` is set.
     """
-    give_up_at, sent = arm.clock.monotonic() + timeout, False
+    give_up_at, sent, accepted = arm.clock.monotonic() + timeout, False, False
     try:
         while True:
             state, wanted = provisioning_state(body), change(body)
             problem, pause = f"its provisioning state is {state}", LOOK_AGAIN_AFTER
             if wanted is None and (state == WRITTEN or not sent):
                 return sent
-            if sent and state in FAILED_STATES:
+            if accepted and state in FAILED_STATES:
                 raise ArmError(
                     f"Azure could not change {target}: its provisioning state is {state}. Check the activity log of "
                     "the resource, and run it again"
@@ -62,7 +62,7 @@ def bring(
                 try:
                     # The body has the etag that was read, so Azure refuses it if another client wrote in between.
                     arm.write("PUT", target, api_version, wanted)
-                    sent = True
+                    sent = accepted = True
                 except ArmError as error:
                     if not (error.conflict or error.fleeting):
                         raise

@@ -91,6 +91,13 @@ def test_an_event_that_is_over_is_absent_and_a_conflict_is_refused(arm, stand_in
     assert acknowledge(arm, VM, [ONE]) == AcknowledgementResult([], [], refused)
 
 
+def test_a_conflict_that_passes_is_no_refusal(arm, stand_in):
+    answer_with(stand_in, Refused(409, "AnotherOperationInProgress", "busy"))
+    with pytest.raises(ArmError) as caught:
+        acknowledge(arm, VM, [ONE])
+    assert caught.value.conflict
+
+
 def test_a_vm_that_does_not_exist_is_not_an_event_that_is_over(arm, stand_in):
     answer_with(stand_in, Refused(404, "ResourceNotFound", "The Resource was not found."))
     with pytest.raises(ArmError, match=r"404: ResourceNotFound .* Correct the id of the resource"):

@@ -222,6 +222,29 @@ def test_a_read_is_repeated_when_the_service_fails_for_a_moment_and_a_write_is_n
     assert stand_in.count("PUT") == 1
 
 
+def break_times(stand_in, number, of="GET"):
+    left = iter(range(number))
+
+    def answer(method, *_):
+        if method == of and next(left, None) is not None:
+            raise ConnectionResetError("Connection reset by peer")
+
+    stand_in.answers.append(answer)
+
+
+def test_a_read_is_repeated_for_a_minute_when_a_connection_breaks_and_a_write_is_not(arm, stand_in, clock):
+    break_times(stand_in, 2)
+    assert arm.read(POOL, "2024-05-01")["name"] == "www"
+    break_times(stand_in, 9)
+    with pytest.raises(ArmError, match="gave no answer: Connection reset by peer"):
+        arm.read(POOL, "2024-05-01")
+    assert clock.now <= 15 + 60
+    break_times(stand_in, 1, of="PUT")
+    with pytest.raises(ArmError, match="gave no answer"):
+        arm.write("PUT", POOL, "2024-05-01", {})
+    assert stand_in.count("PUT") == 1
+
+
 def test_a_429_because_of_another_operation_is_a_conflict(arm, stand_in):
     refuse_times(stand_in, 1, 429, "RetryableError", "A retryable error occurred.")
     with pytest.raises(ArmError) as caught:

@@ -281,6 +281,39 @@ def test_a_change_that_azure_could_not_provision_is_a_failure(arm, host):
         host().drain({})
 
 
+@pytest.mark.parametrize("broken", ["GET", "PUT"])
+@pytest.mark.parametrize("is_carried_out", [True, False])
+def test_a_connection_that_breaks_during_a_change_fails_no_drain(arm, host, broken, is_carried_out):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    left = iter([1])
+
+    def break_once(method, path, body):
+        if method == broken and (broken == "PUT" or arm.count("PUT")) and next(left, None):
+            if broken == "PUT" and is_carried_out:
+                arm._put(path, body)
+            raise ConnectionResetError("Connection reset by peer")
+
+    arm.answers.append(break_once)
+    assert host().drain({})["changed"]
+    assert arm.states() == {"a": "Down"}
+
+
+def test_a_write_that_the_service_lost_is_sent_again_also_if_an_earlier_change_had_failed(arm, host):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
+    arm.resources[POOL.lower()]["properties"]["provisioningState"] = "Failed"
+    left = iter([1])
+
+    def lose_once(method, _path, body):
+        if method == "PUT" and next(left, None):
+            raise Refused(503, "ServiceUnavailable", "")
+        if method == "PUT":
+            body["properties"]["provisioningState"] = "Succeeded"
+
+    arm.answers.append(lose_once)
+    host().drain({})
+    assert arm.states() == {"a": "Down"}
+
+
 def test_the_role_waits_for_the_change_of_another_client_and_names_a_resource_that_stays_busy(arm, host, clock):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}})
     arm._updating[POOL.lower()] = 10**9

@@ -495,7 +495,7 @@ def test_throttling_is_waited_out_as_long_as_azure_asks(host, pause):
 def test_a_request_that_got_no_answer_is_repeated_until_the_document_is_too_old(host):
     host.arm.answers.append(raises(OSError("timed out")))
     host.is_lost_after_preparing(reconnect_timeout=400.0)
-    assert 2 < len(host.arm.calls) < 10
+    assert 2 < len(host.arm.calls) < 20
     assert host.sent_at[0][2] == 60
     assert host.sent_at[-1][0] <= 1000.0 + OPTIONS["fallback_max_age"]
 
