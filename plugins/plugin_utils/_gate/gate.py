@@ -339,7 +339,7 @@ def _closed(windows: t.Sequence[t.Mapping[str, t.Any]], now: float) -> str:
 
 
 def _names(wanted: t.Sequence[str]) -> list[str]:
-    return [name.strip() for name in wanted if name.strip()]
+    return list(dict.fromkeys(name.strip() for name in wanted if name.strip()))
 
 
 def _shut(decision: Decision) -> Result:

@@ -263,6 +263,13 @@ def test_a_later_batch_that_is_too_large_is_refused_before_any_host_is_reached(p
     assert play.asked == []
 
 
+def test_a_host_that_the_fleet_names_twice_counts_once(play):
+    with pytest.raises(GateError, match=r"The batch has 2 hosts of the fleet \(web1, web2\), but .* allows 1 of 3"):
+        play.gate(batch=["web1", "web2"], fleet=[*HOSTS, *HOSTS], max_unavailable="34%").wait()
+    play.answers["web3"]["drained"] = True
+    assert play.gate(fleet=[*HOSTS, *HOSTS], max_unavailable="2").wait()["open"]
+
+
 def test_the_batches_of_a_play_that_orders_its_hosts_itself_are_judged_when_they_come(play):
     assert play.gate(serial=[1, 2], order="shuffle").wait()["open"]
 
