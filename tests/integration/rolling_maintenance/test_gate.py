@@ -241,3 +241,12 @@ def test_no_batch_begins_outside_of_the_windows(hosts_of):
     assert says(run, "The gate stayed shut for 3 s: vm1 waits for the window ")
     hosts.run(rolling_maintenance_windows=[{"from": "00:00"}])
     assert hosts.maintained() == ["vm1"]
+
+
+def test_a_gate_that_stays_shut_is_a_failure_also_where_the_play_ignores_errors(hosts_of):
+    hosts = hosts_of("web1", "web2")
+    hosts.emulator.schedule("Reboot", "web1", notice=900)
+    play = {"ignore_errors": True, "ignore_unreachable": True}
+    run = hosts.run(rc=2, play=play, rolling_maintenance_on_event="fail")
+    assert says(run, "rolling_maintenance_on_event is fail")
+    assert hosts.maintained() == []
