@@ -242,6 +242,18 @@ def apply(target: str, body: Body, desired: t.Mapping[str, t.Any]) -> Body | Non
     return changed if changed != body else None
 
 
+def without_place(target: str, body: Body, keys: t.Iterable[str]) -> list[str]:
+    """The members for which the resource has no place, so that nothing can be written for them."""
+    members = {key: PoolMember.of(key) for key in keys}
+    if "/loadbalancers/" in target.lower():
+        names = [address["name"] for address in _properties(body).get("loadBalancerBackendAddresses") or []]
+        return [key for key, member in members.items() if member.name not in names]
+    if "/applicationgateways/" in target.lower():
+        pools = [pool["id"].lower() for pool in _pools(body)]
+        return [key for key, member in members.items() if member.pool.lower() not in pools]
+    return [key for key, member in members.items() if not _configurations(body, member.name)]
+
+
 def _pools(gateway: Body) -> list[Body]:
     return _properties(gateway).get("backendAddressPools") or []
 

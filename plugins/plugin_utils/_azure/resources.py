@@ -148,6 +148,12 @@ class Resources:
             raise DrainError("; ".join(problems))
         return changed
 
+    def without_place(self, keys: t.Iterable[str]) -> list[str]:
+        """The members for which their resource has no place any more; see :func:`pools.without_place`."""
+        targets = _by_target(dict.fromkeys(keys))
+        bodies = {target: self.look(target, at_most=FRESH_FOR) for target in targets}
+        return [key for target, own in targets.items() for key in pools.without_place(target, bodies[target], own)]
+
     def _fulfil_one(self, host: str, target: str, own: t.Mapping[str, t.Any]) -> bool:
         """Have the order for one resource carried out. If another host failed, it may only have had less time."""
         orders, give_up_at, was_here = self._orders(target), self._arm.clock.monotonic() + self._timeout, False

@@ -11,6 +11,7 @@ import typing as t
 from ...module_utils._load_balancer.drain import Answer, Drain, not_put_back
 from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
+from .._azure.arm import ArmError
 from .._azure.pools import Me, PoolMember
 from .._azure.resources import FRESH_FOR, KNOWN_FOR, ApplicationGateway, LoadBalancer, Resources
 
@@ -101,11 +102,24 @@ class Pooled(Drain):
         self._resources.place(self._host, self._in_pools(self.found))
 
     def wait_until_back(self) -> Exception | None:
+        own = self._in_pools(self.found)
         try:
-            self._resources.fulfil(self._host, self._in_pools(self.found))
-        except DrainError as error:
+            self._resources.fulfil(self._host, own)
+            lost = self._resources.without_place(key for key, value in own.items() if value != self._product.out)
+            lost = [key for key in lost if not self._has_other_member(key)]
+        except (ArmError, DrainError) as error:
             return error
+        if lost:
+            return DrainError(
+                f"{self._host} cannot return to {_names(lost)}, which does not have it any more. Add it there, and run "
+                "it again"
+            )
         return None
+
+    def _has_other_member(self, key: str) -> bool:
+        """Whether the host is in the pool as another member, as when it was removed and added again."""
+        member = PoolMember.of(key)
+        return member.target == member.pool and bool(self._product.find(member.pool, self._me, at_most=FRESH_FOR))
 
     def remark(self) -> str:
         own = self._in_pools(self.found)

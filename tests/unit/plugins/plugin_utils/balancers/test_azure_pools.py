@@ -214,6 +214,36 @@ def test_a_pool_that_is_not_listed_any_more_when_the_host_returns_is_named(arm, 
     assert msg == "not put back in lb/www, which load_balancer_azure_pools does not list any more"
 
 
+def pool_of(arm, pool=POOL):
+    return arm.resources[pool.lower()]["properties"]["loadBalancerBackendAddresses"]
+
+
+def test_a_host_that_was_removed_from_its_pool_meanwhile_is_not_said_to_be_back(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}})
+    web1 = host()
+    web1.drain({})
+    [removed] = [each for each in pool_of(arm) if each["name"] == "a"]
+    pool_of(arm).remove(removed)
+    clock.now += 600  # of its maintenance
+    with pytest.raises(DrainError, match=r"^web1 cannot return to lb/www, which does not have it any more\. Add it"):
+        web1.restore({})
+    assert web1.record.read().holders == ["respond"]
+    pool_of(arm).append({**removed, "name": "added again"})
+    clock.now += 600
+    assert web1.restore({})["msg"] == ""
+
+
+def test_a_host_whose_pool_of_a_gateway_was_removed_meanwhile_is_not_said_to_be_back(arm, host, clock):
+    arm.add_gateway(["10.0.0.4"])
+    web1 = host(product=ApplicationGateway, pools=[GATEWAY_POOL])
+    web1.drain({})
+    arm.resources[GATEWAY.lower()]["properties"]["backendAddressPools"].clear()
+    clock.now += 600
+    with pytest.raises(DrainError, match="web1 cannot return to gw/web, which does not have it any more"):
+        web1.restore({})
+    assert web1.record.read().holders == ["respond"]
+
+
 def test_a_rule_without_a_probe_is_refused_because_it_ignores_the_admin_state(arm, host):
     arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}}, probe=False)
     with pytest.raises(DrainError, match=r"the rules http of .* have no health probe"):
