@@ -127,10 +127,10 @@ def decide(seen: t.Sequence[Seen], settings: GateSettings, *, memory: Memory, no
     events = _events(seen)
     of_host = {each.host: _events_of(each, events) for each in seen}
     due = [host for host in settings.batch if host not in done]
-    own = {host: [event["event_id"] for event in of_host[host]] for host in due if of_host[host]}
+    own = {host: [event["event_id"] or "" for event in of_host[host]] for host in due if of_host[host]}
     skipped = list(own) if settings.on_event == SKIP else []
     batch = [host for host in due if host not in skipped]
-    fleet_events = {event["event_id"] for host in settings.fleet for event in of_host.get(host, [])}
+    fleet_events = {event["event_id"] or "" for host in settings.fleet for event in of_host.get(host, [])}
     all_read = all(each.document is not None for each in seen)
     recalled = _recall(memory, fleet_events, current, all_read=all_read, now=now)
     settle_left = 0.0 if recalled.left_at is None else max(0.0, recalled.left_at + settings.settle - now)
@@ -262,14 +262,14 @@ def _done_in(records: t.Mapping[str, t.Mapping[str, t.Any]], round_id: str, sinc
 
 
 def _events(seen: t.Sequence[Seen]) -> list[Event]:
-    by_id = {
-        event["event_id"].lower(): event
-        for each in seen
-        if each.document is not None
-        for event in each.document["events"]
-        if event["event_id"]
-    }
-    return list(by_id.values())
+    every = [event for each in seen if each.document is not None for event in each.document["events"]]
+    by_id = {_key(event): event for event in every if _key(event)}
+    return [*by_id.values(), *(event for event in every if not _key(event))]
+
+
+def _key(event: Event) -> str:
+    """The id, as ids are compared; empty for an event without one."""
+    return (event["event_id"] or "").lower()
 
 
 def _events_of(host: Seen, events: t.Sequence[Event]) -> list[Event]:
@@ -278,15 +278,14 @@ def _events_of(host: Seen, events: t.Sequence[Event]) -> list[Event]:
         return []
     name = host.document["vm_name"].lower()
     own = [event for event in host.document["events"] if event["affects_this_vm"] and _is_waited_for(event)]
-    ids = {event["event_id"].lower() for event in own}
+    ids = {_key(event) for event in own}
     named = [event for event in events if name in [resource.lower() for resource in event["resources"]]]
-    named = [event for event in named if _is_waited_for(event)]
-    return own + [event for event in named if event["event_id"].lower() not in ids]
+    return own + [event for event in named if _is_waited_for(event) and _key(event) not in ids]
 
 
 def _is_waited_for(event: Event) -> bool:
     """A hint of Azure keeps no maintenance waiting."""
-    return bool(event["event_id"]) and event["event_status"] != ADVISORY
+    return bool(event["event_status"] != ADVISORY)
 
 
 def _unfit(host: Seen) -> str:

@@ -107,6 +107,15 @@ def test_an_unavailable_neighbour_shuts_it_unless_the_budget_allows_two(neighbou
     assert not decision(seen, "web1", "web3", budget=2).open
 
 
+def test_an_event_without_an_id_counts_and_settles_as_any_other():
+    nameless = event("web1", event_id=None, mine=True)
+    seen = fleet_with(host("web1", nameless), host("web2", event("web2", event_id="B", mine=True)))
+    shut = decision(seen, "web1", budget=2)
+    assert (shut.waits_for, shut.own) == (["web1 (Reboot Scheduled, NotBefore 2026-11-21T09:00:00Z)"], {"web1": [""]})
+    assert decision(fleet_with(), "web1", memory=shut.memory, now=NOW + 9).settle_left == 60
+    assert not decision(fleet_with(host("web2", event("web1", event_id=None))), "web1").open
+
+
 def test_an_event_counts_that_another_host_of_the_set_saw_first():
     assert decision(fleet_with(host("web4", event("web2"))), "web1").waits_for[0].startswith("web2 (Reboot")
 
