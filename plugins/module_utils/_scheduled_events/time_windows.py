@@ -97,7 +97,10 @@ def _window(value: Any, place: str) -> TimeWindow:
     if given.get("timezone", UTC) != UTC and "offsets" not in given:
         raise WrongValue(f"{place}.timezone: expected UTC without offsets, not {show(given['timezone'])}: add them")
     names = {"from": "begins", "to": "ends"}
-    return TimeWindow(**{names.get(name, name): found for name, found in given.items()})
+    window = TimeWindow(**{names.get(name, name): found for name, found in given.items()})
+    if (window.begins, window.ends) == (DAY, 0):  # it would never open
+        raise WrongValue(f'{place}: "24:00" to "00:00" is no time. Give another one')
+    return window
 
 
 WINDOWS = list_of(Kind("a window", _window), "windows")

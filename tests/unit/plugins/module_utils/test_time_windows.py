@@ -7,7 +7,7 @@
 import datetime
 
 import pytest
-from _scheduled_events.checks import check
+from _scheduled_events.checks import WrongValue, check
 from _scheduled_events.time_windows import WINDOWS, next_opening
 
 SUMMER, WINTER = 1774746000, 1792890000  # in Berlin in 2026, at 01:00 UTC
@@ -98,6 +98,11 @@ def test_a_window_that_is_open_opens_now():
 
 def test_without_windows_none_opens():
     assert next_opening([], 0.0) is None
+
+
+def test_a_window_that_never_opens_is_refused():
+    with pytest.raises(WrongValue, match=r'^windows\[0\]: "24:00" to "00:00" is no time. Give another one$'):
+        window(from_="24:00", to="00:00")
 
 
 def test_a_window_shows_its_days_times_and_zone():
