@@ -51,8 +51,10 @@ class ActionModule(ArmAction):
         self, options: dict[str, t.Any], hosts: dict[str, HostVariables], variables: dict[str, t.Any]
     ) -> Traffic:
         with balancers_of(self, variables, options) as balancers:
-            out = balancers.out()
-        return Traffic([host for host, own in hosts.items() if (own.get(SERVER) or host) in out], [])
+            traffic = balancers.traffic()
+        found = {host: traffic.get(own.get(SERVER) or host) for host, own in hosts.items()}
+        out, unknown = ([host for host, gets in found.items() if gets is wanted] for wanted in (False, None))
+        return Traffic(out, unknown)
 
     def _in_pools(
         self, options: dict[str, t.Any], hosts: dict[str, HostVariables], variables: dict[str, t.Any]

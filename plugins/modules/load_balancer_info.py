@@ -60,7 +60,9 @@ hosts_without_traffic:
   elements: str
   sample: [web2]
 unknown:
-  description: Names of the hosts that have no pools, or neither network interfaces nor addresses to find them by.
+  description:
+    - Names of the hosts that have no pools, or neither network interfaces nor addresses to find them by. With
+      O(provider=haproxy), names of those that are a server of no balancer.
   returned: success
   type: list
   elements: str

@@ -37,12 +37,14 @@ class Balancers:
         self._clock = clock
         self._problems: dict[str, str] = {}
 
-    def out(self) -> list[str]:
-        """The names of all servers that some balancer gives no traffic."""
+    def traffic(self) -> dict[str, bool]:
+        """By the name of each server, whether each balancer that has it sends it traffic."""
         answers = self.ask_all(self.names, INFO, {})
         self.raise_problems()
-        servers = [server for answer in answers.values() for server in answer["servers"]]
-        return sorted({each["server"] for each in servers if each["gets_no_new_sessions"]})
+        found: dict[str, bool] = {}
+        for each in (server for answer in answers.values() for server in answer["servers"]):
+            found[each["server"]] = found.get(each["server"], True) and not each["gets_no_new_sessions"]
+        return found
 
     def wait_until_served(self, server: str, backends: t.Sequence[str], *, timeout: float) -> str:
         """Wait until all balancers send traffic to a server that was not taken out there; what is to be said about it.

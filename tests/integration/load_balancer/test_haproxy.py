@@ -298,7 +298,7 @@ def test_servers_are_read_by_host_and_backend_without_level_admin(ansible, hapro
         {**module_task("haproxy_servers_info", {**read, **selection}), "name": name}
         for name, selection in selections.items()
     ]
-    survey = {"provider": "haproxy", "hosts": ["web1", "web2"], "balancers": ["lb1"], "become": False, **read}
+    survey = {"provider": "haproxy", "hosts": ["web1", "web2", "lb1"], "balancers": ["lb1"], "become": False, **read}
     tasks.append({**module_task("load_balancer_info", survey), "name": "out"})
     hosts = {"lb1": LOCAL, "web1": LOCAL, "web2": LOCAL}
     run = ansible.run_playbook([play(tasks, hosts="lb1")], inventory={"all": {"hosts": hosts}}, check=True)
@@ -311,7 +311,7 @@ def test_servers_are_read_by_host_and_backend_without_level_admin(ansible, hapro
         "none": set(),
     }
     assert results["host"]["found"] == {"www": "ready", "api": "MAINT"}
-    assert results["out"]["hosts_without_traffic"] == ["web1"]
+    assert (results["out"]["hosts_without_traffic"], results["out"]["unknown"]) == (["web1"], ["lb1"])
     assert not any(result["changed"] for result in results.values())
 
 

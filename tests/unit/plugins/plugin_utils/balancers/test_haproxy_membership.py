@@ -294,15 +294,17 @@ def test_check_mode_names_what_would_change(fleet, membership):
 
 
 def test_servers_that_some_balancer_gives_no_traffic_are_read(fleet):
-    def out():
-        return Balancers(["lb1", "lb2"], ask=fleet.ask, errors=Dead).out()
+    def traffic():
+        return Balancers(["lb1", "lb2"], ask=fleet.ask, errors=Dead).traffic()
 
-    assert out() == []
+    assert traffic() == {"web1": True}
     fleet.servers["lb2"]["www"] = "DRAIN"
-    assert out() == ["web1"]
+    assert traffic() == {"web1": False}
+    fleet.servers["lb2"] = {}
+    assert traffic() == {"web1": True}
     fleet.dead = {"lb1"}
     with pytest.raises(DrainError, match="lb1 cannot be reached"):
-        out()
+        traffic()
 
 
 def wait_until_served(fleet, **more):
