@@ -157,6 +157,7 @@ class OnWebhook:
         self.fleet = fleet
         self.port = unused_port()
         variables = {"scheduled_events_token": TOKEN, "scheduled_events_port": self.port}
+        variables["scheduled_events_sweep_after"] = 3600  # no run but for the reports
         rulebook = start_rulebook("respond_on_webhook", fleet.inventory, variables)
         rulebook.until(lambda: self.report("", "vm1", token="guessed") is not None, "the receiver")
         self.without_resources = self.report("A1", vm_name="vm1")
@@ -167,6 +168,10 @@ class OnWebhook:
         rulebook.until(lambda: fleet.is_over(self.first, "vm1", "vm2"), "the answer to the first event")
         rulebook.wait_until_idle()
         self.runs = rulebook.output.count("\nPLAY RECAP")
+        for names in (["vm1"], ["vm1", "vm2"]):  # within the time in which reports of the same content run once
+            self.report("B1", *names)
+        rulebook.until(lambda: rulebook.output.count("\nPLAY RECAP") == self.runs + 2, "the run for the second VM")
+        rulebook.wait_until_idle()
         rulebook.kill()
         self.second = fleet.announce("vm2")
         self.while_down = self.report(self.second, "vm2")
