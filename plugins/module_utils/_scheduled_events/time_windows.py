@@ -99,7 +99,7 @@ def _window(value: Any, place: str) -> TimeWindow:
     names = {"from": "begins", "to": "ends"}
     window = TimeWindow(**{names.get(name, name): found for name, found in given.items()})
     if (window.begins, window.ends) == (DAY, 0):  # it would never open
-        raise WrongValue(f'{place}: "24:00" to "00:00" is no time. Give another one')
+        raise WrongValue(f'{place}: "24:00" to "00:00" has no length. Give other times')
     return window
 
 

@@ -101,7 +101,7 @@ def test_without_windows_none_opens():
 
 
 def test_a_window_that_never_opens_is_refused():
-    with pytest.raises(WrongValue, match=r'^windows\[0\]: "24:00" to "00:00" is no time. Give another one$'):
+    with pytest.raises(WrongValue, match=r'^windows\[0\]: "24:00" to "00:00" has no length. Give other times$'):
         window(from_="24:00", to="00:00")
 
 
