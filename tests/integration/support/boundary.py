@@ -32,6 +32,7 @@ import socket
 import stat
 import sys
 import time
+import zlib
 from urllib.parse import quote
 
 RANDOM_PART = re.compile(r"[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{1,12}){1,4}|[0-9a-f]{12,}|[0-9]+")
@@ -48,7 +49,7 @@ EMPTIED = "run emptied"
 FAULTS = ("none", "die", "alone", EMPTIED, *CUTS, *ERRORS, *CLOCK)
 
 OPEN, SYNC, KILL, NOW, NAMES = os.open, os.fsync, os.kill, time.time, os.listdir
-PLAIN_OPEN, REPLACE, WRITE, REMOVE = builtins.open, os.replace, os.write, os.unlink
+PLAIN_OPEN, REPLACE, RENAME, WRITE, REMOVE = builtins.open, os.replace, os.rename, os.write, os.unlink
 
 
 def main():
@@ -155,18 +156,34 @@ class Watch:
                 directory = options.get("dst_dir_fd", options.get("dir_fd"))
                 path = path_of(arguments[named_by], directory)
                 self.reach(action, name_of(path), path)
+            is_new = watched and not os.path.lexists(path)
             result = original(*arguments, **options)
             if watched and self._fault in CUTS:
-                self._keep(action, arguments[0], result)
+                if action == "open" and isinstance(result, int) and is_new:
+                    self._set_aside(os.fstat(result).st_ino)
+                if action == "fsync":
+                    self._keep(arguments[0])
             return result
 
         setattr(place, action, replacement)
 
-    def _keep(self, action, given, result):
-        """Keep what is durable from now on. A new file may have the inode of an earlier one."""
-        if action == "open" and isinstance(result, int) and not os.fstat(result).st_size:
-            shutil.rmtree(self._path(f"files/{os.fstat(result).st_ino}"), ignore_errors=True)
-        if action != "fsync" or not os.path.join(path_of(given), "").startswith(os.path.join(self._disk, "")):
+    def _set_aside(self, inode):
+        """A new file has the inode of a removed one, which is there again after a cut if its removal was not synced."""
+        aside = f"{inode}-{time.monotonic_ns()}"
+        try:
+            RENAME(self._path(f"files/{inode}"), self._path(f"files/{aside}"))
+        except FileNotFoundError:
+            return
+        for name in NAMES(self._path("names")) if os.path.isdir(self._path("names")) else ():
+            with PLAIN_OPEN(self._path(f"names/{name}")) as file:
+                entries = json.load(file)
+            if inode in entries.values():
+                entries = {each: aside if found == inode else found for each, found in entries.items()}
+                self._store(f"names/{name}", json.dumps(entries).encode())
+
+    def _keep(self, given):
+        """Keep what is durable from now on."""
+        if not os.path.join(path_of(given), "").startswith(os.path.join(self._disk, "")):
             return
         found = os.fstat(given)
         if stat.S_ISDIR(found.st_mode):
@@ -180,7 +197,7 @@ class Watch:
     def _store(self, name, content):
         path = self._path(name)
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        temporary = f"{path}.{os.getpid()}"
+        temporary = self._path(f"temporary-{os.getpid()}-{zlib.crc32(name.encode())}")
         with PLAIN_OPEN(temporary, "wb") as file:
             file.write(content)
         REPLACE(temporary, path)
