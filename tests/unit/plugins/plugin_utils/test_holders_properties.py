@@ -293,6 +293,10 @@ class AzureWorld(World):
         self.sleep(20)
         return changed
 
+    def without_place(self, keys):
+        self.step()
+        return [key for key in keys if key not in self.members]
+
     def bring(self, holder, state):
         options = self.options(holder, state, pools=[POOL], drain_time=-1, on_timeout="continue", operation_timeout=600)
         result = azure.Pooled(options, self.record, "web1", self, self, simulate=False, clock=self.clocks).bring()
