@@ -168,7 +168,7 @@ class Watch:
         setattr(place, action, replacement)
 
     def _set_aside(self, inode):
-        """A new file has the inode of a removed one, which is there again after a cut if its removal was not synced."""
+        """A new file has the inode of a removed one, which exists again after a cut if its removal was not synced."""
         aside = f"{inode}-{time.monotonic_ns()}"
         try:
             RENAME(self._path(f"files/{inode}"), self._path(f"files/{aside}"))
