@@ -21,6 +21,7 @@ LOCK_FILE = ".lock"  # in a directory whose files change together
 LOCK_PAUSE = 0.05  # seconds
 HALF_WRITTEN = 60.0  # seconds after which no process still writes a temporary file
 LARGEST_STATUS = 4 * 1024 * 1024  # bytes of the status file, which the unprivileged polling unit writes
+LACKING = errno.EMFILE, errno.ENFILE, errno.ENOMEM  # the machine cannot open a file now, which passes
 DIRECTORY_MODE = 0o755  # other programs keep files there, too, and unprivileged ones read some
 
 Path = Union[str, "os.PathLike[str]"]

@@ -10,14 +10,13 @@ what waits for whom.
 """
 
 import contextlib
-import errno
 import json
 import os
 import re
 from typing import Any, ContextManager, Dict, List, NamedTuple, Optional
 
 from _scheduled_events.clock import CLOCK, Clock
-from _scheduled_events.files import locked, write_atomically
+from _scheduled_events.files import LACKING, locked, write_atomically
 
 STATE_DIRECTORY = "/var/lib/scheduled-events-webhooks"
 MARK = "spooled"  # in the runtime directory: as old as the newest message
@@ -27,9 +26,6 @@ LOST = "lost"  # there, too: why the newest message is lost that could not be ke
 DROPPED, REFUSED, UNREADABLE = REASONS = ("dropped", "refused", "unreadable")
 
 LOCK_PATIENCE = 5.0  # seconds that a hook waits for another one that writes
-
-# What keeps a message from being read, and passes.
-_NOT_ITS_FAULT = errno.EMFILE, errno.ENFILE, errno.ENOMEM
 
 _NAME = re.compile(r"([0-9]{20})\.([a-z0-9][a-z0-9_-]{0,49})\.([0-9a-f-]{36})\.json\Z")
 
@@ -128,7 +124,7 @@ class MessageSpool:
         except FileNotFoundError:
             return None
         except (OSError, ValueError, RecursionError) as error:
-            if isinstance(error, OSError) and error.errno in _NOT_ITS_FAULT:
+            if isinstance(error, OSError) and error.errno in LACKING:
                 raise
             raise SpoolError(f"the file {entry.file} cannot be read: {type(error).__name__}") from error
         if not isinstance(message, dict) or not isinstance(message.get("event"), dict):

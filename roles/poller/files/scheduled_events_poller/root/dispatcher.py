@@ -15,7 +15,7 @@ import time
 from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
 
 from _scheduled_events.clock import CLOCK, Clock
-from _scheduled_events.files import plain, trim
+from _scheduled_events.files import LACKING, plain, trim
 from _scheduled_events.runs import FAILED, parse_run_id
 
 from ..spool import MAX_REQUEST, SAID, Directories, RequestError, RunResult, parse_request, root_command
@@ -40,7 +40,7 @@ PATIENCE = 15.0  # seconds for systemctl
 _TAKEN = "taken:"
 
 # What keeps a request from being read and is not its fault: it was removed, or the machine lacks something now.
-_NOT_ITS_FAULT = errno.ENOENT, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM
+_NOT_ITS_FAULT = (errno.ENOENT, errno.EROFS, *LACKING)
 
 Start = Callable[[Sequence[str]], Dict[str, str]]
 
