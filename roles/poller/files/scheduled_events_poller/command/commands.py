@@ -201,7 +201,11 @@ def approve_events(chosen: argparse.Namespace) -> int:
     client = _client(settings, chosen)
     vm_name = settings.vm_name or client.fetch_name()
     decided = poller.engine_config(settings, vm_name, chosen.hooks_directory)
-    known = State(serial=0) if chosen.force else _load_state(chosen)
+
+    def state() -> State:
+        return State(serial=0) if chosen.force else _load_state(chosen)
+
+    known = state()
     ids = [event_id for event_id in chosen.event_id if not _starts_now(event_id, known, chosen)]
     reasons: Dict[str, str] = {}
     seen: Dict[str, ScheduledEvent] = {}
@@ -209,8 +213,7 @@ def approve_events(chosen: argparse.Namespace) -> int:
     def allowed(event: ScheduledEvent) -> bool:
         seen[event.key] = event
         # To read the document may have taken minutes, in which a recovery can have begun.
-        state = State(serial=0) if chosen.force else _load_state(chosen)
-        reason = _objection(event, state, decided, force=chosen.force)
+        reason = _objection(event, state(), decided, force=chosen.force)
         if reason:
             reasons[event.key] = reason
         return not reason
