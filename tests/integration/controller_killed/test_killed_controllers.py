@@ -157,10 +157,9 @@ def processes_of(plan: pathlib.Path) -> list[int]:
 def chosen(boundaries: "collections.Counter[str]", fault: str) -> Iterator[tuple[str, int]]:
     """The boundaries at which a fault makes a difference, and which time each is reached."""
     for name, found in sorted(boundaries.items()):
-        program, _colon, about = name.partition(": ")
+        program = name.partition(": ")[0]
         program_counts = program == {"alone": "controller", **dict.fromkeys(LOST, "module")}.get(fault, program)
-        changes = about.partition(" ")[0] in ("open", *boundary.CHANGES)
-        if program_counts and (changes or fault not in boundary.ERRORS):
+        if program_counts and (fault not in boundary.ERRORS or boundary.changes(name)):
             yield from ((name, time + 1) for time in range(min(found, OCCURRENCES if fault in KILLED else 1)))
 
 

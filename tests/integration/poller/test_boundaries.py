@@ -46,7 +46,6 @@ SOAK = os.environ.get("TIER") == "soak"
 # These show what goes on elsewhere: of the same boundary, the first occurrence is enough.
 ONCE = ("reboot", boundary.EMPTIED, *boundary.ERRORS, *boundary.CLOCK)
 FAULTS = [fault for fault in boundary.FAULTS if fault not in ("none", "alone")]
-CHANGES = ("open", *boundary.CHANGES)
 
 
 @pytest.fixture(scope="module")
@@ -201,8 +200,7 @@ class Life:
 def chosen(boundaries: "collections.Counter[str]", fault: str) -> Iterator[tuple[str, int]]:
     """The boundaries at which a fault makes a difference."""
     for name, found in sorted(boundaries.items()):
-        action = name.partition(": ")[2].partition(" ")[0]
-        if fault not in boundary.ERRORS or action in CHANGES:
+        if fault not in boundary.ERRORS or boundary.changes(name):
             yield from ((name, time) for time in range(1, 1 + (1 if fault in ONCE else min(found, OCCURRENCES))))
 
 

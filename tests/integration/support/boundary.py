@@ -213,6 +213,11 @@ class Watch:
         setattr(socket.socket, action, replacement)
 
 
+def changes(name):
+    """Whether a file changes at a boundary, so that a disk that does not work makes a difference."""
+    return name.partition(": ")[2].partition(" ")[0] in ("open", *CHANGES)
+
+
 def empty(directories):
     for directory in directories:
         for name in NAMES(directory) if os.path.isdir(directory) else ():

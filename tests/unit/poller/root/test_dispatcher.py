@@ -327,27 +327,22 @@ def test_a_running_job_is_revised_while_there_are_too_many_jobs(root_side, look,
     assert jobs.revision(root_side.directories, root_side.run_id).ends_at == 900.0
 
 
-def test_a_request_waits_while_it_cannot_be_kept(root_side, starter, look, monkeypatch):
-    def fail(*_arguments, **_options):
-        raise OSError(28, "No space left on device")
-
-    root_side.leave()
-    with monkeypatch.context() as full:
-        full.setattr(jobs, "write_once", fail)
-        assert look() == (0, True)
-    assert (starter.ids, root_side.result()) == ([], None)
-    look()
-    assert starter.ids == [root_side.run_id]
-
-
-@pytest.mark.parametrize("error", [errno.EROFS, errno.ENFILE, errno.ENOMEM])
-def test_a_request_waits_while_the_machine_cannot_give_it(root_side, starter, look, monkeypatch, error):
+@pytest.mark.parametrize(
+    ("place", "name", "error"),
+    [
+        (jobs, "write_once", errno.ENOSPC),
+        (os, "rename", errno.EROFS),
+        (os, "rename", errno.ENFILE),
+        (os, "rename", errno.ENOMEM),
+    ],
+)
+def test_a_request_waits_while_it_cannot_be_kept_or_read(root_side, starter, look, monkeypatch, place, name, error):
     def fail(*_arguments, **_options):
         raise OSError(error, os.strerror(error))
 
     root_side.leave()
     with monkeypatch.context() as lacking:
-        lacking.setattr(os, "rename", fail)
+        lacking.setattr(place, name, fail)
         assert look() == (0, True)
     assert (starter.ids, root_side.result()) == ([], None)
     look()
