@@ -139,11 +139,11 @@ class Receiver(http.server.ThreadingHTTPServer):
 
 class Request(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        self.send_response(self.server.status)
+        body, status = self.rfile.read(int(self.headers["Content-Length"])), self.server.status
+        self.server.received.put((self.headers, json.loads(body)))  # before the answer, which lets the next one come
+        self.send_response(status)
         self.send_header("Content-Length", "0")
         self.end_headers()
-        self.server.received.put((self.headers, json.loads(body)))
 
     def log_message(self, *_arguments):
         pass
