@@ -254,14 +254,17 @@ def test_list_names_what_to_allow_where_the_service_is_closed_with_a_status_of_i
     assert "Allow the user " in errors
 
 
-def test_hooks_test_takes_an_event_that_is_announced_now(unit, imds):
+def test_hooks_test_runs_nothing_beside_an_event_that_is_announced_unless_a_file_names_one(unit, imds):
     unit.configure()
-    unit.add_hook("prepare", 'echo "id $SCHEDULED_EVENT_ID"')
+    unit.add_hook("recover", 'echo "id $SCHEDULED_EVENT_ID"')
     imds.announce()
-    code, output, _errors = unit.command("hooks", "test", "prepare")
-    assert code == 0
-    assert f"with the event {ID}, which is announced now\n" in output
-    assert f"id {ID}\n" in output
+    code, output, errors = unit.command("hooks", "test", "recover")
+    assert (code, output) == (1, "")
+    assert errors.startswith(f"scheduled-events: {ID} is announced now")
+    with open(unit.path("event"), "w") as file:
+        json.dump({"EventId": ID, "EventType": "Reboot", "Resources": ["vm"]}, file)
+    code, output, _errors = unit.command("hooks", "test", "recover", "--event", unit.path("event"))
+    assert (code, f"id {ID}\n" in output) == (0, True)
 
 
 def test_hooks_test_takes_a_sample_where_no_event_is_announced(unit):

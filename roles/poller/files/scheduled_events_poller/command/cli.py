@@ -136,7 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     command.add_argument(
         "--event",
         metavar="FILE",
-        help="an event in the format of list --json or of Azure; default: an announced event, otherwise a sample",
+        help="an event in the format of list --json or of Azure; default: a sample, unless an event is announced",
     )
 
     checks = _group(groups, "config", "check the configuration")

@@ -11,7 +11,7 @@ import json
 import os
 import sys
 import time
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 from _scheduled_events import engine, policies, terms
 from _scheduled_events import rules as decisions
@@ -339,16 +339,20 @@ def test_hooks(chosen: argparse.Namespace) -> int:
 
 
 def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> Tuple[Dict[str, Any], str]:
-    """The event in a file, one that the service announces now, or a sample; and the name of this VM."""
-    if chosen.event is not None:
-        vm_name = settings.vm_name or "this-vm"
-        return _read_event(chosen.event, settings, vm_name), vm_name
-    found = _announced_event(settings, chosen)
-    if found is not None:
-        say(f"with the event {found[0]['event_id']}, which is announced now")
-        return found
+    """The event in a file, or a sample; and the name of this VM.
+
+    :raises CommandError: an event is announced, whose preparation a test of the hooks would undo or repeat.
+    """
     vm_name = settings.vm_name or "this-vm"
-    say("with a sample event, since no event of this VM is announced now. Use --event FILE for another event")
+    if chosen.event is not None:
+        return _read_event(chosen.event, settings, vm_name), vm_name
+    event_id = _announced_event(settings, chosen)
+    if event_id:
+        raise CommandError(
+            f"{event_id} is announced now, and the polling unit runs the hooks for it. Test the hooks after it, or "
+            "use --event FILE to run them now for the event in a file"
+        )
+    say("with a sample event. Use --event FILE for another event")
     sample = sample_event(vm_name, "Reboot", not_before=time.time() + SAMPLE_NOTICE)
     return describe(sample, vm_name=vm_name, now=_now()), vm_name
 
@@ -372,9 +376,10 @@ def sample_event(vm_name: str, event_type: str, *, not_before: float) -> Schedul
     return parse(json.dumps({"Events": [raw]}), api_version=DEFAULT_API_VERSION).events[0]
 
 
-def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> Optional[Tuple[Dict[str, Any], str]]:
+def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> str:
+    """The id of an event of this VM that is announced now; empty without one, or if the service does not answer."""
     if REQUESTS_IMPORT_ERROR:
-        return None
+        return ""
     try:
         client = ImdsClient(
             endpoint=endpoint_resolver.find(settings, patience=0).endpoint,
@@ -386,9 +391,8 @@ def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> O
         document = client.poll()
         vm_name = settings.vm_name or client.poll_name()
     except ImdsError:
-        return None
-    mine = [event for event in document.events if event.key and event.affects(vm_name)]
-    return (describe(mine[0], vm_name=vm_name, now=_now()), vm_name) if mine else None
+        return ""
+    return next((event.event_id for event in document.events if event.key and event.affects(vm_name)), "")
 
 
 def _read_event(path: str, settings: config.Settings, vm_name: str) -> Dict[str, Any]:
