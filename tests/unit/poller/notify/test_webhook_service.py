@@ -278,6 +278,19 @@ DOWN = {"trouble": "[Errno 111] Connection refused", "trouble_since": 1000.0, "n
             None,
         ),
         ({"spooled": 1010.0}, 1069.0, [], None),
+        (
+            {"waiting": 1, "time": 9000.0},
+            1000.0,
+            ["messages of webhooks are not delivered. See systemctl status scheduled-events-webhooks"],
+            None,
+        ),
+        (
+            {"spooled": 1010.0, "time": 9000.0},
+            1071.0,
+            ["messages of webhooks are not delivered. See systemctl status scheduled-events-webhooks"],
+            None,
+        ),
+        ({"spooled": 8999.0, "time": 9000.0}, 1000.0, [], None),
         ({"spooled": 990.0}, 99999.0, [], None),
         (
             {"dropped": 5, "refused": 1, "last_loss": 900.0},

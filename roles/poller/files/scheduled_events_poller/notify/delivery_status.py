@@ -94,6 +94,8 @@ def judge(known: Dict[str, Any], now: float) -> Judgement:
     if not known:
         return Judgement(problems, lines)
     told, spooled = known.get("time", 0.0), known.get("spooled", 0.0)
+    if told > now + SILENCE:  # before the clock was set back: no sign of a delivery that lives
+        told = 0.0
     if (known.get("waiting") and now - told > SILENCE) or (spooled > told and now - spooled > SILENCE):
         problems.append("messages of webhooks are not delivered. See systemctl status scheduled-events-webhooks")
     if known.get("error"):
