@@ -183,7 +183,7 @@ def test_an_event_that_starts_ends_the_hook_and_one_that_is_cancelled_its_job_to
     run = other.start(event)
     run.wait_for("is running")
     other.knows(event, present=False)
-    assert run.ended() == (0, f"the event is cancelled, and so is job {job['id']}")
+    assert run.ended() == (77, f"the event is cancelled, and so is job {job['id']}")
     assert awx.ended(job["id"])["status"] == "canceled"
 
 

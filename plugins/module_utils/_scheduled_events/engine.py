@@ -25,6 +25,7 @@ from .clock import Moment, pause_after
 from .document import ADVISORY, SCHEDULED, STARTED, Document, ScheduledEvent
 from .hook_runs import FIRST_PAUSE, HookRuns
 from .policies import (
+    announced_again,
     depends_on_not_before,
     epoch,
     has_ended,
@@ -332,8 +333,8 @@ class _StepBuilder:
             self._report_problems(key, event)
         elif entry.event.unreadable != event.unreadable:
             self._report_problems(key, event)
-        if not entry.present:  # announced again, so what was accepted before may no longer count
-            entry = entry._replace(approval=entry.approval._replace(accepted=False), lost_recovery=0)
+        if not entry.present:
+            entry = announced_again(entry)
         impact = entry.impact or event.event_status == STARTED
         self._runs.events[key] = entry._replace(event=event, present=True, impact=impact)
 

@@ -156,6 +156,15 @@ def prepared_nothing(entry: EventState) -> bool:
     return "prepare" in entry.runs and entry.runs["prepare"].outcome == NOTHING
 
 
+def announced_again(entry: EventState) -> EventState:
+    """The entry of an event that a document lacked, before a recovery of it could begin."""
+    runs = dict(entry.runs)
+    if prepared_nothing(entry):  # as a hook ends that notices that its event is gone
+        runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
+    # What was accepted before may no longer count.
+    return entry._replace(approval=entry.approval._replace(accepted=False), lost_recovery=0, runs=runs)
+
+
 def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
     """Whether the prepare hooks have to run, or to run again, before the event counts as prepared.
 

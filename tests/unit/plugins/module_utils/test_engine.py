@@ -557,6 +557,15 @@ def test_an_event_that_no_longer_names_this_vm_is_recovered():
     assert vm.step(document(event(resources=["vm2"]))) == [run("recover", 2)]
 
 
+def test_what_ended_without_a_preparation_while_its_event_was_gone_runs_again_for_the_event_announced_again():
+    unit = Engine()
+    other = event(OTHER_ID)  # which keeps this VM from its recovery
+    assert unit.step(document(event())) == [run("prepare", 1)]
+    unit.step(document(other), nothing(run("prepare", 1)))
+    assert unit.step(document(event(), other)) == [run("prepare", 3)]
+    assert unit.hooks()[0].first_run == run("prepare", 1)
+
+
 def test_an_event_announced_again_while_its_recovery_runs_is_a_new_one_once_that_has_ended():
     vm = Engine()
     vm.step(document(event()))

@@ -145,7 +145,7 @@ class World(RuleBasedStateMachine):
         self.debts = set()  # keys for which a recovery is owed
         self.started = {}  # key: when a document that the engine took in said so
         self.perhaps_started = set()  # keys for which one said so while a recovery was asked for
-        self.cleared, self.retried, self.forgotten, self.announced = {}, {}, {}, {}  # key: when
+        self.cleared, self.retried, self.forgotten, self.announced, self.gone = {}, {}, {}, {}, {}  # key: when
         self.renewed = {}  # key: when its recovery was asked for last, after which it may be a new event
         self.in_history = set()  # keys of the events that are announced and not over, by the facts
         self.facts = []
@@ -470,6 +470,7 @@ class World(RuleBasedStateMachine):
         keys = {event.key for event in named}
         self.accepted &= keys  # what is announced again later is acknowledged again
         self.acknowledged &= keys  # and has to be, if a document shows that it was gone
+        self.gone.update(dict.fromkeys(set(self.state.events) - keys, self._happens()))
         for event in named:
             self.announced[event.key] = self._happens()
             if event.key in self.state.events and event.event_status == "Started":
@@ -954,7 +955,7 @@ class World(RuleBasedStateMachine):
         if undone or last.kinds != {job.first.event["event_type"]}:
             return
         if last.outcome == "nothing":
-            retried = self.retried.get(job.key, 0) > last.asked
+            retried = max(self.retried.get(job.key, 0), self.gone.get(job.key, 0)) > last.asked
             assert retried or self.preparation not in ("", last.preparation), "prepared again what prepared nothing"
             return
         assert last.outcome != "ok", "prepared again what had ended well"

@@ -313,7 +313,7 @@ def test_a_label_that_cannot_be_made_fails_the_hook(controller, make_vm):
     [
         ({"status": "Started"}, (DONE, "the event has started; job 1 is running")),
         ({"status": "Started", "present": False}, (DONE, "the event has started; job 1 is running")),
-        ({"present": False}, (DONE, "the event is cancelled; job 1 is running, and stays unchanged")),
+        ({"present": False}, (NOTHING_PREPARED, "the event is cancelled; job 1 is running, and stays unchanged")),
         ({"status": "Started", "time": 0}, (DONE, "the event has started; job 1 is running")),  # the clock was set back
     ],
 )
@@ -330,7 +330,7 @@ def test_the_job_of_a_cancelled_event_is_cancelled_if_the_owner_wants_that(contr
     vm = make_vm(cancel_on_cancelled=True)
     vm.clock.at = [(5, lambda: vm.knows(present=False))]
     controller.faults["/cancel/"] = again(2)
-    assert vm.run() == (DONE, "the event is cancelled, and so is job 1")
+    assert vm.run() == (NOTHING_PREPARED, "the event is cancelled, and so is job 1")
     assert controller.jobs[1]["status"] == "canceled"
 
 
@@ -338,7 +338,7 @@ def test_the_job_of_a_cancelled_event_is_cancelled_at_once_however_long_it_has_r
     controller.status = "running"
     vm = make_vm(cancel_on_cancelled=True)
     vm.clock.at = [(3000, lambda: vm.knows(present=False))]
-    assert vm.run(not_before=IN_7200, deadline=IN_7200)[0] == DONE
+    assert vm.run(not_before=IN_7200, deadline=IN_7200)[0] == NOTHING_PREPARED
     assert vm.clock.passed < 3005
 
 
@@ -346,10 +346,10 @@ def test_a_cancelled_event_needs_no_preparation_although_another_vm_has_cancelle
     controller.status = "running"
     vm = make_vm(cancel_on_cancelled=True)
     vm.clock.at = [(5, lambda: controller.jobs[1].update(status="canceled")), (5, lambda: vm.knows(present=False))]
-    assert vm.run() == (DONE, "the event is cancelled; job 1 is canceled")
+    assert vm.run() == (NOTHING_PREPARED, "the event is cancelled; job 1 is canceled")
 
 
-@pytest.mark.parametrize(("ended", "expected"), [(True, DONE), (False, FAILED)])
+@pytest.mark.parametrize(("ended", "expected"), [(True, NOTHING_PREPARED), (False, FAILED)])
 def test_a_job_that_ended_before_it_could_be_cancelled_is_no_failure(controller, make_vm, ended, expected):
     controller.status = "running"
     vm = make_vm(cancel_on_cancelled=True)
@@ -368,7 +368,7 @@ def test_a_job_that_shows_after_the_event_was_cancelled_is_cancelled_too(control
         (5, lambda: vm.knows(present=False)),
         (30, lambda: controller.run({"limit": "vm1", "labels": [1]})),
     ]
-    assert vm.run() == (DONE, "the event is cancelled, and so is job 1")
+    assert vm.run() == (NOTHING_PREPARED, "the event is cancelled, and so is job 1")
     assert controller.jobs[1]["status"] == "canceled"
 
 
@@ -376,8 +376,18 @@ def test_a_launch_without_an_answer_is_waited_for_a_lease_after_the_event_was_ca
     controller.faults["POST /api/v2/job_templates/7/launch/"] = again(1, 502)
     vm = make_vm(cancel_on_cancelled=True)
     vm.clock.at = [(5, lambda: vm.knows(present=False))]
-    assert vm.run() == (DONE, "the event is cancelled; a job may run")
+    assert vm.run() == (NOTHING_PREPARED, "the event is cancelled; a job may run")
     assert controller_job.LEASE < vm.clock.passed < controller_job.LEASE + 10
+
+
+def test_an_event_that_is_announced_again_needs_another_job_than_the_cancelled_one(controller, make_vm):
+    controller.status = "running"
+    vm = make_vm(cancel_on_cancelled=True)
+    vm.clock.at = [(5, lambda: vm.knows(present=False))]
+    assert vm.run()[0] == NOTHING_PREPARED
+    controller.status = "successful"
+    vm.knows()
+    assert vm.run(run=2, first=1) == (DONE, "job 2 has ended: successful")
 
 
 def test_an_event_that_starts_before_there_is_a_job_fails_the_hook(controller, make_vm):

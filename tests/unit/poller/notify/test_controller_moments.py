@@ -142,4 +142,4 @@ def test_a_cancellation_is_noticed_after_the_clock_was_set_back(controller, make
     controller.status = "running"
     vm = make_vm(cancel_on_cancelled=True)
     vm.clock.at = [(5, lambda: vm.knows(present=False, time=NOW - 7200))]
-    assert vm.run(not_before=IN_900, deadline=IN_300) == (DONE, "the event is cancelled, and so is job 1")
+    assert vm.run(not_before=IN_900, deadline=IN_300) == (NOTHING_PREPARED, "the event is cancelled, and so is job 1")

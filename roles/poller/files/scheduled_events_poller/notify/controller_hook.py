@@ -228,7 +228,7 @@ class ControllerHook:
                 self.memory.set(running=0)
             if not notice.present:
                 may_show = self.memory.may_run and self._clock.monotonic() - self._gone_since < LEASE
-                return None if may_show else Ending(DONE, f"the event is cancelled; {self._known()}")
+                return None if may_show else _cancelled(f"; {self._known()}")
             jobs.attempt(self._until_due)
             return None
         if before is None or before.id != job.id:
@@ -238,14 +238,19 @@ class ControllerHook:
         self.memory.set(running=0 if job.ended else job.id)
         if job.counts:
             self.memory.set(job=max(self.memory.job, job.id))
-        if job.ended:
-            gone = Ending(DONE, f"the event is cancelled; {self._known()}")  # another VM may have cancelled its job
-            return self._ended(jobs, job) if notice.present else gone
         if not notice.present:
-            jobs.cancel(job)
-            return Ending(DONE, f"the event is cancelled, and so is job {job.id}")
+            return self._cancel(jobs, job)
+        if job.ended:
+            return self._ended(jobs, job)
         self._say(self._known())
         return None
+
+    def _cancel(self, jobs: Jobs, job: ControllerJob) -> Ending:
+        """Cancel the job, unless another VM has done so. If the event is announced again, it needs another job."""
+        if not job.ended:
+            jobs.cancel(job)
+        self.memory.set(after=max(self.memory.after or 0, job.id))
+        return _cancelled(f"; {self._known()}" if job.ended else f", and so is job {job.id}")
 
     def _wrong(self, jobs: Jobs, job: ControllerJob) -> Optional[Ending]:
         """End a job that does not do what it was launched for. It never counts, whatever becomes of it."""
@@ -272,7 +277,7 @@ class ControllerHook:
             return Ending(DONE if prepares else FAILED, f"the event has started; {self._known_now()}")
         if notice.present or self._settings.cancel_on_cancelled:
             return None
-        return Ending(DONE, f"the event is cancelled; {self._known()}, and stays unchanged")
+        return _cancelled(f"; {self._known()}, and stays unchanged")
 
     def _ended(self, jobs: Jobs, job: ControllerJob) -> Ending:
         if job.status == SUCCESSFUL:
@@ -400,6 +405,11 @@ def run(
     except WrongValue as error:
         return Ending(FAILED, str(error))
     return ControllerHook(event, environment, files, settings, say=say, clock=clock, spread=spread).run()
+
+
+def _cancelled(more: str) -> Ending:
+    """Not a preparation that has succeeded: Azure can announce the event again before this VM recovers."""
+    return Ending(NOTHING_PREPARED, f"the event is cancelled{more}")
 
 
 def _epoch(text: Any) -> Optional[float]:
