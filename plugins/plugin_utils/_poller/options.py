@@ -34,7 +34,8 @@ WEBHOOK_HOOK = "0-webhooks"
 WEBHOOK_HOOK_CONTENT = """\
 #!/bin/sh
 timeout --kill-after=5 30 {python} -IS /usr/local/lib/scheduled-events/scheduled-events-webhooks spool ||
-    echo "webhooks: the messages cannot be kept and are lost: exit status $?"
+    echo "webhooks: the messages cannot be kept and are lost: exit status $?" |
+        tee /run/scheduled-events-webhooks/lost # which "scheduled-events status" reads
 exit 77
 """
 

@@ -80,7 +80,7 @@ def read(runtime: str) -> Dict[str, Any]:
     with contextlib.suppress(FileNotFoundError):
         known["spooled"] = os.stat(os.path.join(runtime, MARK)).st_mtime
     with contextlib.suppress(FileNotFoundError), plain(os.path.join(runtime, LOST)) as (file, found):
-        known["lost"], known["lost_at"] = file.read(MOST_BYTES).decode("utf-8", "replace"), found.st_mtime
+        known["lost"], known["lost_at"] = file.read(MOST_BYTES).decode("utf-8", "replace").strip(), found.st_mtime
     return known
 
 

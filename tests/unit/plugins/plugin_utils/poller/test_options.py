@@ -13,6 +13,7 @@ import subprocess
 import pytest
 import yaml
 from scheduled_events_poller.command import commands
+from scheduled_events_poller.notify import delivery_status
 from scheduled_events_poller.unit import config
 
 from plugins.plugin_utils._poller import options as role_options
@@ -299,10 +300,11 @@ def test_the_hook_of_the_webhooks_holds_no_secret_and_ends_with_77_whatever_happ
     content = check(webhooks=[WEBHOOK], python="/no/such python").hooks["prepare"]["0-webhooks"]
     assert SECRET not in content.decode()
     hook = tmp_path / "hook"
-    hook.write_bytes(content)
+    hook.write_bytes(content.replace(b" /run/scheduled-events-webhooks/", f" {tmp_path}/".encode()))
     ended = subprocess.run(["sh", str(hook)], stdout=subprocess.PIPE, check=False)
-    assert ended.returncode == 77
-    assert b"webhooks: the messages cannot be kept and are lost: exit status 127" in ended.stdout
+    said = "webhooks: the messages cannot be kept and are lost: exit status 127"
+    assert (ended.returncode, ended.stdout.decode()) == (77, said + "\n")
+    assert delivery_status.read(str(tmp_path))["lost"] == said
 
 
 def test_a_hook_with_the_name_of_that_of_the_webhooks_is_refused():
