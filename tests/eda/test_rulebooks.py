@@ -15,7 +15,7 @@ from emulation import ask
 from responders import AHEAD, Hosts
 
 TOKEN = "not-a-secret"
-PATTERNS = ["@/etc/hostname", "~.*", "!vm1", "vm1,vm2", "vm1:vm2", "vm*", ""]  # not the name of a VM
+NOT_A_NAME = ["@/etc/hostname", "~.*", "!vm1", "vm1,vm2", "vm1:vm2", "vm*", "", "all", "ungrouped"]
 
 
 class Fleet:
@@ -161,7 +161,7 @@ class OnWebhook:
         rulebook = start_rulebook("respond_on_webhook", fleet.inventory, variables)
         rulebook.until(lambda: self.report("", "vm1", token="guessed") is not None, "the receiver")
         self.without_resources = self.report("A1", vm_name="vm1")
-        self.patterns = [self.report(f"A{number}", "vm1", name) for number, name in enumerate(PATTERNS, 2)]
+        self.patterns = [self.report(f"A{number}", "vm1", name) for number, name in enumerate(NOT_A_NAME, 2)]
         self.first = fleet.announce("vm1", "vm2")
         self.refused = self.report(self.first, "vm1", "vm2", token="guessed")
         self.accepted = [self.report(self.first, "vm1", "vm2") for _unit in ("vm1", "vm2")]
@@ -203,7 +203,7 @@ def test_a_report_without_resources_runs_nothing_and_two_of_one_event_run_once(o
 
 
 def test_a_report_with_a_resource_that_is_a_pattern_or_a_file_to_ansible_runs_nothing(on_webhook):
-    assert on_webhook.patterns == [200] * len(PATTERNS)
+    assert on_webhook.patterns == [200] * len(NOT_A_NAME)
     assert on_webhook.runs == 1
 
 

@@ -15,7 +15,8 @@ from .document import UNDERSCORE_VERSION, parse_not_before
 
 # A play gets the event as variables, whose values Ansible takes for templates.
 _TEMPLATE = re.compile(r"\{(?=[{%#])|\A#(?=jinja2:)")
-_HOST_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")  # what is not a pattern or a file to Ansible
+# What is not a pattern or a file to Ansible, nor a group of every inventory.
+_HOST_NAME = re.compile(r"(?!(all|ungrouped)\Z)[A-Za-z0-9_][A-Za-z0-9_.-]*\Z")
 
 
 def as_variables(event: Dict[str, Any]) -> Dict[str, Any]:

@@ -179,6 +179,8 @@ def test_a_resource_that_would_be_a_pattern_is_not_a_host_and_an_event_without_h
         "*",
         "",
         "vm 1",
+        "all",
+        "ungrouped",
         "ok-1.x_2",
     ]
     assert source.hosts_of({"resources": names}, settings.host_names) == ["one", "ok-1.x_2"]
