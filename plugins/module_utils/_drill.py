@@ -19,7 +19,7 @@ from ._scheduled_events.clock import CLOCK, Clock
 from ._scheduled_events.document import DEFAULT_API_VERSION, SCHEDULED, STARTED, ScheduledEvent, parse
 from ._scheduled_events.files import LARGEST_STATUS, Folder, read_plain, write_atomically
 from ._scheduled_events.rules import decide, parse_rules
-from ._scheduled_events.runs import PHASES
+from ._scheduled_events.runs import PHASES, WEBHOOK_HOOK
 
 DESCRIPTION = "Drill of maintops.scheduled_events"
 STALE = 30.0  # seconds without a sign of the polling unit
@@ -30,7 +30,6 @@ PLACES = {
     "drill": announced.DIRECTORY,
 }
 DURATIONS = {"Freeze": 5}  # seconds that Azure names for an interruption; for other types it names none
-REPORTING_HOOKS = ("0-webhooks",)  # of the role poller, which prepare nothing
 MOST_FACTS = 500
 
 FIGURES = ("hear", "prepare", "acknowledge", "margin", "back", "lost", "slow", "redirected")
@@ -104,7 +103,7 @@ class DrilledHost:
         for phase in PHASES:
             places = [os.path.join(directory, place, f"{phase}.d") for place in ("", "managed")]
             names = [name for place in filter(os.path.isdir, places) for name in os.listdir(place)]
-            hooks = sorted(name for name in names if not name.startswith(".") and name not in REPORTING_HOOKS)
+            hooks = sorted(name for name in names if not name.startswith(".") and name != WEBHOOK_HOOK)
             found.update({phase: hooks} if hooks else {})
         return found
 

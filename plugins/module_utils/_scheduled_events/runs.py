@@ -10,6 +10,8 @@ from typing import NamedTuple, Optional
 PHASES = ("prepare", "started", "recover", "advised", "failed")
 BESIDE = ("advised", "failed")  # run beside the other phases of their event, and have no part in its recovery
 
+WEBHOOK_HOOK = "0-webhooks"  # the hook of the role poller in each phase that has webhooks: it prepares nothing
+
 OK, FAILED, TIMEOUT = "ok", "failed", "timeout"
 NOTHING = "nothing"  # of the phase prepare: no hook failed, and none prepared this VM
 OUTCOMES = (OK, FAILED, TIMEOUT, NOTHING)

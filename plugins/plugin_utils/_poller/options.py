@@ -16,6 +16,7 @@ import typing as t
 
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 
+from ...module_utils._scheduled_events.runs import WEBHOOK_HOOK
 from .._ansible.zones import rules_with_offsets
 
 # Options of the role that are not keys of poller.json.
@@ -30,7 +31,6 @@ exec {python} -I /usr/local/lib/scheduled-events/scheduled-events-controller
 """
 # First in its phase, before that of a controller, so that the message waits for no other hook. Whatever happens to it,
 # it ends soon, and prepares nothing (77): a message that cannot be stored must not prevent an acknowledgement.
-WEBHOOK_HOOK = "0-webhooks"
 WEBHOOK_HOOK_CONTENT = """\
 #!/bin/sh
 timeout --kill-after=5 30 {python} -IS /usr/local/lib/scheduled-events/scheduled-events-webhooks spool ||

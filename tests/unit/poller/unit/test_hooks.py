@@ -8,6 +8,7 @@ import os
 import shutil
 
 import pytest
+from _scheduled_events.runs import WEBHOOK_HOOK
 from scheduled_events_poller.spool import MAX_RESULT, RunResult, format_result, parse_request
 from scheduled_events_poller.unit.hooks import HookRequests, phases
 
@@ -138,6 +139,13 @@ def test_a_phase_is_configured_where_the_configuration_requires_a_hook(root_side
         {"prepare": ("20-b",), "recover": ("90-return",)},
         "10-a/20-b",
     )
+
+
+def test_the_hook_of_the_webhooks_prepares_nothing(root_side):
+    root_side.add_hook(name=WEBHOOK_HOOK)
+    assert phases(root_side.directories.hooks, {}) == ({"prepare"}, {}, "")
+    root_side.add_hook(name="10-a")
+    assert phases(root_side.directories.hooks, {}).preparation == "10-a"
 
 
 def test_without_any_directory_only_what_is_required_is_configured(tmp_path):

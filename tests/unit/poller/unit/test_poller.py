@@ -66,6 +66,16 @@ def test_an_event_that_nothing_prepares_for_is_left_to_its_not_before_and_every_
     assert unit.ran() == "prepare\nprepare\ndrained\n"
 
 
+def test_an_event_that_was_only_reported_is_not_acknowledged_although_its_owner_wants_that_after_a_failure(unit, imds):
+    unit.add_hook("prepare", "exit 1", name="0-webhooks")  # as where it was killed, or could not be started
+    unit.configure(on_failure="approve")
+    unit.start()
+    imds.announce()
+    until(lambda: "prepare hooks ended: failed" in unit.log(), "the failure")
+    until(lambda: "not acknowledged, because its prepare hooks did not succeed" in unit.command("status")[1], "status")
+    assert imds.posts == []
+
+
 IN_2037, IN_2037_LESS_A_DAY = "Thu, 01 Jan 2037 00:00:00 GMT", "2036-12-31T00:00:00Z"
 
 

@@ -10,7 +10,7 @@ import subprocess
 from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from _scheduled_events.files import read_plain, write_atomically
-from _scheduled_events.runs import PHASES
+from _scheduled_events.runs import PHASES, WEBHOOK_HOOK
 
 from ..spool import (
     MAX_RESULT,
@@ -29,7 +29,7 @@ from ..spool import (
 class Phases(NamedTuple):
     """The phases that have hooks, and by phase the hooks that should be there and are not.
 
-    ``preparation``: the names of the prepare hooks.
+    ``preparation``: the names of the prepare hooks, without that of the webhooks.
     """
 
     configured: FrozenSet[str]
@@ -56,7 +56,7 @@ def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phase
         if names or there is None or there:
             configured.add(phase)
         if phase == "prepare":
-            preparation = "unknown" if there is None else "/".join(sorted({*names, *there}))
+            preparation = "unknown" if there is None else "/".join(sorted({*names, *there} - {WEBHOOK_HOOK}))
         absent = tuple(name for name in names if there is not None and name not in there)
         if absent:
             missing[phase] = absent
