@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import shlex
 import typing as t
 
 from ansible.errors import AnsibleActionFail
@@ -101,16 +102,18 @@ class ActionModule(ActionBase):
 
     @staticmethod
     def _az_commands(shown: t.Mapping[str, t.Any]) -> list[str]:
-        """How the owner has Azure announce the event that is waited for."""
+        """How the owner has Azure announce the event that is waited for. The name is what the host says."""
         verb = AZ_COMMANDS.get(shown["event_type"])
         if verb is None:
             return [f"no command of az announces {shown['event_type']} without deleting the VM"]
         vm_name = shown["vm_name"]
         scale_set, _underscore, number = vm_name.rpartition("_")
-        commands = [f"az vm {verb} --resource-group GROUP --name {vm_name}"]
+        commands = [f"az vm {verb} --resource-group GROUP --name {shlex.quote(vm_name)}"]
         if scale_set and number.isdecimal():
             id_option = "--instance-id" if verb == "simulate-eviction" else "--instance-ids"
-            commands.append(f"az vmss {verb} --resource-group GROUP --name {scale_set} {id_option} {number}")
+            commands.append(
+                f"az vmss {verb} --resource-group GROUP --name {shlex.quote(scale_set)} {id_option} {number}"
+            )
         return [f"waits for {shown['event_type']} of Azure. Announce it with: {' or '.join(commands)}"]
 
     def _settings(self, preview: dict[str, t.Any], event_type: str) -> Settings:

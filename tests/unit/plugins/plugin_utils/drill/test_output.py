@@ -4,6 +4,8 @@
 
 """What a drill shows on the terminal of the control node: the host can return anything."""
 
+import shlex
+
 import pytest
 
 from plugins.action import scheduled_events_drill as action
@@ -24,3 +26,11 @@ def test_no_text_of_a_host_reaches_the_terminal_as_a_command_or_as_a_line_of_ano
     plugin._say(HOSTILE)
     action._verdict_of({"web1": {"verdict": HOSTILE, "outcome": "failed"}}, check=False)
     assert lines == ["web1: vm1\ufffd]0;title\ufffd\ufffd[2J web2: passed"] * 2
+
+
+@pytest.mark.parametrize(("name", "shown"), [("web_1", "web"), ("a;reboot_1", "'a;reboot'"), ("$(id)_1", "'$(id)'")])
+def test_the_name_of_a_host_is_a_word_of_the_commands_that_people_copy(name, shown):
+    (line,) = action.ActionModule._az_commands({"event_type": "Reboot", "vm_name": name})
+    vm, scale_set = line.partition(": ")[2].split(" or ")
+    assert vm == f"az vm restart --resource-group GROUP --name {shlex.quote(name)}"
+    assert scale_set == f"az vmss restart --resource-group GROUP --name {shown} --instance-ids 1"
