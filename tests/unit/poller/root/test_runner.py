@@ -837,6 +837,14 @@ def test_a_preparation_whose_only_drain_vanished_meanwhile_prepares_nothing(root
     assert root_side.run_phase().outcome == "nothing"
 
 
+def test_the_hook_of_the_webhooks_fails_no_phase(root_side):
+    os.chmod(root_side.add_hook(name="0-webhooks"), 0o644)  # as an operator turns it off
+    assert root_side.run_phase().outcome == "nothing"
+    root_side.add_hook(name="10-drain")
+    ended = root_side.run_phase()
+    assert (ended.outcome, ended.reason) == ("ok", "0-webhooks: refused: it is not executable. Run chmod +x")
+
+
 @pytest.mark.parametrize("phase", ["started", "recover", "advised", "failed"])
 @pytest.mark.parametrize("scripts", [[], ["exit 77"], ["exit 77", "exit 0"]])
 def test_in_other_phases_77_is_success(root_side, phase, scripts):

@@ -67,11 +67,11 @@ def test_an_event_that_nothing_prepares_for_is_left_to_its_not_before_and_every_
 
 
 def test_an_event_that_was_only_reported_is_not_acknowledged_although_its_owner_wants_that_after_a_failure(unit, imds):
-    unit.add_hook("prepare", "exit 1", name="0-webhooks")  # as where it was killed, or could not be started
-    unit.configure(on_failure="approve")
+    unit.add_hook("prepare", "exec sleep 60", name="0-webhooks")  # as on a disk that hangs
+    unit.configure(on_failure="approve", hook_timeout=1)
     unit.start()
     imds.announce()
-    until(lambda: "prepare hooks ended: failed" in unit.log(), "the failure")
+    until(lambda: "prepare hooks ended: timeout" in unit.log(), "the failure")
     until(lambda: "not acknowledged, because its prepare hooks did not succeed" in unit.command("status")[1], "status")
     assert imds.posts == []
 

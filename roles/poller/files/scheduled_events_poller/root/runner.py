@@ -16,7 +16,7 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple,
 
 from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.files import Occupied
-from _scheduled_events.runs import FAILED, NOTHING, OK, TIMEOUT, parse_run_id, token_of
+from _scheduled_events.runs import FAILED, NOTHING, OK, TIMEOUT, WEBHOOK_HOOK, parse_run_id, token_of
 from _scheduled_events.text import shown
 
 from ..spool import (
@@ -247,6 +247,8 @@ def _ends(
                 _log(output, f"{job.phase} hook {name}: skipped, since it was removed meanwhile")
                 continue
             outcome, reason = FAILED, f"configured, but removed from {hooks.directory} meanwhile. Run the role again"
+        if name == WEBHOOK_HOOK and outcome == FAILED:
+            outcome = NOTHING  # no event is held, and no VM stays unprepared, since a message is lost
         yield HookEnd(name, outcome, clock.monotonic() - began, reason)
 
 
