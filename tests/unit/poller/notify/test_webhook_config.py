@@ -72,13 +72,17 @@ def test_keys_that_are_null_have_their_defaults():
         ),
         ({"secret": [SECRET]}, "[0].secret: expected printable ASCII on one line, without blanks around it, not this"),
         ({"ca_file": "ca.pem"}, '[0].ca_file: expected an absolute path, not "ca.pem"'),
-        ({"proxy": "socks5://" + SECRET}, "[0].proxy: expected http://HOST:PORT, not this value, which may be secret"),
+        (
+            {"proxy": "socks5://" + SECRET},
+            "[0].proxy: expected http://HOST:PORT, with a user and a password in Latin-1 at most, not this value",
+        ),
         ({"proxy": 5}, "[0].proxy: expected http://HOST:PORT"),
-        ({"proxy": f"http://user:{SECRET}/@proxy.example.org:3128"}, "[0].proxy: expected http://HOST:PORT, not this"),
-        ({"proxy": f"http://user:{SECRET}@proxy.example.org:99999"}, "[0].proxy: expected http://HOST:PORT, not this"),
-        ({"proxy": f"http://user:{SECRET}@"}, "[0].proxy: expected http://HOST:PORT, not this value"),
-        ({"proxy": f"http://user:{SECRET}@[::1"}, "[0].proxy: expected http://HOST:PORT, not this value"),
-        ({"proxy": f"http://user:{SECRET}@proxy%"}, "[0].proxy: expected http://HOST:PORT, not this value"),
+        ({"proxy": f"http://user:{SECRET}/@proxy.example.org:3128"}, "[0].proxy: expected http://HOST:PORT, with"),
+        ({"proxy": f"http://user:{SECRET}@proxy.example.org:99999"}, "[0].proxy: expected http://HOST:PORT, with"),
+        ({"proxy": f"http://user:{SECRET}@"}, "[0].proxy: expected http://HOST:PORT, with"),
+        ({"proxy": f"http://user:{SECRET}@[::1"}, "[0].proxy: expected http://HOST:PORT, with"),
+        ({"proxy": f"http://user:{SECRET}@proxy%"}, "[0].proxy: expected http://HOST:PORT, with"),
+        ({"proxy": f"http://user:{SECRET}%E2%82%AC@proxy"}, "[0].proxy: expected http://HOST:PORT, with"),
         ({"timeout": 0}, "[0].timeout: expected seconds from 1 to 120, not 0"),
         ({"timeout": float("nan")}, "[0].timeout: expected seconds from 1 to 120, not "),
         ({"max_messages": 1.5}, "[0].max_messages: expected a whole number from 1 to 10000, not 1.5"),
@@ -99,8 +103,8 @@ def test_a_mistake_is_named_without_its_secret(changes, expected):
 
 @pytest.mark.parametrize("host", ["proxy.example.org:3128", "192.0.2.1", "[2001:db8::1]:3128", "a_b-c"])
 def test_a_proxy_can_have_a_user_and_any_kind_of_host(host):
-    (receiver,) = parse({**OPS, "proxy": f"http://user:p%40ss@{host}"})
-    assert receiver.proxy == f"http://user:p%40ss@{host}"
+    (receiver,) = parse({**OPS, "proxy": f"http://user:p%40ss%C3%A4@{host}"})
+    assert receiver.proxy == f"http://user:p%40ss%C3%A4@{host}"
     Requests([], reads=False, longest_pause=1.0, proxy=receiver.proxy)  # which takes it
 
 

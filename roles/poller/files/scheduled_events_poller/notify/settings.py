@@ -13,7 +13,7 @@ import re
 import stat
 from types import MappingProxyType
 from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from _scheduled_events import checks
 from _scheduled_events.checks import Kind, WrongValue
@@ -215,6 +215,7 @@ def _proxy(value: Any) -> str:
     parts = urlsplit(value) if isinstance(value, str) and re.match(r"https?://[!-[\]-~]{1,4000}\Z", value) else None
     if parts is None or parts.port == 0 or not re.match(r"[a-z0-9._:-]+\Z", parts.hostname or ""):
         raise ValueError
+    unquote(f"{parts.username}{parts.password}").encode("latin-1")  # as requests does, whose error ends all webhooks
     return str(value)
 
 
@@ -250,7 +251,7 @@ _HEADER_NAME = checks.text(
 _TOKEN = checks.text(
     "a token of ASCII letters, digits and signs without a blank", longest=4096, pattern="[!-~]+", secret=True
 )
-_PROXY = checks.converted("http://HOST:PORT", _proxy, secret=True)
+_PROXY = checks.converted("http://HOST:PORT, with a user and a password in Latin-1 at most", _proxy, secret=True)
 _REFERENCE = checks.converted("an id, a name, or NAME++ORGANIZATION", _reference)
 # Nothing that a pattern of Ansible gives a meaning to: the name of a VM comes from outside. Every inventory has the
 # groups all and ungrouped.
