@@ -83,6 +83,7 @@ def test_keys_that_are_null_have_their_defaults():
         ({"proxy": f"http://user:{SECRET}@[::1"}, "[0].proxy: expected http://HOST:PORT, with"),
         ({"proxy": f"http://user:{SECRET}@proxy%"}, "[0].proxy: expected http://HOST:PORT, with"),
         ({"proxy": f"http://user:{SECRET}%E2%82%AC@proxy"}, "[0].proxy: expected http://HOST:PORT, with"),
+        ({"template": SECRET + "{"}, "[0].template: expected a dictionary, which is the body, not this value"),
         ({"timeout": 0}, "[0].timeout: expected seconds from 1 to 120, not 0"),
         ({"timeout": float("nan")}, "[0].timeout: expected seconds from 1 to 120, not "),
         ({"max_messages": 1.5}, "[0].max_messages: expected a whole number from 1 to 10000, not 1.5"),

@@ -268,7 +268,7 @@ _RECEIVER = {
     "url": checks.url("https://HOST/PATH or http://HOST/PATH without a user and a fragment", secret=True),
     "phases": checks.list_of(checks.choice(*PHASES), "phases", least=1),
     "format": checks.choice(*FORMATS),
-    "template": Kind("a dictionary, which is the body", template.read),
+    "template": Kind("a dictionary, which is the body", template.read, secret=True),
     "headers": checks.map_of(_LINE, "texts", keys=_HEADER_NAME)._replace(secret=True),
     "secret": _LINE,
     "routing_key": _LINE,
