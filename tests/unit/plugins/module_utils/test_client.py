@@ -38,6 +38,7 @@ def test_a_document_is_asked_for_with_the_header_and_the_version(service, client
     assert client.fetch().events[0].event_id == "A1"
     [(method, path, headers, body)] = service.asked
     assert (method, path, headers["Metadata"], body) == ("GET", PATH, "true", "")
+    assert "Content-Type" not in headers
 
 
 def test_the_name_of_the_vm_is_asked_for_as_text(service, client):
@@ -67,7 +68,7 @@ def test_events_are_acknowledged_in_one_request_with_their_ids_verbatim(service,
     service.answers("")
     client.approve(["A1", "b2"])
     [(method, path, headers, body)] = service.asked
-    assert (method, path, headers["Metadata"]) == ("POST", PATH, "true")
+    assert (method, path, headers["Metadata"], headers["Content-Type"]) == ("POST", PATH, "true", "application/json")
     assert json.loads(body) == {"StartRequests": [{"EventId": "A1"}, {"EventId": "b2"}]}
 
 

@@ -738,6 +738,36 @@ def test_the_watchdog_is_fed_while_requests_come_to_their_end(quiet, monkeypatch
     assert sent == (["WATCHDOG=1"] if fed else [])
 
 
+def test_each_turn_of_the_loop_gives_a_sign_of_life_that_is_due(quiet, now, monkeypatch):
+    quiet._inbox = types.SimpleNamespace(wait=lambda _pause, _take: None, outcomes=list)
+    monkeypatch.setattr(quiet, "_show", lambda: None)
+    monkeypatch.setenv("WATCHDOG_USEC", "30000000")
+    sent = []
+    monkeypatch.setattr(systemd, "notify", sent.append)
+    for _turn in range(3):
+        quiet._iterate()
+        now[0] += 6.0
+    assert sent == ["WATCHDOG=1"] * 2
+
+
+@pytest.mark.parametrize(
+    ("settings", "polls", "line"),
+    [
+        ({}, {}, "Waiting for the first document"),
+        ({}, {"last_success": 1.0}, "No event of this VM"),
+        ({"dry_run": True}, {"last_success": 1.0}, "Dry run: No event of this VM"),
+        ({}, {"last_success": 1.0, "error": "no\nanswer"}, "polling fails: no answer"),
+    ],
+)
+def test_systemctl_status_shows_what_the_unit_does_in_one_line(quiet, monkeypatch, settings, polls, line):
+    sent = []
+    monkeypatch.setattr(systemd, "notify", sent.append)
+    quiet._settings, quiet._polls = quiet._settings._replace(**settings), quiet._polls._replace(**polls)
+    quiet._show()
+    quiet._show()  # nothing new
+    assert sent == [f"STATUS={line}"]
+
+
 def test_nothing_is_done_that_could_not_be_remembered(quiet, monkeypatch, capsys):
     monkeypatch.setattr(quiet, "_take_step", pytest.fail)
     quiet._decide(document())
