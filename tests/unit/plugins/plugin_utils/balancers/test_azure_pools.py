@@ -389,6 +389,8 @@ def test_in_check_mode_nothing_is_written_and_the_plan_is_shown(arm, host):
     assert web1.drain({}) == {"changed": True, "msg": "would take it out of lb/www", "resume": {}}
     assert arm.count("PUT") == 0
     assert not web1.record.read().holders
+    host().drain({})
+    assert host(holder="other", simulate=True).drain({})["msg"] == ""
 
 
 def test_the_second_holder_brings_the_host_back(arm, host):

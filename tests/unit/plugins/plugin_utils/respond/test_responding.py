@@ -745,6 +745,16 @@ def test_a_plan_a_rule_and_a_host_that_fails_itself_add_no_failure(host, change,
     assert end["respond_result"]["failures"] == []
 
 
+def test_an_event_whose_acknowledgement_the_service_has_accepted_adds_no_failure(host):
+    host.tell(A1="prepared")
+    host.tell(host="web1", vm_name="vm1", A1="prepared")
+    assert host.coordinator.claim("A1", SEEN)
+    host.coordinator.accept("A1")
+    host.tell()  # of a later run of that host
+    end = host.responds(shown(prepared=["A1"], waiting=[waiting(impact=True)]), shown("done", sight=[]))
+    assert end["respond_result"]["failures"] == []
+
+
 def test_a_vm_outside_the_play_fails_the_run_once_the_event_has_begun(host):
     host.tell()
     named = {"waiting": [waiting(impact=True)], "sight": [sight("vm1", "vm9")]}
