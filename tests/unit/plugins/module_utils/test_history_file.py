@@ -45,6 +45,8 @@ def test_facts_are_read_in_the_order_in_which_they_were_written(history):
     history.append(facts[:2], now=NOW)
     history.append(facts[2:], now=NOW)
     assert facts_of(history.directory) == facts
+    with open(present(history.directory), "rb") as file:
+        assert file.read() == b"".join(map(line_of, facts))
 
 
 def test_facts_since_a_time_leave_out_older_ones(history):
@@ -205,6 +207,9 @@ def test_another_process_makes_no_file_in_the_directory_of_another_user(history,
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     assert not append_beside([history.directory], [a_fact(1)])
     assert os.listdir(history.directory) == []
+    open(present(history.directory), "x").close()
+    assert append_beside([history.directory], [a_fact(1)])
+    assert facts_of(history.directory) == [a_fact(1)]
 
 
 @pytest.mark.parametrize("cut", [b"", b'{"version":1'], ids=["whole", "cut"])
