@@ -171,6 +171,7 @@ def test_what_is_older_than_what_has_passed_changes_nothing(passes, first, late)
         None, 7, "text", [], {}, {"eventType": TYPE}, {"eventType": TYPE, "data": None},
         {**message(), "eventType": "Microsoft.Storage.BlobCreated"},
         {**message(), "eventTime": "yesterday"}, message(EventStatus="Perhaps"), message(EventId=7),
+        message(EventId="{{ x }}"), message(EventId="#jinja2: x"),
         message(Resources=[["web_0"]] * 11000),
     ],
 )  # fmt: skip
@@ -178,6 +179,12 @@ def test_a_malformed_message_is_counted_and_shown_and_the_next_one_passes(passes
     assert passes({"payload": broken})["malformed"] == 1
     assert "message 1 cannot be read: " in caplog.text
     assert passes({"payload": [broken, message()]})[1]["change"] == "new"
+
+
+def test_a_malformed_message_of_any_length_is_shown_by_its_beginning(passes, caplog):
+    passes({"payload": message(EventStatus="Perhaps", Description="x" * 1000)})
+    assert f'"subject": "{PUBLISHED["Scheduled"].resource["id"][:60]}' in caplog.text
+    assert len(caplog.text) < 1000
 
 
 def test_the_question_of_event_grid_whether_it_may_send_shows_the_url_to_open(passes, caplog):

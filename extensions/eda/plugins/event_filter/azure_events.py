@@ -203,7 +203,7 @@ def _read(message: Any, host_names: dict[str, str], limit: bool) -> dict[str, An
     except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         _COUNTS["malformed"] += 1
         text = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else str(error)
-        LOGGER.warning("message %s cannot be read: %s: %s", _COUNTS["malformed"], shown(text, 300), show(message))
+        LOGGER.warning("message %s cannot be read: %s: %s", _COUNTS["malformed"], shown(text, 300), _beginning(message))
         return {"ignored": "malformed", "malformed": _COUNTS["malformed"], "reason": shown(text, 300)}
     if limit:
         hosts = _hosts_of(read, host_names)
@@ -216,6 +216,13 @@ def _read(message: Any, host_names: dict[str, str], limit: bool) -> dict[str, An
             return {"ignored": "without hosts", "event_id": read["event_id"]}
         read["meta"] = {"hosts": hosts}
     return _as_change(read)
+
+
+def _beginning(message: Any) -> str:
+    try:
+        return shown(json.dumps(message, default=str), 300)
+    except (ValueError, RecursionError):
+        return show(message)
 
 
 def _event_of(message: Any) -> dict[str, Any]:
@@ -235,7 +242,8 @@ def _event_of(message: Any) -> dict[str, Any]:
     # The library reads documents; each field of an event is the same there.
     [event] = parse(json.dumps({"Events": [properties]}), api_version="").events
     status = next((word for word in ORDER if word.lower() == (event.event_status or "").lower()), None)
-    if event.event_id is None or status is None:
+    found = as_variables(describe(event, vm_name="", now=datetime.datetime.now(datetime.timezone.utc)))
+    if found["event_id"] is None or status is None:
         raise ValueError(
             f"its EventId is {show(properties['EventId'])} and its EventStatus {show(event.event_status)}, expected an "
             f"id and one of {', '.join(ORDER)}"
@@ -244,7 +252,6 @@ def _event_of(message: Any) -> dict[str, Any]:
     sent_at, fraction = parse_not_before(_FRACTION.sub("", time)), _FRACTION.search(time)
     if sent_at is None:
         raise ValueError(f"its time is {show(time)}, expected ISO 8601")
-    found = as_variables(describe(event, vm_name="", now=datetime.datetime.now(datetime.timezone.utc)))
     del found["affects_this_vm"], found["is_leader"]
     target = _EVENT.sub("", str(info.get("id", "")))
     vms = [{"name": name, "resource_id": resource_id_of(target, name)} for name in found["resources"]]
