@@ -5,7 +5,9 @@
 """What the source sends to a rulebook while the emulator announces, changes and ends events."""
 
 import asyncio
+import contextlib
 import os
+import socket
 
 from raw_service import RawService
 from test_hostile_answers import FAULTS, whole
@@ -277,6 +279,19 @@ def test_an_endpoint_that_does_not_answer_does_not_hold_up_another(emulate, list
     served.schedule("Reboot", "web1", "web2")
     rulebook = listen(served.endpoint("web2"), served.endpoint("web1"))
     assert rulebook.take(1)[0]["vm_name"] == "web1"
+
+
+def test_any_number_of_endpoints_that_do_not_answer_does_not_hold_up_another(emulate, listen):
+    served = emulate()
+    served.schedule("Reboot", "web1")
+    silent = [socket.create_server(("127.0.0.1", 0)) for _number in range(150)]  # the kernel takes the connections
+    with contextlib.ExitStack() as stack:
+        for each in silent:
+            stack.enter_context(each)
+        urls = [f"http://127.0.0.1:{each.getsockname()[1]}" for each in silent]
+        rulebook = listen(*urls, served.endpoint("web1"), request_timeout=3600)
+        assert rulebook.take(1)[0]["vm_name"] == "web1"
+        rulebook.stop()
 
 
 # The end, and the beginning

@@ -489,6 +489,7 @@ async def main(queue: Any, args: dict[str, Any]) -> None:
 
     async with aiohttp.ClientSession(
         auto_decompress=False,
+        connector=aiohttp.TCPConnector(limit=0),  # endpoints that do not answer take no place of another
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Metadata": "true", "Accept-Encoding": "identity"},
         timeout=aiohttp.ClientTimeout(total=settings.request_timeout, sock_connect=CONNECT_TIMEOUT),
