@@ -52,6 +52,8 @@ class ActionModule(ActionBase):
             return {"failed": True, "msg": f"{module}: options {sorted(given)}"}
         if task_vars.get("is_old") and module in ("credential_info", "event_stream"):
             return {"failed": True, "msg": f"Module ansible.eda.{module} supports AAP 2.5 and onwards"}
+        if task_vars.get("refuses") == module:
+            return {"failed": True, "msg": f"refused: {given}"}
         (server / module).mkdir(parents=True, exist_ok=True)
         kept = server / module.removesuffix("_info") / given["name"]
         if module == "credential_info":
@@ -153,14 +155,20 @@ def test_a_stand_in_gets_no_event_stream_without_a_secret_and_a_token_for_its_ty
 def test_a_stand_in_of_an_older_server_makes_the_role_say_what_to_do_by_hand(server):
     run = server.play({"old": {"is_old": True}}, "rulebook")
     [message] = messages(run)
-    assert "Find the credential of the event stream failed with Module ansible.eda.credential_info supports" in message
+    assert "Find the credential of the event stream failed: Module ansible.eda.credential_info supports" in message
     assert "create by hand, under Automation Decisions: a project with respond.yml, a decision" in message
+
+
+def test_what_to_do_by_hand_does_not_show_the_secret_that_a_stand_in_refused(server):
+    run = server.play({"refusing": {"refuses": "credential"}}, "rulebook")
+    [message] = messages(run)
+    assert "Ensure the credential of the event stream exists failed: its output is hidden by no_log. The" in message
 
 
 def test_the_role_says_what_to_do_by_hand_without_the_collection_that_has_a_stand_in_here(server):
     run = server.play({"bare": {}}, "rulebook", installed=False)
     [message] = messages(run)
-    assert "Ensure the project with the rulebook exists failed with" in message
+    assert "Ensure the project with the rulebook exists failed: " in message
     assert "the collection ansible.eda 2 or newer" in message
 
 
