@@ -105,6 +105,7 @@ class Drill:
             return
         self._load.start()
         self._clock.sleep(self._settings.steady)
+        self._load.settle()
         counts = self._load.counts()
         if counts.lost or not counts.requests:
             why = counts.first_failures[0] if counts.first_failures else None

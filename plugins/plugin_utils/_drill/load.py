@@ -25,6 +25,7 @@ else:
 WORKERS = 32
 TIMEOUT = 10.0  # seconds for one answer
 SLOW_AFTER = 1.0  # seconds
+SETTLE_PAUSE = 0.05  # seconds
 MOST_FAILURES = 20  # that are named
 MOST_BYTES = 10 * 1024 * 1024  # of an answer
 REDIRECTIONS = [str(status) for status in range(300, 400)]
@@ -82,6 +83,7 @@ class Load:
         self._failures: list[LostRequest] = []
         self._failing_since: dict[str, float] = {}
         self._under_way: dict[int, tuple[str, float]] = {}  # by worker, the URL, and when the request began
+        self._unheard = set(options.urls)
         self._threads: list[threading.Thread] = []
 
     def start(self) -> None:
@@ -92,6 +94,17 @@ class Load:
         ]
         for thread in self._threads:
             thread.start()
+
+    def settle(self) -> None:
+        """Wait until each URL and each request of before have an answer, or a request is lost."""
+        with self._lock:
+            before = set(self._under_way.items())
+        while True:
+            with self._lock:
+                self._count_overdue()
+                if self._lost or not (self._unheard or before & set(self._under_way.items())):
+                    return
+            time.sleep(SETTLE_PAUSE)
 
     def stop(self) -> Counts:
         """End, and wait for the answers that are under way."""
@@ -120,13 +133,14 @@ class Load:
 
     def _work(self, number: int, workers: int) -> None:
         keeps, urls = number % 2 == 0, self._options.urls
-        url = urls[(number // 2) % len(urls)]
+        turn, pairs = number // 2, (workers + 1) // 2
         interval = workers / self._options.rate
         session = _session(self._options.validate_certs)
         due = time.monotonic() + interval * number / workers
         while not self._stop.wait(max(0.0, due - time.monotonic())):
             due = max(due + interval, time.monotonic())
-            self._ask(session, url)
+            self._ask(session, urls[turn % len(urls)])
+            turn += pairs if len(urls) > pairs else 0
             if not keeps:
                 session.close()
         session.close()
@@ -151,6 +165,7 @@ class Load:
                 self._lose(url, began, reason)
                 return
             self._failing_since.pop(url, None)
+            self._unheard.discard(url)
             self._slow += taken > self._options.slow_after
 
     def _count_overdue(self) -> None:

@@ -55,7 +55,7 @@ class Scene:
     event_type = "Redeploy"
 
     def __init__(self, facts, *, load=HEALTHY, after=None):
-        self.facts, self.load = list(facts), load
+        self.facts, self.load, self.settled = list(facts), load, None
         self.after = recovery() if after is None else after
         self.now, self.story, self.announced_at = 0.0, [], None
         self.lost, self.failing_from, self.removed_at = [], None, None
@@ -98,6 +98,9 @@ class Scene:
 
     def start(self):
         self.story.append("load")
+
+    def settle(self):
+        self.load = self.settled or self.load
 
     def stop(self):
         self.story.append("no load")
@@ -261,6 +264,14 @@ def test_requests_beyond_their_limit_fail_the_drill(load, problem):
 def test_a_service_that_is_not_healthy_before_is_not_drilled(load):
     scene = Scene(until_started(), load=load)
     with pytest.raises(DrillRefused, match="the service is not healthy before the drill"):
+        scene.run()
+    assert scene.story == ["load", "no load"]
+
+
+def test_a_service_that_has_not_answered_yet_is_waited_for_before_the_drill():
+    scene = Scene(until_started())
+    scene.settled = ONE_LOST
+    with pytest.raises(DrillRefused, match="1 of 50 requests were lost"):
         scene.run()
     assert scene.story == ["load", "no load"]
 

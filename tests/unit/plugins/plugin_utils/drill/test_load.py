@@ -21,7 +21,7 @@ class Service:
     """Answers as the path says; ``connections`` are those of its clients."""
 
     def __init__(self):
-        self.connections, self.down, self.stopped = set(), False, threading.Event()
+        self.connections, self.paths, self.down, self.stopped = set(), set(), False, threading.Event()
         service = self
 
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -32,6 +32,7 @@ class Service:
 
             def do_GET(self):
                 service.connections.add(self.client_address)
+                service.paths.add(self.path)
                 kind = self.path.strip("/")
                 if service.down or kind == "reset":
                     self.close_connection = True
@@ -148,6 +149,26 @@ def test_one_of_several_urls_that_fails_is_named_while_the_others_answer(service
     made.start()
     until(lambda: made.failing()[0] == service.url + "503")
     made.stop()
+
+
+def test_each_of_many_urls_is_asked(service):
+    urls = [f"{service.url}{number}" for number in range(40)]
+    made = Load(Options(urls, 400.0))
+    made.start()
+    made.settle()
+    assert made.stop().lost == 0
+    assert set(urls) <= {service.url + path[1:] for path in service.paths}
+
+
+def test_a_service_is_settled_once_what_was_under_way_is_answered_or_lost(service):
+    with socketserver.TCPServer(("127.0.0.1", 0), socketserver.BaseRequestHandler, bind_and_activate=True) as silent:
+        hangs = f"http://127.0.0.1:{silent.server_address[1]}/"
+        made = Load(Options([service.url, hangs], 400.0, timeout=1.0))
+        made.start()
+        until(lambda: made.counts().requests >= 1)
+        made.settle()
+        counts = made.stop()
+    assert (hangs, "timeout") in {(failure.url, failure.reason) for failure in counts.first_failures}
 
 
 def test_no_proxy_is_used(service, monkeypatch):
