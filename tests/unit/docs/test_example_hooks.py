@@ -12,6 +12,7 @@ import json
 import os
 import pathlib
 import re
+import socketserver
 import subprocess
 import sys
 import threading
@@ -248,6 +249,14 @@ class Channel(http.server.BaseHTTPRequestHandler):
         pass
 
 
+class Babble(socketserver.BaseRequestHandler):
+    """What listens there is no server of HTTP."""
+
+    def handle(self):
+        self.request.recv(65536)
+        self.request.sendall(b"220 mail.example.com ESMTP\r\n")
+
+
 def notify(directory, url):
     """Run the hook that sends a message."""
     (directory / "webhook").write_text(f"{url}/channel\n")
@@ -273,6 +282,13 @@ def test_a_channel_gets_a_message_and_one_that_is_down_holds_nothing_up(tmp_path
     server.server_close()
     ended = notify(tmp_path, url)
     assert (ended.returncode, ended.stdout) == (77, "no message was sent: URLError\n")  # its address stays secret
+
+
+def test_a_channel_that_does_not_speak_http_holds_nothing_up(tmp_path):
+    with socketserver.TCPServer(("127.0.0.1", 0), Babble) as server:
+        threading.Thread(target=server.handle_request, daemon=True).start()
+        ended = notify(tmp_path, f"http://127.0.0.1:{server.server_address[1]}")
+    assert (ended.returncode, ended.stdout) == (77, "no message was sent: BadStatusLine\n")
 
 
 def test_the_page_lists_each_recipe():
