@@ -17,7 +17,8 @@ DOCUMENTATION = "name: controller_api"
 
 class LookupModule(LookupBase):
     def run(self, terms, variables=None, query_params=None, **kwargs):
-        return [{"name": "any"}] if variables["controller_setup_state"] == "absent" else []
+        is_there = ("organizations", "credential_types", *variables.get("others", []))
+        return [{"name": terms[0]}] if variables["controller_setup_state"] == "absent" and terms[0] in is_there else []
 """
 ACTION = """
 import json
@@ -63,6 +64,9 @@ def asked(ansible, tmp_path_factory):
         for name, variables in VARIABLES.items()
         for state in STATES
     }
+    hosts["kept"] = {**local, "controller_setup_state": "absent", "controller_setup_existing": ["organization"]}
+    shared = {name: {**hosts[name], "others": ["credentials", "projects"]} for name in ("default-absent", "kept")}
+    hosts.update({"shared": shared["default-absent"], "kept": shared["kept"]})
     tasks = [{"ansible.builtin.include_role": {"name": "maintops.scheduled_events.controller_setup"}}]
     paths = os.pathsep.join([str(directory), os.environ["ANSIBLE_COLLECTIONS_PATH"]])
     run = ansible.run_playbook(
@@ -70,12 +74,13 @@ def asked(ansible, tmp_path_factory):
         inventory={"all": {"hosts": hosts}},
         env={"ANSIBLE_COLLECTIONS_PATH": paths, "ASKED": str(directory / "asked")},
     )
-    assert run.rc == 0, run.output
+    failed = {each.host: each["msg"] for each in run.all() if each.failed}
+    assert list(failed) == ["shared"], run.output
     found = {host: [] for host in hosts}
     for line in (directory / "asked").read_text().splitlines():
         host, action, arguments = json.loads(line)
         found[host].append((action.removeprefix("awx.awx."), arguments))
-    return found
+    return {**found, "failed": failed}
 
 
 def test_the_defaults_create_neither_an_execution_environment_nor_an_inventory_source_nor_a_notification(asked):
@@ -105,3 +110,12 @@ def test_what_is_not_set_is_not_passed_on(asked):
 @pytest.mark.parametrize("state", STATES)
 def test_an_empty_text_still_stands_for_null(asked, state):
     assert asked[f"empty-{state}"] == asked[f"null-{state}"]
+
+
+def test_an_organization_with_other_objects_stays(asked):
+    assert (
+        "organization Scheduled Events, since it has others: credentials, projects. Remove them"
+        in asked["failed"]["shared"]
+    )
+    assert asked["shared"] == asked["kept"] == asked["default-absent"][:-1]
+    assert asked["default-absent"][-1][0] == "organization"
