@@ -150,7 +150,10 @@ class Arm:
 
         :raises ArmError: it does not exist, or cannot be read.
         """
-        return dict(self._ask("GET", url, api_version, None, repeat_fleeting=True) or {})
+        resource = self._ask("GET", url, api_version, None, repeat_fleeting=True)
+        if not isinstance(resource, dict) or not isinstance(resource.get("properties"), dict):
+            raise ArmError(f"GET {url} was answered without the properties of a resource. Run it again")
+        return resource
 
     def write(self, method: str, url: str, api_version: str, body: t.Any, *, harmless: bool = False) -> t.Any:
         """Send a request that changes something; returns the answer, or None if it is empty.

@@ -93,6 +93,12 @@ def test_an_answer_that_is_not_json_is_an_error():
         answering(200, b"<html>").read(POOL, "2024-05-01")
 
 
+@pytest.mark.parametrize("body", [b"", b"null", b"{}", b"[]", b'[["a", 1]]', b'{"properties": null}'])
+def test_an_answer_that_is_not_a_resource_is_an_error_and_no_empty_one(body):
+    with pytest.raises(ArmError, match="was answered without the properties of a resource"):
+        answering(200, body).read(POOL, "2024-05-01")
+
+
 def test_a_redirect_is_an_error():
     with pytest.raises(ArmError, match="was answered 302"):
         answering(302, b"").read(POOL, "2024-05-01")
