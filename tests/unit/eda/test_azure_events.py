@@ -200,6 +200,13 @@ def test_no_text_of_a_message_reaches_a_play_as_a_template(passes):
     assert "{{" not in json.dumps(passes({"payload": {"eventType": "{{ x }}"}}))
 
 
+def test_no_text_of_the_request_to_a_webhook_reaches_a_play_as_a_template(passes):
+    meta = {"endpoint": "{{ x }}", "headers": {"X-A": "{% x %}", "{{ X-B }}": "#jinja2: x"}}
+    found = passes({"payload": message(), "meta": meta})["meta"]
+    assert found["endpoint"] == "{ { x }}"
+    assert found["headers"] == {"X-A": "{ % x %}", "{ { X-B }}": "# jinja2: x"}
+
+
 @pytest.mark.parametrize("names", [7, {"web_0": 7}, {"": "x"}])
 def test_host_names_that_are_none_are_refused(passes, names):
     with pytest.raises(ValueError, match="host_names"):

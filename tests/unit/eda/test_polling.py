@@ -273,6 +273,14 @@ def test_the_name_is_asked_for_until_it_is_answered(emulate, listen):
     assert listen(served.endpoint("web1")).take(1)[0]["vm_name"] == "web1"
 
 
+def test_a_name_that_is_a_template_reaches_no_play_as_one(listen):
+    service = RawService([whole(b"{{ x }}")], [whole(ANNOUNCED)])
+    try:
+        assert listen(service.endpoint).take(1)[0]["vm_name"] == "{ { x }}"
+    finally:
+        service.stop()
+
+
 def test_an_endpoint_that_does_not_answer_does_not_hold_up_another(emulate, listen):
     served = emulate()
     inject(served, kind="hang", vms=["web2"], delay=3600, paths=["events", "name"])

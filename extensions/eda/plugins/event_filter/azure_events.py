@@ -160,7 +160,7 @@ def main(
     if memory_file and memory_file not in _READ:
         _read_memory(Path(memory_file))
         _READ.add(memory_file)
-    meta = event.get("meta") or {}
+    meta = harmless(event.get("meta") or {})  # the path and the headers of the request to a webhook
     found = [_read(message, names, limit_to_resources) for message in _messages(event)]
     events = [{**harmless(each), "meta": {**meta, **each.get("meta", {})}} for each in found]
     if memory_file:

@@ -25,7 +25,7 @@ sys.path.append(str(Path(__file__).resolve().parents[4] / "plugins" / "module_ut
 from _scheduled_events.checks import check, show
 from _scheduled_events.document import describe, parse
 from _scheduled_events.exchange import API_VERSION, ENDPOINT, MAX_BODY
-from _scheduled_events.rulebook import as_variables, content_id, host_names_of, hosts_of, with_time_left
+from _scheduled_events.rulebook import as_variables, content_id, harmless, host_names_of, hosts_of, with_time_left
 from _scheduled_events.text import shown
 
 DOCUMENTATION = r"""
@@ -425,7 +425,7 @@ class Watch:
             "change": known.change,
             "id": known.id,
             "repeated": known.repeated,
-            "vm_name": self._vm_name,
+            "vm_name": harmless(self._vm_name),
             "endpoint": self._url,
         }
         if self._settings.limit:
