@@ -83,6 +83,11 @@ def test_a_template_names_fields_and_keeps_their_types():
     }
 
 
+def test_an_event_whose_not_before_cannot_be_read_does_not_begin_now():
+    body = json.loads(build(event={"not_before": None}, format="slack").body)
+    assert body["text"].startswith("web1: Reboot is announced, not before an unknown time; the VM prepares")
+
+
 def test_a_text_of_an_event_is_never_a_template():
     assert json.loads(build(event={"description": HOSTILE}, template={"a": "${description}!"}).body) == {
         "a": HOSTILE + "!"

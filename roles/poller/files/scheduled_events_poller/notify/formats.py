@@ -31,7 +31,7 @@ def text(message: Message) -> str:
     words = _TEXTS[message["phase"]].format(
         vm=message["vm_name"] or "this VM",
         type=event.get("event_type") or "an event",
-        not_before=event.get("not_before") or "now",
+        not_before=event.get("not_before") or "an unknown time",
         failed_phase=message.get("failed_phase") or "hooks",
         reason=message.get("failed_reason") or "no reason is known",
     )
