@@ -269,6 +269,15 @@ def test_20_deallocation_clears_the_events_of_the_vm(simulate):
     assert world.seen_by("web1") == [other]
 
 
+def test_20_deallocation_clears_events_that_wait_for_one_another_and_starts_none(simulate):
+    world = simulate()
+    first, second = (world.schedule("Terminate", "web1", started_for=0) for _number in range(2))
+    world.approve("web1", second)
+    assert world.platform.deallocate(world.machine("web1")) == [first.event_id, second.event_id]
+    assert world.seen_by("web1") == []
+    assert [event.status for event in world.platform.ended] == ["Cleared", "Cleared"]
+
+
 def test_20_deallocation_takes_the_vm_out_of_an_event_of_several(simulate):
     world = simulate()
     event = world.schedule("Reboot", "web1", "web2")

@@ -251,17 +251,18 @@ class Platform:
 
     def deallocate(self, machine: Machine) -> list[str]:
         """Stop and deallocate a VM: its events are cleared. Returns their ids. (A restart clears nothing.)"""
-        cleared = []
-        for event in list(self.scope_state(machine).events.values()):
-            if machine.resource_name not in event.resources:
-                continue
-            cleared.append(event.event_id)
-            if len(event.resources) == 1:
-                self._remove(event, self.now, CLEARED)
+        own = [each for each in self.scope_state(machine).events.values() if machine.resource_name in each.resources]
+        alone = [event for event in own if len(event.resources) == 1]
+        for event in own:
+            if event in alone:
+                self._end(event, self.now, CLEARED)
                 continue
             event.resources.remove(machine.resource_name)
             self._scopes[event.scope].changed(event.spec.event_type)
             self._log("cleared", event, vm=machine.name)
+        for event in alone:
+            self._go_on_after(event)
+        cleared = [event.event_id for event in own]
         self.journal.record("deallocated", self.now, vm=machine.name, event_ids=cleared)
         return cleared
 
@@ -314,6 +315,10 @@ class Platform:
         self._in_phase(event, STARTED, moment + event.spec.started_for, partial(self._remove, outcome=COMPLETED))
 
     def _remove(self, event: Event, moment: float, outcome: str) -> None:
+        self._end(event, moment, outcome)
+        self._go_on_after(event)
+
+    def _end(self, event: Event, moment: float, outcome: str) -> None:
         scope = self._scopes[event.scope]
         del scope.events[event.event_id.lower()]
         event.status = outcome
@@ -321,7 +326,9 @@ class Platform:
         self.ended.append(event)
         scope.changed(event.spec.event_type)
         self._log("cancelled" if outcome == CANCELED else "removed", event, outcome=outcome)
-        # The others no longer wait for it.
+
+    def _go_on_after(self, event: Event) -> None:
+        """Go on with what waited for an event: Terminates beside it, and events to be announced after it."""
         for other in [peer for peer in self._peers(event) if peer.approved_at is not None][:1]:
             self._when_all_approved(other)
         for spec in self._followers.pop(event.event_id.lower(), []):
