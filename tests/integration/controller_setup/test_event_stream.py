@@ -159,10 +159,19 @@ def test_a_stand_in_of_an_older_server_makes_the_role_say_what_to_do_by_hand(ser
     assert "create by hand, under Automation Decisions: a project with respond.yml, a decision" in message
 
 
-def test_what_to_do_by_hand_does_not_show_the_secret_that_a_stand_in_refused(server):
-    run = server.play({"refusing": {"refuses": "credential"}}, "rulebook")
-    [message] = messages(run)
-    assert "Ensure the credential of the event stream exists failed: its output is hidden by no_log. The" in message
+def test_what_to_do_by_hand_does_not_show_what_may_be_secret_of_what_a_stand_in_refused(server):
+    tasks = {"credential": "credential of the event stream exists", "rulebook_activation": "rulebook is activated"}
+    run = server.play({f"refusing-{kind}": {"refuses": kind} for kind in tasks}, "rulebook")
+    found = messages(run)
+    for task in tasks.values():
+        assert any(f"Ensure the {task} failed: its output is hidden by no_log. The" in message for message in found)
+
+
+def test_what_to_do_by_hand_shows_why_a_rulebook_without_variables_is_not_activated(server):
+    rulebook = {**RULEBOOK, "variables": {}}
+    hosts = {"bare-activation": {"refuses": "rulebook_activation", "controller_setup_rulebook": rulebook}}
+    [message] = messages(server.play(hosts, "rulebook"))
+    assert "Ensure the rulebook is activated failed: refused: " in message
 
 
 def test_the_role_says_what_to_do_by_hand_without_the_collection_that_has_a_stand_in_here(server):
