@@ -19,7 +19,7 @@ from ..module_utils._scheduled_events.terms import NEVER
 from ..module_utils._scheduled_events.text import clean
 from ..plugin_utils._ansible.core import arguments_of
 from ..plugin_utils._ansible.other_host import OtherHost
-from ..plugin_utils._drill.asked_host import AskedHost, DrillRefused
+from ..plugin_utils._drill.asked_host import AskedHost, DrillRefused, MayBeOut
 from ..plugin_utils._drill.course import HANDLED_WITHIN, OUT_OF_SIGHT, Drill, Settings
 from ..plugin_utils._drill.load import REQUESTS_IMPORT_ERROR, Load, Options, without_password
 from ..plugin_utils._drill.verdict import ABORTED, FAILED, FIGURES, PASSED, Verdict
@@ -28,7 +28,8 @@ AZURE_ANNOUNCES_AND_ENDS_WITHIN = 2700.0  # seconds
 
 DEFAULT_LIMITS = {"hear": 10.0, "margin": 0.0, "lost": 0.0, "redirected": 0.0}
 
-PREVIEWED, REFUSED, SKIPPED = "previewed", "refused", "skipped"  # outcomes without a drill
+PREVIEWED, REFUSED, UNAVAILABLE, SKIPPED = "previewed", "refused", "unavailable", "skipped"  # without a drill
+OUT = (FAILED, ABORTED, UNAVAILABLE)  # after which no other host is drilled: the host may be out of service
 ARTIFACT = "scheduled_events_drill"
 LONGEST_LINE = 4000  # characters
 SHOWN = ("vm_name", "endpoint", "hooks", "action", "acknowledge", "on_failure", "hook_timeout", "margin")
@@ -50,8 +51,8 @@ class ActionModule(ActionBase):
         self._name = self._variables["inventory_hostname"]
         if self._options["step"] == "verdict":
             return {**result, **_verdict_of(self._results(), check=self._task.check_mode)}
-        failed = [name for name, each in self._results().items() if each.get("outcome") in (FAILED, ABORTED)]
-        if failed:
+        failed = [name for name, each in self._results().items() if each.get("outcome") in OUT]
+        if failed and self._options["step"] != "preview":
             return {**result, **self._without_drill(SKIPPED, f"the drill of {failed[0]} did not pass")}
         _check_urls(self._options["probe_urls"])
         host = AskedHost(
@@ -61,7 +62,8 @@ class ActionModule(ActionBase):
         try:
             return {**result, **self._work(host)}
         except DrillRefused as error:
-            return {**result, **self._without_drill(REFUSED, f"the drill did not begin: {error}")}
+            outcome = UNAVAILABLE if isinstance(error, MayBeOut) else REFUSED
+            return {**result, **self._without_drill(outcome, f"the drill did not begin: {error}")}
         finally:
             host.close()
 
@@ -87,7 +89,7 @@ class ActionModule(ActionBase):
             self._say(line)
         refusals = [*preview["refusals"], *_refusals(preview, event_type)]
         if refusals:
-            raise DrillRefused("; ".join(refusals))
+            raise (MayBeOut if preview["pending"] else DrillRefused)("; ".join(refusals))
         if self._options["step"] == "preview":
             verdict = Verdict(PREVIEWED, (), dict.fromkeys(FIGURES), 0)
             return {"changed": False, **_shown(verdict, event_type), "preview": shown}

@@ -89,6 +89,7 @@ class DrilledHost:
                 action=decide(event, parse_rules(settings["rules"], place="rules")),
                 hooks=self._hooks(),
                 refusals=self._refusals(status),
+                pending=bool(status["maintenance_pending"]),
                 time=self._clock.wall(),
             )
         except (OSError, ValueError, LookupError, TypeError, RecursionError) as error:

@@ -138,7 +138,8 @@ RETURN = r"""
 outcome:
   description:
     - V(passed), V(failed), or V(aborted) if an event of Azure or a lost control node ended the drill. V(refused) and
-      V(skipped) mean that there was no drill, V(previewed) that there was only a preview.
+      V(skipped) mean that there was no drill, V(unavailable) that the host may be out of service, so there was none,
+      V(previewed) that there was only a preview.
   returned: O(step=preview) and O(step=drill)
   type: str
   sample: passed

@@ -21,6 +21,10 @@ class DrillRefused(Exception):
     """The drill did not begin. The message says why, and what to do."""
 
 
+class MayBeOut(DrillRefused):
+    """The drill did not begin, and the host may be out of service."""
+
+
 class DrilledHostLost(Exception):
     """The host cannot be reached, or does not do what it is asked."""
 
@@ -58,7 +62,8 @@ class AskedHost:
         try:
             shown: dict[str, t.Any] = self._ask("preview", event_type, within=WITHIN)["answer"]
         except DrilledHostLost as error:
-            raise DrillRefused(str(error)) from error
+            is_away = isinstance(error.__cause__, OtherHostUnreachable)
+            raise (MayBeOut if is_away else DrillRefused)(str(error)) from error
         self._since, self.vm_name, self.event_type = float(shown["time"]), str(shown["vm_name"]), event_type
         return shown
 

@@ -197,8 +197,17 @@ def test_a_password_of_the_service_is_never_shown(drill, vm, closed_port):
     assert ("***@" in run.output, "s3cr3t" in run.output) == (True, False)
 
 
-def test_a_host_is_left_out_after_the_drill_of_another_one_failed(drill, vm):
-    before = {"outcome": "failed", "verdict": "failed: the event was not acknowledged"}
+def test_a_host_whose_maintenance_is_pending_may_be_out_of_service(drill, vm):
+    vm.start()
+    vm.emulator.schedule("Reboot", "web1")
+    until(lambda: vm.status()["maintenance_pending"])
+    done = drill().one(task="Drill")
+    assert (done["outcome"], "a maintenance of this VM is pending" in done["problems"][0]) == ("unavailable", True)
+
+
+@pytest.mark.parametrize("outcome", ["failed", "unavailable"])
+def test_a_host_is_left_out_after_the_drill_of_another_one_failed(drill, vm, outcome):
+    before = {"outcome": outcome, "verdict": "failed: the event was not acknowledged"}
     run = drill(others={"web0": {**LOCAL, "drill_result": before}})
     done, verdict = run.one(task="Drill", host="web1"), run.one(task="Verdict")
     assert (done["outcome"], done["problems"]) == ("skipped", ["the drill of web0 did not pass"])

@@ -75,6 +75,7 @@ def test_the_preview_shows_what_a_drill_would_run(place):
         "margin": 10,
         "hooks": {"prepare": ["10-drain"], "recover": ["10-return"]},
         "refusals": [],
+        "pending": False,
         "time": place.now,
     }
 
@@ -96,8 +97,10 @@ def test_the_rules_of_the_host_decide_about_the_type_of_the_drill(place):
 )
 def test_a_host_that_cannot_be_drilled_now_says_why(place, changes, refusal):
     place.show(**changes)
-    (found,) = place.host.preview("Reboot")["refusals"]
+    preview = place.host.preview("Reboot")
+    (found,) = preview["refusals"]
     assert refusal in found
+    assert preview["pending"] == ("maintenance_pending" in changes)
 
 
 @pytest.mark.parametrize("kind", ["link", "huge"])

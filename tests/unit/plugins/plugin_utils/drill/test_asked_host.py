@@ -8,7 +8,7 @@ import pytest
 
 from plugins.module_utils._scheduled_events.history import Fact, as_json
 from plugins.plugin_utils._ansible.other_host import OtherHostError, OtherHostUnreachable
-from plugins.plugin_utils._drill.asked_host import AskedHost, DrilledHostLost, DrillRefused
+from plugins.plugin_utils._drill.asked_host import AskedHost, DrilledHostLost, DrillRefused, MayBeOut
 
 EVENT = {"EventId": "A1"}
 SEEN = Fact("seen", 1600000000.0, "poller", event_id="a1")
@@ -85,12 +85,16 @@ def test_facts_that_cannot_be_read_are_left_out(host, connection):
     assert host.look(None).facts == (SEEN,)
 
 
-@pytest.mark.parametrize("error", [OtherHostError("no polling unit"), OtherHostUnreachable("no route")])
-def test_a_drill_of_a_host_that_cannot_be_asked_is_refused(connection, error):
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [(OtherHostError("no polling unit"), DrillRefused), (OtherHostUnreachable("no route"), MayBeOut)],
+)
+def test_a_drill_of_a_host_that_cannot_be_asked_is_refused(connection, error, raised):
     asked = AskedHost(connection.connect, {"state_file": "/state"})
     connection.answer = error
-    with pytest.raises(DrillRefused, match=str(error)):
+    with pytest.raises(DrillRefused, match=str(error)) as refused:
         asked.preview("Reboot")
+    assert refused.type is raised
 
 
 @pytest.mark.parametrize(
