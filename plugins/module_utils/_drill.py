@@ -154,9 +154,10 @@ class DrilledHost:
 
         :raises OSError: the file cannot be removed.
         """
-        running = self._running()
-        if running is not None and running.event_id == event["EventId"]:
-            self._folder.remove(announced.NAME)
+        with self._folder.guarded():
+            running = self._running()
+            if running is not None and running.event_id == event["EventId"]:
+                self._folder.remove(announced.NAME)
 
     def _running(self) -> Optional[ScheduledEvent]:
         try:

@@ -15,6 +15,7 @@ from plugins.module_utils._drill import CannotDrill, DrilledHost, serve
 from plugins.module_utils._scheduled_events import announced, history_file
 from plugins.module_utils._scheduled_events.announced import LEASE, NAME, boottime, read_drill
 from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.module_utils._scheduled_events.files import Occupied
 
 CONFIG = {"rules": [], "acknowledge": "alone", "on_failure": "hold", "hook_timeout": 600, "margin": 10}
 STATUS = {
@@ -181,6 +182,19 @@ def test_an_event_that_counts_no_longer_is_not_announced_again(place):
     other = place.host.begin("web1", "Reboot", 900.0)
     assert place.host.renew(event) is False
     assert read_drill(place.drill).event_id == other["EventId"]
+
+
+def test_no_look_that_is_under_way_announces_again_what_has_ended(place, monkeypatch):
+    host, event = place.host, place.host.begin("web1", "Reboot", 900.0)
+
+    def remove(_name):
+        with pytest.raises(Occupied), host._folder.guarded(patience=0.0):  # as a look does
+            pass
+        os.unlink(place.file)
+
+    monkeypatch.setattr(host._folder, "remove", remove)
+    host.end(event)
+    assert not os.path.exists(place.file)
 
 
 def test_the_end_removes_the_event_and_not_that_of_another_drill(place):
