@@ -22,7 +22,7 @@ def a_phase(began, ended, *, run="1", phase="prepare", outcome="ok", event_id="A
 
 def test_a_preparation_lasts_from_its_beginning_to_its_end():
     facts = [*a_phase(100.0, 141.5, run="1"), *a_phase(100.0, 120.0, run="2")]
-    assert preparations([facts[0], facts[2], facts[3], facts[1]]) == [20.0, 41.5]
+    assert preparations([facts[0], facts[2], facts[3], facts[1], *a_phase(1.0, 1.0)]) == [20.0, 41.5, 0.0]
 
 
 @pytest.mark.parametrize(
