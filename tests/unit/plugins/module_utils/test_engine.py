@@ -1204,6 +1204,17 @@ def test_failed_hooks_learn_of_the_same_failure_after_a_reboot():
     assert (asked.failed_phase, asked.failure) == ("prepare", "10-drain: exit status 1")
 
 
+def test_failed_hooks_lost_with_the_boot_stay_due_while_their_files_are_missing():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, HookResult(run("prepare", 1), "failed", "10-drain: exit status 1"))
+    vm.reboot()
+    vm.configure(missing={"failed": ("10-page",)})
+    assert vm.step(document(event())) == []
+    vm.configure(missing={})
+    assert vm.step(document(event())) == [run("failed", 3)]
+
+
 def test_missing_failed_hooks_run_once_they_can_be_found():
     vm = Engine(missing={"failed": ("10-page",)})
     vm.step(document(event()))

@@ -407,6 +407,12 @@ KNOWN = {
         (1031.0, {}, status.CRITICAL, "the polling unit has not written its status for 31 seconds"),
         (400.0, {}, status.CRITICAL, "the status is from 600 seconds in the future. Check the clock of this VM"),
         (1001.0, {"last_successful_poll": 2000.0}, status.CRITICAL, None),
+        (
+            1001.0,
+            {"last_successful_poll": 970.0, "failed_polls": 2, "error": "x"},
+            status.CRITICAL,
+            "no document for 31 seconds: x",
+        ),
         (1001.0, {"last_successful_poll": None, "failed_polls": 0}, status.WARNING, None),
         (1001.0, {"last_successful_poll": None, "failed_polls": 2, "error": "x"}, status.CRITICAL, None),
         (1001.0, {"events": [{"trouble": True}]}, status.WARNING, "1 of 1 event of vm1 in trouble"),

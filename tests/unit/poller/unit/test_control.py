@@ -8,6 +8,7 @@ import contextlib
 import socket
 import threading
 
+import pytest
 from scheduled_events_poller.unit import control
 
 
@@ -24,3 +25,11 @@ def test_only_the_unit_can_answer_a_request(tmp_path):
         thread.start()
         assert control.send(str(tmp_path / "notify"), "retry", "E1") == "of the unit"
         thread.join()
+
+
+def test_a_unit_that_does_not_answer_ends_the_request_with_what_to_look_at(tmp_path, monkeypatch):
+    monkeypatch.setattr(control, "ANSWER_TIMEOUT", 0.01)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
+        listener.bind(str(tmp_path / "notify"))
+        with pytest.raises(control.NoUnit, match="does not answer: timed out. See its journal"):
+            control.send(str(tmp_path / "notify"), "retry", "E1")
