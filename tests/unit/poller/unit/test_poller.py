@@ -750,6 +750,21 @@ def test_each_turn_of_the_loop_gives_a_sign_of_life_that_is_due(quiet, now, monk
     assert sent == ["WATCHDOG=1"] * 2
 
 
+def test_an_attempt_to_acknowledge_follows_another_after_a_pause():
+    source = service.Source(Settings(endpoint="http://127.0.0.1:9"), None, "")
+    acknowledger = service.Acknowledger(source, None, Clock(monotonic=lambda: 1000.0))
+    acknowledger.end()
+    assert acknowledger.next_attempt == 1000.0 + service.ACKNOWLEDGE_GAP
+
+
+@pytest.mark.parametrize("heard", [True, False])
+def test_the_service_is_asked_patiently_too_while_no_poll_of_a_unit_that_asked_it_has_an_answer(quiet, heard):
+    quiet._polls = quiet._polls._replace(failures=1, last_success=1.0 if heard else None)
+    quiet._document_at = 1000.0
+    quiet._poll_if_due()
+    assert hasattr(quiet._polling, "asked_patiently") is not heard
+
+
 @pytest.mark.parametrize(
     ("settings", "polls", "line"),
     [
