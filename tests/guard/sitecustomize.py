@@ -6,6 +6,7 @@
 
 import sys
 
+import compiled_modules
 import metadata_guard
 
 
@@ -14,3 +15,4 @@ def _tell(message):
 
 
 metadata_guard.install(_tell)
+compiled_modules.install()

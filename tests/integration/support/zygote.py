@@ -15,7 +15,6 @@ import array
 import atexit
 import contextlib
 import gc
-import hashlib
 import importlib
 import marshal
 import os
@@ -28,7 +27,6 @@ import sys
 import threading
 import traceback
 import types
-import zipimport
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -235,35 +233,15 @@ def share(source: pathlib.Path, target: pathlib.Path) -> None:
 
 
 class Modules:
-    """Runs a script, or the standard input, as Python does. Compiles and imports the same source in a zip file once."""
+    """Runs a script, or the standard input, as Python does. Imports the same source in a zip file once."""
 
     def __init__(self, directory: pathlib.Path) -> None:
         for module in OF_MODULES:
             importlib.import_module(module)
-        self._directory = directory / "compiled"
-        self._directory.mkdir()
-        self._known: set[str] = set()
-        self._compiled: dict[bytes, types.CodeType] = {}
-        self._compile = zipimport._compile_source
-        zipimport._compile_source = self._compiled_source
         self._shared = SharedImports(directory / "payloads")
 
-    def _compiled_source(self, pathname: str, source: bytes) -> types.CodeType:
-        if source not in self._compiled:
-            self._compiled[source] = self._compile(pathname, source)
-            path = self._directory / hashlib.sha256(source).hexdigest()
-            own = path.with_suffix(f".{os.getpid()}")
-            own.write_bytes(marshal.dumps((source, self._compiled[source])))
-            own.replace(path)
-        return self._compiled[source]
-
     def refresh(self) -> None:
-        """Take what the children have compiled, and import what they have imported."""
-        for name in os.listdir(self._directory):
-            if name not in self._known and "." not in name:
-                source, code = marshal.loads((self._directory / name).read_bytes())  # noqa: S302 - written above
-                self._compiled[source] = code
-                self._known.add(name)
+        """Import what the children have imported."""
         self._shared.take_over()
 
     def run(self, arguments: list[str]) -> None:
@@ -323,6 +301,7 @@ def main(kind: str, directory: pathlib.Path) -> None:
         os.dup2(nothing.fileno(), 1)  # which says that it listens
     gc.collect()
     gc.freeze()  # so that children share this memory
+    gc.disable()  # they end soon, and a collection would copy much of it
     request = zygote.next_child()
     code = exit_code(lambda: programs.run([os.fsdecode(argument) for argument in request.arguments]))
     threading._shutdown()
