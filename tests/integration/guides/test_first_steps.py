@@ -16,7 +16,7 @@ from pages import Reader
 
 
 @pytest.fixture
-def reader(tmp_path, installed_collection):
+def reader(tmp_path, installed_collection, zygotes):  # noqa: ARG001
     new = Reader(tmp_path, installed_collection)
     yield new
     new.stop()

@@ -16,6 +16,7 @@ import yaml
 from emulation import ask
 from page_blocks import ROOT, block
 from pages import Reader, free_port
+from zygotes import ZYGOTES
 
 SCENARIO = "molecule/default"
 
@@ -32,7 +33,7 @@ def here(tmp_path):
     """The variables that put this machine in place of the containers."""
     return {
         "ansible_connection": "local",
-        "ansible_python_interpreter": sys.executable,
+        "ansible_python_interpreter": ZYGOTES.interpreter,
         "emulator_python": sys.executable,
         "emulator_port": free_port(),
         "emulator_control_port": free_port(),

@@ -5,6 +5,7 @@
 """The picture in the README and the guides shows what happens in a run."""
 
 import pathlib
+import sys
 import xml.etree.ElementTree
 
 import pytest
@@ -26,10 +27,11 @@ def test_the_picture_is_drawn_from_the_events_that_it_holds(timeline):
     assert xml.etree.ElementTree.fromstring(PICTURE).tag.endswith("svg")
 
 
-@pytest.mark.usefixtures("installed_collection")
+@pytest.mark.usefixtures("installed_collection", "zygotes")
 def test_the_picture_shows_the_events_of_a_run_in_their_order(timeline, monkeypatch):
     monkeypatch.setenv("ANSIBLE_CONFIG", str(ZYGOTES.home / "ansible.cfg"))
     monkeypatch.setenv("ANSIBLE_PIPELINING", "true")  # a module starts in half the time
+    monkeypatch.setattr(sys, "executable", ZYGOTES.interpreter)  # that of the modules
 
     def steps(events):
         return [(event.get("vm"), event["what"]) for event in events]

@@ -11,6 +11,8 @@ import socket
 import subprocess
 import sys
 
+from zygotes import ZYGOTES
+
 ROOT = pathlib.Path(__file__).parents[3]
 TIMEOUT = 400  # seconds; only so that a block that hangs ends
 # What a fresh machine needs first. The environment of the tests has all of it.
@@ -23,12 +25,13 @@ INSTALLING = (
     "ansible-galaxy collection install ",
 )
 ENDPOINT = r"(127\.0\.10\.\d+):8169\b"
+PYTHON = "{{ ansible_playbook_python }}"
 
 
 class Reader:
     """A reader with a home directory in which the collection is installed, and a shell.
 
-    The emulator gets free ports in place of those that it has by default.
+    The emulator gets free ports in place of those that it has by default, and modules an interpreter that starts fast.
     """
 
     def __init__(self, home, installed_collection):
@@ -52,13 +55,12 @@ class Reader:
             **{name: value for name, value in os.environ.items() if not name.startswith("ANSIBLE_")},
             "HOME": str(home),
             "PATH": os.pathsep.join([str(programs), str(pathlib.Path(sys.executable).parent), os.environ["PATH"]]),
-            "PYTHON": sys.executable,
         }
 
     def paste(self, text):
         """Run the lines of a block but for those that install; the output. It fails with the first that fails."""
         lines = [line for line in text.splitlines() if not line.startswith(INSTALLING)]
-        script = re.sub(ENDPOINT, rf"\g<1>:{self._port}", "\n".join(lines))
+        script = re.sub(ENDPOINT, rf"\g<1>:{self._port}", "\n".join(lines)).replace(PYTHON, ZYGOTES.interpreter)
         ended = self._shell("set -e\n" + script)
         assert ended.returncode == 0, ended.stdout
         return ended.stdout
