@@ -132,13 +132,18 @@ def rehearse(reader: Reader) -> None:
     """The lab of the page about the polling unit, and what other pages show during an event."""
     reader.write("lab.yml", block("docs/polling-unit.md", "- name: Prepare a machine for rehearsals"))
     reader.here(block("docs/polling-unit.md", "ansible-playbook -i inventory.yml lab.yml"))
-    reader.there(block("docs/polling-unit.md", "# scheduled-events-emulator schedule"))
+    # The event stays until the other pages were read, however long that takes.
+    announce = block("docs/polling-unit.md", "# scheduled-events-emulator schedule")
+    expect("--started-for 5\n" in announce, announce)
+    reader.there(announce.replace("--started-for 5\n", "--started-for 3600\n"))
     reader.until("scheduled-events list", "Redeploy")
     listed = reader.there(block("docs/troubleshooting.md", "scheduled-events status"))
     expect("Redeploy" in listed, listed)
     ad_hoc = block("docs/troubleshooting.md", "ansible web1")
     read = reader.here(f"{ad_hoc.strip()} -i inventory.yml".replace("scope=all", f"'scope=all endpoint={ENDPOINT}'"))
     expect('"event_type": "Redeploy"' in read, read)
+    reader.until("scheduled-events status", r"\(Started\)")
+    reader.there("scheduled-events-emulator complete {}".format(re.findall(r"Redeploy (\S+) ", listed)[0]))
     reader.until("scheduled-events history", RECOVERED)
 
 
