@@ -31,6 +31,8 @@ REFERRED_TO = [
     for part in (*PARTS, *(f"plugins/modules/azure_rm_{module}.py" for module in MODULES))
 ]
 TWO_AT_A_TIME = ["--numprocesses=2", "--dist=loadfile"]  # most of these tests wait for something
+# Among the stages of `make test`, others fill the waits, and a second process would import all tests a second time.
+UNLESS_OTHERS_RUN = [] if os.environ.get("TIER") == "test" else TWO_AT_A_TIME
 
 if len(tempfile.gettempdir()) > 30:
     os.environ["TMPDIR"] = "/tmp"  # noqa: S108 - see scratch; tests add some seventy characters
@@ -156,7 +158,7 @@ def docs(session: nox.Session) -> None:
 def unit(session: nox.Session) -> None:
     """The unit tests on this Python."""
     install(session, "unit")
-    run_pytest(session, *TWO_AT_A_TIME, "tests/unit")
+    run_pytest(session, *UNLESS_OTHERS_RUN, "tests/unit")
 
 
 def test_target_side(session: nox.Session, group: str, *arguments: str) -> None:
@@ -170,7 +172,7 @@ def test_target_side(session: nox.Session, group: str, *arguments: str) -> None:
 @nox.session(python=OLDEST_PYTHON, venv_backend=BACKENDS.get(OLDEST_PYTHON))
 def oldest(session: nox.Session) -> None:
     """The unit tests of what runs on a VM, on the oldest Python and with the oldest requests; `unit` has the newest."""
-    test_target_side(session, "library-oldest", *TWO_AT_A_TIME, *TARGET_SIDE_TESTS)
+    test_target_side(session, "library-oldest", *UNLESS_OTHERS_RUN, *TARGET_SIDE_TESTS)
 
 
 @nox.session(python=BETWEEN_PYTHONS)

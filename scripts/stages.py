@@ -2,14 +2,14 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Run the stages of `make test`, two at a time, and show the running and the remaining stages, and the time of each.
+"""Run the stages of `make test`, three at a time, and show the running and the remaining stages, and the time of each.
 
     python scripts/stages.py                     the stages of `make test`
     python scripts/stages.py --soak              those of `make soak`; writes the table in docs/overview.md
     python scripts/stages.py [--soak] STAGE ...  only these
 
 A stage is a session of nox. Its output goes to a log, and to the screen if it fails. Most stages wait for something, so
-two of them share two cores well. The exit status is 1 if a stage failed.
+three of them share two cores well. The exit status is 1 if a stage failed.
 """
 
 import argparse
@@ -33,9 +33,8 @@ REPORTS = report.REPORTS
 # `make test`: every behaviour once, where it can differ. The longest ones first, so that none of them runs alone at the
 # end; Molecule and integration need most.
 TEST = [
-    *("molecule", "integration", "unit", "controllers", "oldest"),
-    *(f"core({pythons.OLDEST_CORE})", f"sanity({pythons.NEWEST_CORE})", f"sanity({pythons.OLDEST_CORE})"),
-    *("lint", "edge", "eda", "docs", "galaxy", "emulator"),
+    *("molecule", "integration", "unit", "oldest", "controllers", f"sanity({pythons.NEWEST_CORE})", "edge"),
+    *(f"core({pythons.OLDEST_CORE})", "lint", "eda", "docs", f"sanity({pythons.OLDEST_CORE})", "galaxy", "emulator"),
 ]
 # `make soak`: every Python, every core, and every repetition.
 SOAK = [
@@ -45,7 +44,7 @@ SOAK = [
     f"ansible_test({pythons.NEWEST_CORE})",
     *("lint", "edge", "eda", "docs", "galaxy", "emulator", "publish_test"),
 ]
-LANES = 2
+LANES = 3
 REPEAT = ".venv/bin/nox --session"
 SHOWN = 200  # lines of the log of a stage that failed
 

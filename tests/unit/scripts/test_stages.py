@@ -19,7 +19,7 @@ echo "$3" >> begun
 case $3 in
     meets_*)
         : > "$3"
-        while [ ! -e meets_a ] || [ ! -e meets_b ]; do sleep 0.05; done ;;
+        while [ ! -e meets_a ] || [ ! -e meets_b ] || [ ! -e meets_c ]; do sleep 0.05; done ;;
     tier) echo "$TIER" > tier; ;;
     fails) echo "something broke"; exit 3 ;;
     tests) cp result.xml reports/tests.xml ;;
@@ -69,9 +69,9 @@ def test_all_stages_run_although_one_fails_and_its_output_and_the_command_that_r
     assert "2 of 3 stages passed" in output
 
 
-def test_two_stages_run_at_a_time(run):
-    code, output, _begun = run("meets_a", "meets_b")  # neither ends before both have begun
-    assert (code, "2 of 2 stages passed" in output) == (0, True)
+def test_three_stages_run_at_a_time(run):
+    code, output, _begun = run("meets_a", "meets_b", "meets_c")  # none ends before all have begun
+    assert (code, "3 of 3 stages passed" in output) == (0, True)
 
 
 def test_the_remaining_stages_are_shown(run):
