@@ -18,14 +18,6 @@ from playbooks import ADDRESSED, LOCAL
 pytestmark = pytest.mark.timeout(900)  # several runs of a long playbook
 
 
-def test_the_fleet_is_maintained_one_after_the_other(hosts_of):
-    hosts = hosts_of("web1", "web2")
-    run = hosts.run()
-    assert hosts.maintained() == ["web1", "web2"]
-    assert hosts.marked() == []
-    assert says(run, "web1: goes ahead")
-
-
 def test_the_phases_of_a_maintenance_and_its_wait_are_in_the_history_of_the_host_and_in_the_result(hosts_of):
     hosts = hosts_of("web1", "web2")
     event_id = hosts.emulator.schedule("Reboot", "web2", notice=900)
