@@ -108,7 +108,7 @@ class Story:
 def story(ansible, fleet, tmp_path_factory):
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Health)
     server.statuses = {}
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
     thread.start()
     yield Story(ansible, fleet, tmp_path_factory.mktemp("maintenance"), server)
     server.shutdown()

@@ -203,7 +203,7 @@ def other_server():
                 pass
 
         server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         running.append(server)
         return f"http://127.0.0.1:{server.server_port}"
 

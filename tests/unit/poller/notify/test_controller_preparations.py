@@ -226,8 +226,8 @@ def lose(controller, answer, path="/launch/"):
     [
         (201, {}, b"<html>created</html>"),
         (201, {}, b'{"id": 1, "status": "pe'),
-        (201, {"Content-Length": "1000"}, b'{"id": 1, "status": "pe'),
-        (200, {"Content-Length": "1000"}, b'{"id": 1, "status": "pe'),
+        (201, {"Content-Length": "1000", "Connection": "close"}, b'{"id": 1, "status": "pe'),
+        (200, {"Content-Length": "1000"}, b'{"id": 1, "status": "pe'),  # and the connection stays open
         (201, {}, b""),
         (201, {}, b"[]"),
         (201, {}, {"id": "1"}),
@@ -241,7 +241,9 @@ def test_a_launch_whose_answer_cannot_be_read_may_have_been_carried_out(controll
     assert (len(controller.jobs), len(controller.labels)) == (1, 1)
 
 
-@pytest.mark.parametrize("answer", [(201, {}, b"<html>"), (200, {"Content-Length": "1000"}, b'{"id": 1')])
+@pytest.mark.parametrize(
+    "answer", [(201, {}, b"<html>"), (200, {"Content-Length": "1000", "Connection": "close"}, b'{"id": 1')]
+)
 def test_a_vm_does_not_continue_after_a_launch_whose_answer_cannot_be_read(controller, make_vm, answer):
     lose(controller, answer)
     vm = make_vm(grace=120)

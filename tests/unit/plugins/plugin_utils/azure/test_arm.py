@@ -148,7 +148,7 @@ def servers():
     made = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), Redirecting) for _number in range(2)]
     for server, other in zip(made, reversed(made)):
         server.got, server.elsewhere = [], f"http://127.0.0.1:{other.server_port}"
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
     yield made
     for server in made:
         server.shutdown()
