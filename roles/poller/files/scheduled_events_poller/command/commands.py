@@ -392,7 +392,7 @@ def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> s
         vm_name = settings.vm_name or client.poll_name()
     except ImdsError:
         return ""
-    return next((event.event_id for event in document.events if event.key and event.affects(vm_name)), "")
+    return next((event.event_id for event in document.events if event.event_id and event.affects(vm_name)), "")
 
 
 def _read_event(path: str, settings: config.Settings, vm_name: str) -> Dict[str, Any]:
