@@ -110,7 +110,7 @@ class Poller:
         load_settings: Callable[[], Settings],
         places: Places,
         *,
-        spawn_hooks: bool = False,
+        spawn_hooks: bool,
         clock: Clock = CLOCK,
     ) -> None:
         self._clock, self._places = clock, places

@@ -79,7 +79,12 @@ def test_a_record_of_the_first_release_is_read(record, path):
     assert record.read().found == {"lb1/www": "MAINT (via www/web2)"}
 
 
-@pytest.mark.parametrize("content", ["", "{", "[]", '{"holders": ["a"]}', '{"holders": 1, "found": {}}', "null"])
+NO_LEASE = '{"holders": ["a"], "found": {}, "returning": {"holder": "a", "seconds": 60}}'
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{", "[]", '{"holders": ["a"]}', '{"holders": 1, "found": {}}', "null", NO_LEASE]
+)
 def test_a_record_that_cannot_be_read_is_named_with_what_to_do(record, path, content):
     path.parent.mkdir()
     path.write_text(content)
