@@ -61,6 +61,7 @@ RUNNER = {
             *ActiveState*) cat state 2> /dev/null || echo active ;;
             *KillSignal*) cat signal 2> /dev/null || echo 3 ;;
             *KillMode*) echo mixed ;;
+            *TimeoutStopUSec*) cat limit 2> /dev/null || echo infinity ;;
             stop*) echo inactive > state ;;
             start*) rm state ;;
         esac
@@ -207,6 +208,16 @@ def test_a_node_of_pacemaker_that_is_the_last_one_keeps_its_resources(host, monk
     assert "crm_standby --update=on" not in host.calls()
 
 
+def test_a_node_of_pacemaker_leaves_its_standby_where_no_other_node_can_run_its_resources_any_more(host, monkeypatch):
+    host.install("pacemaker")
+    assert host.run("pacemaker-prepare", timeout=1.0, ends_at=1.0) == "timeout"
+    host.calls()
+    monkeypatch.setenv("other", "false")  # it failed, or two nodes have begun their standby at the same moment
+    assert (host.run("pacemaker-prepare"), host.reason) == ("failed", "10-hook: no other node is online")
+    assert "crm_standby --update=off" in host.calls()
+    assert (host.run("pacemaker-recover"), host.calls()) == ("ok", [])
+
+
 def test_a_node_of_pacemaker_that_an_operator_put_into_standby_stays_there(host):
     host.install("pacemaker")
     host.write("standby", "on")
@@ -226,11 +237,12 @@ def test_a_node_of_kubernetes_is_drained_in_the_time_until_the_deadline(host):
         _hostname, get, annotate, drain = host.calls()
         assert get == GET + "{.spec.unschedulable} {.metadata.annotations.scheduled-events}"
         assert annotate == CORDONED
-        options, _space, timeout = drain.rpartition(" ")
         start = "kubectl drain aks-web-vmss000001 --ignore-daemonsets --delete-emptydir-data --grace-period "
-        assert options == start + timeout[:-1] + " --timeout"
+        grace, timeout = drain[len(start) :].split(" --timeout ")
+        assert drain.startswith(start)
         assert timeout[-1] == "s"
         assert 240 < int(timeout[:-1]) <= 295
+        assert int(grace) == int(timeout[:-1]) * 3 // 4  # the drain waits for pods that have to be killed, too
     assert host.run("kubernetes-recover") == "ok"
     uncordon = ["kubectl uncordon aks-web-vmss000001", "kubectl annotate node aks-web-vmss000001 scheduled-events-"]
     assert host.calls()[2:] == uncordon
@@ -289,15 +301,33 @@ def test_a_runner_is_stopped_after_its_jobs_and_started_again(host):
         assert host.run("gitlab-runner-prepare") == "ok"
         assert [call for call in host.calls() if " show " not in call] == calls
     for calls in (["systemctl start gitlab-runner"], []):
-        assert (host.run("gitlab-runner-recover"), host.calls()) == ("ok", calls)
+        assert host.run("gitlab-runner-recover") == "ok"
+        assert [call for call in host.calls() if " show " not in call] == calls
 
 
-def test_a_runner_whose_jobs_systemd_would_end_is_not_stopped(host):
+@pytest.mark.parametrize(("setting", "value"), [("signal", "15"), ("limit", "1min 30s")])
+def test_a_runner_whose_jobs_systemd_would_end_is_not_stopped(host, setting, value):
     host.install("gitlab-runner")
-    host.write("signal", "15")
+    host.write(setting, value)
     assert host.run("gitlab-runner-prepare") == "failed"
     assert host.reason.startswith("10-hook: systemd would end the jobs: set KillSignal=SIGQUIT")
     assert "systemctl stop gitlab-runner" not in host.calls()
+
+
+@pytest.mark.parametrize("limit", ["2h", "1d 1h 30min", "infinity"])
+def test_a_runner_whose_jobs_have_hours_to_end_is_stopped(host, limit):
+    host.install("gitlab-runner")
+    host.write("limit", limit)
+    assert host.run("gitlab-runner-prepare") == "ok"
+
+
+def test_a_runner_whose_last_job_still_runs_starts_after_it_and_the_recovery_does_not_wait(host):
+    host.install("gitlab-runner")
+    assert host.run("gitlab-runner-prepare") == "ok"
+    host.write("state", "deactivating")  # the event is over before the job is
+    host.calls()
+    assert host.run("gitlab-runner-recover") == "ok"
+    assert "systemctl start --no-block gitlab-runner" in host.calls()
 
 
 @pytest.mark.parametrize("state", ["inactive", "deactivating"])
