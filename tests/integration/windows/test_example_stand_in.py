@@ -10,7 +10,7 @@ from emulation import until
 from page_blocks import ROOT
 from windows import CONNECTION, windows
 
-HOSTS = ("web1", "web2", "web3")
+HOSTS = ("web1", "web2", "web3", "web4")
 
 
 def play_of_the_example(endpoint):
@@ -23,12 +23,15 @@ def play_of_the_example(endpoint):
 
 
 class Story:
-    """Two hosts with one event, a third one on which an earlier run was ended, and what could be seen half way."""
+    """Two hosts with one event, a third one on which an earlier run was ended, a fourth one that an operator has
+    drained, and what could be seen half way."""
 
     def __init__(self, ansible, fleet, directory):
         emulator = self.emulator = fleet(*HOSTS)
         self.flags = {host: directory / host for host in HOSTS}
-        self.flags["web3"].touch()
+        self.marks = {host: directory / f"{host}-for-events" for host in HOSTS}
+        for file in (self.marks["web3"], self.flags["web3"], self.flags["web4"]):
+            file.touch()
         self.event_id = emulator.schedule("Redeploy", "web2", "web1")
         inventory = emulator.inventory(ansible_connection=lambda _host: CONNECTION)
         run = ansible.start_playbook(
@@ -59,4 +62,9 @@ def test_the_flags_are_up_when_the_leader_acknowledges_once(story):
 def test_the_flags_come_down_after_the_event_and_after_a_run_that_was_ended(story):
     assert story.waited, "did not wait for the end of the event"
     assert story.run.rc == 0, story.run.output
-    assert [host for host, flag in story.flags.items() if flag.exists()] == []
+    assert not any(story.flags[host].exists() for host in ("web1", "web2", "web3"))
+    assert not any(mark.exists() for mark in story.marks.values())
+
+
+def test_the_flag_of_an_operator_stays(story):
+    assert story.flags["web4"].exists()
