@@ -79,8 +79,9 @@ class Site:
 
     def unit(self, text, *pairs):
         """Start a polling unit with the hooks and settings of an example."""
+        flag = ("/var/lib/maintops/drained-for-events", str(self.flag))
         pairs = (("/var/lib/maintops", str(self.directory)), (":443", f":{self.port}"), ("sleep 15", f"sleep {NOTICE}"))
-        settings = yaml.safe_load(self.adapt(text, *pairs))
+        settings = yaml.safe_load(self.adapt(text, flag, *pairs))
         for hook in settings.pop("poller_hooks"):
             path = self.directory / "hooks" / f"{hook['phase']}.d" / hook["name"]
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -26,7 +26,8 @@ from page_blocks import blocks, pages
 
 ROOT = pathlib.Path(__file__).parents[3]
 SPECS = "roles/poller/meta/argument_specs.yml"
-FLAG = "/var/lib/maintops/drained"  # the default of load_balancer_probe_flag
+FLAG = "/var/lib/maintops/drained-for-events"
+FLAG_OF_OTHERS = "/var/lib/maintops/drained"  # the default of load_balancer_probe_flag, which operators use, too
 LOST_AT_A_REBOOT = re.compile(r"(?<![\w.-])/(run|tmp|var/run|var/tmp|dev/shm)\b")
 WAITS = re.compile(r"\b(wait_for|win_wait_for)\b|^[- ]*ansible.builtin.command: /usr/local/bin/drain$", re.MULTILINE)
 
@@ -300,6 +301,11 @@ def test_the_page_lists_each_recipe():
 def test_the_first_examples_of_each_page_raise_the_flag():
     pages = [each.id.rpartition("-")[0] for each in FLAGGED]
     assert pages == ["docs/polling-unit.md", "docs/polling-unit.md", "roles/poller/README.md", SPECS]
+
+
+@pytest.mark.parametrize("hooks", SETS)
+def test_the_hooks_of_a_page_leave_the_flag_of_others(hooks):
+    assert not [hook for hook in hooks if re.search(rf"{FLAG_OF_OTHERS}(?![\w-])", str(hook))]
 
 
 @pytest.mark.parametrize("hook", PREPARING)
