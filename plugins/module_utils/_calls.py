@@ -94,8 +94,6 @@ def _lists(run: ImdsModule, outcome: Approvals) -> Dict[str, Any]:
 
 
 def acknowledge(run: ImdsModule) -> Dict[str, Any]:
-    if not all(event_id.strip() for event_id in run.params["event_id"]):
-        raise WrongValue("event_id contains an empty text: expected the id of an event in each place")
     leader_only = run.params["leader_only"]
     seen: Dict[str, ScheduledEvent] = {}
 

@@ -98,7 +98,12 @@ class ImdsModule:
         self._warn_of_filters()
 
     def _drop_blanks(self) -> None:
-        """Normalise the words of the filters: an empty survey gives one empty word."""
+        """Normalise the words of the filters: an empty survey gives one empty word.
+
+        An empty id is refused: as a filter, every wait for absence would end at once; without it, all events count.
+        """
+        if not all(event_id.strip() for event_id in self.params.get("event_id") or ()):
+            raise WrongValue("event_id contains an empty text: expected the id of an event in each place")
         for option in KNOWN_WORDS:
             if self.params.get(option):
                 self.params[option] = [word.strip() for word in self.params[option] if word.strip()]

@@ -12,6 +12,7 @@ NO_TIME = "expected a number above 0"
 NO_VERSION = "api_version: expected a date, such as 2020-07-01, or auto, not"
 
 # (arguments beyond a good endpoint, message), for every module
+NO_EVENT = "event_id contains an empty text: expected the id of an event in each place"
 COMMON = [
     ({"endpoint": "not a url"}, f'{NO_URL} "not a url"'),
     ({"endpoint": "ftp://127.0.0.1"}, f'{NO_URL} "ftp://127.0.0.1"'),
@@ -24,6 +25,7 @@ COMMON = [
     ({"retry_for": "nan"}, f"retry_for is nan, {NO_TIME}"),
     ({"vm_name": " "}, "vm_name is empty: expected the name of this VM in Azure; leave it out to ask the service"),
     ({"vm": "web1"}, "Unsupported parameters for"),
+    ({"event_id": ""}, NO_EVENT),  # of an empty variable, where every wait for absence would end at once
 ]
 OWN = {
     "scheduled_events_info": [
@@ -31,10 +33,11 @@ OWN = {
         ({"retry_for": "soon"}, "argument 'retry_for' is of type"),
     ],
     "scheduled_event_approve": [
-        ({"event_id": ["A", ""]}, "event_id contains an empty text: expected the id of an event in each place"),
+        ({"event_id": ["A", ""]}, NO_EVENT),
         ({"event_id": None}, "missing required arguments: event_id"),
     ],
     "scheduled_events_wait": [
+        ({"event_id": " "}, NO_EVENT),
         ({"timeout": 0}, f"timeout is 0, {NO_TIME}"),
         ({"timeout": "inf"}, "timeout is inf, expected a number from 0 to"),
         ({"sleep": -2}, f"sleep is -2, {NO_TIME}"),
