@@ -26,7 +26,7 @@ ARGUMENTS: dict[str, dict[str, t.Any]] = {
     **ARM_OPTIONS,
 }
 # Variables of the role, which may differ from host to host
-SERVER = "load_balancer_haproxy_server"
+SERVER, BACKENDS = "load_balancer_haproxy_server", "load_balancer_haproxy_backends"
 POOLS, INTERFACES, ADDRESSES = (f"load_balancer_azure_{each}" for each in ("pools", "network_interfaces", "addresses"))
 
 
@@ -52,7 +52,10 @@ class ActionModule(ArmAction):
     ) -> Traffic:
         with balancers_of(self, variables, options) as balancers:
             traffic = balancers.traffic()
-        found = {host: traffic.get(own.get(SERVER) or host) for host, own in hosts.items()}
+        found = {
+            host: _gets_traffic(traffic.get(own.get(SERVER) or host, {}), _names(host, own, BACKENDS))
+            for host, own in hosts.items()
+        }
         out, unknown = ([host for host, gets in found.items() if gets is wanted] for wanted in (False, None))
         return Traffic(out, unknown)
 
@@ -65,11 +68,19 @@ class ActionModule(ArmAction):
             return survey(PRODUCTS[options["provider"]](Snapshot(resources)), places)
 
 
-def _places(host: str, variables: HostVariables) -> Places:
-    def names(variable: str) -> list[str]:
-        try:
-            return [str(each) for each in check_type_list(variables.get(variable) or []) if each]
-        except (AnsibleError, TypeError) as error:
-            raise OtherHostError(f"{host}: {variable}: {error}") from error
+def _gets_traffic(backends: dict[str, bool], only: list[str]) -> bool | None:
+    """Whether a host gets traffic in each of its backends, or in each of those that its variable names."""
+    counted = [gets for backend, gets in backends.items() if not only or backend in only]
+    return all(counted) if counted else None
 
-    return Places(names(POOLS), Me(names(INTERFACES), names(ADDRESSES)))
+
+def _places(host: str, variables: HostVariables) -> Places:
+    me = Me(_names(host, variables, INTERFACES), _names(host, variables, ADDRESSES))
+    return Places(_names(host, variables, POOLS), me)
+
+
+def _names(host: str, variables: HostVariables, variable: str) -> list[str]:
+    try:
+        return [str(each) for each in check_type_list(variables.get(variable) or []) if each]
+    except (AnsibleError, TypeError) as error:
+        raise OtherHostError(f"{host}: {variable}: {error}") from error

@@ -11,7 +11,8 @@ author: The maintops.scheduled_events authors (@maintops)
 description:
   - The role P(maintops.scheduled_events.rolling_maintenance#role) uses this module.
   - With O(provider=haproxy), a host is out if at least one of O(balancers) gives it no traffic. Its server has the name
-    in the variable C(load_balancer_haproxy_server) of the host. The runtime sockets need no C(level admin).
+    in the variable C(load_balancer_haproxy_server) of the host. If its variable C(load_balancer_haproxy_backends) names
+    backends, only these count. The runtime sockets need no C(level admin).
   - With the providers of Azure, a host is out if it is not a member of one of its pools, or if its admin state in a
     pool of Azure Load Balancer is V(Down). Its pools, and its network interfaces and addresses, are the variables
     C(load_balancer_azure_pools), C(load_balancer_azure_network_interfaces) and C(load_balancer_azure_addresses) of the
@@ -62,7 +63,7 @@ hosts_without_traffic:
 unknown:
   description:
     - Names of the hosts that have no pools, or neither network interfaces nor addresses to find them by. With
-      O(provider=haproxy), names of those that are a server of no balancer.
+      O(provider=haproxy), names of those that are a server of no balancer in these backends.
   returned: success
   type: list
   elements: str

@@ -37,13 +37,14 @@ class Balancers:
         self._clock = clock
         self._problems: dict[str, str] = {}
 
-    def traffic(self) -> dict[str, bool]:
-        """By the name of each server, whether each balancer that has it sends it traffic."""
+    def traffic(self) -> dict[str, dict[str, bool]]:
+        """By the name of each server and its backend, whether each balancer that has it there sends it traffic."""
         answers = self.ask_all(self.names, INFO, {})
         self.raise_problems()
-        found: dict[str, bool] = {}
+        found: dict[str, dict[str, bool]] = {}
         for each in (server for answer in answers.values() for server in answer["servers"]):
-            found[each["server"]] = found.get(each["server"], True) and not each["gets_no_new_sessions"]
+            backends = found.setdefault(each["server"], {})
+            backends[each["backend"]] = backends.get(each["backend"], True) and not each["gets_no_new_sessions"]
         return found
 
     def wait_until_served(self, server: str, backends: t.Sequence[str], *, timeout: float) -> str:

@@ -298,9 +298,11 @@ def test_servers_are_read_by_host_and_backend_without_level_admin(ansible, hapro
         {**module_task("haproxy_servers_info", {**read, **selection}), "name": name}
         for name, selection in selections.items()
     ]
-    survey = {"provider": "haproxy", "hosts": ["web1", "web2", "lb1"], "balancers": ["lb1"], "become": False, **read}
+    asked = ["web1", "web2", "lb1", "limited"]
+    survey = {"provider": "haproxy", "hosts": asked, "balancers": ["lb1"], "become": False, **read}
     tasks.append({**module_task("load_balancer_info", survey), "name": "out"})
-    hosts = {"lb1": LOCAL, "web1": LOCAL, "web2": LOCAL}
+    limited = {**LOCAL, "load_balancer_haproxy_server": "web1", "load_balancer_haproxy_backends": "www"}
+    hosts = {"lb1": LOCAL, "web1": LOCAL, "web2": LOCAL, "limited": limited}
     run = ansible.run_playbook([play(tasks, hosts="lb1")], inventory={"all": {"hosts": hosts}}, check=True)
     results = {name: run.one(task=name) for name in (*selections, "out")}
     shown = {name: {f"{each['backend']}/{each['server']}" for each in results[name]["servers"]} for name in selections}

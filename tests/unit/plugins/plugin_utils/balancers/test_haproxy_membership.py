@@ -297,11 +297,13 @@ def test_servers_that_some_balancer_gives_no_traffic_are_read(fleet):
     def traffic():
         return Balancers(["lb1", "lb2"], ask=fleet.ask, errors=Dead).traffic()
 
-    assert traffic() == {"web1": True}
+    assert traffic() == {"web1": {"www": True}}
+    fleet.servers["lb1"]["canary"] = "MAINT"
+    assert traffic() == {"web1": {"www": True, "canary": False}}
     fleet.servers["lb2"]["www"] = "DRAIN"
-    assert traffic() == {"web1": False}
+    assert traffic() == {"web1": {"www": False, "canary": False}}
     fleet.servers["lb2"] = {}
-    assert traffic() == {"web1": True}
+    assert traffic() == {"web1": {"www": True, "canary": False}}
     fleet.dead = {"lb1"}
     with pytest.raises(DrainError, match="lb1 cannot be reached"):
         traffic()
