@@ -8,10 +8,12 @@ The tasks that remove hooks and state run on directories of the test. The whole 
 extensions/molecule/poller.
 """
 
+import os
 import pathlib
 import re
 
 import pytest
+import yaml
 
 from playbooks import LOCAL
 
@@ -72,6 +74,70 @@ def test_an_uninstallation_leaves_nothing_on_a_host_that_is_not_drained(remainin
 
 def test_an_uninstallation_that_keeps_the_state_removes_none_of_it(remaining):
     assert set(remaining["kept"]) > {*FILES, "etc/drained"}
+
+
+# A unit exists if its file does, as for systemd after its reload.
+SYSTEMCTL = """#!/bin/sh
+echo "$*" >> {directory}/bin/calls
+[ -e "{directory}/units/$2" ] && state=loaded || state=not-found
+case $1 in
+    show) printf 'LoadState=%s\\nActiveState=active\\n' "$state" ;;
+    is-enabled) echo enabled; [ $state = loaded ] ;;
+    list-unit-files) exit 1 ;;
+esac
+"""
+WEBHOOKS = ("etc/webhooks.json", "etc/webhooks-applied", "lib/messages", "units/scheduled-events-webhooks.path")
+
+
+@pytest.fixture
+def interrupted(ansible, installed_collection, tmp_path):
+    """Run tasks of the role in this directory, with a stand-in for systemctl; what it was asked to stop."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "systemctl").write_text(SYSTEMCTL.format(directory=tmp_path))
+    (tmp_path / "bin" / "systemctl").chmod(0o755)
+
+    def run(name, *files, first=None):
+        for path in files:
+            (tmp_path / path).parent.mkdir(exist_ok=True)
+            (tmp_path / path).touch()
+        role = installed_collection / "roles" / "poller"
+        steps = yaml.safe_load((role / "tasks" / f"{name}.yml").read_text())[:first]
+        variables = {
+            "__poller_unit_dir": str(tmp_path / "units"),
+            "__poller_webhooks_config": str(tmp_path / "etc" / "webhooks.json"),
+            "__poller_webhooks_applied": str(tmp_path / "etc" / "webhooks-applied"),
+            "__poller_webhooks_paths": [
+                "{{ __poller_webhooks_config }}",
+                "{{ __poller_webhooks_applied }}",
+                str(tmp_path / "lib"),
+            ],
+        }
+        known = yaml.safe_load((role / "vars" / "main.yml").read_text())
+        ended = ansible.run_playbook(
+            [{"hosts": "all", "gather_facts": False, "vars": known, "tasks": steps}],
+            inventory={"all": {"hosts": {"web1": LOCAL}}},
+            extra_vars=variables,
+            env={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+        )
+        assert ended.rc == 0, ended.output
+        calls = tmp_path / "bin" / "calls"
+        return [call for call in calls.read_text().splitlines() if call.startswith("stop")] if calls.exists() else []
+
+    return run
+
+
+def test_an_uninstallation_that_was_interrupted_among_the_units_goes_on(interrupted):
+    units = ("units/scheduled-events-poller.service",)  # the last one
+    assert interrupted("uninstall", *units, first=2) == ["stop scheduled-events-poller.service"]
+
+
+@pytest.mark.parametrize("left", [WEBHOOKS, ("etc/webhooks.json",), ("units/scheduled-events-webhooks.service",), ()])
+def test_webhooks_whose_installation_or_removal_was_interrupted_are_removed(interrupted, tmp_path, left):
+    units = [path.partition("/")[2] for path in left if path.startswith("units/")]
+    (tmp_path / "etc").mkdir()
+    assert interrupted("uninstall_webhooks", "etc/other.json", *left) == [f"stop {unit}" for unit in units]
+    files = [path for path in tmp_path.rglob("*") if path.is_file() and path.parent.name != "bin"]
+    assert files == [tmp_path / "etc" / "other.json"]
 
 
 def test_no_path_of_the_role_holds_the_flag_of_the_role_load_balancer(installed_collection):
