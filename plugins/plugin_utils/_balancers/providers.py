@@ -92,8 +92,6 @@ def behind_haproxy(action: ActionBase, variables: dict[str, t.Any], options: Opt
 
 
 def in_pools(action: ActionBase, variables: dict[str, t.Any], options: Options, arm: Arm) -> Drain:
-    lists = ("pools", "network_interfaces", "addresses")
-    options = {**options, **{name: each_of(options[name]) for name in lists}}
     if not options["pools"]:
         raise AnsibleActionFail("pools is empty, expected the ids of the pools. Set load_balancer_azure_pools")
     seconds = options["finish_within"] if options["finish_within"] >= 0 else math.inf
@@ -117,8 +115,3 @@ def resources_of_run(arm: Arm, *, hosts: int, timeout: float) -> Resources:
     # Ansible makes the directory for each run, and removes it at the end.
     directory = Path(constants.DEFAULT_LOCAL_TMP) / "scheduled-events-arm"
     return Resources(arm, lambda target: Orders(directory, target, hosts=hosts), timeout=timeout)
-
-
-def each_of(values: t.Iterable[str]) -> list[str]:
-    """The values of a list option. Ansible makes a list with one empty value of an empty text."""
-    return [value for value in values if value]

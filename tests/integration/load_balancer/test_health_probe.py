@@ -67,6 +67,7 @@ def test_options_may_be_text_as_a_survey_or_the_command_line_sends_them(probed_h
         "load_balancer_return_timeout": "5",
         "load_balancer_probe_interval": "0.1",
         "load_balancer_probe_count": "1",
+        "load_balancer_haproxy_hosts": "",
     }
     with socket.create_connection(("127.0.0.1", backend.port)):
         assert "after 1 s it still has 1 on port" in " ".join(probed_host.run("drained", rc=2, **text).output.split())

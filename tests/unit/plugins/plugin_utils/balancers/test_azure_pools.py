@@ -41,7 +41,6 @@ from plugins.plugin_utils._azure.resources import (
     survey,
 )
 from plugins.plugin_utils._balancers.azure import Pooled
-from plugins.plugin_utils._balancers.providers import each_of
 
 NIC = f"{NETWORK}/networkInterfaces/web1-nic"
 INSTANCE = f"{COMPUTE}/virtualMachineScaleSets/pool/virtualMachines/13"
@@ -660,8 +659,3 @@ def test_a_return_that_is_continued_finds_what_another_host_has_carried_out_for_
     began = clock.now
     assert hosts[1].restore(second)["resume"] == {}
     assert clock.now == began
-
-
-@pytest.mark.parametrize(("given", "values"), [([""], []), (["10.0.0.4", ""], ["10.0.0.4"]), ([], [])])
-def test_an_empty_text_in_place_of_a_list_names_nothing(given, values):
-    assert each_of(given) == values
