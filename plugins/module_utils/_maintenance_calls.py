@@ -5,7 +5,7 @@
 """What the module of a rolling maintenance does, on any host. Private to the collection."""
 
 import json
-from typing import Any, Callable, Dict, List, Mapping, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
 
 from ._load_balancer.record import FILE as LOAD_BALANCER_FILE
 from ._load_balancer.record import Record, RecordError
@@ -17,6 +17,7 @@ from ._scheduled_events.clock import CLOCK, Moment
 from ._scheduled_events.files import LARGEST_STATUS, Changed, Folder, read_plain
 from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import append_where_possible
+from ._scheduled_events.runs import NOTHING
 
 # On the control node: at the gate, and what it decided. The others are for a host.
 WAIT, DECISION = "wait", "decision"
@@ -73,23 +74,43 @@ def survey(
 ) -> Dict[str, Any]:
     """Mark the host if an owner is given, then look at all that the gate wants to know."""
     claimed = _claim(module, host)  # before the look at the events
+    of_unit = _events_of_the_unit() if folder.is_here else []
     found = {
         "changed": claimed["marked"],
-        "drained": folder.has(LOAD_BALANCER_FILE) or flag_is_up(),
+        "drained": folder.has(LOAD_BALANCER_FILE) or flag_is_up() or any(each.is_prepared for each in of_unit),
         **_returning(folder),
         "records": host.records(),
-        "waiting": _waiting() if folder.is_here else [],
+        "waiting": [each.event_id for each in of_unit if each.keeps_in_service],
     }
     return dict(found, **claimed, **read())
 
 
-def _waiting() -> List[str]:
-    """The ids of the events that wait for a moment of a rule, so that the polling unit keeps the host in service."""
+class UnitEvent(NamedTuple):
+    """An event in the status of the polling unit. ``hooks``: the outcomes by phase."""
+
+    event_id: str
+    waits: bool
+    hooks: Dict[str, Any]
+
+    @property
+    def keeps_in_service(self) -> bool:
+        """Whether it waits for a moment of a rule, so that the polling unit keeps the host in service."""
+        return self.waits and not self.hooks
+
+    @property
+    def is_prepared(self) -> bool:
+        """Whether hooks have prepared the host, or do so now, and none has recovered it since."""
+        return bool(self.hooks.get("prepare", NOTHING) != NOTHING)
+
+
+def _events_of_the_unit() -> List[UnitEvent]:
+    """The events in the status of the polling unit; none without a present status."""
     try:
         known = json.loads(read_plain(STATUS_FILE, most=LARGEST_STATUS).decode("utf-8"))
-        is_fresh = abs(CLOCK.wall() - known["time"]) <= STALE
-        waiting = [each for each in known["events"] if each["waits_until"] and not each["hooks"]]
-        return [str(each["event_id"]) for each in waiting if is_fresh]
+        events = [
+            UnitEvent(str(each["event_id"]), bool(each["waits_until"]), dict(each["hooks"])) for each in known["events"]
+        ]
+        return events if abs(CLOCK.wall() - known["time"]) <= STALE else []
     except (OSError, ValueError, RecursionError, LookupError, TypeError):
         return []
 

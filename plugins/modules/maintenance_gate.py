@@ -259,7 +259,9 @@ unfinished:
   type: dict
   sample: {}
 drained:
-  description: Whether one of the roles, or the flag, has taken the host out of its load balancer.
+  description:
+    - Whether one of the roles, or the flag, has taken the host out of its load balancer, or the polling unit has
+      prepared the host and has not recovered it yet.
   returned: with O(step=survey)
   type: bool
   sample: false

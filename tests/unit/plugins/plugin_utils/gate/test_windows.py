@@ -5,11 +5,14 @@
 """The windows of a rolling maintenance, and what the status of the polling unit says at the gate."""
 
 import json
+import types
 
 import pytest
 
 from plugins.module_utils import _maintenance_calls
+from plugins.module_utils._maintenance import Host
 from plugins.module_utils._scheduled_events.clock import CLOCK
+from plugins.module_utils._scheduled_events.files import Folder
 from plugins.plugin_utils._gate.decision import GateError
 from plugins.plugin_utils._gate.gate import _closed
 
@@ -49,19 +52,43 @@ def event(event_id, waits_until, **hooks):
     return {"event_id": event_id, "waits_until": waits_until, "hooks": hooks}
 
 
+def waiting():
+    return [each.event_id for each in _maintenance_calls._events_of_the_unit() if each.keeps_in_service]
+
+
 def test_the_events_that_wait_are_those_without_hooks_that_ran(status):
     moment = "2026-11-23T22:00:00Z"
     events = [event("A", moment), event("B", None), event("C", moment, prepare="ok")]
     status.write_text(json.dumps({"time": 970.0, "events": events}))
-    assert _maintenance_calls._waiting() == ["A"]
+    assert waiting() == ["A"]
 
 
 @pytest.mark.parametrize("content", ["", "[]", '{"time": 980.0, "events": [1]}', OLD])
 def test_a_status_that_is_old_or_cannot_be_read_shows_no_event_that_waits(status, content):
     status.write_text(content)
-    assert _maintenance_calls._waiting() == []
+    assert waiting() == []
 
 
 def test_without_a_polling_unit_no_event_waits(status):
     assert not status.exists()
-    assert _maintenance_calls._waiting() == []
+    assert waiting() == []
+
+
+@pytest.mark.parametrize(
+    ("hooks", "prepared"),
+    [
+        ({"prepare": "running"}, True),
+        ({"prepare": "ok", "started": "ok"}, True),
+        ({"prepare": "failed", "recover": "failed"}, True),
+        ({"prepare": "nothing"}, False),
+        ({"advised": "ok"}, False),
+        ({}, False),
+    ],
+)
+def test_a_host_is_drained_while_its_polling_unit_has_prepared_it(status, tmp_path, hooks, prepared):
+    status.write_text(json.dumps({"time": 1000.0, "events": [event("A", None, **hooks)]}))
+    options = {name: option.get("default") for name, option in _maintenance_calls.OPTIONS.items()}
+    module = types.SimpleNamespace(params=options, check_mode=False)
+    folder = Folder(tmp_path)
+    found = _maintenance_calls.survey(module, Host(folder), folder, flag_is_up=lambda: False, read=dict)
+    assert found["drained"] == prepared
