@@ -226,6 +226,15 @@ def test_a_node_of_pacemaker_that_an_operator_put_into_standby_stays_there(host)
     assert [call for call in host.calls() if call.startswith("crm_standby")] == []
 
 
+def test_a_node_of_pacemaker_that_an_operator_has_emptied_is_prepared_also_if_it_is_alone(host, monkeypatch):
+    host.install("pacemaker")
+    host.write("standby", "on")
+    host.write("looks", "\n" * 3)
+    monkeypatch.setenv("other", "false")
+    assert host.run("pacemaker-prepare") == "ok"
+    assert "crm_standby --update=off" not in host.calls()
+
+
 GET = "kubectl get node aks-web-vmss000001 --output jsonpath="
 CORDONED = "kubectl annotate node aks-web-vmss000001 scheduled-events=cordoned --overwrite"
 
