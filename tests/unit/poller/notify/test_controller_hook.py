@@ -540,11 +540,13 @@ def test_a_name_that_does_not_fit_the_pattern_is_refused(make_vm):
     assert (status, reason.startswith('the VM "vm1" is not SET_INSTANCE of a scale set')) == (FAILED, True)
 
 
-def test_no_text_of_the_event_is_a_template_in_the_job():
-    assert controller_job.without_templates({"a": ["{{ x }}", "{% x %}{# x #}"], "b": 1}) == {
-        "a": ["{ { x }}", "{ % x %}{ # x #}"],
-        "b": 1,
-    }
+@pytest.mark.parametrize(
+    ("text", "sent"), [("{{ x }}{% x %}{# x #}", "{ { x }}{ % x %}{ # x #}"), ("#jinja2:x", "# jinja2:x")]
+)
+def test_no_text_of_the_event_is_a_template_in_the_job(controller, make_vm, text, sent):
+    make_vm().run(kind=text)
+    (body,) = controller.launched()
+    assert body["extra_vars"]["scheduled_event"]["event_type"] == sent
 
 
 def test_only_the_proxy_of_the_settings_is_used(controller, make_vm, monkeypatch):

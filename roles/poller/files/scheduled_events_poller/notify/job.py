@@ -25,6 +25,7 @@ import re
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Set, Tuple, Union
 
 from _scheduled_events.clock import Clock
+from _scheduled_events.rulebook import harmless
 from _scheduled_events.runs import token_of
 from _scheduled_events.text import excerpt, shown
 
@@ -40,7 +41,6 @@ SUCCESSFUL = "successful"
 ENDED = (SUCCESSFUL, "failed", "error", "canceled")
 RELAUNCH = "relaunch"  # how a job was launched that repeats another one, also for a part of its hosts
 MOST = 50  # jobs and labels of one event that are looked at, the newest of them
-_TEMPLATE = re.compile(r"\{(?=[{%#])")
 _PLAIN_TYPE = re.compile(r"[a-z0-9]{1,40}\Z")
 _NOT_PLAIN = re.compile(r"[^0-9A-Za-z]")
 
@@ -259,7 +259,7 @@ class Jobs:
         body: Dict[str, Any] = {
             "limit": ",".join(self._hosts),
             "labels": [attempt.label],
-            "extra_vars": {**self._settings.extra_vars, EVENT_VARIABLE: without_templates(self._event)},
+            "extra_vars": {**self._settings.extra_vars, EVENT_VARIABLE: harmless(self._event)},
         }
         if self._inventory is not None:
             body["inventory"] = self._inventory
@@ -340,14 +340,3 @@ def _has_event(variables: Any) -> bool:
     except (ValueError, RecursionError):
         return True
     return not isinstance(decoded, dict) or EVENT_VARIABLE in decoded
-
-
-def without_templates(value: Any) -> Any:
-    """The event for the extra variables of a job: a text that looks like a template must not be evaluated there."""
-    if isinstance(value, dict):
-        return {without_templates(key): without_templates(each) for key, each in value.items()}
-    if isinstance(value, list):
-        return [without_templates(each) for each in value]
-    if isinstance(value, str):
-        return _TEMPLATE.sub("{ ", value)
-    return value
