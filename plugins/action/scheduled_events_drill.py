@@ -9,15 +9,14 @@ import typing as t
 
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 
 from ..module_utils._drill import OPTIONS
 from ..module_utils._scheduled_events.clock import CLOCK
 from ..module_utils._scheduled_events.document import LEAST_NOTICE
 from ..module_utils._scheduled_events.rules import HOLD, PREPARE
 from ..module_utils._scheduled_events.terms import NEVER
-from ..module_utils._scheduled_events.text import clean
 from ..plugin_utils._ansible.core import arguments_of
+from ..plugin_utils._ansible.lines import show
 from ..plugin_utils._ansible.other_host import OtherHost
 from ..plugin_utils._drill.asked_host import AskedHost, DrillRefused, MayBeOut
 from ..plugin_utils._drill.course import HANDLED_WITHIN, OUT_OF_SIGHT, Drill, Settings
@@ -31,13 +30,10 @@ DEFAULT_LIMITS = {"hear": 10.0, "margin": 0.0, "lost": 0.0, "redirected": 0.0}
 PREVIEWED, REFUSED, UNAVAILABLE, SKIPPED = "previewed", "refused", "unavailable", "skipped"  # without a drill
 OUT = (FAILED, ABORTED, UNAVAILABLE)  # after which no other host is drilled: the host may be out of service
 ARTIFACT = "scheduled_events_drill"
-LONGEST_LINE = 4000  # characters
 SHOWN = ("vm_name", "endpoint", "hooks", "action", "acknowledge", "on_failure", "hook_timeout", "margin")
 
 # What has Azure announce an event of a type. A VM of a uniform scale set is named by its set and its number.
 AZ_COMMANDS = {"Reboot": "restart", "Redeploy": "redeploy", "Preempt": "simulate-eviction"}
-
-display = Display()
 
 
 class ActionModule(ActionBase):
@@ -68,7 +64,7 @@ class ActionModule(ActionBase):
             host.close()
 
     def _say(self, line: str) -> None:
-        _show(self._name, line)
+        show(f"{self._name}: {line}")
 
     def _without_drill(self, outcome: str, problem: str) -> dict[str, t.Any]:
         self._say(f"{outcome}: {problem}")
@@ -157,11 +153,6 @@ class ActionModule(ActionBase):
         )
 
 
-def _show(name: str, line: str) -> None:
-    """Show a line of a host, which can return anything."""
-    display.display(f"{name}: {clean(line, LONGEST_LINE)}")
-
-
 def _lines(shown: t.Mapping[str, t.Any]) -> list[str]:
     hooks = [f"{phase}: {', '.join(names)}" for phase, names in shown["hooks"].items()]
     return [
@@ -198,7 +189,7 @@ def _verdict_of(results: t.Mapping[str, t.Mapping[str, t.Any]], *, check: bool) 
     """The verdicts of all hosts, for people and for the artifacts of a job, which a task that fails cannot have."""
     verdicts = {name: str(each.get("verdict", "")) for name, each in results.items()}
     for name, text in verdicts.items():
-        _show(name, text)
+        show(f"{name}: {text}")
     expected = (PASSED, PREVIEWED) if check else (PASSED,)
     wrong = [f"{name}: {verdicts[name]}" for name, each in results.items() if each.get("outcome") not in expected]
     shown = {

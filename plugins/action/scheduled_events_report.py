@@ -8,12 +8,12 @@ import time
 import typing as t
 
 from ansible.errors import AnsibleActionFail
-from ansible.utils.display import Display
 
 from ..module_utils._load_balancer.call import ARM_OPTIONS
 from ..module_utils._scheduled_events.files import write_atomically
 from ..module_utils._scheduled_events.history import Fact, format_moment
 from ..plugin_utils._ansible.core import arguments_of
+from ..plugin_utils._ansible.lines import show
 from ..plugin_utils._azure import graph
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
@@ -72,7 +72,7 @@ class ActionModule(ArmAction):
         files = list(wanted.values())
         verdict = f"{story.verdict} {audit.verdict}" if audit else story.verdict
         for line in (verdict, f"Read: {_read(histories)}", *(f"Written: {path}" for path in files)):
-            Display().display(line)
+            show(line)
         said = {"verdict": verdict, "good": story.is_good and (audit is None or audit.is_good), "files": files}
         return {**result, "changed": bool(files), **said, "audit": audit.as_dict() if audit else None}
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 from ansible import constants
 from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleError
-from ansible.utils.display import Display
 
 from ..module_utils._module import COMMON_OPTIONS
 from ..module_utils._respond.request import OPTIONS, PREPARED
 from ..module_utils._respond.turn import Intervals, take_turn
 from ..module_utils._scheduled_events.rules import parse_rules
+from ..plugin_utils._ansible import lines
 from ..plugin_utils._ansible.core import (
     arguments_of,
     forget_temporary_directory,
@@ -70,7 +70,6 @@ FORGOTTEN = (
 OF_EACH_CALL = ("reached", "fallback_credentials")
 BRIEF = 30.0  # seconds to remove files of a host, or to close its connection
 
-display = Display()
 load_filters()
 
 
@@ -141,8 +140,8 @@ class ActionModule(ArmAction):
                 speak_for=self._options["speak_for"] if self._options["acknowledge"] == PREPARED else None,
             ),
             execute=self._execute_turn,
-            say=display.display,
-            warn=_warn,
+            say=lines.show,
+            warn=lines.warn,
             active_hosts=self._variables["ansible_play_hosts"],
             shares_fork=self._forks() < len(hosts),
             lockstep=self._lockstep,
@@ -193,7 +192,7 @@ class ActionModule(ArmAction):
         if text:
             with contextlib.suppress(FileExistsError):
                 self._play_directory().joinpath("few-forks").mkdir(parents=True)
-                _warn(text)
+                lines.warn(text)
 
     def _play_directory(self) -> Path:
         """Ansible makes the directory above it for each run, and removes it at the end."""
@@ -212,17 +211,17 @@ class ActionModule(ArmAction):
         left: set[str] = set()
         if options["conclude"] == "run":
             plays = ends_of_all_plays(Path(constants.DEFAULT_LOCAL_TMP))
-            lines = [line for play in plays for line in play.show()]
+            summary = [line for play in plays for line in play.show()]
             part = merge(each for play in plays for each in play.parts().values())
             # Ansible itself shows which hosts failed or became unreachable.
             left = {host for play in plays for host in play.unfinished()} & {*self._variables["ansible_play_hosts"]}
         else:
             part = KINDS[options["conclude"]](self._variables["inventory_hostname"], options["result"] or {})
-            lines = self._leave(part, kind=BEGUN if options["within_maintenance"] else WHOLE)
-        self._show(lines)
+            summary = self._leave(part, kind=BEGUN if options["within_maintenance"] else WHOLE)
+        self._show(summary)
         artifacts = {name: value for name, value in part.items() if value}
         return {
-            "summary": lines,
+            "summary": summary,
             "left": [f"{host} {text}" for host in sorted(left) for text in part["failures"][host]],
             # As of the module set_stats, which would cost each host another result.
             "ansible_stats": {"data": {ARTIFACT: artifacts} if artifacts else {}, "per_host": False, "aggregate": True},
@@ -233,9 +232,9 @@ class ActionModule(ArmAction):
         return Ends(self._play_directory()).add(self._variables["inventory_hostname"], part, hosts=hosts, kind=kind)
 
     @staticmethod
-    def _show(lines: t.Sequence[str]) -> None:
-        for line in lines:
-            display.display(line)
+    def _show(summary: t.Sequence[str]) -> None:
+        for line in summary:
+            lines.show(line)
 
     def _check_fallback(self, options: t.Mapping[str, t.Any]) -> None:
         """Refuse what could not work later, before anything has been prepared."""
@@ -392,8 +391,3 @@ def _checked_events(events: t.Sequence[t.Mapping[str, t.Any]]) -> Published:
         return Published(events)
     except ValueError as error:
         raise AnsibleActionFail(str(error)) from error
-
-
-def _warn(text: str) -> None:
-    """Show a warning now. Ansible would keep its own kind until the task ends, which may wait for an hour."""
-    display.display(f"[WARNING]: {text}", color=constants.COLOR_WARN, stderr=True)

@@ -12,7 +12,6 @@ import uuid
 
 from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
-from ansible.utils.display import Display
 
 from ...module_utils._maintenance import HELD
 from ...module_utils._maintenance_calls import SURVEY, WITHDRAW
@@ -20,6 +19,7 @@ from ...module_utils._scheduled_events.checks import check
 from ...module_utils._scheduled_events.document import format_epoch
 from ...module_utils._scheduled_events.time_windows import WINDOWS, next_opening
 from .._ansible.core import play_id
+from .._ansible.lines import show
 from .._ansible.other_host import HostVariables, OtherHostError
 from .._ansible.run import is_dead, main_process_has_ended
 from .._ansible.strategy import batches, runs_each_host_alone
@@ -125,7 +125,7 @@ class Gate:
         waits_for = [*decision.waits_for[:-1], "the settling time"] if decision.settle_left else decision.waits_for
         essence = "; ".join(waits_for)
         if essence != said:
-            Display().display(self._text(decision))
+            show(self._text(decision))
             with self._store.open() as store:
                 waits = store["gates"][self._key()].setdefault("waits", [])
                 waits.append({"at": time.monotonic(), "why": essence})
@@ -208,7 +208,7 @@ class Gate:
             for host in decision.batch:
                 rounds[host] = {**(current._asdict() if current else {}), "name": self._names[host], "waits": waits}
         text = self._text(decision)
-        Display().display(text)
+        show(text)
         return {**_shut(decision), "open": decision.open, "msg": text}
 
     def _key(self) -> str:

@@ -9,6 +9,7 @@ import shlex
 import pytest
 
 from plugins.action import scheduled_events_drill as action
+from plugins.plugin_utils._ansible import lines as lines_of_plugins
 
 HOSTILE = "vm1\x1b]0;title\x07\x1b[2J\nweb2: passed"
 
@@ -16,7 +17,7 @@ HOSTILE = "vm1\x1b]0;title\x07\x1b[2J\nweb2: passed"
 @pytest.fixture
 def lines(monkeypatch):
     found = []
-    monkeypatch.setattr(action.display, "display", found.append)
+    monkeypatch.setattr(lines_of_plugins._display, "display", found.append)
     return found
 
 
