@@ -58,10 +58,11 @@ import typing as t
 from pathlib import Path
 
 from ansible import constants
-from ansible.errors import AnsibleError
+from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.lookup import LookupBase
 
+from ..plugin_utils._ansible.core import refuse_variables_of_host
 from ..plugin_utils._poller import bundle
 from ..plugin_utils._poller.options import WrongOption, plan
 
@@ -84,8 +85,9 @@ class LookupModule(LookupBase):
             return self._read_source(variables["ansible_search_path"], name)
 
         try:
+            refuse_variables_of_host(variables)
             planned = plan(specs, values, python=python, read_source=read_source, check_settings=check_settings)
-        except WrongOption as error:
+        except (AnsibleActionFail, WrongOption) as error:
             return [{"problem": str(error).encode("ascii", "backslashreplace").decode()}]
         local = Path(constants.DEFAULT_LOCAL_TMP)
         release, archive = bundle.write_program(local, role, python, self.get_option("python_version"))

@@ -12,6 +12,7 @@ Private to the collection.
 from __future__ import annotations
 
 import inspect
+import re
 import typing as t
 
 from ansible import constants, template
@@ -21,6 +22,10 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import filter_loader, test_loader
 
 from ...module_utils._checked_module import wrong_option
+from ...module_utils._scheduled_events.text import shown
+
+# The variables of this collection that choose files, credentials and addresses of the control node.
+OF_CONTROL_NODE = re.compile("_*(audit|drill|load_balancer|poller|report|respond|rolling_maintenance)_")
 
 
 def load_filters() -> None:
@@ -109,8 +114,9 @@ def arguments_of(action: ActionBase, spec: dict[str, dict[str, t.Any]], **rules:
 
     :param rules: such as ``required_if``; see ``validate_argument_spec`` of ansible-core.
 
-    :raises AnsibleActionFail: one of them is wrong.
+    :raises AnsibleActionFail: one of them is wrong, or may be of the host: see :func:`refuse_variables_of_host`.
     """
+    refuse_variables_of_host(action._templar.available_variables)
     try:
         _validation, arguments = action.validate_argument_spec(argument_spec=spec, **rules)
     except OverflowError:  # ansible-core cannot convert a number
@@ -119,3 +125,20 @@ def arguments_of(action: ActionBase, spec: dict[str, dict[str, t.Any]], **rules:
     if wrong:
         raise AnsibleActionFail(wrong)
     return t.cast("dict[str, t.Any]", arguments)
+
+
+def refuse_variables_of_host(variables: t.Mapping[str, t.Any]) -> None:
+    """Refuse facts that are variables of this collection.
+
+    Any module can return facts of any name. Each is a variable of the host, and one of the inventory does not come
+    before it. So a host could choose what is read or written on the control node.
+
+    :raises AnsibleActionFail: the host has returned one.
+    """
+    names = sorted(filter(OF_CONTROL_NODE.match, variables.get("ansible_facts") or {}))
+    if names:
+        raise AnsibleActionFail(
+            f"{variables.get('inventory_hostname')} has returned the facts {shown(', '.join(names))}, which are "
+            "variables of this collection: expected them from the inventory or the play only. Check whether a user of "
+            "the host has changed its programs, and clear its facts"
+        )

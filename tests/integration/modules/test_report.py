@@ -94,6 +94,22 @@ def test_the_events_of_now_are_reported_as_well(report):
     assert len(run.all(task="Read the events of the host")) == 4
 
 
+def test_a_host_does_not_choose_what_is_written_on_the_control_node(ansible, tmp_path):
+    own = tmp_path / "of-the-control-node"
+    own.write_text("kept")
+    answer = {"changed": False, "facts": [], "problems": [], "ansible_facts": {"report_json": str(own)}}
+    (tmp_path / "answer.json").write_text(json.dumps(answer))
+    known = {"ANSWERS": "answer.json", "ANSWERS_COUNT": "count"}
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.report",
+        inventory={"all": {"hosts": {"web1": {**LOCAL, "ansible_connection": "answers"}}}},
+        extra_vars={"report_hosts": "all", "report_become": False, "report_html": str(tmp_path / "report.html")},
+        env={"ANSWERS_AFTER": "0", **{name: str(tmp_path / file) for name, file in known.items()}},
+    )
+    assert run.one(task="Write the report")["msg"].startswith("web1 has returned the facts report_json, which are")
+    assert own.read_text() == "kept"
+
+
 def test_without_an_endpoint_of_its_own_the_report_asks_where_the_polling_unit_of_the_host_asks(
     ansible, fleet, tmp_path
 ):

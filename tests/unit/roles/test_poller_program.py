@@ -34,6 +34,11 @@ CASES = {
         "check",
         "50-by-hand exists, and this role did not put it",
     ),
+    "a fact that reads a file of the control node": (
+        {"ansible_facts": {"poller_hooks": [{"name": "10-loot", "phase": "prepare", "src": "/etc/hostname"}]}},
+        "check",
+        "localhost has returned the facts poller_hooks, which are variables of this collection",
+    ),
     "only webhooks": ({"poller_hooks": [], "poller_webhooks": [WEBHOOK]}, "check", "and 10-drain would be removed"),
     "a hidden Python": (
         {"poller_python": "{{ home }}/python", "__poller_hidden": "{{ home }}/"},

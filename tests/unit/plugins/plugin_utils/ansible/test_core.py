@@ -11,6 +11,7 @@ import sys
 import types
 
 import pytest
+from ansible.errors import AnsibleActionFail
 from ansible.inventory.manager import InventoryManager
 from ansible.parsing.dataloader import DataLoader
 from ansible.playbook.play import Play
@@ -150,3 +151,14 @@ def test_no_other_file_has_a_private_name_of_ansible_core():
         if place.name != "core.py"
     }
     assert {name: found for name, found in others.items() if found} == {}
+
+
+@pytest.mark.parametrize("name", ["report_html", "poller_hooks", "respond_prepare_tasks", "__load_balancer_resume"])
+def test_a_fact_that_is_a_variable_of_this_collection_is_refused(name):
+    with pytest.raises(AnsibleActionFail, match=f"^web1 has returned the facts {name}, which are"):
+        core.refuse_variables_of_host({"inventory_hostname": "web1", "ansible_facts": {name: 1, "python": {}}})
+
+
+@pytest.mark.parametrize("facts", [None, {}, {"python": {}, "scheduled_events_vm_name": "vm1", "my_report_html": 1}])
+def test_other_facts_are_none_of_its_variables(facts):
+    core.refuse_variables_of_host({"inventory_hostname": "web1", "ansible_facts": facts, "report_html": "a"})
