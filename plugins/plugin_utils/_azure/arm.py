@@ -190,6 +190,8 @@ class Arm:
             headers["Content-Type"] = "application/json"
             data = json.dumps(body).encode()
         request = f"{method} {url}"
+        if not url.startswith("/"):  # it would go to another host, with the token
+            raise ArmError(f"{request}: expected a path. Correct the id of the resource")
         try:
             answer = self._send(method, f"{self._host}{url}?api-version={api_version}", headers, data)
         except OSError as error:

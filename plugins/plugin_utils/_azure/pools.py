@@ -92,6 +92,13 @@ def _is_me(properties: Body, me: Me) -> bool:
     return str(properties.get("ipAddress") or "") in [*me.addresses]
 
 
+def is_own_address(member: PoolMember, body: Body, me: Me) -> bool:
+    """Whether a record may have the member: the host, or one that the pool does not have any more."""
+    addresses = _properties(body).get("loadBalancerBackendAddresses") or []
+    others = [address["name"] for address in addresses if not _is_me(_properties(address), me)]
+    return _is_same(member.target, member.pool) and member.name not in others
+
+
 def _set_admin_states(body: Body, desired: t.Mapping[PoolMember, t.Any]) -> None:
     wanted = {member.name: state for member, state in desired.items()}
     for address in _properties(body).get("loadBalancerBackendAddresses") or []:
@@ -138,6 +145,16 @@ def in_gateway_pool(pool: str, gateway: Body, me: Me) -> dict[str, t.Any]:
         if any(_is_below(configuration["id"], interface) for interface in me.interfaces):
             found[PoolMember(_holder_of(configuration["id"]), pool, configuration["id"]).key] = True
     return found
+
+
+def is_own_entry(member: PoolMember, value: t.Any, me: Me) -> bool:
+    """Whether a record may have the member: an address of the host, or a configuration of its network interfaces."""
+    if _is_same(member.target, owner_of(member.pool, GATEWAYS)):
+        names = value.values() if isinstance(value, dict) else [member.name]
+        own = [address.lower() for address in me.addresses]
+        return member.name.lower() in own and all(name in (member.name, None, "") for name in names)
+    below = any(_is_below(member.name, interface) for interface in me.interfaces)
+    return below and _is_same(member.target, _holder_of(member.name))
 
 
 def _holder_of(configuration: str) -> str:

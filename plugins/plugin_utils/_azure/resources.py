@@ -224,6 +224,10 @@ class LoadBalancer:
         self._check_rules(pool)
         return pools.in_load_balancer_pool(pool, self._resources.look(pool, at_most=at_most), me)
 
+    def is_own(self, member: PoolMember, _value: t.Any, me: Me) -> bool:
+        """Whether it is of the host, as far as the pool shows."""
+        return pools.is_own_address(member, self._resources.look(member.pool, at_most=KNOWN_FOR), me)
+
     def drain_time(self, pool: str) -> float:
         """The seconds that connections of the pool get to end."""
         return pools.load_balancer_drain(self._resources.look(pool, at_most=KNOWN_FOR))
@@ -249,6 +253,10 @@ class ApplicationGateway:
     def find(self, pool: str, me: Me, *, at_most: float) -> dict[str, t.Any]:
         """What the host is in the pool, by the keys of its members."""
         return pools.in_gateway_pool(pool, self._gateway(pool, at_most), me)
+
+    def is_own(self, member: PoolMember, value: t.Any, me: Me) -> bool:
+        """Whether it is of the host."""
+        return pools.is_own_entry(member, value, me)
 
     def drain_time(self, pool: str) -> float:
         """The seconds that requests to the pool get to end."""

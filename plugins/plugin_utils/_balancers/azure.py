@@ -11,6 +11,7 @@ import typing as t
 from ...module_utils._load_balancer.drain import Answer, Drain, not_put_back
 from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
+from ...module_utils._scheduled_events.text import shown
 from .._azure.arm import ArmError
 from .._azure.pools import Me, PoolMember
 from .._azure.resources import FRESH_FOR, KNOWN_FOR, ApplicationGateway, LoadBalancer, Resources
@@ -148,8 +149,21 @@ class Pooled(Drain):
         return dict.fromkeys(members, self._product.out)
 
     def _in_pools(self, found: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+        """What a record has of the host in its pools.
+
+        :raises DrainError: it has a member that is not the host. The host keeps the record, and can write anything.
+        """
         pools = [pool.lower() for pool in self._pools]  # the case of an id does not matter
-        return {key: value for key, value in found.items() if PoolMember.of(key).pool.lower() in pools}
+        own = {key: value for key, value in found.items() if PoolMember.of(key).pool.lower() in pools}
+        for key, value in own.items():
+            member = PoolMember.of(key)
+            if not self._product.is_own(member, value, self._me):
+                raise DrainError(
+                    f"The record of {self._host} names {shown(member.name)} in {shown(member.target)}, which is not "
+                    "this host. Correct load_balancer_azure_network_interfaces and load_balancer_azure_addresses, or "
+                    "remove the record, and put the host back yourself"
+                )
+        return own
 
     def _pools_without(self, members: t.Iterable[str]) -> list[str]:
         known = {PoolMember.of(key).pool.lower() for key in members}

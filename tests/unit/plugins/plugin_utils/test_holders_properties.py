@@ -271,6 +271,7 @@ class AzureWorld(World):
     out = "Down"
     drain_time = staticmethod(lambda _pool: 30.0)
     place = staticmethod(lambda _host, _desired: None)
+    is_own = staticmethod(lambda _member, _value, _me: True)
 
     def __init__(self, *args):
         super().__init__(*args)

@@ -104,6 +104,13 @@ def test_a_redirect_is_an_error():
         answering(302, b"").read(POOL, "2024-05-01")
 
 
+@pytest.mark.parametrize("url", [".evil.example/a/b", "@evil.example/a/b", ":8443/a/b"])
+def test_no_request_goes_to_another_server_with_the_token(arm, url):
+    arm._send = lambda *request: pytest.fail(f"sent {request}")
+    with pytest.raises(ArmError, match="expected a path"):
+        arm.read(url, "2024-05-01")
+
+
 def test_each_request_has_the_token_the_body_and_the_version_of_the_api(arm, stand_in):
     sent = []
     arm._send = lambda *request: sent.append(request) or send(stand_in, *request)

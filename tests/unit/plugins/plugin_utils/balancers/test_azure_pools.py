@@ -491,6 +491,60 @@ def test_interfaces_of_vms_and_instances_leave_the_gateway_and_return_to_it(arm,
     assert sorted(pools_of()) == [GATEWAY_POOL, f"{GATEWAY_POOL}-other"]
 
 
+# A host that writes its record itself
+
+
+def rewrite(directory, was, becomes):
+    """Change the record as root on the host can."""
+    changed = [path for path in directory.iterdir() if path.is_file() and was in path.read_text()]
+    for path in changed:
+        path.write_text(path.read_text().replace(was, becomes))
+    assert changed
+
+
+@pytest.mark.parametrize("again", ["restore", "drain"])
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        (f"{POOL} {POOL} a", f"{POOL} {POOL} b"),
+        (f"{POOL} {POOL} a", f"{OTHER_POOL} {POOL} a"),
+        (f"{POOL} {POOL} a", f".evil.example/x/y {POOL} a"),
+    ],
+    ids=["another member", "another pool", "another server"],
+)
+def test_the_record_of_a_host_changes_no_other_member_of_a_pool(arm, host, tmp_path, again, was, becomes):
+    for pool in (POOL, OTHER_POOL):
+        arm.add_balancer({"a": {"ipAddress": "10.0.0.4"}, "b": {"ipAddress": "10.0.0.5"}}, pool=pool)
+    host().drain({})
+    rewrite(tmp_path / "web1", was, becomes)
+    before = len(arm.calls)
+    with pytest.raises(DrainError, match=r"^The record of web1 names [ab] in .*, which is not this host\."):
+        getattr(host(), again)({})
+    assert {method for method, _path in arm.calls[before:]} <= {"GET"}
+    assert not [path for _method, path in arm.calls if "evil" in path]
+    assert (arm.states(), arm.states(OTHER_POOL)) == ({"a": "Down", "b": "None"}, {"a": "None", "b": "None"})
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        ("10.0.0.4", "10.6.6.6"),
+        ('{"ipAddress": "10.0.0.4"}', '{"ipAddress": "10.6.6.6"}'),
+        ('"ipAddress": "10.0.0.4"', '"ipAddress": "10.0.0.4", "fqdn": "evil.example"'),
+        (f"{GATEWAY} {GATEWAY_POOL} 10.0.0.4", f"{NIC}2 {GATEWAY_POOL} {NIC}2/ipConfigurations/main"),
+    ],
+    ids=["another address", "another value", "a name besides", "the interface of another VM"],
+)
+def test_the_record_of_a_host_brings_no_other_member_into_a_gateway(arm, host, tmp_path, was, becomes):
+    arm.add_gateway(["10.0.0.4", "10.0.0.5"])
+    web1 = host(product=ApplicationGateway, pools=[GATEWAY_POOL])
+    web1.drain({})
+    rewrite(tmp_path / "web1", was, becomes)
+    with pytest.raises(DrainError, match=r"^The record of web1 names .*, which is not this host\."):
+        web1.restore({})
+    assert arm.addresses() == ["10.0.0.5"]
+
+
 # Many hosts
 
 
