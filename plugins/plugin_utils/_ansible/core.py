@@ -24,8 +24,12 @@ from ansible.plugins.loader import filter_loader, test_loader
 from ...module_utils._checked_module import wrong_option
 from ...module_utils._scheduled_events.text import shown
 
-# The variables of this collection that choose files, credentials and addresses of the control node.
-OF_CONTROL_NODE = re.compile("_*(audit|drill|load_balancer|poller|report|respond|rolling_maintenance)_")
+# The variables of this collection that choose files, credentials and addresses of the control node. Facts of others can
+# begin with audit_ and report_, too.
+OF_CONTROL_NODE = re.compile(
+    "_*(drill|load_balancer|poller|respond|rolling_maintenance)_|__(audit|report)_"
+    r"|(audit_(control_node|credentials|subscriptions)|report_(days|history_directories|html|json|junit|otlp|scope))\Z"
+)
 
 
 def load_filters() -> None:

@@ -159,6 +159,8 @@ def test_a_fact_that_is_a_variable_of_this_collection_is_refused(name):
         core.refuse_variables_of_host({"inventory_hostname": "web1", "ansible_facts": {name: 1, "python": {}}})
 
 
-@pytest.mark.parametrize("facts", [None, {}, {"python": {}, "scheduled_events_vm_name": "vm1", "my_report_html": 1}])
+@pytest.mark.parametrize(
+    "facts", [None, {}, {"python": {}, "scheduled_events_vm_name": "vm1", "my_report_html": 1, "report_id": 7}]
+)
 def test_other_facts_are_none_of_its_variables(facts):
     core.refuse_variables_of_host({"inventory_hostname": "web1", "ansible_facts": facts, "report_html": "a"})
