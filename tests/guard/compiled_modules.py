@@ -7,6 +7,7 @@
 Python keeps none, and a third of the CPU time of a short module is compilation. Does nothing before Python 3.8.
 """
 
+import contextlib
 import marshal
 import os
 import sys
@@ -23,18 +24,14 @@ def kept(compile_source):
     def compiled(pathname, source):
         key = _imp.source_hash(_bootstrap_external._RAW_MAGIC_NUMBER, source).hex()  # as Python's own files have it
         path = os.path.join(PLACE, f"{key}.{sys.implementation.cache_tag}")
-        try:
-            with open(path, "rb") as stream:
-                return marshal.load(stream)  # noqa: S302 - written below
-        except (OSError, EOFError, TypeError, ValueError):
-            code = compile_source(pathname, source)
+        with contextlib.suppress(OSError, EOFError, TypeError, ValueError), open(path, "rb") as stream:
+            return marshal.load(stream)  # noqa: S302 - written below
+        code = compile_source(pathname, source)
         own = f"{path}.{os.getpid()}"
-        try:
+        with contextlib.suppress(OSError):  # the directory may be that of another user
             with open(own, "wb") as stream:
                 marshal.dump(code, stream)
             os.replace(own, path)
-        except OSError:  # of another user, for example
-            pass
         return code
 
     return compiled
