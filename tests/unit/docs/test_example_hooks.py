@@ -251,7 +251,7 @@ class Channel(http.server.BaseHTTPRequestHandler):
 
 
 class Babble(socketserver.BaseRequestHandler):
-    """What listens there is no server of HTTP."""
+    """What listens there does not speak HTTP."""
 
     def handle(self):
         self.request.recv(65536)
