@@ -39,4 +39,4 @@ def test_a_host_does_not_choose_the_tasks_of_a_role(ansible, tmp_path, case):
         env={"ANSWERS_AFTER": "0", **{key: str(tmp_path / file) for key, file in known.items()}},
     )
     [failed] = [each for each in run.tasks if each.failed]
-    assert failed["msg"].startswith("web1 has returned facts that are variables of this role"), run.output
+    assert f"web1 has returned the facts {name}, which are variables of this collection" in failed["msg"], run.output
