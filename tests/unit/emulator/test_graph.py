@@ -97,6 +97,13 @@ def test_a_query_that_the_emulator_does_not_know_is_refused(emulate, query):
     assert "is not one of those that the emulator knows" in json.dumps(answer.json)
 
 
+@pytest.mark.parametrize("token", ["", "next", "-1", "²", "9" * 5000])
+def test_a_token_that_no_answer_had_is_refused(emulate, token):
+    answer = asked(emulate(), "resources", **{"$skipToken": token})
+    assert answer.status == 400
+    assert "$skipToken" in json.dumps(answer.json)
+
+
 @pytest.mark.parametrize(
     ("event_type", "fields", "status"),
     [

@@ -59,7 +59,10 @@ def answer(body: Any, fleet: Fleet, outbox: Outbox) -> dict[str, Any]:
                 {name: _value(row, path or name) or _value(row, other) for name, path, other in columns} for row in rows
             ]
     options = Fields(given.mapping("options"), "options", ("resultFormat", "$top", "$skipToken"))
-    first = int(options.text("$skipToken", None) or 0)
+    token = options.text("$skipToken", "0")
+    if not re.fullmatch("[0-9]{1,9}", token):
+        raise options.fail("$skipToken", "that of an answer")
+    first = int(token)
     last = first + min(options.integer("$top", MOST_ROWS, least=1), MOST_ROWS)
     more = {"$skipToken": str(last)} if last < len(rows) else {}
     return {"totalRecords": len(rows), "count": len(rows[first:last]), "data": rows[first:last], **more}
