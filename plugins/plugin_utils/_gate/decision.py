@@ -10,6 +10,7 @@ agree.
 
 from __future__ import annotations
 
+import math
 import re
 import typing as t
 
@@ -235,14 +236,15 @@ def _round(
     """The round that goes on, or a new one; and the hosts that are done in it."""
     names = settings.names
     records = {each.host: each.records[names[each.host]] for each in seen if names.get(each.host) in each.records}
+    fresh = {host: record for host, record in records.items() if record["age"] < settings.resume_within}
     if current is not None:
-        return current, _done_in(records, current.id, now - current.began)
+        return current, _done_in(fresh, current.id, now - current.began)
     rounds: dict[str, tuple[float, float, t.Sequence[str]]] = {}
     for record in records.values():
-        begin, youngest, hosts = rounds.get(record["round"], (0.0, record["age"], record["hosts"]))
+        begin, youngest, hosts = rounds.get(record["round"], (math.inf, record["age"], record["hosts"]))
         newer = record["hosts"] if record["age"] <= youngest else hosts
         rounds[record["round"]] = (
-            max(begin, record["age"] + record["since_begin"]),
+            min(begin, record["age"] + record["since_begin"]),  # a host that lies must not make others count as done
             min(youngest, record["age"]),
             newer,
         )
@@ -251,8 +253,7 @@ def _round(
         stopped = [host for host in hosts if host in settings.play_hosts and host not in done]
         if stopped and youngest < settings.resume_within:
             everyone = [*hosts, *(host for host in settings.play_hosts if host not in hosts)]
-            fresh = frozenset(host for host in done if records[host]["age"] < settings.resume_within)
-            return Round(round_id, everyone, now - begin), fresh
+            return Round(round_id, everyone, now - begin), _done_in(fresh, round_id, begin)
     return Round(settings.new_round, list(settings.play_hosts), now), frozenset()
 
 

@@ -4,6 +4,8 @@
 
 """When a batch of a rolling maintenance may begin."""
 
+import math
+
 import pytest
 
 from plugins.plugin_utils._gate.decision import (
@@ -333,6 +335,28 @@ class TestRounds:
         seen = fleet_with(host("web1", done=record("new", 1.0)), host("web2", done=record("old", 900.0)))
         second = decision(seen, "web2", memory=first.memory, now=NOW + 20)
         assert (second.memory.round, second.batch) == (first.memory.round, ["web2"])
+
+    def test_what_was_done_before_the_time_of_a_resumption_is_done_again_in_a_later_batch_too(self):
+        stopped = record("r", 60.0, since_begin=9000.0)
+        seen = fleet_with(host("web1", done=stopped), host("web2", done=record("r", 3600.0, since_begin=5460.0)))
+        first = decision(seen, "web1")
+        assert (first.done, decision(seen, "web2", memory=first.memory).batch) == (["web1"], ["web2"])
+
+    @pytest.mark.parametrize("since_begin", [1e9, math.inf, math.nan])
+    def test_a_host_that_lies_of_the_begin_of_a_round_ends_no_maintenance_of_others(self, since_begin):
+        forged = record("forged", 0.0, hosts=["web1", "web4"], since_begin=since_begin)
+        seen = fleet_with(host("web1", done=forged), host("web2", done=record("last month", 2.6e6)))
+        first = decision(seen, "web1")
+        assert decision(seen, "web2", memory=first.memory).batch == ["web2"]
+
+    def test_a_round_began_when_the_host_says_that_says_the_latest(self):
+        seen = fleet_with(
+            host("web1", done=record("r", 50.0, since_begin=1e9)),
+            host("web2", done=record("r", 60.0, since_begin=40.0)),
+            host("web3", done=record("before", 900.0, hosts=["web3"])),
+        )
+        result = decision(seen, "web1", "web2", "web3", budget=3)
+        assert (result.memory.round, result.batch) == (Round("r", FLEET, NOW - 100), ["web3"])
 
     def test_hosts_that_are_done_wait_for_nothing(self):
         seen = fleet_with(host("web1", done=record("r", 1.0)), host("web2", drained=True))
