@@ -8,6 +8,7 @@ The tasks that remove hooks and state run on directories of the test. The whole 
 extensions/molecule/poller.
 """
 
+import json
 import os
 import pathlib
 import re
@@ -103,6 +104,7 @@ def interrupted(ansible, installed_collection, tmp_path):
         role = installed_collection / "roles" / "poller"
         steps = yaml.safe_load((role / "tasks" / f"{name}.yml").read_text())[:first]
         variables = {
+            "poller_keep_state": False,
             "__poller_unit_dir": str(tmp_path / "units"),
             "__poller_webhooks_config": str(tmp_path / "etc" / "webhooks.json"),
             "__poller_webhooks_applied": str(tmp_path / "etc" / "webhooks-applied"),
@@ -128,7 +130,40 @@ def interrupted(ansible, installed_collection, tmp_path):
 
 def test_an_uninstallation_that_was_interrupted_among_the_units_goes_on(interrupted):
     units = ("units/scheduled-events-poller.service",)  # the last one
-    assert interrupted("uninstall", *units, first=2) == ["stop scheduled-events-poller.service"]
+    assert interrupted("uninstall", *units, first=4) == ["stop scheduled-events-poller.service"]
+
+
+DRAINED = {"hooks": {"prepare": "ok", "recover": "failed"}}
+# What the status shows: the hooks of each event, whether the state is kept, and whether the role refuses.
+STATUSES = {
+    "prepared": ([DRAINED], {}, True),
+    "prepared, kept": ([DRAINED], {"poller_keep_state": True}, False),
+    "started without a preparation": ([{"hooks": {"started": "running"}}], {}, True),
+    "one of two": ([{"hooks": {}}, DRAINED], {}, True),
+    "nothing prepared": ([{"hooks": {"prepare": "nothing", "advised": "ok"}}], {}, False),
+    "no event": ([], {}, False),
+    "no status": (None, {}, False),
+}
+
+
+def test_a_prepared_vm_keeps_its_polling_unit_until_it_has_recovered(ansible, installed_collection, tmp_path):
+    tasks = yaml.safe_load((installed_collection / "roles/poller/tasks/uninstall.yml").read_text())[:2]
+    hosts = {"removed": {"__poller_command": str(tmp_path / "none")}}
+    for number, (events, variables, _refused) in enumerate(STATUSES.values()):
+        path = tmp_path / f"web{number}"
+        named = [{"event_id": f"E{index}", **each} for index, each in enumerate(events or [])]
+        shown = {} if events is None else {"events": named}
+        path.write_text(f"#!/bin/sh\necho '{json.dumps(shown)}'\nexit 1\n")
+        path.chmod(0o755)
+        hosts[path.name] = {"__poller_command": str(path), **variables}
+    own = {**LOCAL, "poller_keep_state": False}
+    run = ansible.run_playbook(
+        [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
+        inventory={"all": {"hosts": {name: {**own, **variables} for name, variables in hosts.items()}}},
+    )
+    wanted = {f"web{number}" for number, (*_status, refused) in enumerate(STATUSES.values()) if refused}
+    assert {each.host for each in run.tasks if each.failed} == wanted, run.output
+    assert "This VM is prepared for E1, and would stay so" in run.output
 
 
 @pytest.mark.parametrize("left", [WEBHOOKS, ("etc/webhooks.json",), ("units/scheduled-events-webhooks.service",), ()])
