@@ -15,6 +15,9 @@ from .state import INTERRUPTED, RUNNING, EventState, Run, State
 from .terms import ALONE, ANY, CONTROLLER, LEADER, Approve, Config
 from .time_windows import next_opening
 
+# In place of the names of what prepares, so that it runs again if it prepared nothing.
+GONE_MEANWHILE = "for an event that was absent meanwhile"
+
 
 def may_approve(event: ScheduledEvent, config: Config) -> bool:
     """Whether the owner wants this VM to acknowledge the event, as far as the event itself shows."""
@@ -159,8 +162,11 @@ def prepared_nothing(entry: EventState) -> bool:
 def announced_again(entry: EventState) -> EventState:
     """The entry of an event that a document lacked, before a recovery of it could begin."""
     runs = dict(entry.runs)
-    if prepared_nothing(entry):  # as a hook ends that notices that its event is gone
+    # A hook that notices that its event is gone prepares nothing, and another one may not have noticed yet.
+    if prepared_nothing(entry):
         runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
+    elif is_running(entry, "prepare"):
+        runs["prepare"] = runs["prepare"]._replace(preparation=runs["prepare"].preparation and GONE_MEANWHILE)
     # What was accepted before may no longer count.
     return entry._replace(approval=entry.approval._replace(accepted=False), lost_recovery=0, runs=runs)
 

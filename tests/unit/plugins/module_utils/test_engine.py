@@ -566,6 +566,23 @@ def test_what_ended_without_a_preparation_while_its_event_was_gone_runs_again_fo
     assert unit.hooks()[0].first_run == run("prepare", 1)
 
 
+def test_a_preparation_whose_event_was_gone_meanwhile_runs_again_if_it_prepared_nothing():
+    unit = Engine()
+    assert unit.step(document(event())) == [run("prepare", 1)]
+    assert unit.step(document()) == []
+    assert unit.step(document(event())) == []
+    assert unit.step(document(event()), nothing(run("prepare", 1))) == [run("prepare", 2)]
+    assert unit.step(document(event()), nothing(run("prepare", 2))) == []
+
+
+def test_a_preparation_whose_event_was_gone_meanwhile_counts_if_it_ended_well():
+    unit = Engine()
+    unit.step(document(event()))
+    unit.step(document())
+    unit.step(document(event()))
+    assert unit.step(document(event()), ok(run("prepare", 1))) == ["approve " + ID]
+
+
 def test_an_event_announced_again_while_its_recovery_runs_is_a_new_one_once_that_has_ended():
     vm = Engine()
     vm.step(document(event()))
