@@ -175,6 +175,38 @@ def test_webhooks_whose_installation_or_removal_was_interrupted_are_removed(inte
     assert files == [tmp_path / "etc" / "other.json"]
 
 
+def test_a_change_is_applied_once_also_after_the_clock_was_set_back(ansible, installed_collection, tmp_path):
+    unit = "scheduled-events-poller.service"
+    for path in ("bin/systemctl", "link", "poller.json", f"units/{unit}", "units/b.path"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text(SYSTEMCTL.format(directory=tmp_path))
+    (tmp_path / "bin" / "systemctl").chmod(0o755)
+    role = installed_collection / "roles" / "poller"
+    known = {
+        **yaml.safe_load((role / "vars" / "main.yml").read_text()),
+        **{"__poller_link": str(tmp_path / "link"), "__poller_config": str(tmp_path / "poller.json")},
+        **{"__poller_unit_dir": str(tmp_path / "units"), "__poller_units": [unit, "b.path"]},
+        **{"__poller_applied": str(tmp_path / "applied"), "__poller_services": ["b.path"]},
+        **{"__poller_only_look": False, "__poller_before_configuration": False},
+    }
+    apply = yaml.safe_load((role / "tasks" / "apply.yml").read_text())
+    earlier = {"ansible.builtin.file": {"state": "touch", "mode": "0755", "modification_time": "200001010000.00"}}
+
+    def change(path):
+        return {"ansible.builtin.file": {**earlier["ansible.builtin.file"], "path": str(tmp_path / path)}}
+
+    steps = [*apply, *apply, change(f"units/{unit}"), *apply, *apply, change("poller.json"), *apply, *apply]
+    run = ansible.run_playbook(
+        [{"hosts": "all", "gather_facts": False, "vars": known, "tasks": steps}],
+        inventory={"all": {"hosts": {"web1": LOCAL}}},
+        env={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
+    )
+    assert run.rc == 0, run.output
+    calls = (tmp_path / "bin" / "calls").read_text().splitlines()
+    done = [call for call in calls if call.startswith(("restart", "reload"))]
+    assert done == ["restart b.path", "restart b.path", f"reload {unit}"]
+
+
 def test_no_path_of_the_role_holds_the_flag_of_the_role_load_balancer(installed_collection):
     role = installed_collection / "roles" / "poller"
     text = "".join(path.read_text() for path in [*role.glob("tasks/uninstall*.yml"), *role.glob("vars/*.yml")])
