@@ -23,6 +23,7 @@ Body = t.Dict[str, t.Any]
 BALANCERS, GATEWAYS = "loadBalancers", "applicationGateways"
 NETWORK_API, COMPUTE_API = "2024-05-01", "2024-07-01"
 DOWN, NO_STATE, REMOVED = "Down", "None", "removed"
+STATES = (DOWN, NO_STATE, "Up")
 LOAD_BALANCER_DRAIN = 60.0  # seconds, where the pool has no own drain period
 GATEWAY_DRAIN = 30.0  # seconds that Application Gateway gives where draining is not enabled
 
@@ -92,11 +93,12 @@ def _is_me(properties: Body, me: Me) -> bool:
     return str(properties.get("ipAddress") or "") in [*me.addresses]
 
 
-def is_own_address(member: PoolMember, body: Body, me: Me) -> bool:
-    """Whether a record may have the member: the host, or one that the pool does not have any more."""
+# A record with another value would let a request fail that is for all hosts of a run.
+def is_own_address(member: PoolMember, state: t.Any, body: Body, me: Me) -> bool:
+    """Whether a record may have the member with the state: the host, or one that the pool does not have any more."""
     addresses = _properties(body).get("loadBalancerBackendAddresses") or []
     others = [address["name"] for address in addresses if not _is_me(_properties(address), me)]
-    return _is_same(member.target, member.pool) and member.name not in others
+    return _is_same(member.target, member.pool) and member.name not in others and state in STATES
 
 
 def _set_admin_states(body: Body, desired: t.Mapping[PoolMember, t.Any]) -> None:
@@ -148,11 +150,14 @@ def in_gateway_pool(pool: str, gateway: Body, me: Me) -> dict[str, t.Any]:
 
 
 def is_own_entry(member: PoolMember, value: t.Any, me: Me) -> bool:
-    """Whether a record may have the member: an address of the host, or a configuration of its network interfaces."""
+    """Whether a record may have the member as ``value``: an entry with an address of the host, or a configuration of
+    its network interfaces.
+    """
     if _is_same(member.target, owner_of(member.pool, GATEWAYS)):
-        names = value.values() if isinstance(value, dict) else [member.name]
         own = [address.lower() for address in me.addresses]
-        return member.name.lower() in own and all(name in (member.name, None, "") for name in names)
+        names = list(value.values()) if isinstance(value, dict) and {*value} <= {"ipAddress", "fqdn"} else []
+        named = names.count(member.name) == 1 and all(name in (member.name, None, "") for name in names)
+        return named and member.name.lower() in own
     below = any(_is_below(member.name, interface) for interface in me.interfaces)
     return below and _is_same(member.target, _holder_of(member.name))
 

@@ -224,9 +224,9 @@ class LoadBalancer:
         self._check_rules(pool)
         return pools.in_load_balancer_pool(pool, self._resources.look(pool, at_most=at_most), me)
 
-    def is_own(self, member: PoolMember, _value: t.Any, me: Me) -> bool:
+    def is_own(self, member: PoolMember, value: t.Any, me: Me) -> bool:
         """Whether it is of the host, as far as the pool shows."""
-        return pools.is_own_address(member, self._resources.look(member.pool, at_most=KNOWN_FOR), me)
+        return pools.is_own_address(member, value, self._resources.look(member.pool, at_most=KNOWN_FOR), me)
 
     def drain_time(self, pool: str) -> float:
         """The seconds that connections of the pool get to end."""

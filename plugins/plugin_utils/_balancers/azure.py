@@ -160,8 +160,8 @@ class Pooled(Drain):
             if not self._product.is_own(member, value, self._me):
                 raise DrainError(
                     f"The record of {self._host} names {shown(member.name)} in {shown(member.target)}, which is not "
-                    "this host. Correct load_balancer_azure_network_interfaces and load_balancer_azure_addresses, or "
-                    "remove the record, and put the host back yourself"
+                    "what this host was there. Correct load_balancer_azure_network_interfaces and "
+                    "load_balancer_azure_addresses, or remove the record, and put the host back yourself"
                 )
         return own
 

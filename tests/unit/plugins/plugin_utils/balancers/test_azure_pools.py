@@ -509,8 +509,10 @@ def rewrite(directory, was, becomes):
         (f"{POOL} {POOL} a", f"{POOL} {POOL} b"),
         (f"{POOL} {POOL} a", f"{OTHER_POOL} {POOL} a"),
         (f"{POOL} {POOL} a", f".evil.example/x/y {POOL} a"),
+        (': "None"', ': "Evil"'),
+        (': "None"', ': ["Down"]'),
     ],
-    ids=["another member", "another pool", "another server"],
+    ids=["another member", "another pool", "another server", "no state of Azure", "no text"],
 )
 def test_the_record_of_a_host_changes_no_other_member_of_a_pool(arm, host, tmp_path, again, was, becomes):
     for pool in (POOL, OTHER_POOL):
@@ -518,7 +520,7 @@ def test_the_record_of_a_host_changes_no_other_member_of_a_pool(arm, host, tmp_p
     host().drain({})
     rewrite(tmp_path / "web1", was, becomes)
     before = len(arm.calls)
-    with pytest.raises(DrainError, match=r"^The record of web1 names [ab] in .*, which is not this host\."):
+    with pytest.raises(DrainError, match=r"^The record of web1 names [ab] in .*, which is not what this host was"):
         getattr(host(), again)({})
     assert {method for method, _path in arm.calls[before:]} <= {"GET"}
     assert not [path for _method, path in arm.calls if "evil" in path]
@@ -532,15 +534,22 @@ def test_the_record_of_a_host_changes_no_other_member_of_a_pool(arm, host, tmp_p
         ('{"ipAddress": "10.0.0.4"}', '{"ipAddress": "10.6.6.6"}'),
         ('"ipAddress": "10.0.0.4"', '"ipAddress": "10.0.0.4", "fqdn": "evil.example"'),
         (f"{GATEWAY} {GATEWAY_POOL} 10.0.0.4", f"{NIC}2 {GATEWAY_POOL} {NIC}2/ipConfigurations/main"),
+        ('{"ipAddress": "10.0.0.4"}', "true"),
+        ('{"ipAddress": "10.0.0.4"}', "{}"),
+        ('{"ipAddress": "10.0.0.4"}', '{"evil": "10.0.0.4"}'),
+        ('{"ipAddress": "10.0.0.4"}', '{"ipAddress": "10.0.0.4", "evil": ""}'),
     ],
-    ids=["another address", "another value", "a name besides", "the interface of another VM"],
+    ids=[
+        *("another address", "another value", "a name besides", "the interface of another VM"),
+        *("no entry", "an empty entry", "another key", "a key besides"),
+    ],
 )
 def test_the_record_of_a_host_brings_no_other_member_into_a_gateway(arm, host, tmp_path, was, becomes):
     arm.add_gateway(["10.0.0.4", "10.0.0.5"])
     web1 = host(product=ApplicationGateway, pools=[GATEWAY_POOL])
     web1.drain({})
     rewrite(tmp_path / "web1", was, becomes)
-    with pytest.raises(DrainError, match=r"^The record of web1 names .*, which is not this host\."):
+    with pytest.raises(DrainError, match=r"^The record of web1 names .*, which is not what this host was there\."):
         web1.restore({})
     assert arm.addresses() == ["10.0.0.5"]
 
