@@ -142,6 +142,7 @@ STATUSES = {
     "one of two": ([{"hooks": {}}, DRAINED], {}, True),
     "nothing prepared": ([{"hooks": {"prepare": "nothing", "advised": "ok"}}], {}, False),
     "no event": ([], {}, False),
+    "a dry run": ([DRAINED], {"dry_run": True}, False),
     "no status": (None, {}, False),
 }
 
@@ -152,7 +153,7 @@ def test_a_prepared_vm_keeps_its_polling_unit_until_it_has_recovered(ansible, in
     for number, (events, variables, _refused) in enumerate(STATUSES.values()):
         path = tmp_path / f"web{number}"
         named = [{"event_id": f"E{index}", **each} for index, each in enumerate(events or [])]
-        shown = {} if events is None else {"events": named}
+        shown = {} if events is None else {"events": named, "dry_run": variables.pop("dry_run", False)}
         path.write_text(f"#!/bin/sh\necho '{json.dumps(shown)}'\nexit 1\n")
         path.chmod(0o755)
         hosts[path.name] = {"__poller_command": str(path), **variables}

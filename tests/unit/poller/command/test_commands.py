@@ -267,6 +267,18 @@ def test_hooks_test_runs_nothing_beside_an_event_that_is_announced_unless_a_file
     assert (code, f"id {ID}\n" in output) == (0, True)
 
 
+def test_hooks_test_runs_nothing_beside_an_event_that_the_unit_knows_while_the_service_does_not_answer(unit, imds):
+    for phase in ("prepare", "recover"):
+        unit.add_hook(phase, "echo ran")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    imds.status = 500
+    code, output, errors = unit.command("hooks", "test", "recover")
+    assert (code, output) == (1, "")
+    assert errors.startswith(f"scheduled-events: {ID} is announced now")
+
+
 def test_hooks_test_takes_a_sample_where_no_event_is_announced(unit):
     unit.configure()
     unit.add_hook("failed", 'echo "phase $SCHEDULED_EVENT_FAILED_PHASE type $SCHEDULED_EVENT_TYPE"')

@@ -377,10 +377,10 @@ def sample_event(vm_name: str, event_type: str, *, not_before: float) -> Schedul
 
 
 def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> str:
-    """The id of an event of this VM that is announced now; empty without one, or if the service does not answer."""
-    if REQUESTS_IMPORT_ERROR:
-        return ""
+    """The id of an event of this VM that is announced now, or was when the service answered last; empty without one."""
     try:
+        if REQUESTS_IMPORT_ERROR:
+            raise ImdsError("requests is missing")
         client = ImdsClient(
             endpoint=endpoint_resolver.find(settings, patience=0).endpoint,
             api_version=settings.api_version,
@@ -391,7 +391,8 @@ def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> s
         document = client.poll()
         vm_name = settings.vm_name or client.poll_name()
     except ImdsError:
-        return ""
+        known = _load_state(chosen).events.values()
+        return next((entry.event.event_id or "" for entry in known if entry.present), "")
     return next((event.event_id for event in document.events if event.event_id and event.affects(vm_name)), "")
 
 
