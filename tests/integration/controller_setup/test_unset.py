@@ -65,7 +65,7 @@ def asked(ansible, tmp_path_factory):
         for state in STATES
     }
     hosts["kept"] = {**local, "controller_setup_state": "absent", "controller_setup_existing": ["organization"]}
-    shared = {name: {**hosts[name], "others": ["credentials", "projects"]} for name in ("default-absent", "kept")}
+    shared = {name: {**hosts[name], "others": ["credentials", "workflow_job_templates"]} for name in ("default-absent", "kept")}
     hosts.update({"shared": shared["default-absent"], "kept": shared["kept"]})
     tasks = [{"ansible.builtin.include_role": {"name": "maintops.scheduled_events.controller_setup"}}]
     paths = os.pathsep.join([str(directory), os.environ["ANSIBLE_COLLECTIONS_PATH"]])
@@ -114,7 +114,7 @@ def test_an_empty_text_still_stands_for_null(asked, state):
 
 def test_an_organization_with_other_objects_stays(asked):
     assert (
-        "organization Scheduled Events, since it has others: credentials, projects. Remove them"
+        "organization Scheduled Events, since it has others: credentials, workflow_job_templates. Remove them"
         in asked["failed"]["shared"]
     )
     assert asked["shared"] == asked["kept"] == asked["default-absent"][:-1]
