@@ -25,7 +25,6 @@ from .clock import Moment, pause_after
 from .document import ADVISORY, SCHEDULED, STARTED, Document, ScheduledEvent
 from .hook_runs import FIRST_PAUSE, HookRuns
 from .policies import (
-    announced_again,
     depends_on_not_before,
     epoch,
     has_ended,
@@ -38,6 +37,7 @@ from .policies import (
     may_be_repeated,
     must_prepare,
     never_asked,
+    no_longer_announced,
     recovery_runs,
     takes_over_at,
     waits_until,
@@ -293,7 +293,7 @@ class _StepBuilder:
                 self._named.setdefault(event.key, event)
         for key, entry in list(self._runs.events.items()):
             if key not in self._named and entry.present:
-                self._runs.set(key, present=False)
+                self._runs.events[key] = no_longer_announced(entry)
         self.reconsider_recoveries()
         self._ignored = {}
         for key, event in self._named.items():
@@ -333,8 +333,8 @@ class _StepBuilder:
             self._report_problems(key, event)
         elif entry.event.unreadable != event.unreadable:
             self._report_problems(key, event)
-        if not entry.present:
-            entry = announced_again(entry)
+        if not entry.present:  # announced again, so what was accepted before may no longer count
+            entry = entry._replace(approval=entry.approval._replace(accepted=False), lost_recovery=0)
         impact = entry.impact or event.event_status == STARTED
         self._runs.events[key] = entry._replace(event=event, present=True, impact=impact)
 

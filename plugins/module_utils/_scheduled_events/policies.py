@@ -15,8 +15,8 @@ from .state import INTERRUPTED, RUNNING, EventState, Run, State
 from .terms import ALONE, ANY, CONTROLLER, LEADER, Approve, Config
 from .time_windows import next_opening
 
-# In place of the names of what prepares, so that it runs again if it prepared nothing.
-GONE_MEANWHILE = "for an event that was absent meanwhile"
+# In place of the names of what prepares: the event was absent meanwhile.
+ABSENT = "for an absent event"
 
 
 def may_approve(event: ScheduledEvent, config: Config) -> bool:
@@ -159,16 +159,14 @@ def prepared_nothing(entry: EventState) -> bool:
     return "prepare" in entry.runs and entry.runs["prepare"].outcome == NOTHING
 
 
-def announced_again(entry: EventState) -> EventState:
-    """The entry of an event that a document lacked, before a recovery of it could begin."""
+def no_longer_announced(entry: EventState) -> EventState:
+    """The entry of an event that a document lacks. A hook that notices that ends before it has prepared anything, also
+    if other hooks of its phase end well.
+    """
     runs = dict(entry.runs)
-    # A hook that notices that its event is gone prepares nothing, and another one may not have noticed yet.
-    if prepared_nothing(entry):
-        runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
-    elif is_running(entry, "prepare"):
-        runs["prepare"] = runs["prepare"]._replace(preparation=runs["prepare"].preparation and GONE_MEANWHILE)
-    # What was accepted before may no longer count.
-    return entry._replace(approval=entry.approval._replace(accepted=False), lost_recovery=0, runs=runs)
+    if is_running(entry, "prepare"):
+        runs["prepare"] = runs["prepare"]._replace(preparation=ABSENT)
+    return entry._replace(present=False, runs=runs)
 
 
 def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
@@ -183,6 +181,7 @@ def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
         return False
     return (
         run.outcome == INTERRUPTED
+        or run.preparation == ABSENT
         or run.serial <= recovered  # a recovery that ended since may have undone it
         or run.event_type != (entry.event.event_type or "")
         or (run.outcome == TIMEOUT and _has_more_time(run, entry.event))

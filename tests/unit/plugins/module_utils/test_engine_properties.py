@@ -105,6 +105,7 @@ class Job:
         self.result = None  # in the directory of results
         self.outcome = None  # that the engine was given
         self.known = None  # when the engine learnt that it was over
+        self.absent = False  # whether a document lacked its event before that
 
     @property
     def alive(self):
@@ -145,7 +146,7 @@ class World(RuleBasedStateMachine):
         self.debts = set()  # keys for which a recovery is owed
         self.started = {}  # key: when a document that the engine took in said so
         self.perhaps_started = set()  # keys for which one said so while a recovery was asked for
-        self.cleared, self.retried, self.forgotten, self.announced, self.gone = {}, {}, {}, {}, {}  # key: when
+        self.cleared, self.retried, self.forgotten, self.announced = {}, {}, {}, {}  # key: when
         self.renewed = {}  # key: when its recovery was asked for last, after which it may be a new event
         self.in_history = set()  # keys of the events that are announced and not over, by the facts
         self.facts = []
@@ -470,7 +471,8 @@ class World(RuleBasedStateMachine):
         keys = {event.key for event in named}
         self.accepted &= keys  # what is announced again later is acknowledged again
         self.acknowledged &= keys  # and has to be, if a document shows that it was gone
-        self.gone.update(dict.fromkeys(set(self.state.events) - keys, self._happens()))
+        for job in self.jobs.values():
+            job.absent |= job.known is None and job.key not in keys
         for event in named:
             self.announced[event.key] = self._happens()
             if event.key in self.state.events and event.event_status == "Started":
@@ -954,8 +956,10 @@ class World(RuleBasedStateMachine):
         ) or any(moment > last.asked for moment in self.cleared.values())
         if undone or last.kinds != {job.first.event["event_type"]}:
             return
+        if last.absent:
+            return  # a hook that noticed that may have ended before it had prepared anything
         if last.outcome == "nothing":
-            retried = max(self.retried.get(job.key, 0), self.gone.get(job.key, 0)) > last.asked
+            retried = self.retried.get(job.key, 0) > last.asked
             assert retried or self.preparation not in ("", last.preparation), "prepared again what prepared nothing"
             return
         assert last.outcome != "ok", "prepared again what had ended well"
