@@ -23,7 +23,7 @@ from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader
 
-from .core import copy_beside, is_windows, name_of, shell_of, task_id, variables_of
+from .core import copy_beside, is_windows, name_of, refuse_variables_of_host, shell_of, task_id, variables_of
 
 
 class OtherHostError(Exception):
@@ -69,12 +69,13 @@ class HostVariables:
     """The variables of another host, as a task of the play would see them there. ``hostvars`` lacks those of the play
     and of the role.
 
-    :raises OtherHostError: the inventory has no such host, or its variables cannot be read.
+    :raises OtherHostError: the inventory has no such host, or its variables cannot be read, or may be of the host.
     """
 
     def __init__(self, action: ActionBase, name: str, task_vars: t.Mapping[str, t.Any]) -> None:
         try:
             found = variables_of(name, task_vars["hostvars"], action._task)
+            refuse_variables_of_host(found or {})
         except AnsibleError as error:
             raise OtherHostError(f"{name}: {error}") from error
         if found is None:

@@ -9,7 +9,9 @@ import types
 import pytest
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 
+from plugins.plugin_utils._ansible import other_host
 from plugins.plugin_utils._ansible.other_host import (
+    HostVariables,
     OtherHost,
     OtherHostError,
     OtherHostUnreachable,
@@ -18,6 +20,14 @@ from plugins.plugin_utils._ansible.other_host import (
 )
 
 pytestmark = pytest.mark.core
+
+
+def test_no_fact_of_another_host_chooses_a_file_of_the_control_node(monkeypatch):
+    found = {"inventory_hostname": "web2", "ansible_facts": {"rolling_maintenance_tasks": "/dev/zero"}}
+    monkeypatch.setattr(other_host, "variables_of", lambda *_arguments: found)
+    action = types.SimpleNamespace(_task=None)
+    with pytest.raises(OtherHostError, match=r"^web2: web2 has returned the facts rolling_maintenance_tasks"):
+        HostVariables(action, "web2", {"hostvars": {}})
 
 
 def test_what_never_answers_is_given_up():
