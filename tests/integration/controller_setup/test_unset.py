@@ -65,7 +65,10 @@ def asked(ansible, tmp_path_factory):
         for state in STATES
     }
     hosts["kept"] = {**local, "controller_setup_state": "absent", "controller_setup_existing": ["organization"]}
-    shared = {name: {**hosts[name], "others": ["credentials", "workflow_job_templates"]} for name in ("default-absent", "kept")}
+    shared = {
+        name: {**hosts[name], "others": ["credentials", "workflow_job_templates"]}
+        for name in ("default-absent", "kept")
+    }
     hosts.update({"shared": shared["default-absent"], "kept": shared["kept"]})
     tasks = [{"ansible.builtin.include_role": {"name": "maintops.scheduled_events.controller_setup"}}]
     paths = os.pathsep.join([str(directory), os.environ["ANSIBLE_COLLECTIONS_PATH"]])
