@@ -68,3 +68,21 @@ def test_the_flags_come_down_after_the_event_and_after_a_run_that_was_ended(stor
 
 def test_the_flag_of_an_operator_stays(story):
     assert story.flags["web4"].exists()
+
+
+def test_a_vm_that_read_before_an_event_was_announced_is_out_when_another_one_acknowledges(ansible, fleet, tmp_path):
+    emulator = fleet("web1", "web2")
+    flags = [tmp_path / "web1", tmp_path / "web2"]
+    inventory = emulator.inventory(ansible_connection=lambda _host: CONNECTION)
+    run = ansible.start_playbook(
+        [play_of_the_example("{{ imds_endpoint }}")],
+        inventory={"all": {"children": {"windows_web": inventory["all"]}}},
+        extra_vars={"drained_flag": f"{tmp_path}/{{{{ inventory_hostname }}}}", "notice_seconds": 0},
+        env={**windows(tmp_path / "win_uri.log"), "ANSIBLE_FORKS": "1"},
+    )
+    until(lambda: emulator.polls("web1")["polls"] or not run.running, what="the look of web1")
+    event_id = emulator.schedule("Redeploy", "web2", "web1")
+    until(lambda: emulator.posts() or not run.running, what="the acknowledgement")
+    assert [flag for flag in flags if not flag.exists()] == []
+    emulator.complete(event_id)
+    assert run.result().rc == 0
