@@ -161,10 +161,10 @@ def prepared_nothing(entry: EventState) -> bool:
 
 def no_longer_announced(entry: EventState) -> EventState:
     """The entry of an event that a document lacks. A hook that notices that ends before it has prepared anything, also
-    if other hooks of its phase end well.
+    if other hooks of its phase end well, and it may have noticed first.
     """
     runs = dict(entry.runs)
-    if is_running(entry, "prepare"):
+    if is_running(entry, "prepare") or prepared_nothing(entry):
         runs["prepare"] = runs["prepare"]._replace(preparation=ABSENT)
     return entry._replace(present=False, runs=runs)
 

@@ -557,11 +557,13 @@ def test_an_event_that_no_longer_names_this_vm_is_recovered():
     assert vm.step(document(event(resources=["vm2"]))) == [run("recover", 2)]
 
 
-def test_what_ended_without_a_preparation_while_its_event_was_gone_runs_again_for_the_event_announced_again():
+@pytest.mark.parametrize("noticed_by", ["unit", "hook"])
+def test_what_prepared_nothing_while_its_event_was_gone_runs_again_for_the_event_announced_again(noticed_by):
     unit = Engine()
     other = event(OTHER_ID)  # which keeps this VM from its recovery
     assert unit.step(document(event())) == [run("prepare", 1)]
-    unit.step(document(other))
+    if noticed_by == "unit":
+        unit.step(document(other))
     unit.step(document(other), nothing(run("prepare", 1)))
     assert unit.step(document(event(), other)) == [run("prepare", 3)]
     assert unit.hooks()[0].first_run == run("prepare", 1)
