@@ -18,7 +18,7 @@ from scheduled_events_poller.unit import status
 
 def test_status_shows_what_it_does_with_an_exit_code(unit, imds):
     code, output, _errors = unit.command("status")
-    assert (code, output) == (2, "CRITICAL: the polling unit does not run, or has not run since the last boot\n")
+    assert (code, output) == (2, "CRITICAL: the polling unit does not run, or cannot write its status. See its journal\n")
     unit.add_hook("prepare", "exit 1")
     unit.start()
     until(lambda: unit.command("status")[0] == 0, "the status OK")

@@ -5,6 +5,7 @@
 """The shell: a real process against a small service on loopback."""
 
 import contextlib
+import errno
 import json
 import os
 import shutil
@@ -22,7 +23,7 @@ from _scheduled_events.rules import parse_rules
 from polling_unit import GIVE_UP, ID, OTHER_ID, until
 from scheduled_events_poller import systemd
 from scheduled_events_poller.spool import Directories
-from scheduled_events_poller.unit import instance, poller, service, status
+from scheduled_events_poller.unit import display, instance, poller, service, status
 from scheduled_events_poller.unit.config import Settings
 
 
@@ -816,6 +817,20 @@ def test_while_the_state_cannot_be_saved_each_view_shows_it(quiet, now, tmp_path
     now[0] += 5.0
     quiet._decide(document(events=False))
     assert shown(quiet) == (False, status.OK, False, 0)
+
+
+def test_a_status_that_cannot_be_written_leaves_none_that_is_old(quiet, now, monkeypatch):
+    quiet._show()
+    assert os.path.exists(quiet._places.status_file)
+
+    def full(*_arguments, **_options):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(display, "write_atomically", full)
+    for _time in range(2):
+        now[0] += 5.0
+        quiet._display.heartbeat(quiet._show)
+        assert not os.path.exists(quiet._places.status_file)
 
 
 @pytest.mark.parametrize(("event_status", "pending"), [("Scheduled", True), ("Started", True), ("Advisory", False)])

@@ -127,7 +127,8 @@ def show_status(chosen: argparse.Namespace) -> int:
             lines.insert(0, f"  drill: {read['drill_problem'] or 'its event is added to those of the service'}")
         known = read
     except FileNotFoundError:
-        code, summary, lines = status.CRITICAL, "the polling unit does not run, or has not run since the last boot", []
+        summary = "the polling unit does not run, or cannot write its status. See its journal"
+        code, lines = status.CRITICAL, []
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
         code, summary, lines = status.UNKNOWN, f"{path} cannot be read: {error}", []
     webhooks, problems, more = _webhooks(chosen.webhooks_runtime_directory)

@@ -4,7 +4,9 @@
 
 """How the unit shows itself: the journal, the status file, the history, the metrics, and a line for systemd."""
 
+import contextlib
 import json
+import os
 from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
 
 from _scheduled_events import terms
@@ -126,7 +128,13 @@ class Display:
             systemd.notify(f"STATUS={line}")
         shown = status.describe(view, unrecorded=self.recorder.problem)
         # Over several lines: the local fact of Ansible puts its own keys after the first one.
-        write_atomically(status_file, json.dumps(shown, indent=1).encode() + b"\n", mode=0o644)
+        try:
+            write_atomically(status_file, json.dumps(shown, indent=1).encode() + b"\n", mode=0o644)
+        except OSError:
+            # Until it is stale, an old one would show no event that was announced since. None means "unknown".
+            with contextlib.suppress(OSError):
+                os.unlink(status_file)
+            raise
         if view.settings.metrics_directory is not None:
             self.metrics.write(view.settings.metrics_directory)
 
