@@ -8,9 +8,11 @@ The tasks that remove hooks and state run on directories of the test. The whole 
 extensions/molecule/poller.
 """
 
+import grp
 import json
 import os
 import pathlib
+import pwd
 import re
 
 import pytest
@@ -63,6 +65,24 @@ def remaining(ansible, tmp_path_factory):
         name: sorted(str(path.relative_to(directory / name)) for path in (directory / name).rglob("*"))
         for name in HOSTS
     }
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_an_installation_gives_a_history_that_was_kept_to_the_user(ansible, tmp_path):
+    (tmp_path / "history").mkdir()
+    (tmp_path / "history" / "history.jsonl").touch()  # they belong to root, as an uninstallation leaves them
+    role = {"name": "maintops.scheduled_events.poller", "tasks_from": "history.yml"}
+    run = ansible.run_playbook(
+        [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}],
+        inventory={"all": {"hosts": {"web1": LOCAL}}},
+        extra_vars={
+            "__poller_history_dir": str(tmp_path / "history"),
+            "__poller_user": "nobody",
+            "poller_history_group": grp.getgrgid(pwd.getpwnam("nobody").pw_gid).gr_name,
+        },
+    )
+    assert run.rc == 0, run.output
+    assert {path.owner() for path in (tmp_path / "history", tmp_path / "history" / "history.jsonl")} == {"nobody"}
 
 
 def test_an_uninstallation_keeps_the_raised_flag_of_a_drained_host_and_nothing_else(remaining):
