@@ -103,6 +103,19 @@ def test_a_job_that_has_ended_is_not_there_any_more(root_side, capsys):
     assert "it has ended" in capsys.readouterr().err
 
 
+def test_a_journal_that_reads_nothing_keeps_no_run_from_its_end(root_side):
+    root_side.add_hook()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                ours.send(b"x" * 4096)
+        ours.setblocking(True)
+        with open(os.dup(ours.fileno()), "wb", buffering=0) as output:
+            assert runner.run_phase(root_side.job(), root_side.directories.hooks, output).outcome == "ok"
+
+
 @pytest.mark.parametrize("run_id", ["../../etc/passwd", "a.explode.1", ""])
 def test_what_is_not_the_id_of_a_run_is_not_run(root_side, run_id):
     assert runner.run(run_id, root_side.directories) == 2

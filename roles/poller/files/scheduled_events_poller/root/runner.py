@@ -9,6 +9,7 @@ import errno
 import json
 import os
 import re
+import select
 import stat
 import sys
 import time
@@ -470,6 +471,8 @@ def _identifier(job: Job) -> str:
 
 
 def _log(output: IO[bytes], message: str) -> None:
+    """Write a line, which is lost where nothing reads any more: a run ends without the journal, too."""
     with contextlib.suppress(OSError, ValueError):
-        output.write(message.encode("utf-8", "replace") + b"\n")
-        output.flush()
+        if select.select([], [output], [], TICK)[1]:
+            output.write(message.encode("utf-8", "replace") + b"\n")
+            output.flush()
