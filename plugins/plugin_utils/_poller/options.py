@@ -11,6 +11,7 @@ secret.
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import typing as t
 
@@ -22,6 +23,7 @@ from .._ansible.zones import rules_with_offsets
 # Options of the role that are not keys of poller.json.
 OF_THE_ROLE = {"hosts", "become", "state", "keep_state", "hooks", "remove_prepare_hooks", "webhooks", "controller"}
 OF_THE_ROLE |= {"history_group", "python"}
+INTERPRETER = re.compile(r"/[A-Za-z0-9/._+-]+")
 PROGRAMS = ("content", "src", "command")
 
 CONTROLLER_HOOK = "00-awx-job-template"
@@ -75,6 +77,11 @@ def plan(
     :param check_settings: returns the first mistake that the program finds in its settings, or an empty text.
     :raises WrongOption: the first mistake.
     """
+    if not INTERPRETER.fullmatch(python):
+        raise WrongOption(
+            f'poller_python: expected an absolute path of letters, digits, "/", ".", "_", "+" and "-", since the first '
+            f"line of a program holds it, not {python!r}: set another one, such as a link to it"
+        )
     typed = typed_values(specs, values)
     config = {name: _stripped(typed[f"poller_{name}"]) for name in _settings_of_the_unit(specs)}
     try:
@@ -91,7 +98,7 @@ def plan(
             f"poller_controller_grace: expected 0 without poller_controller, not {grace:g}: nothing shows whether "
             f"a job runs, so set poller_controller, or take it out"
         )
-    own = _own_hooks(controller, webhooks, shlex.quote(python))
+    own = _own_hooks(controller, webhooks, python)
     found = [
         (hook["phase"], hook["name"], _content(f"poller_hooks[{index}]", hook, read_source))
         for index, hook in enumerate(typed["poller_hooks"])

@@ -18,7 +18,8 @@ from scheduled_events_poller.unit import status
 
 def test_status_shows_what_it_does_with_an_exit_code(unit, imds):
     code, output, _errors = unit.command("status")
-    assert (code, output) == (2, "CRITICAL: the polling unit does not run, or cannot write its status. See its journal\n")
+    summary = "the polling unit does not run, or cannot write its status. See its journal"
+    assert (code, output) == (2, f"CRITICAL: {summary}\n")
     unit.add_hook("prepare", "exit 1")
     unit.start()
     until(lambda: unit.command("status")[0] == 0, "the status OK")

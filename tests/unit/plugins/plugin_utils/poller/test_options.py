@@ -276,6 +276,15 @@ def test_a_takeover_needs_a_controller_of_the_role():
         check(acknowledge="controller", controller_grace=60)
 
 
+# The interpreter
+
+
+@pytest.mark.parametrize("python", ["python3", "/opt/my python/python3", "/opt/100%/python3", "/opt/python\n", ""])
+def test_an_interpreter_that_no_unit_or_first_line_can_name_is_refused(python):
+    with pytest.raises(role_options.WrongOption, match="poller_python: expected an absolute path of letters"):
+        check([DRAIN], python=python)
+
+
 # Webhooks
 
 WEBHOOK = {"name": "ops", "url": "https://example.org/" + SECRET}
@@ -297,7 +306,7 @@ def test_no_event_is_held_because_the_hook_of_the_webhooks_is_missing():
 
 
 def test_the_hook_of_the_webhooks_holds_no_secret_and_ends_with_77_whatever_happens(tmp_path):
-    content = check(webhooks=[WEBHOOK], python="/no/such python").hooks["prepare"]["0-webhooks"]
+    content = check(webhooks=[WEBHOOK], python="/no/such-python").hooks["prepare"]["0-webhooks"]
     assert SECRET not in content.decode()
     hook = tmp_path / "hook"
     hook.write_bytes(content.replace(b" /run/scheduled-events-webhooks/", f" {tmp_path}/".encode()))
