@@ -499,6 +499,24 @@ def test_a_decided_acknowledgement_is_not_sent_when_its_event_is_over_and_recove
     until(lambda: imds.posts, "the acknowledgement after a new preparation")
 
 
+def test_a_dry_run_shows_that_this_vm_is_prepared_and_waits_for_its_recovery(unit, imds):
+    for phase in ("prepare", "recover"):
+        unit.add_hook(phase, "true")
+    unit.start()
+    imds.announce()
+    until(lambda: imds.posts, "the acknowledgement")
+    unit.configure(dry_run=True)
+    unit.process.send_signal(signal.SIGHUP)
+    imds.events = []
+    until(lambda: unit.command("status")[0] == 1, "the warning")
+    assert "this VM was prepared for 1 event before the dry run, and recovers after it" in unit.command("status")[1]
+    with open(unit.path("run/status.json")) as file:
+        assert json.load(file)["maintenance_pending"] is True
+    unit.configure(dry_run=False)
+    unit.process.send_signal(signal.SIGHUP)
+    until(lambda: unit.command("status")[1].startswith("OK: 0 events"), "the status OK")
+
+
 def test_what_a_dry_run_left_out_is_done_when_it_ends(unit, imds):
     unit.add_hook("prepare", f"echo prepare >> {unit.path('ran')}")
     unit.configure(dry_run=True)

@@ -76,6 +76,19 @@ def first_state(state_file: StateFile, history: Optional[History], *, now: Momen
     return state
 
 
+def hidden_by_dry_run(state_file: StateFile) -> str:
+    """What a dry run, which begins without the saved state, would hide of this VM; empty if nothing."""
+    try:
+        saved = state_file.load()
+    except (OSError, StateError) as error:
+        return f"the state from before the dry run cannot be read: {error}"
+    prepared = sum(entry.ran for entry in saved.events.values()) if saved else 0
+    if prepared:
+        events = "1 event" if prepared == 1 else f"{prepared} events"
+        return f"this VM was prepared for {events} before the dry run, and recovers after it"
+    return f"the state was lost before the dry run: {saved.lost}" if saved and saved.lost else ""
+
+
 def ended_runs(state: State, root_side: HookRequests) -> List[Tuple[str, RunResult]]:
     """The runs that have ended, each with its phase."""
     ended = []

@@ -126,7 +126,7 @@ class Poller:
         self._document_at = self._clock.monotonic()  # when a document was read last; at first, when we began
         self._watchdog = Watchdog(clock)
         self._next_poll = self._polled_at = self._blocked_until = 0.0
-        self._unsaved = ""  # why the state could not be saved the last time
+        self._unsaved = ""  # why the state could not be saved the last time, or what of it a dry run hides
         self._unsent = ""  # what systemd must not miss
         self._stopping = self._reloading = False
 
@@ -169,6 +169,7 @@ class Poller:
         self._state = effects.first_state(
             self._state_file, history, now=self._now(), hook_timeout=self._settings.hook_timeout
         )
+        self._unsaved = "" if history else effects.hidden_by_dry_run(self._state_file)
         self._display.begin(history)
 
     def _stop(self, _number: int, _frame: Any) -> None:
