@@ -73,6 +73,14 @@ def test_the_directory_exists_only_when_it_is_complete(tmp_path, archive, left):
     assert sorted(path.name for path in (tmp_path / "release").iterdir()) == ["command", "package"]
 
 
+def test_plays_at_the_same_time_unpack_it_once(tmp_path, archive):
+    command = [sys.executable, "-IS", str(UNPACK), str(archive), str(tmp_path / "release")]
+    plays = [subprocess.Popen(command, stderr=subprocess.PIPE) for _play in range(4)]
+    assert [play.communicate()[1] for play in plays] == [b""] * 4
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["release", "release.tar"]
+    assert sorted(path.name for path in (tmp_path / "release").iterdir()) == ["command", "package"]
+
+
 def test_what_cannot_be_compiled_is_not_installed(tmp_path):
     path = tmp_path / "release.tar"
     (tmp_path / "wrong.py").write_text("def\n")
