@@ -329,6 +329,17 @@ def test_the_end_of_a_unit_reports_the_failure_that_it_stores(root_side, capsys)
     assert capsys.readouterr().err == f"{root_side.run_id}: its unit ended before its hooks: signal\n"
 
 
+@pytest.mark.parametrize("state", ["stopping", "running", "degraded"])
+def test_a_run_that_ends_because_the_machine_goes_down_has_no_result(root_side, tmp_path, monkeypatch, state):
+    (tmp_path / "systemctl").write_text(f"#!/bin/sh\necho {state}\nexit 1\n")
+    (tmp_path / "systemctl").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    root_side.accept()
+    runner.ended(root_side.run_id, root_side.directories, {})
+    kept = (None, [root_side.run_id]) if state == "stopping" else ("failed", [])
+    assert (root_side.result() and root_side.result().outcome, root_side.jobs()) == kept
+
+
 def test_the_end_of_a_unit_without_a_job_leaves_nothing(root_side):
     runner.ended(root_side.run_id, root_side.directories, {})
     assert root_side.result() is None

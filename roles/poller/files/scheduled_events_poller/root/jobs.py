@@ -22,6 +22,7 @@ from ..spool import MAX_REQUEST, Directories, Job, RequestError, RunResult, form
 
 PROC = "/proc"
 REVISION = ".times"  # ends the name of the file with the newest times of a job
+PATIENCE = 5.0  # seconds for systemctl
 OVERDUE = 10.0  # seconds after its last moment in which a run ends its hooks
 
 
@@ -210,6 +211,22 @@ def give_up(directories: Directories, request_id: str, reason: str) -> bool:
         except (FileNotFoundError, Occupied):
             return False
         return end(directories, RunResult(request_id, FAILED, reason, 0.0))
+
+
+def goes_down() -> bool:
+    """Whether systemd is stopping all units, as for a reboot, of which that of the userspace alone keeps /run."""
+    try:
+        answer = subprocess.run(
+            ["systemctl", "is-system-running"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            timeout=PATIENCE,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return False
+    return answer.stdout.strip() == b"stopping"
 
 
 def wake(directories: Directories) -> None:

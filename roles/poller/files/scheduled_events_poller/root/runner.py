@@ -176,6 +176,9 @@ def ended(request_id: str, directories: Directories, environment: Mapping[str, s
     if parse_run_id(request_id) is None:
         jobs.say(f"{request_id!r} is not an id of a run")
         return 2
+    if jobs.exists(directories, request_id) and jobs.goes_down():
+        jobs.say(f"{request_id}: the machine goes down before its hooks have ended, and they run again")
+        return 0
     how = " ".join(environment.get(name, "") for name in ("SERVICE_RESULT", "EXIT_CODE", "EXIT_STATUS")).strip()
     reason = f"its unit ended before its hooks: {how or 'systemd gives no reason'}"
     if jobs.give_up(directories, request_id, reason):
