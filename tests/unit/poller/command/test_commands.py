@@ -400,6 +400,7 @@ KNOWN = {
     "error": "",
     "unsaved": "",
     "unrecorded": "",
+    "unheard": "",
     "lost": "",
     "dry_run": False,
     "events": [],
@@ -429,6 +430,7 @@ KNOWN = {
         (1001.0, {"last_successful_poll": None, "failed_polls": 0}, status.WARNING, None),
         (1001.0, {"last_successful_poll": None, "failed_polls": 2, "error": "x"}, status.CRITICAL, None),
         (1001.0, {"events": [{"trouble": True}]}, status.WARNING, "1 of 1 event of vm1 in trouble"),
+        (1001.0, {"unheard": "requests wait"}, status.WARNING, "requests wait"),
         (
             1001.0,
             {"missing_hooks": {"prepare": ["10-a", "20-b"]}},

@@ -35,6 +35,16 @@ def test_a_request_is_replaced_by_its_repetition(root_side, requests):
         assert parse_request(file.read(), root_side.run_id).ends_at == 900.0
 
 
+def test_requests_that_nothing_takes_are_noticed(root_side, requests):
+    requests.ask(root_side.job())
+    assert [requests.unheard(now) for now in (100.0, 110.0)] == ["", ""]
+    assert "Look at scheduled-events-hooks.path" in requests.unheard(110.5)
+    os.unlink(os.path.join(root_side.directories.requests, root_side.run_id))
+    assert requests.unheard(111.0) == ""
+    requests.ask(root_side.job())  # once more, and so seen first now
+    assert requests.unheard(121.0) == ""
+
+
 def test_an_event_that_cannot_be_written_could_not_be_asked_for(root_side, requests):
     event = dict(root_side.event, additional={"no": {"JSON"}})
     assert "the event cannot be written as JSON" in requests.ask(root_side.job(event=event))

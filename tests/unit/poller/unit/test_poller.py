@@ -702,6 +702,9 @@ def quiet(tmp_path, now):
 
 
 class NoHooks:
+    def unheard(self, _now):
+        return ""
+
     def result(self, _request_id):
         return None
 

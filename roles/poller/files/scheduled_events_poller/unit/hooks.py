@@ -25,6 +25,8 @@ from ..spool import (
     root_command,
 )
 
+UNHEARD = 10.0  # seconds after which a request waits for longer than usual; root takes one within a second
+
 
 class Phases(NamedTuple):
     """The phases that have hooks, and by phase the hooks that should be there and are not.
@@ -73,6 +75,7 @@ class HookRequests:
         self._directories = directories
         self._spawn = spawn
         self._children: List[subprocess.Popen[bytes]] = []
+        self._seen: Dict[str, float] = {}  # when requests that wait were seen first
 
     def prepare(self) -> None:
         """Make the directory of the requests, which starts the root side as soon as it holds one.
@@ -103,6 +106,19 @@ class HookRequests:
         except (OSError, RequestError) as error:
             return f"the request for the hooks cannot be written: {error}"
         return ""
+
+    def unheard(self, now: float) -> str:
+        """Why requests of earlier looks still wait; empty if none does.
+
+        :param now: monotonic seconds.
+        """
+        names: List[str] = []
+        with contextlib.suppress(OSError):
+            names = os.listdir(self._directories.requests)
+        self._seen = {name: self._seen.get(name, now) for name in names}
+        if all(now - since <= UNHEARD for since in self._seen.values()):
+            return ""
+        return "requests for hooks are not taken. Look at scheduled-events-hooks.path, and start it"
 
     def _start_root_side(self) -> None:
         self._children = [child for child in self._children if child.poll() is None]

@@ -397,6 +397,7 @@ class Poller:
             self._source.resolver.known(),
             self._acknowledger.busy_for(),
             self._unsaved,
+            self._hooks.unheard(self._clock.monotonic()),
         )
         self._display.show(view, self._places.status_file)
 

@@ -59,7 +59,7 @@ class View(NamedTuple):
 
     ``config``: ``None`` while the name of this VM is not known. ``found``: the service, if it is known.
     ``acknowledging_for``: seconds for which the present attempt to acknowledge has been going on. ``unsaved``: why the
-    state cannot be saved; empty if it is saved.
+    state cannot be saved; empty if it is saved. ``unheard``: why requests for hooks wait; empty if none does.
     """
 
     now: float
@@ -70,6 +70,7 @@ class View(NamedTuple):
     found: "Optional[FoundEndpoint]"
     acknowledging_for: float
     unsaved: str
+    unheard: str = ""
 
 
 def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
@@ -95,6 +96,7 @@ def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
         "error": polls.error,
         "unsaved": view.unsaved,
         "unrecorded": unrecorded,
+        "unheard": view.unheard,
         "acknowledging_for": view.acknowledging_for,
         "missing_hooks": {} if config is None else {phase: list(names) for phase, names in config.missing.items()},
         "unnamed_events": state.unnamed,
@@ -173,10 +175,7 @@ def _problems(known: Dict[str, Any]) -> List[str]:
         problems.append(f"an acknowledgement has been under way for {known['acknowledging_for']:.0f} seconds")
     if known["unsaved"]:
         problems.append(known["unsaved"])
-    if known["unrecorded"]:
-        problems.append(known["unrecorded"])
-    if known["error"]:
-        problems.append(known["error"])
+    problems += [known[why] for why in ("unrecorded", "unheard", "error") if known[why]]
     return problems
 
 
