@@ -1,0 +1,82 @@
+# Copyright (c) 2026 The maintops.scheduled_events authors
+# GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
+# SPDX-License-Identifier: GPL-3.0-or-later
+
+"""The surveys that the role controller_setup gives its job templates, with a stand-in of the module of awx.awx.
+
+A controller replaces variables of the template and of the inventory with the defaults of the survey.
+"""
+
+import json
+import os
+
+import pytest
+
+ACTION = """
+import json
+import os
+
+from ansible.plugins.action import ActionBase
+
+
+class ActionModule(ActionBase):
+    def run(self, tmp=None, task_vars=None):
+        with open(os.environ["TEMPLATES"], "a") as record:
+            print(json.dumps(self._task.args), file=record)
+        return {"changed": True}
+"""
+OWN = {
+    "rolling_maintenance": {
+        "rolling_maintenance_max_unavailable": "25%",
+        "rolling_maintenance_on_event": None,
+        "rolling_maintenance_serial": [1, 5],
+    },
+    "install_poller": {"poller_hook_timeout": 900, "poller_controller": {"interval": 5}},
+    "report": {"report_scope": "all"},
+}
+
+
+@pytest.fixture(scope="module")
+def templates(ansible, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("stand_in")
+    actions = directory / "ansible_collections" / "awx" / "awx" / "plugins" / "action"
+    actions.mkdir(parents=True)
+    (actions / "job_template.py").write_text(ACTION)
+    role = {"name": "maintops.scheduled_events.controller_setup", "tasks_from": "templates"}
+    play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}
+    play["vars"] = {"controller_setup_variables": OWN, "controller_setup_url": "https://awx.example.com"}
+    paths = os.pathsep.join([str(directory), os.environ["ANSIBLE_COLLECTIONS_PATH"]])
+    env = {"ANSIBLE_COLLECTIONS_PATH": paths, "TEMPLATES": str(directory / "templates")}
+    run = ansible.run_playbook([play], env=env)
+    assert run.rc == 0, run.output
+    found = [json.loads(line) for line in (directory / "templates").read_text().splitlines()]
+    return {template["name"]: template for template in found}
+
+
+def asked(template):
+    return [question["variable"] for question in template["survey_spec"]["spec"]]
+
+
+def test_a_variable_of_the_owner_is_not_asked_for_since_the_default_of_the_question_would_replace_it(templates):
+    rolling, install = templates["Rolling maintenance"], templates["Install the polling unit"]
+    assert asked(rolling) == ["rolling_maintenance_reboot", "rolling_maintenance_gate_timeout"]
+    assert rolling["extra_vars"]["rolling_maintenance_max_unavailable"] == "25%"
+    assert rolling["extra_vars"]["rolling_maintenance_serial"] == [1, 5]
+    assert asked(install) == ["poller_state", "poller_on_failure"]
+    assert install["extra_vars"]["poller_hook_timeout"] == 900
+    assert install["extra_vars"]["poller_controller"]["interval"] == 5
+    assert install["extra_vars"]["poller_controller"]["url"] == "https://awx.example.com"
+
+
+def test_a_variable_that_is_null_is_left_to_the_inventory(templates):
+    assert "rolling_maintenance_on_event" not in templates["Rolling maintenance"]["extra_vars"]
+
+
+def test_a_template_without_questions_has_no_survey_since_a_controller_takes_no_empty_one(templates):
+    report = templates["Report of scheduled events"]
+    assert (report["survey_enabled"], report.get("survey_spec")) == (False, None)
+
+
+def test_a_template_asks_all_questions_of_which_no_variable_is_set(templates):
+    assert asked(templates["Respond to scheduled events"]) == ["respond_acknowledge", "respond_wait_timeout"]
+    assert templates["Respond to scheduled events"]["survey_enabled"] is True
