@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The surveys that the role controller_setup gives its job templates, with a stand-in of the module of awx.awx.
+"""The job templates of the role controller_setup, and above all their surveys, with a stand-in of the module of awx.awx.
 
 A controller replaces variables of the template and of the inventory with the defaults of the survey.
 """
@@ -44,7 +44,11 @@ def templates(ansible, tmp_path_factory):
     (actions / "job_template.py").write_text(ACTION)
     role = {"name": "maintops.scheduled_events.controller_setup", "tasks_from": "templates"}
     play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}
-    play["vars"] = {"controller_setup_variables": OWN, "controller_setup_url": "https://awx.example.com"}
+    play["vars"] = {
+        "controller_setup_template_credentials": "VMs, Azure",
+        "controller_setup_url": "https://awx.example.com",
+        "controller_setup_variables": OWN,
+    }
     paths = os.pathsep.join([str(directory), os.environ["ANSIBLE_COLLECTIONS_PATH"]])
     env = {"ANSIBLE_COLLECTIONS_PATH": paths, "TEMPLATES": str(directory / "templates")}
     run = ansible.run_playbook([play], env=env)
@@ -80,3 +84,9 @@ def test_a_template_without_questions_has_no_survey_since_a_controller_takes_no_
 def test_a_template_asks_all_questions_of_which_no_variable_is_set(templates):
     assert asked(templates["Respond to scheduled events"]) == ["respond_acknowledge", "respond_wait_timeout"]
     assert templates["Respond to scheduled events"]["survey_enabled"] is True
+
+
+def test_credentials_may_be_a_text_as_from_the_command_line(templates):
+    credentials = {name: template["credentials"] for name, template in templates.items()}
+    assert credentials["Rolling maintenance"] == ["VMs", "Azure"]
+    assert credentials["Install the polling unit"] == ["VMs", "Azure", "Scheduled Events hook"]
