@@ -79,6 +79,10 @@ class ActionModule(ArmAction):
     def _rows(self, asked: dict[str, t.Any], variables: dict[str, t.Any]) -> list[list[t.Any]]:
         """The rows of both queries. Azure is only read."""
         subscriptions = asked["subscriptions"]
+        if not subscriptions:
+            raise AnsibleActionFail(
+                "The audit has no subscription. Set audit_subscriptions to the ids of those of the VMs"
+            )
         credentials = {"subscription_id": next(iter(subscriptions), ""), **asked["credentials"]}
         try:
             with self._arm({**asked, "credentials": credentials}, variables) as arm:

@@ -113,3 +113,14 @@ def test_the_audit_of_the_emulator_shows_the_coverage_of_the_fleet(audited):
         "heard_all_of_them": ["web1", "web3"],
         "vms_without_a_host": [],
     }
+
+
+@pytest.mark.parametrize("given", [{}, {"audit_subscriptions": ""}, {"audit_subscriptions": []}])
+def test_an_audit_without_a_subscription_is_refused_before_azure_is_asked(ansible, given):
+    hosts = {"web1": {**LOCAL, "report_become": False}}
+    variables = {"report_hosts": "web1", **given}
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.audit", inventory={"all": {"hosts": hosts}}, extra_vars=variables
+    )
+    assert run.rc == 2, run.output
+    assert "The audit has no subscription. Set audit_subscriptions to the ids of those of the VMs" in run.output
