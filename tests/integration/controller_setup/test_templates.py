@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The job templates of the role controller_setup, and above all their surveys, with a stand-in of the module of awx.awx.
+"""The job templates of the role controller_setup, and above all their surveys, with a stand-in of the module.
 
 A controller replaces variables of the template and of the inventory with the defaults of the survey.
 """
