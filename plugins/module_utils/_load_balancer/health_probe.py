@@ -6,6 +6,7 @@
 import contextlib
 import math
 import os
+import re
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
 from .._scheduled_events.clock import CLOCK, Clock
@@ -266,5 +267,8 @@ def check_settings(options: Mapping[str, Any], is_absolute: Callable[[str], bool
     """
     if not is_absolute(options["flag"]):
         raise DrainError(f"flag is {options['flag']}, expected an absolute path. Correct load_balancer_probe_flag")
+    if not re.match("https?://[^/]", options["url"], re.IGNORECASE):
+        url = options["url"]
+        raise DrainError(f'url is "{url}", expected http://HOST/PATH or https://HOST/PATH. Set load_balancer_probe_url')
     if not options["ports"]:
         raise DrainError("ports is empty, expected at least one port of the service. Set load_balancer_ports")
