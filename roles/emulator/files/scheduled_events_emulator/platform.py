@@ -144,10 +144,6 @@ class Platform:
             heapq.heappop(self._timers)
         return self._timers[0].due if self._timers else None
 
-    def at(self, due: float, act: Callable[[float], None], is_live: Callable[[], bool] = lambda: True) -> None:
-        """Have ``act`` called with the time when ``due`` is reached, if ``is_live`` then."""
-        heapq.heappush(self._timers, _Timer(max(due, self.now), next(self._order), is_live, act))
-
     # Reading
 
     def scope_state(self, machine: Machine) -> ScopeState:
@@ -294,7 +290,9 @@ class Platform:
     # The state machine
 
     def _in_phase(self, event: Event, phase: str, due: float, act: Callable[[Event, float], None]) -> None:
-        self.at(due, lambda moment: act(event, moment), lambda: event.status == phase)
+        """Have ``act`` called with the time when ``due`` is reached, if the event is still in the phase then."""
+        timer = _Timer(max(due, self.now), next(self._order), lambda: event.status == phase, partial(act, event))
+        heapq.heappush(self._timers, timer)
 
     def _when_all_approved(self, event: Event) -> None:
         """Plan the early start, once every event that has to wait for the others is approved."""
