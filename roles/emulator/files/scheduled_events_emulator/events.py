@@ -71,9 +71,9 @@ class EventSpec:
 KEYS = ("type", *(each.name for each in fields(EventSpec) if each.name != "event_type"))
 
 
-def parse_spec(value: Any, path: str = "") -> EventSpec:
+def parse_spec(value: Any) -> EventSpec:
     """Return the spec of a JSON object. Raises InputError."""
-    given = Fields(value, path, KEYS)
+    given = Fields(value, "", KEYS)
     event_type = given.text("type", choices=tuple(TYPES))
     duration = given.integer("duration", DEFAULT_DURATION.get(event_type, -1), least=-1)
     event_id = given.text("event_id", None)
