@@ -24,6 +24,12 @@ class ControlError(RuntimeError):
     """The control API refused a request or could not be reached."""
 
 
+def url(host: str, port: int) -> str:
+    """Return the base URL of an address."""
+    bracketed = f"[{host}]" if ":" in host else host
+    return f"http://{bracketed}:{port}"
+
+
 def quoted(part: str) -> str:
     """Return ``part`` as one segment of a path."""
     return quote(part, safe="", errors="surrogateescape")
@@ -56,8 +62,7 @@ class ControlClient:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._host, self._port = _host_and_port(control)
-        bracketed = f"[{self._host}]" if ":" in self._host else self._host
-        self._url = f"http://{bracketed}:{self._port}"
+        self._url = url(self._host, self._port)
         self._wait = wait
         self._monotonic = monotonic
         self._sleep = sleep

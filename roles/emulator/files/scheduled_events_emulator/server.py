@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from aiohttp import web
 
 from scheduled_events_emulator.checks import InputError
+from scheduled_events_emulator.client import url
 from scheduled_events_emulator.clock import Clock
 from scheduled_events_emulator.control import Control
 from scheduled_events_emulator.delivery import post_messages
@@ -48,12 +49,6 @@ class Options:
     exit_after: float = 3600
     started_file: str | None = None
     delivery: Delivery = field(default_factory=Delivery)
-
-
-def url(host: str, port: int) -> str:
-    """Return the base URL of an address."""
-    bracketed = f"[{host}]" if ":" in host else host
-    return f"http://{bracketed}:{port}"
 
 
 def _bind(host: str, port: int) -> socket.socket:
