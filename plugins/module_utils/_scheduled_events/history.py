@@ -17,7 +17,7 @@ from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tu
 from .checks import TEXT, Kind, WrongValue, check_fields, choice, converted, list_of, number, whole
 from .document import YEARS
 from .runs import OK
-from .text import clean, parse_number, shown
+from .text import clean, parse_number, refuse_constant, shown
 
 VERSION = 1
 
@@ -182,7 +182,7 @@ def parse_line(line: bytes) -> Fact:
     if len(line) > MAX_LINE:
         raise WrongValue(f"it has more than {MAX_LINE} bytes")
     try:
-        decoded = json.loads(line.decode("utf-8"), parse_int=parse_number, parse_constant=_refuse_constant)
+        decoded = json.loads(line.decode("utf-8"), parse_int=parse_number, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise WrongValue(f"it is not JSON: {shown(str(error))}") from error
     return parse(decoded)
@@ -196,10 +196,6 @@ def parse(raw: Any) -> Fact:
     fields = check_fields(raw, _FIELDS, required=["version", "kind", "time", "source"], others=True)
     del fields["version"]
     return cleaned(Fact(**fields))
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number of JSON")
 
 
 def format_moment(time: float) -> str:

@@ -13,7 +13,7 @@ from .checks import FLAG, TEXT, Kind, WrongValue, check_fields, choice, converte
 from .document import Incarnation, ScheduledEvent, parse_not_before
 from .files import NotPlain, read_plain, remove_half_written, write_atomically
 from .runs import OUTCOMES, PHASES
-from .text import clean, parse_number, sanitize_fields, shown
+from .text import clean, parse_number, refuse_constant, sanitize_fields, shown
 
 VERSION = 2
 
@@ -169,7 +169,7 @@ def parse(text: str) -> State:
     :raises StateError: it is something else.
     """
     try:
-        decoded = json.loads(text, parse_int=parse_number, parse_constant=_refuse_constant)
+        decoded = json.loads(text, parse_int=parse_number, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise StateError(f"it is not JSON: {shown(str(error))}") from error
     version = decoded.get("version") if isinstance(decoded, dict) else None
@@ -180,10 +180,6 @@ def parse(text: str) -> State:
         return State(**{**State(0)._asdict(), **check_fields(decoded, _STATE, required=_required(_STATE))})
     except WrongValue as error:
         raise StateError(str(error)) from error
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a number of JSON")
 
 
 def _required(kinds: Mapping[str, Kind]) -> List[str]:

@@ -129,3 +129,8 @@ def in_words(seconds: float) -> str:
 def parse_number(digits: str) -> Union[int, str]:
     """Read an integer of a JSON text. An absurdly long one stays a text: reading its digits takes seconds."""
     return int(digits) if len(digits) <= MAX_DIGITS else clean(digits, 2 * MAX_DIGITS)
+
+
+def refuse_constant(name: str) -> None:
+    """Refuse NaN and Infinity, which Python reads and JSON does not have."""
+    raise ValueError(f"{name} is not a number of JSON")
