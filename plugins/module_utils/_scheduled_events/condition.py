@@ -8,7 +8,7 @@ from typing import NamedTuple, Optional, Tuple
 
 from . import document, policies, terms
 from . import rules as decisions
-from .runs import FAILED, OK, PHASES, TIMEOUT
+from .runs import OK, PHASES
 from .state import RUNNING, EventState, State
 
 
@@ -198,9 +198,9 @@ def condition(state: State, key: str, config: terms.Config) -> Condition:
 
 
 def _advised(entry: EventState) -> Condition:
-    run = entry.runs.get("advised")
-    failed = run is not None and run.outcome in (FAILED, TIMEOUT)
-    return Condition(ADVISED_FAILED, detail=run.reason) if run and failed else Condition(ADVISORY)
+    if policies.has_failed(entry, "advised"):
+        return Condition(ADVISED_FAILED, detail=entry.runs["advised"].reason)
+    return Condition(ADVISORY)
 
 
 def _recovery_failed(entry: EventState) -> bool:

@@ -11,7 +11,7 @@ from . import history, policies, terms
 from . import rules as decisions
 from .clock import Moment
 from .document import ScheduledEvent
-from .runs import FAILED, OK, TIMEOUT
+from .runs import OK
 from .state import INTERRUPTED, RUNNING, EventState, State
 
 # The reason of a second fact "seen": what was done for the event before still counts.
@@ -69,8 +69,7 @@ def acknowledgement(event: ScheduledEvent, *, by: str, vm_name: str, now: float)
 def rule_of(entry: EventState, config: terms.Config) -> str:
     """The rule that decided about an event, in words."""
     text, decision = _decision(entry.event, config)
-    run = entry.runs.get("prepare")
-    failed = run is not None and run.outcome in (FAILED, TIMEOUT)
+    failed = policies.has_failed(entry, "prepare")
     return f"{text}, on_failure: {config.on_failure}" if failed and decision == decisions.PREPARE else text
 
 
@@ -161,7 +160,7 @@ class _Facts:
             yield self._fact(history.ACKNOWLEDGED, after.event, by=self._writer.by, via="metadata service", rule=rule)
         elif report.kind is terms.ReportKind.CLEARED:
             yield self._fact(history.RETURNED, before.event, by="operator", reason="cleared by the operator")
-        elif report.kind is terms.ReportKind.OVER and before.ran and not _recovers(before):
+        elif report.kind is terms.ReportKind.OVER and before.ran and not policies.is_running(before, "recover"):
             yield self._fact(history.RETURNED, before.event, reason="no recovery is configured")
 
     def _refused(self, before: Optional[EventState], after: Optional[EventState]) -> Iterator[history.Fact]:
@@ -200,10 +199,6 @@ class _Facts:
             boot_id=self._writer.boot_id,
             **known,
         )
-
-
-def _recovers(entry: EventState) -> bool:
-    return policies.is_running(entry, "recover")
 
 
 def _announcement(event: ScheduledEvent) -> Dict[str, Any]:
