@@ -10,9 +10,9 @@ clock may be corrected afterwards. So both clocks count, and the larger gap is t
 
 import contextlib
 import os
-import time
 from typing import Callable, Dict, List, Optional, Set
 
+from _scheduled_events.announced import boottime
 from _scheduled_events.clock import Clock
 from _scheduled_events.history import IMPACT, NO_IMPACT, PAUSED, POLLER, REBOOTED, Fact
 from _scheduled_events.state import EventState
@@ -20,7 +20,6 @@ from _scheduled_events.transitions import Step
 
 LONGEST_ITERATION = 2.5  # seconds; an iteration of the loop takes one, and a longer one is a gap
 
-_BOOTTIME = 7  # CLOCK_BOOTTIME, which Python 3.6 does not name
 _STARTED = 19  # of the fields after the name of the process, in ticks since the boot
 
 
@@ -29,7 +28,7 @@ def since_boot() -> Optional[float]:
     with contextlib.suppress(OSError, ValueError, IndexError):
         with open("/proc/1/stat", "rb") as file:
             ticks = int(file.read(4096).rpartition(b")")[2].split()[_STARTED])
-        return max(0.0, time.clock_gettime(_BOOTTIME) - ticks / os.sysconf("SC_CLK_TCK"))
+        return max(0.0, boottime() - ticks / os.sysconf("SC_CLK_TCK"))
     return None
 
 
