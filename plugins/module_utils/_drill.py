@@ -17,12 +17,11 @@ from typing import Any, Dict, List, Optional, Sequence
 from ._scheduled_events import announced, history, history_file
 from ._scheduled_events.clock import CLOCK, Clock
 from ._scheduled_events.document import DEFAULT_API_VERSION, SCHEDULED, STARTED, ScheduledEvent, parse
-from ._scheduled_events.files import LARGEST_STATUS, Folder, read_plain, write_atomically
+from ._scheduled_events.files import LARGEST_STATUS, STALE, Folder, read_plain, write_atomically
 from ._scheduled_events.rules import decide, parse_rules
 from ._scheduled_events.runs import PHASES, WEBHOOK_HOOK
 
 DESCRIPTION = "Drill of maintops.scheduled_events"
-STALE = 30.0  # seconds without a sign of the polling unit
 PLACES = {
     "configuration": "/etc/scheduled-events",
     "runtime": "/run/scheduled-events",

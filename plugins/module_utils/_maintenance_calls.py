@@ -14,7 +14,7 @@ from ._module import ImdsModule
 from ._scheduled_events.checks import WrongValue
 from ._scheduled_events.client import ImdsError
 from ._scheduled_events.clock import CLOCK, Moment
-from ._scheduled_events.files import LARGEST_STATUS, Changed, Folder, read_plain
+from ._scheduled_events.files import LARGEST_STATUS, STALE, Changed, Folder, read_plain
 from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import append_where_possible
 from ._scheduled_events.runs import NOTHING
@@ -23,7 +23,6 @@ from ._scheduled_events.runs import NOTHING
 WAIT, DECISION = "wait", "decision"
 SURVEY, WITHDRAW, HOLD, NOTE, DONE, FAILED = "survey", "withdraw", "hold", "note", "done", "failed"
 STATUS_FILE = "/run/scheduled-events/status.json"  # of the polling unit
-STALE = 30.0  # seconds without a sign of the unit, after which its status says nothing
 
 OPTIONS: Dict[str, Dict[str, Any]] = {
     "step": {

@@ -21,6 +21,7 @@ LOCK_FILE = ".lock"  # in a directory whose files change together
 LOCK_PAUSE = 0.05  # seconds
 HALF_WRITTEN = 60.0  # seconds after which no process still writes a temporary file
 LARGEST_STATUS = 4 * 1024 * 1024  # bytes of the status file, which the unprivileged polling unit writes
+STALE = 30.0  # seconds without a new status file, after which the unit does not run, and its status says nothing
 LACKING = errno.EMFILE, errno.ENFILE, errno.ENOMEM  # the machine cannot open a file now, which passes
 DIRECTORY_MODE = 0o755  # other programs keep files there, too, and unprivileged ones read some
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Optional, Tuple
 from _scheduled_events import condition as conditions
 from _scheduled_events import policies, terms
 from _scheduled_events.document import ADVISORY, Document, format_epoch, format_time
+from _scheduled_events.files import STALE
 from _scheduled_events.state import State
 
 if TYPE_CHECKING:  # which need requests, and a hook reads the status
@@ -22,7 +23,6 @@ VERSION = 2
 # Exit codes of `scheduled-events status`, as monitoring plugins have them.
 OK, WARNING, CRITICAL, UNKNOWN = 0, 1, 2, 3
 
-STALE = 30.0  # seconds without a sign of the unit, or without a document, after which something is wrong
 CLOCK_TOLERANCE = 5.0  # seconds by which a time may lie in the future
 LONG_ATTEMPT = 30.0  # seconds after which an attempt to acknowledge is no longer usual
 
