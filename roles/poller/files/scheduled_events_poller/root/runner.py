@@ -115,8 +115,22 @@ class HookSet:
         :raises HookRefused: another user could change it, or it is not a program.
         :raises Vanished: it no longer exists.
         """
-        check_hook(self.path(name))
-        for place in self._places:
+        path = self.path(name)
+        try:
+            status = os.lstat(path)
+        except OSError as error:
+            if error.errno in _NO_PROGRAM:
+                raise Vanished from error
+            raise HookRefused(f"refused: {error.strerror}") from error
+        if not stat.S_ISREG(status.st_mode):
+            raise HookRefused("refused: it is not a regular file. A link to a regular file is refused, too")
+        if status.st_uid not in _trusted():
+            raise HookRefused(f"refused: it belongs to user {status.st_uid}, expected root. Run chown root")
+        if status.st_mode & 0o022:
+            raise HookRefused("refused: other users than its owner can write it. Run chmod go-w")
+        if not status.st_mode & 0o100:
+            raise HookRefused("refused: it is not executable. Run chmod +x")
+        for place in (os.fsdecode(os.path.dirname(path)), *self._places):
             _check_directories(place)
 
 
@@ -290,29 +304,6 @@ def _pause(seconds: float, deadline: Deadline, clock: Clock) -> None:
         if left <= 0:
             return
         clock.sleep(min(left, TICK))
-
-
-def check_hook(path: bytes) -> None:
-    """Make sure that only root can change the hook (or the user of this process, if that is not root).
-
-    :raises HookRefused: another user could change it, or it is not a program.
-    :raises Vanished: it no longer exists.
-    """
-    try:
-        status = os.lstat(path)
-    except OSError as error:
-        if error.errno in _NO_PROGRAM:
-            raise Vanished from error
-        raise HookRefused(f"refused: {error.strerror}") from error
-    if not stat.S_ISREG(status.st_mode):
-        raise HookRefused("refused: it is not a regular file. A link to a regular file is refused, too")
-    if status.st_uid not in _trusted():
-        raise HookRefused(f"refused: it belongs to user {status.st_uid}, expected root. Run chown root")
-    if status.st_mode & 0o022:
-        raise HookRefused("refused: other users than its owner can write it. Run chmod go-w")
-    if not status.st_mode & 0o100:
-        raise HookRefused("refused: it is not executable. Run chmod +x")
-    _check_directories(os.fsdecode(os.path.dirname(path)))
 
 
 def _check_directories(path: str) -> None:
