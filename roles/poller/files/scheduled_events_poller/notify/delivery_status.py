@@ -91,8 +91,6 @@ def judge(known: Dict[str, Any], now: float) -> Judgement:
     """
     problems: List[str] = []
     lines: List[str] = []
-    if not known:
-        return Judgement(problems, lines)
     told, spooled = known.get("time", 0.0), known.get("spooled", 0.0)
     if told > now + SILENCE:  # before the clock was set back: no sign of a delivery that lives
         told = 0.0
