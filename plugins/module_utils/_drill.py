@@ -16,8 +16,8 @@ from typing import Any, Dict, List, Optional, Sequence
 
 from ._scheduled_events import announced, history, history_file
 from ._scheduled_events.clock import CLOCK, Clock
-from ._scheduled_events.document import DEFAULT_API_VERSION, SCHEDULED, STARTED, ScheduledEvent, parse
-from ._scheduled_events.files import LARGEST_STATUS, STALE, Folder, read_plain, write_atomically
+from ._scheduled_events.document import SCHEDULED, STARTED, ScheduledEvent, parse_event
+from ._scheduled_events.files import LARGEST_STATUS, STALE, Folder, read_plain
 from ._scheduled_events.rules import decide, parse_rules
 from ._scheduled_events.runs import PHASES, WEBHOOK_HOOK
 
@@ -79,7 +79,7 @@ class DrilledHost:
         config, unit = os.path.join(self._places["configuration"], "poller.json"), self._places["runtime"]
         try:
             settings, status = _read(config), _read(os.path.join(unit, "status.json"))
-            event = _parsed(_event_of(str(status["vm_name"]), event_type, self._clock.wall()))
+            event = parse_event(_event_of(str(status["vm_name"]), event_type, self._clock.wall()))
             shown = {name: settings[name] for name in ("acknowledge", "on_failure", "hook_timeout", "margin")}
             return dict(
                 shown,
@@ -166,7 +166,7 @@ class DrilledHost:
 
     def _write(self, event: Event) -> None:
         content = {"event": event, "until": announced.boottime() + announced.LEASE}
-        write_atomically(self._folder.path_of(announced.NAME), json.dumps(content).encode(), mode=0o644)
+        self._folder.write_json(announced.NAME, content, mode=0o644)
 
     def facts(self, since: float) -> List[Dict[str, Any]]:
         """What the histories have since then.
@@ -225,10 +225,6 @@ def _event_of(vm_name: str, event_type: str, not_before: float) -> Event:
         "EventSource": "Platform",
         "DurationInSeconds": DURATIONS.get(event_type, -1),
     }
-
-
-def _parsed(event: Event) -> ScheduledEvent:
-    return parse(json.dumps({"Events": [event]}), api_version=DEFAULT_API_VERSION).events[0]
 
 
 def _read(path: str) -> Dict[str, Any]:

@@ -12,7 +12,7 @@ import os
 import time
 from typing import Any, Callable, Dict, Optional
 
-from .document import ADVISORY, DEFAULT_API_VERSION, SCHEDULED, STARTED, Document, ScheduledEvent, parse
+from .document import ADVISORY, SCHEDULED, STARTED, Document, ScheduledEvent, parse_event
 from .files import plain
 
 DIRECTORY, NAME = "/run/scheduled-events-drill", "event.json"
@@ -76,7 +76,7 @@ def read_drill(directory: str, *, clock: Callable[[], float] = boottime) -> Sche
     try:
         decoded: Dict[str, Any] = json.loads(content.decode("utf-8"))
         left = decoded["until"] - now
-        event = parse(json.dumps({"Events": [decoded["event"]]}), api_version=DEFAULT_API_VERSION).events[0]
+        event = parse_event(decoded["event"])
     except (ValueError, RecursionError, LookupError, TypeError, OverflowError) as error:
         raise NoDrill(f"it cannot be read: {type(error).__name__}") from error
     if not 0 < left <= LEASE:

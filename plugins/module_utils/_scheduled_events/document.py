@@ -203,6 +203,14 @@ def parse(text: Union[bytes, str], *, api_version: str) -> Document:
     )
 
 
+def parse_event(raw: Any) -> ScheduledEvent:
+    """Read one event, as a document of any version but the preview has it.
+
+    :raises ValueError, TypeError, RecursionError: it is not such an event.
+    """
+    return parse(json.dumps({"Events": [raw]}), api_version=DEFAULT_API_VERSION).events[0]
+
+
 def _parse_event(raw: Dict[str, Any], *, api_version: str) -> ScheduledEvent:
     resources = _resources(raw.get("Resources"))
     read: Dict[str, Any] = {

@@ -8,11 +8,10 @@ What was done for an event and not undone becomes a failed recovery: an operator
 """
 
 import datetime
-import json
 from typing import Dict, NamedTuple, Optional, Sequence
 
 from .clock import Moment
-from .document import SCHEDULED, STARTED, ScheduledEvent, parse
+from .document import SCHEDULED, STARTED, ScheduledEvent, parse_event
 from .history import PHASE_BEGAN, PHASE_ENDED, POLLER, RETURNED, SEEN, Fact
 from .history import STARTED as IMPACT_BEGAN
 from .runs import FAILED, OK, parse_run_id, run_id_of, token_of
@@ -116,6 +115,5 @@ def event_of(fact: Fact, before: Optional[ScheduledEvent] = None) -> ScheduledEv
         "Resources": list(fact.resources) or [fact.vm_name],
         "DurationInSeconds": None if fact.announced is None else int(fact.announced),
     }
-    known = {name: value for name, value in raw.items() if value is not None}
-    [event] = parse(json.dumps({"Events": [known]}), api_version="2020-07-01").events
+    event = parse_event({name: value for name, value in raw.items() if value is not None})
     return event._replace(not_before=moment)

@@ -10,7 +10,6 @@ Private to the collection. No clock and no I/O. A row can have anything.
 from __future__ import annotations
 
 import functools
-import json
 import re
 import typing as t
 
@@ -140,7 +139,7 @@ def _events_of(rows: t.Sequence[t.Any], since: float) -> tuple[list[ScheduledEve
     wrong: list[str] = []
     for row in rows:
         try:
-            [event] = document.parse(json.dumps({"Events": [row["properties"]]}), api_version="").events
+            event = document.parse_event(row["properties"])
         except (DocumentError, LookupError, TypeError, ValueError, RecursionError) as error:
             wrong.append(f"a row cannot be read: {shown(str(error))}")
             continue

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 sys.path.append(str(Path(__file__).resolve().parents[4] / "plugins" / "module_utils"))
 
 from _scheduled_events.checks import show
-from _scheduled_events.document import describe, format_time, parse, parse_not_before
+from _scheduled_events.document import describe, format_time, parse_event, parse_not_before
 from _scheduled_events.files import write_atomically
 from _scheduled_events.rulebook import as_variables, content_id, harmless, host_names_of, hosts_of, with_time_left
 from _scheduled_events.text import shown
@@ -239,8 +239,7 @@ def _event_of(message: Any) -> dict[str, Any]:
     info = message["data"]["resourceInfo"]
     properties = {**info["properties"]}
     properties.setdefault("EventId", info.get("name"))
-    # The library reads documents; each field of an event is the same there.
-    [event] = parse(json.dumps({"Events": [properties]}), api_version="").events
+    event = parse_event(properties)  # each field is the same in a document
     status = next((word for word in ORDER if word.lower() == (event.event_status or "").lower()), None)
     found = as_variables(describe(event, vm_name="", now=datetime.datetime.now(datetime.timezone.utc)))
     if found["event_id"] is None or status is None:

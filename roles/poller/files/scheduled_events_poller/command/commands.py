@@ -21,12 +21,12 @@ from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
 from _scheduled_events.discovery import GIVEN, search_leases
 from _scheduled_events.document import (
-    DEFAULT_API_VERSION,
     DocumentError,
     ScheduledEvent,
     describe,
     format_epoch,
     parse,
+    parse_event,
 )
 from _scheduled_events.files import LARGEST_STATUS, read_plain
 from _scheduled_events.history_file import append_beside, experience
@@ -374,7 +374,7 @@ def sample_event(vm_name: str, event_type: str, *, not_before: float) -> Schedul
         "Description": "A sample event for hooks",
         "DurationInSeconds": -1,
     }
-    return parse(json.dumps({"Events": [raw]}), api_version=DEFAULT_API_VERSION).events[0]
+    return parse_event(raw)
 
 
 def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> str:
