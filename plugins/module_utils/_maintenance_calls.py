@@ -64,15 +64,15 @@ def take_step(
     :raises MaintenanceError: the host cannot be marked, or is marked for another run.
     """
     if module.params["step"] == SURVEY:
-        return survey(module, Host(folder), folder, flag_is_up=flag_is_up, read=read)
+        return survey(module, Host(folder), flag_is_up=flag_is_up, read=read)
     return mark(module, Host(folder))
 
 
 def survey(
-    module: Any, host: Host, folder: Folder, *, flag_is_up: Callable[[], bool], read: Callable[[], Dict[str, Any]]
+    module: Any, host: Host, *, flag_is_up: Callable[[], bool], read: Callable[[], Dict[str, Any]]
 ) -> Dict[str, Any]:
     """Mark the host if an owner is given, then look at all that the gate wants to know."""
-    claimed = _claim(module, host)  # before the look at the events
+    folder, claimed = host.folder, _claim(module, host)  # before the look at the events
     of_unit = _events_of_the_unit() if folder.is_here else []
     found = {
         "changed": claimed["marked"],

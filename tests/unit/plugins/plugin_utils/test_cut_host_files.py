@@ -43,7 +43,7 @@ def look(folder):
     module = types.SimpleNamespace(
         params={name: each.get("default") for name, each in OPTIONS.items()}, check_mode=True
     )
-    return survey(module, Host(folder), folder, flag_is_up=lambda: False, read=dict)
+    return survey(module, Host(folder), flag_is_up=lambda: False, read=dict)
 
 
 def test_a_state_of_respond_that_was_cut_is_an_error_that_names_the_file(folder):

@@ -70,7 +70,7 @@ class World:
         options = {option: spec.get("default") for option, spec in OPTIONS.items()}
         module = types.SimpleNamespace(params={**options, **given}, check_mode=False)
         read = {"events": [], "vm_name": name, "problem": ""}
-        found = survey(module, self.hosts[name], self.folders[name], flag_is_up=lambda: False, read=lambda: read)
+        found = survey(module, self.hosts[name], flag_is_up=lambda: False, read=lambda: read)
         return {**found, "boot_id": name}
 
 

@@ -17,7 +17,7 @@ from plugins.module_utils._scheduled_events.files import Changed, Folder
 def look(folder, *, flag=False):
     options = {name: option.get("default") for name, option in OPTIONS.items()}
     module = types.SimpleNamespace(params=options, check_mode=False)
-    return survey(module, Host(folder), folder, flag_is_up=lambda: flag, read=dict)
+    return survey(module, Host(folder), flag_is_up=lambda: flag, read=dict)
 
 
 class Refusing(Folder):

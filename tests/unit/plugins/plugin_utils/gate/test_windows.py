@@ -90,5 +90,5 @@ def test_a_host_is_drained_while_its_polling_unit_has_prepared_it(status, tmp_pa
     options = {name: option.get("default") for name, option in _maintenance_calls.OPTIONS.items()}
     module = types.SimpleNamespace(params=options, check_mode=False)
     folder = Folder(tmp_path)
-    found = _maintenance_calls.survey(module, Host(folder), folder, flag_is_up=lambda: False, read=dict)
+    found = _maintenance_calls.survey(module, Host(folder), flag_is_up=lambda: False, read=dict)
     assert found["drained"] == prepared
