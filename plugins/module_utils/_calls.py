@@ -16,7 +16,6 @@ from ._scheduled_events.history_file import DIRECTORIES, append_beside
 from ._scheduled_events.transitions import acknowledgement
 from ._scheduled_events.waiting import Wait, Waited, WaitTimeout
 
-INFO_OPTIONS = FILTER_OPTIONS
 WAIT_OPTIONS: Dict[str, Dict[str, Any]] = {
     **FILTER_OPTIONS,
     "state": {"type": "str", "choices": ["absent", "present"], "default": "absent"},

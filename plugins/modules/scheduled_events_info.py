@@ -180,12 +180,12 @@ endpoint_source:
   sample: given
 """
 
-from ..module_utils._calls import INFO_OPTIONS, read
-from ..module_utils._module import run_module
+from ..module_utils._calls import read
+from ..module_utils._module import FILTER_OPTIONS, run_module
 
 
 def main() -> None:
-    run_module(INFO_OPTIONS, read)
+    run_module(FILTER_OPTIONS, read)
 
 
 if __name__ == "__main__":

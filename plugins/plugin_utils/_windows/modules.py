@@ -19,7 +19,7 @@ from ...module_utils._load_balancer import call as load_balancer
 from ...module_utils._load_balancer.health_probe import Flag, ProbeAnswer
 from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._maintenance import MaintenanceError
-from ...module_utils._module import COMMON_OPTIONS, ImdsModule
+from ...module_utils._module import COMMON_OPTIONS, FILTER_OPTIONS, ImdsModule
 from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import ExchangeFailed, HttpRequest
 from ...module_utils._scheduled_events.files import Changed
@@ -168,7 +168,7 @@ class _WindowsFlag(Flag):
 
 # Modules that only ask the metadata service.
 REQUESTS: dict[str, tuple[dict[str, t.Any], t.Callable[[ImdsModule], Result]]] = {
-    "scheduled_events_info": (calls.INFO_OPTIONS, calls.read),
+    "scheduled_events_info": (FILTER_OPTIONS, calls.read),
     "scheduled_events_wait": (calls.WAIT_OPTIONS, calls.wait_for_state),
     "scheduled_event_approve": (calls.APPROVE_OPTIONS, calls.acknowledge),
 }
