@@ -28,7 +28,7 @@ from ..plugin_utils._ansible.core import (
     temporary_directory,
 )
 from ..plugin_utils._ansible.other_host import bounded
-from ..plugin_utils._ansible.run import digest, main_process_has_ended, run_id_of, this_job, this_owner
+from ..plugin_utils._ansible.run import digest, refuse_ended_run, run_id_of, this_job, this_owner
 from ..plugin_utils._ansible.strategy import refuse_late_hosts, runs_each_host_alone, warning_of_few_forks
 from ..plugin_utils._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags
 from ..plugin_utils._ansible.zones import rules_with_offsets
@@ -297,8 +297,7 @@ class ActionModule(ArmAction):
     def _execute_turn(
         self, control_node: dict[str, t.Any], outcome: dict[str, t.Any] | None, within: float
     ) -> dict[str, t.Any]:
-        if main_process_has_ended():
-            raise AnsibleError("the process of Ansible that began this task has ended. Run the role again")
+        refuse_ended_run()
         # The host has no use for them, and must not see credentials of Azure.
         given = {name: value for name, value in self._options.items() if value is not None}
         own = {name: value for name, value in given.items() if not name.startswith(("fallback", "published"))}

@@ -47,6 +47,15 @@ def main_process_has_ended() -> bool:
     return os.getppid() != main_pid()
 
 
+def refuse_ended_run() -> None:
+    """Go on only while a run waits for the result.
+
+    :raises AnsibleError: the process of Ansible that started this worker has ended.
+    """
+    if main_process_has_ended():
+        raise AnsibleError("the process of Ansible that began this task has ended. Run the play again")
+
+
 def this_owner() -> dict[str, t.Any]:
     """The identity of the process of Ansible that started this worker.
 
@@ -54,8 +63,7 @@ def this_owner() -> dict[str, t.Any]:
         when that process began.
     """
     owner = owner_of(main_pid())
-    if main_process_has_ended():
-        raise AnsibleError("the process of Ansible that began this task has ended. Run the play again")
+    refuse_ended_run()
     return owner
 
 

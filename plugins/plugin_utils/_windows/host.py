@@ -25,7 +25,7 @@ from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import BrokenOff
 from .._ansible.core import copy_beside, forget_temporary_directory
 from .._ansible.other_host import bounded, failure_in
-from .._ansible.run import digest, main_process_has_ended
+from .._ansible.run import digest, refuse_ended_run
 from .folder import WindowsFolder
 from .uri import WIN_URI, WinUri, WinUriError
 
@@ -214,8 +214,7 @@ class WindowsHost:
     def sleep(self, seconds: float) -> None:
         until = time.monotonic() + seconds
         while True:
-            if main_process_has_ended():
-                raise AnsibleError("the process of Ansible that began this task has ended. Run the play again")
+            refuse_ended_run()
             left = until - time.monotonic()
             if left <= 0:
                 return
