@@ -27,7 +27,7 @@ from ..plugin_utils._ansible.core import (
     play_id,
     temporary_directory,
 )
-from ..plugin_utils._ansible.other_host import bounded
+from ..plugin_utils._ansible.other_host import limited
 from ..plugin_utils._ansible.run import digest, refuse_ended_run, run_id_of, this_job, this_owner
 from ..plugin_utils._ansible.strategy import refuse_late_hosts, runs_each_host_alone, warning_of_few_forks
 from ..plugin_utils._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags
@@ -305,7 +305,7 @@ class ActionModule(ArmAction):
         if self._windows:
             return self._execute_here(self._windows, arguments)
         try:
-            with self._bounded(within):
+            with limited(self._task, within):
                 answer: dict[str, t.Any] = self._execute_module(
                     module_name=MODULE, module_args=arguments, task_vars=self._variables
                 )
@@ -357,11 +357,8 @@ class ActionModule(ArmAction):
     @contextlib.contextmanager
     def _brief(self) -> t.Iterator[None]:
         """Give up after a while what need not succeed."""
-        with contextlib.suppress(AnsibleError, TimeoutError), self._bounded(BRIEF):
+        with contextlib.suppress(AnsibleError, TimeoutError), limited(self._task, BRIEF):
             yield
-
-    def _bounded(self, seconds: float) -> t.ContextManager[None]:
-        return contextlib.nullcontext() if self._task.timeout else bounded(seconds)
 
     def _keep_what_ansible_wants(self, answer: dict[str, t.Any]) -> None:
         for name in ("warnings", "deprecations"):

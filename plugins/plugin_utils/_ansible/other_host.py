@@ -65,6 +65,11 @@ def bounded(seconds: float) -> t.Iterator[None]:
             signal.setitimer(signal.ITIMER_REAL, max(0.001, outer - (time.monotonic() - began)))
 
 
+def limited(task: t.Any, seconds: float) -> t.ContextManager[None]:
+    """The limit for a block of a task: its own timeout if it has one, which Ansible applies, else :func:`bounded`."""
+    return contextlib.nullcontext() if task.timeout else bounded(seconds)
+
+
 class HostVariables:
     """The variables of another host, as a task of the play would see them there. ``hostvars`` lacks those of the play
     and of the role.
@@ -135,9 +140,8 @@ class OtherHost:
         :param within: seconds for all of it, unless the task has its own timeout.
         :raises OtherHostError: the host cannot be reached or does not answer, or the module failed.
         """
-        bound = contextlib.nullcontext() if self._own._task.timeout else bounded(within)
         try:
-            with bound:
+            with limited(self._own._task, within):
                 self._action = self._action or self._connect()
                 result = self._execute(self._action, module, dict(arguments))
         except (AnsibleConnectionFailure, TimeoutError) as error:

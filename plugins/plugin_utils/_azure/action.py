@@ -13,7 +13,7 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from .._ansible.other_host import OtherHost, OtherHostError, bounded
+from .._ansible.other_host import OtherHost, OtherHostError, limited
 from .arm import CLOUDS, Arm, ArmAnswer, ArmError, Token, send
 
 LOGIN = "azure.azcollection.azure_rm_accesstoken_info"
@@ -67,7 +67,7 @@ class ArmAction(ActionBase):
             seconds = min(ANSWERS_WITHIN, left())
             if seconds <= 0:
                 raise TimeoutError("no time is left to send it")
-            with contextlib.nullcontext() if self._task.timeout else bounded(seconds):
+            with limited(self._task, seconds):
                 return send(*request, timeout=seconds)
 
         try:

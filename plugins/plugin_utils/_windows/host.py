@@ -24,7 +24,7 @@ from ...module_utils._module import ImdsModule, carry_out
 from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import BrokenOff
 from .._ansible.core import copy_beside, forget_temporary_directory
-from .._ansible.other_host import bounded, failure_in
+from .._ansible.other_host import failure_in, limited
 from .._ansible.run import digest, refuse_ended_run
 from .folder import WindowsFolder
 from .uri import WIN_URI, WinUri, WinUriError
@@ -181,7 +181,7 @@ class WindowsHost:
 
     def _bounded(self, within: float, run: t.Callable[[], t.Any]) -> dict[str, t.Any]:
         try:
-            with contextlib.nullcontext() if self._action._task.timeout else bounded(within):
+            with limited(self._action._task, within):
                 result = run()
         except TimeoutError as error:
             self._reset_connection()
