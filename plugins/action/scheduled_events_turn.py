@@ -27,7 +27,7 @@ from ..plugin_utils._ansible.core import (
     play_id,
     temporary_directory,
 )
-from ..plugin_utils._ansible.other_host import limited
+from ..plugin_utils._ansible.other_host import HostLost, limited
 from ..plugin_utils._ansible.run import digest, refuse_ended_run, run_id_of, this_job, this_owner
 from ..plugin_utils._ansible.strategy import refuse_late_hosts, runs_each_host_alone, warning_of_few_forks
 from ..plugin_utils._ansible.tasks_files import TasksFileError, TasksFiles, left_out_by_tags
@@ -35,7 +35,7 @@ from ..plugin_utils._ansible.zones import rules_with_offsets
 from ..plugin_utils._azure.acknowledgement import AcknowledgementResult, acknowledge, check_ids, scope_of
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
-from ..plugin_utils._respond.context import Context, HostLost, Notes
+from ..plugin_utils._respond.context import Context, Notes
 from ..plugin_utils._respond.ends import (
     ARTIFACT,
     BEGUN,
@@ -55,7 +55,7 @@ from ..plugin_utils._respond.play_coordinator import PlayCoordinator
 from ..plugin_utils._respond.published import Published
 from ..plugin_utils._respond.responding import Responding, looks_cut_off
 from ..plugin_utils._respond.role import failed_task, options_of_role, refusal_of_role
-from ..plugin_utils._windows.host import HostGone, WindowsHost
+from ..plugin_utils._windows.host import WindowsHost
 from ..plugin_utils._windows.modules import refuse_async
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
@@ -336,16 +336,13 @@ class ActionModule(ArmAction):
         """Take the turn on the control node, which lets the host send requests and keep files."""
         options = {**COMMON_OPTIONS, **OPTIONS, "control_node": {"type": "dict"}}
         folder = host.folder(arguments["state_directory"])
-        try:
-            answer = host.run_module(
-                options,
-                arguments,
-                lambda run: take_turn(run, folder=folder, intervals=WINDOWS_INTERVALS),
-                check_mode=bool(self._task.check_mode),
-                losable=True,
-            )
-        except HostGone as error:
-            raise HostLost(str(error), error.original) from error
+        answer = host.run_module(
+            options,
+            arguments,
+            lambda run: take_turn(run, folder=folder, intervals=WINDOWS_INTERVALS),
+            check_mode=bool(self._task.check_mode),
+            losable=True,
+        )
         self._keep_what_ansible_wants(answer)
         return answer
 

@@ -26,6 +26,15 @@ from ansible.plugins.loader import become_loader
 from .core import copy_beside, is_windows, name_of, refuse_variables_of_host, shell_of, task_id, variables_of
 
 
+class HostLost(Exception):
+    """The host of the task cannot be reached any more, or does not answer. ``original``: the error of Ansible that says
+    so, if there is one."""
+
+    def __init__(self, message: str, original: Exception | None = None) -> None:
+        super().__init__(message)
+        self.original = original
+
+
 class OtherHostError(Exception):
     """The module did not run there, or failed. The message names the host."""
 

@@ -22,14 +22,6 @@ Execute = t.Callable[[t.Dict[str, t.Any], t.Optional[t.Dict[str, t.Any]], float]
 Send = t.Callable[[str, str, float], AcknowledgementResult]
 
 
-class HostLost(Exception):
-    """The connection to the host broke. ``original``: the error of Ansible that says so, if there is one."""
-
-    def __init__(self, message: str, original: Exception | None = None) -> None:
-        super().__init__(message)
-        self.original = original
-
-
 class Notes:
     """The knowledge of the run about one host between two tasks, in a file of the control node.
 

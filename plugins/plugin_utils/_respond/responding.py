@@ -12,9 +12,10 @@ import typing as t
 from ...module_utils._scheduled_events.condition import NOTHING_PREPARES
 from ...module_utils._scheduled_events.document import DELETING_TYPES
 from ...module_utils._scheduled_events.rules import APPROVE, HOLD
+from .._ansible.other_host import HostLost
 from .._ansible.run import has_ended, is_dead
 from .conclusion import Conclusion
-from .context import Context, HostLost
+from .context import Context
 from .phases import PHASES, Phases
 from .play_coordinator import (
     FAILED,

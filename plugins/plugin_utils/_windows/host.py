@@ -24,7 +24,7 @@ from ...module_utils._module import ImdsModule, carry_out
 from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import BrokenOff
 from .._ansible.core import copy_beside, forget_temporary_directory
-from .._ansible.other_host import failure_in, limited
+from .._ansible.other_host import HostLost, failure_in, limited
 from .._ansible.run import digest, refuse_ended_run
 from .folder import WindowsFolder
 from .uri import WIN_URI, WinUri, WinUriError
@@ -36,14 +36,6 @@ COMMANDS = "ansible.windows."
 # What options have on other hosts, and what they mean on a Windows host: only administrators write there.
 PLACE = "C:\\Program Files\\maintops"
 PLACES = {"/var/lib/maintops": PLACE, "/var/lib/maintops/drained": f"{PLACE}\\drained"}
-
-
-class HostGone(Exception):
-    """The host cannot be reached any more, or does not answer. ``original``: the error of Ansible, if there is one."""
-
-    def __init__(self, message: str, original: Exception | None = None) -> None:
-        super().__init__(message)
-        self.original = original
 
 
 class Failed(Exception):
@@ -107,7 +99,7 @@ class WindowsHost:
         """Run a module of this collection here, for this host.
 
         :param losable: whether a lost host is a separate error, instead of an error of the request.
-        :raises HostGone: the host is lost.
+        :raises HostLost: the host is lost.
         """
         module = Module(check_mode=check_mode)
         try:
@@ -138,7 +130,7 @@ class WindowsHost:
         def ask(arguments: dict[str, t.Any], seconds: float) -> t.Mapping[str, t.Any]:
             try:
                 return self.run(WIN_URI, arguments, within=seconds + STARTS_WITHIN)
-            except HostGone as error:
+            except HostLost as error:
                 if losable:
                     raise
                 if error.original is not None and not self._answered:
@@ -151,7 +143,7 @@ class WindowsHost:
     def run(self, module: str, arguments: dict[str, t.Any], *, within: float = STARTS_WITHIN) -> dict[str, t.Any]:
         """The result of a module on the host, also of one that failed.
 
-        :raises HostGone: the host is lost.
+        :raises HostLost: the host is lost.
         """
         action = self._action
         return self._bounded(
@@ -162,7 +154,7 @@ class WindowsHost:
     def copy(self, content: bytes, path: str) -> dict[str, t.Any]:
         """The result of the action win_copy, which does not replace a file as a whole.
 
-        :raises HostGone: the host is lost.
+        :raises HostLost: the host is lost.
         """
         own = self._action
         task = copy_beside(own._task)
@@ -185,13 +177,13 @@ class WindowsHost:
                 result = run()
         except TimeoutError as error:
             self._reset_connection()
-            raise HostGone(f"the host did not answer the control node within {within:g} seconds") from error
+            raise HostLost(f"the host did not answer the control node within {within:g} seconds") from error
         except AnsibleConnectionFailure as error:
             self._reset_connection()
-            raise HostGone(f"the control node lost the host: {error}", error) from error
+            raise HostLost(f"the control node lost the host: {error}", error) from error
         if result.get("unreachable"):
             self._reset_connection()
-            raise HostGone(f"the control node lost the host: {result.get('msg', 'no reason given')}")
+            raise HostLost(f"the control node lost the host: {result.get('msg', 'no reason given')}")
         self._answered = True
         return t.cast("dict[str, t.Any]", result)
 

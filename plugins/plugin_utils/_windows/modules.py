@@ -24,7 +24,8 @@ from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.exchange import ExchangeFailed, HttpRequest
 from ...module_utils._scheduled_events.files import Changed
 from .._ansible.core import is_windows
-from .host import COMMANDS, Failed, HostGone, Module, WindowsHost, place_of
+from .._ansible.other_host import HostLost
+from .host import COMMANDS, Failed, Module, WindowsHost, place_of
 from .uri import WinUriError
 
 COLLECTION = "maintops.scheduled_events"
@@ -89,7 +90,7 @@ def run_here(host: WindowsHost, name: str, arguments: t.Mapping[str, t.Any], *, 
         result = failure.result
     except (MaintenanceError, DrainError, WinUriError, OSError) as error:
         result = {"failed": True, "msg": str(error)}
-    except HostGone as error:
+    except HostLost as error:
         raise error.original or AnsibleConnectionFailure(str(error)) from None
     return {**result, **({"warnings": module.warnings} if module.warnings else {})}
 

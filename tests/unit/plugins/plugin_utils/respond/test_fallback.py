@@ -14,9 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.plugin_utils._ansible.other_host import HostLost
 from plugins.plugin_utils._azure.acknowledgement import acknowledge, is_of
 from plugins.plugin_utils._azure.arm import Arm, Token
-from plugins.plugin_utils._respond.context import Context, HostLost, Notes
+from plugins.plugin_utils._respond.context import Context, Notes
 from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, SeenEvent
 from plugins.plugin_utils._respond.responding import Responding
 

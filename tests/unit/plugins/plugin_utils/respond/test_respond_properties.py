@@ -30,8 +30,9 @@ from plugins.module_utils._scheduled_events.client import NoAnswer
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.document import format_time, parse
 from plugins.module_utils._scheduled_events.files import Folder
+from plugins.plugin_utils._ansible.other_host import HostLost
 from plugins.plugin_utils._ansible.run import place
-from plugins.plugin_utils._respond.context import Context, HostLost, Notes
+from plugins.plugin_utils._respond.context import Context, Notes
 from plugins.plugin_utils._respond.phases import PHASES
 from plugins.plugin_utils._respond.play_coordinator import PlayCoordinator
 from plugins.plugin_utils._respond.responding import Responding

@@ -7,8 +7,9 @@
 import pytest
 from ansible.errors import AnsibleConnectionFailure
 
+from plugins.plugin_utils._ansible.other_host import HostLost
 from plugins.plugin_utils._windows import modules
-from plugins.plugin_utils._windows.host import HostGone, RemoteFiles
+from plugins.plugin_utils._windows.host import RemoteFiles
 from plugins.plugin_utils._windows.modules import _WindowsFlag, run_here
 
 DIRECTORY = "C:\\state"
@@ -80,8 +81,8 @@ OPTIONS = {"provider": "record", "state": "held"}
 @pytest.mark.parametrize(
     ("error", "raised"),
     [
-        (HostGone("the host did not answer"), AnsibleConnectionFailure("the host did not answer")),
-        (HostGone("lost", AnsibleConnectionFailure("no route")), AnsibleConnectionFailure("no route")),
+        (HostLost("the host did not answer"), AnsibleConnectionFailure("the host did not answer")),
+        (HostLost("lost", AnsibleConnectionFailure("no route")), AnsibleConnectionFailure("no route")),
     ],
 )
 def test_a_host_that_is_lost_is_unreachable_for_ansible(monkeypatch, error, raised):
