@@ -20,6 +20,7 @@ from pathlib import Path
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.files import locked, write_atomically
 from .._ansible.run import digest
+from .arm import ArmError
 
 QUIET = 3.0  # seconds without a new order after which no more are waited for
 LONGEST_GATHERING = 20.0  # seconds
@@ -58,16 +59,16 @@ class Orders:
             self._file("answers", host).unlink()
         self._write(self._file("orders", host), {"host": host, "at": self._clock.monotonic(), "desired": desired})
 
-    def fulfil(self, host: str, carry_out: t.Callable[[Desired], bool], *, errors: type[Exception]) -> bool:
+    def fulfil(self, host: str, carry_out: t.Callable[[Desired], bool]) -> bool:
         """See to it that the order of a host is carried out.
 
         :param carry_out: ``carry_out(desired)`` does what all hosts want, and gives whether anything was changed. An
-            error of ``errors`` is the answer to all of them.
+            ArmError is the answer to all of them.
         :raises OrderFailed: it was not carried out.
         """
         with self._locked("writing"):
             if not self._file("answers", host).exists():
-                self._carry_out_all(carry_out, errors)
+                self._carry_out_all(carry_out)
             answer = self._read(self._file("answers", host))
         if answer["problem"]:
             raise OrderFailed(answer["problem"])
@@ -96,13 +97,13 @@ class Orders:
         self._directory.mkdir(parents=True, exist_ok=True)
         return locked(self._directory / what)
 
-    def _carry_out_all(self, carry_out: t.Callable[[Desired], bool], errors: type[Exception]) -> None:
+    def _carry_out_all(self, carry_out: t.Callable[[Desired], bool]) -> None:
         orders = self._gather()
         desired = {name: value for order in orders for name, value in order["desired"].items()}
         answer: dict[str, t.Any] = {"changed": False, "problem": ""}
         try:
             answer["changed"] = carry_out(desired)
-        except errors as error:
+        except ArmError as error:
             answer["problem"] = str(error)
         for order in orders:
             if self._read(self._file("orders", order["host"])) == order:  # else there is a new one meanwhile

@@ -165,7 +165,7 @@ class Resources:
 
         while True:
             try:
-                return orders.fulfil(host, bring, errors=ArmError)
+                return orders.fulfil(host, bring)
             except OrderFailed:
                 if was_here or self._arm.clock.monotonic() >= give_up_at:
                     raise

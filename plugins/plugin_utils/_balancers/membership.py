@@ -11,6 +11,7 @@ from ...module_utils._load_balancer.drain import Answer, Drain, not_put_back
 from ...module_utils._load_balancer.haproxy import was_out
 from ...module_utils._load_balancer.record import DrainError
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
+from .._ansible.other_host import OtherHostError
 
 INFO, CHANGE = "haproxy_servers_info", "haproxy_servers"  # the modules that run on a balancer
 LOOK_AGAIN_AFTER = 2.0  # seconds, for a balancer without an answer
@@ -19,8 +20,8 @@ LOOK_AGAIN_AFTER = 2.0  # seconds, for a balancer without an answer
 class Balancers:
     """Several balancers, which are asked one after the other.
 
-    :param ask: ``ask(balancer, module, options)`` runs the module :data:`INFO` or :data:`CHANGE` there. It raises an
-        error of ``errors``, whose message names the balancer.
+    :param ask: ``ask(balancer, module, options)`` runs the module :data:`INFO` or :data:`CHANGE` there. It raises
+        :class:`OtherHostError`, whose message names the balancer.
     """
 
     def __init__(
@@ -28,12 +29,10 @@ class Balancers:
         names: t.Sequence[str],
         *,
         ask: t.Callable[[str, str, dict[str, t.Any]], dict[str, t.Any]],
-        errors: type[Exception],
         clock: Clock = CLOCK,
     ) -> None:
         self.names = list(dict.fromkeys(names))
         self._ask = ask
-        self._errors = errors
         self._clock = clock
         self._problems: dict[str, str] = {}
 
@@ -109,7 +108,7 @@ class Balancers:
         for name in names:
             try:
                 answers[name] = self._ask(name, module, options)
-            except self._errors as error:
+            except OtherHostError as error:
                 self._problems[name] = str(error)
         return answers
 

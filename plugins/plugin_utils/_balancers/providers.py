@@ -17,7 +17,7 @@ from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
 from ...module_utils._load_balancer.drain import Answer, Drain
-from .._ansible.other_host import OtherHost, OtherHostError
+from .._ansible.other_host import OtherHost
 from .._azure.arm import Arm
 from .._azure.orders import Orders
 from .._azure.resources import ApplicationGateway, LoadBalancer, Resources
@@ -79,7 +79,7 @@ def balancers_of(action: ActionBase, variables: dict[str, t.Any], options: Optio
             "balancers is empty, expected the inventory names of the balancers. Set load_balancer_haproxy_hosts"
         )
     try:
-        yield Balancers(options["balancers"], ask=ask, errors=OtherHostError)
+        yield Balancers(options["balancers"], ask=ask)
     finally:
         for host in hosts.values():
             host.close()

@@ -21,6 +21,7 @@ from plugins.module_utils._load_balancer.call import OPTIONS
 from plugins.module_utils._load_balancer.record import DrainError, Record, take_note
 from plugins.module_utils._scheduled_events import files
 from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.plugin_utils._ansible.other_host import OtherHostError
 from plugins.plugin_utils._azure.pools import PoolMember
 from plugins.plugin_utils._balancers import azure, membership
 
@@ -36,7 +37,7 @@ class Killed(BaseException):
     """The process has ended: nothing that handles errors sees this."""
 
 
-class ModuleFailed(Exception):
+class ModuleFailed(OtherHostError):
     pass
 
 
@@ -259,7 +260,7 @@ class HAProxyWorld(World):
         return self.servers[name] == "ready" and self.service_answers
 
     def bring(self, holder, state):
-        balancers = membership.Balancers(["lb1", "lb2"], ask=self.ask, errors=ModuleFailed, clock=self.clocks)
+        balancers = membership.Balancers(["lb1", "lb2"], ask=self.ask, clock=self.clocks)
         options = self.options(holder, state, server="web1")
         result = membership.Membership(options, self.record, balancers, simulate=False, clock=self.clocks).bring()
         assert not result.get("failed"), result

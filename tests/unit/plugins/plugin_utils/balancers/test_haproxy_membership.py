@@ -7,6 +7,7 @@ from plugins.module_utils._load_balancer.call import OPTIONS
 from plugins.module_utils._load_balancer.record import DrainError, Record, take_note
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Folder
+from plugins.plugin_utils._ansible.other_host import OtherHostError
 from plugins.plugin_utils._balancers.membership import CHANGE, INFO, Balancers, Membership
 
 DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
@@ -15,7 +16,7 @@ SETTINGS = {**DEFAULTS, "server": "web1", "holder": "respond", "drain_timeout": 
 KNOWN_TO_THE_MODULES = {"server", "backends", "state", "timeout", "wait", "force", "found"}
 
 
-class Dead(Exception):
+class Dead(OtherHostError):
     pass
 
 
@@ -101,7 +102,7 @@ class Host:
         self._options = {**SETTINGS, **settings}
 
     def _member(self, resume):
-        balancers = Balancers(self._names, ask=self._fleet.ask, errors=Dead, clock=self._fleet.clock)
+        balancers = Balancers(self._names, ask=self._fleet.ask, clock=self._fleet.clock)
         options = {**self._options, "resume": resume}
         return Membership(options, self._fleet.record, balancers, simulate=self._simulate, clock=self._fleet.clock)
 
@@ -295,7 +296,7 @@ def test_check_mode_names_what_would_change(fleet, membership):
 
 def test_servers_that_some_balancer_gives_no_traffic_are_read(fleet):
     def traffic():
-        return Balancers(["lb1", "lb2"], ask=fleet.ask, errors=Dead).traffic()
+        return Balancers(["lb1", "lb2"], ask=fleet.ask).traffic()
 
     assert traffic() == {"web1": {"www": True}}
     fleet.servers["lb1"]["canary"] = "MAINT"
@@ -310,7 +311,7 @@ def test_servers_that_some_balancer_gives_no_traffic_are_read(fleet):
 
 
 def wait_until_served(fleet, **more):
-    balancers = Balancers(["lb1", "lb2"], ask=fleet.ask, errors=Dead, clock=fleet.clock)
+    balancers = Balancers(["lb1", "lb2"], ask=fleet.ask, clock=fleet.clock)
     return balancers.wait_until_served("web1", more.get("backends", []), timeout=60)
 
 
