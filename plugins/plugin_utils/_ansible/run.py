@@ -24,6 +24,7 @@ from ansible.errors import AnsibleError
 from ansible.module_utils.urls import open_url
 
 from ...module_utils._scheduled_events.clock import boot_id
+from ...module_utils._scheduled_events.files import write_atomically
 
 # Not "error": so ends a job whose node is lost, and it may still run there.
 ENDED = ("successful", "failed", "canceled")
@@ -80,6 +81,12 @@ def run_id_of(owner: t.Mapping[str, t.Any]) -> str:
 def digest(text: str) -> str:
     """A file name for a text from another source."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def keep_file(path: Path, value: t.Any) -> None:
+    """Write a value for the other processes of this run: a file of the control node, replaced as a whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, json.dumps(value).encode(), mode=0o600)
 
 
 def is_dead(owner: t.Mapping[str, t.Any]) -> bool:

@@ -18,8 +18,8 @@ import typing as t
 from pathlib import Path
 
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
-from ...module_utils._scheduled_events.files import locked, write_atomically
-from .._ansible.run import digest
+from ...module_utils._scheduled_events.files import locked
+from .._ansible.run import digest, keep_file
 from .arm import ArmError
 
 QUIET = 3.0  # seconds without a new order after which no more are waited for
@@ -57,7 +57,7 @@ class Orders:
         """Leave the order of a host; it replaces the one before."""
         with contextlib.suppress(FileNotFoundError):
             self._file("answers", host).unlink()
-        self._write(self._file("orders", host), {"host": host, "at": self._clock.monotonic(), "desired": desired})
+        keep_file(self._file("orders", host), {"host": host, "at": self._clock.monotonic(), "desired": desired})
 
     def fulfil(self, host: str, carry_out: t.Callable[[Desired], bool]) -> bool:
         """See to it that the order of a host is carried out.
@@ -89,7 +89,7 @@ class Orders:
 
     def note(self, body: dict[str, t.Any]) -> dict[str, t.Any]:
         """Keep what was read just now."""
-        self._write(self._directory / "read.json", {"at": self._clock.monotonic(), "body": body})
+        keep_file(self._directory / "read.json", {"at": self._clock.monotonic(), "body": body})
         return body
 
     def _locked(self, what: str) -> t.ContextManager[int]:
@@ -107,7 +107,7 @@ class Orders:
             answer["problem"] = str(error)
         for order in orders:
             if self._read(self._file("orders", order["host"])) == order:  # else there is a new one meanwhile
-                self._write(self._file("answers", order["host"]), answer)
+                keep_file(self._file("answers", order["host"]), answer)
                 self._file("orders", order["host"]).unlink()
 
     def _gather(self) -> list[dict[str, t.Any]]:
@@ -122,10 +122,6 @@ class Orders:
 
     def _file(self, kind: str, host: str) -> Path:
         return self._directory / kind / digest(host)
-
-    def _write(self, path: Path, value: t.Any) -> None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, json.dumps(value).encode(), mode=0o600)
 
     @staticmethod
     def _read(path: Path) -> dict[str, t.Any]:

@@ -12,8 +12,8 @@ import typing as t
 from pathlib import Path
 
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
-from ...module_utils._scheduled_events.files import write_atomically
 from ...module_utils._scheduled_events.terms import NEVER
+from .._ansible.run import keep_file
 from .._azure.acknowledgement import AcknowledgementResult
 from .play_coordinator import PlayCoordinator, SeenEvent
 from .published import Published
@@ -78,8 +78,7 @@ class Notes:
 
     def keep(self) -> None:
         """Write them for the next task."""
-        self._path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._path, json.dumps(self.known).encode(), mode=0o600)
+        keep_file(self._path, self.known)
 
     def seen(self, event_id: str) -> SeenEvent | None:
         """The event as the last document of this host showed it."""

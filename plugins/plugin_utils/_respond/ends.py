@@ -16,9 +16,8 @@ import os
 import typing as t
 from pathlib import Path
 
-from ...module_utils._scheduled_events.files import write_atomically
 from ...module_utils._scheduled_events.history import ACKNOWLEDGED
-from .._ansible.run import digest
+from .._ansible.run import digest, keep_file
 
 ARTIFACT = "scheduled_events_report"
 DIRECTORY = "ends"  # in the directory of the play
@@ -167,7 +166,6 @@ class Ends:
 
     def add(self, host: str, part: Part, *, hosts: int, kind: str = WHOLE) -> list[str]:
         """Leave a part of one host; the summary if it is the last of the ``hosts`` of the play, and else nothing."""
-        self._directory.mkdir(parents=True, exist_ok=True)
         unfinished, begun, whole = (self._directory / f"{digest(host)}{each}" for each in (UNFINISHED, BEGUN, WHOLE))
         if kind == UNFINISHED:
             path = unfinished
@@ -175,8 +173,7 @@ class Ends:
             unfinished.unlink(missing_ok=True)  # first: another host may read all as soon as this part is there
             path = begun if kind == BEGUN else whole
             part = merge([*(_read(known)["part"] for known in (begun, whole) if known.exists()), part])
-        text = json.dumps({"host": host, "part": part, "hosts": hosts})
-        write_atomically(path, text.encode(), mode=0o600)
+        keep_file(path, {"host": host, "part": part, "hosts": hosts})
         # By their names alone, since each host of a large fleet counts them.
         count = sum(name.endswith(WHOLE) for name in os.listdir(self._directory))
         return self.show() if count >= hosts else []

@@ -16,8 +16,8 @@ import os
 import typing as t
 from pathlib import Path
 
-from ...module_utils._scheduled_events.files import write_atomically, write_once
-from .._ansible.run import digest
+from ...module_utils._scheduled_events.files import write_once
+from .._ansible.run import digest, keep_file
 
 PREPARED, FAILED, UNCONFIGURED, HELD, IN_PART = "prepared", "failed", "unconfigured", "held", "in part"
 
@@ -315,9 +315,7 @@ class PlayCoordinator:
         return {name for name in names if not name.startswith(".")}  # which another host is writing just now
 
     def _write(self, host: str, value: t.Any) -> None:
-        folder = self._directory / "hosts"
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / digest(host), json.dumps(value).encode(), mode=0o600)
+        keep_file(self._directory / "hosts" / digest(host), value)
 
     def _read(self, host: str) -> dict[str, t.Any]:
         path = self._directory / "hosts" / digest(host)
