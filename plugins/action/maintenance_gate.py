@@ -25,9 +25,6 @@ from ..plugin_utils._windows.modules import run_for
 class ActionModule(ActionBase):
     """The gate of a rolling maintenance runs here. What looks at a host or marks it is the module of the same name."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         result, variables = super().run(tmp, task_vars), task_vars or {}
         arguments = arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})

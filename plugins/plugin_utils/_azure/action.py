@@ -23,9 +23,6 @@ ANSWERS_WITHIN = 300.0  # seconds for one request
 class ArmAction(ActionBase):
     """An action that talks to Azure Resource Manager."""
 
-    TRANSFERS_FILES = False
-    _supports_check_mode = True
-
     def _require_azcollection(self) -> None:
         """Refuse to go on without azure.azcollection.
 
