@@ -22,7 +22,7 @@ from .. import systemd
 from ..spool import Directories
 from . import control, effects, hooks, instance, status
 from .config import ConfigError, Settings
-from .display import HEARTBEAT, Display
+from .display import HEARTBEAT, Display, of_action
 from .endpoint_resolver import EndpointResolver, find
 from .service import SHORT_TIMEOUT, Acknowledged, Acknowledger, Polled, PollEnded, Polling, Source
 
@@ -322,7 +322,7 @@ class Poller:
         state, actions = effects.rehearse(self._state, document, self._results, now, config)
         actions = [action for action in actions if not _is_success(action)]
         step = Step(self._state, state, actions, now, config, self._config)
-        self._take_step(step, _say_what_would_be_done)
+        self._take_step(step, lambda action, _config: systemd.log(systemd.INFO, of_action(action, {})))
         self._display.report_step(step, dry_run=True)
 
     def _take_step(self, step: Step, carry_out: Callable[[terms.Action, terms.Config], None]) -> None:
@@ -410,13 +410,6 @@ def _source_of(settings: Settings, places: Places) -> Source:
 
 def _is_success(action: terms.Action) -> bool:
     return isinstance(action, terms.Report) and action.kind in (terms.ReportKind.ENDED, terms.ReportKind.ACKNOWLEDGED)
-
-
-def _say_what_would_be_done(action: terms.Action, _config: terms.Config) -> None:
-    if isinstance(action, terms.RunHooks):
-        systemd.log(systemd.INFO, f"{action.event['event_id']}: dry run: would run the {action.phase} hooks")
-    elif isinstance(action, terms.Approve):
-        systemd.log(systemd.INFO, f"{action.event_id}: dry run: would acknowledge it")
 
 
 def _asked(settings: Settings) -> Tuple[Any, ...]:
