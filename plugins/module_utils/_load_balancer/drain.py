@@ -13,7 +13,7 @@ import math
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional, Tuple
 
 from .._scheduled_events.clock import CLOCK, Clock
-from .record import PUT_BACK, longest_wait
+from .record import LONGEST_LEASE, PUT_BACK
 
 RETURN_LEASE = 60.0  # seconds beyond the waits of a return, so that a run that lives keeps its lease
 
@@ -77,8 +77,8 @@ class Drain:
         return bool(found)
 
     def noted_wait(self) -> float:
-        """Seconds to wait for another holder that puts the host back."""
-        return longest_wait(self.finish_within)
+        """Seconds to wait for another holder that puts the host back: its lease, and half of the time there is."""
+        return min(LONGEST_LEASE, self.finish_within / 2)
 
     def planned(self) -> Tuple[bool, str]:
         """Whether a drain would change anything, and what."""

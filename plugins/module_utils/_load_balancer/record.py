@@ -212,16 +212,6 @@ def take_note(record: Record, params: Mapping[str, Any]) -> Dict[str, Any]:
                 record.forget(holder)
             after = record.read()
         if more.get("todo") == LEAVE_OUT or params["state"] == "released":
-            more["msg"] = stays_drained_for(after, holder)
+            others = [each for each in after.holders if each != holder] or after.holders
+            more["msg"] = "stays drained for " + ", ".join(others) if others else ""
     return dict(changed=after != before, holders=after.holders, found=after.found, **more)
-
-
-def stays_drained_for(kept: Kept, holder: str) -> str:
-    """The message for a holder that does not put the host back; empty if the host is not drained."""
-    others = [each for each in kept.holders if each != holder] or kept.holders
-    return "stays drained for " + ", ".join(others) if others else ""
-
-
-def longest_wait(finish_within: float) -> float:
-    """Seconds to wait at most for another holder that puts the host back: its lease, and half of the time there is."""
-    return min(LONGEST_LEASE, finish_within / 2)

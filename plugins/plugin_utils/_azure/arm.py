@@ -254,9 +254,3 @@ def azure_id(text: str) -> AzureId | None:
     parts = found["path"].split("/")[1:]
     kind = "/".join([found["namespace"], *parts[::2]]).lower()
     return AzureId(text, kind, tuple(parts[1::2]))
-
-
-def kind_of(text: str) -> str:
-    """The type of a resource in lower case; empty if the text is not the id of one."""
-    found = azure_id(text)
-    return found.kind if found else ""

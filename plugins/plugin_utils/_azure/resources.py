@@ -10,7 +10,7 @@ import typing as t
 
 from ...module_utils._load_balancer.record import DrainError
 from . import pools
-from .arm import INSTANCE, Arm, ArmError, kind_of
+from .arm import INSTANCE, Arm, ArmError, azure_id
 from .orders import OrderFailed, Orders
 from .pools import Me, PoolMember
 
@@ -85,7 +85,8 @@ def check_instance(resource_id: str) -> str:
 
     :raises ArmError: it is not.
     """
-    if kind_of(resource_id) != INSTANCE:
+    found = azure_id(resource_id)
+    if not found or found.kind != INSTANCE:
         raise ArmError(
             f"resource_id is {resource_id!r}, expected /subscriptions/…/resourceGroups/…/providers/Microsoft.Compute/"
             "virtualMachineScaleSets/…/virtualMachines/…. Give the id of an instance of a scale set"

@@ -19,7 +19,6 @@ README = """\
 The role poller of maintops.scheduled_events replaces these hooks. Your own hooks belong into the directories beside
 this one, such as ../prepare.d.
 """
-LIBRARY = ("_scheduled_events",)  # the packages of module_utils that the program imports
 
 
 def program_files(role: Path, python: str) -> dict[str, bytes]:
@@ -28,8 +27,8 @@ def program_files(role: Path, python: str) -> dict[str, bytes]:
     :param python: the interpreter on the host, which runs the commands.
     """
     files = {}
-    module_utils = role.parents[1] / "plugins" / "module_utils"
-    for package in (role / "files" / PROGRAM, *(module_utils / name for name in LIBRARY)):
+    library = role.parents[1] / "plugins" / "module_utils" / "_scheduled_events"
+    for package in (role / "files" / PROGRAM, library):
         files.update({str(path.relative_to(package.parent)): path.read_bytes() for path in package.rglob("*.py")})
     for command in (role / "files").glob("scheduled-events*"):
         files[command.name] = f"#!{python}\n".encode() + command.read_bytes().partition(b"\n")[2]
