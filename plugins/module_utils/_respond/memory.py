@@ -41,7 +41,8 @@ class TurnMemory:
         try:
             content = self._folder.read(STATE_FILE)
         except FileNotFoundError:
-            return self._fresh()
+            # Ids of runs are never used twice, so that a late outcome of an earlier one has no effect.
+            return State(serial=int(self._wall() * 1000))
         try:
             return parse_state(content.decode())
         except (StateError, UnicodeDecodeError) as error:
@@ -65,10 +66,6 @@ class TurnMemory:
         else:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
                 self._folder.remove(STATE_FILE)
-
-    def _fresh(self) -> State:
-        # Ids of runs are never used twice, so that a late outcome of an earlier one has no effect.
-        return State(serial=int(self._wall() * 1000))
 
 
 class TurnHistory:

@@ -220,7 +220,7 @@ class ImdsClient:
         """
         body = json.dumps({"StartRequests": [{"EventId": event_id} for event_id in event_ids]})
         answer = self._request_events("POST", body=body)
-        if answer.body.strip() and not _is_json(answer.body):
+        if answer.body.strip() and _decode_json(answer.body) is _NOT_JSON:
             what = f"as the metadata service does, with an empty body: {excerpt(answer.body)}"
             raise _not_the_service("POST", answer, what)
 
@@ -381,10 +381,6 @@ def _detail(answer: Answer) -> str:
 def _json_object(answer: Answer) -> Dict[str, Any]:
     decoded = _decode_json(answer.body)
     return decoded if isinstance(decoded, dict) else {}
-
-
-def _is_json(body: bytes) -> bool:
-    return _decode_json(body) is not _NOT_JSON
 
 
 _NOT_JSON = object()

@@ -194,6 +194,7 @@ class Responding:
         }
         if self._context.in_part:
             kinds = {event_id: FAILED if kinds.get(event_id) == FAILED else IN_PART for event_id in types}
+        doing = f"has begun the phase {shown['next']}" if shown["next"] in PHASES else "last answered"
         assumed = self._notes["over"]  # by a plan: the other hosts of the plan still count this one as prepared
         self._coordinator.publish(
             HostReport(
@@ -203,7 +204,7 @@ class Responding:
                 outcomes={event_id: Outcome(kind, types[event_id]) for event_id, kind in kinds.items()},
                 busy=shown["next"] in PHASES and self._phases.has_work(shown["next"]),
                 recovers=shown["next"] == "recover" and not assumed,
-                last=f"{self._doing(shown['next'])} at {self._clock.utc()}",
+                last=f"{doing} at {self._clock.utc()}",
             )
         )
 
@@ -222,11 +223,6 @@ class Responding:
             self._notes["handed_out"] = {"phase": shown["next"], **kept}
         self._notes.keep()
         return self._phases.describe(shown)
-
-    def _doing(self, following: str) -> str:
-        if following not in PHASES:
-            return "last answered"
-        return f"has begun the phase {following}"
 
     def _acknowledge(self, shown: dict[str, t.Any]) -> dict[str, t.Any]:
         claimed = [event_id for event_id in shown["ready"] if self._turns.claim(event_id)]

@@ -370,10 +370,6 @@ class Speaker:
                 file.write(line.encode("utf-8", "replace"))
 
 
-def _ignore(_something: object) -> None:
-    pass
-
-
 def check_settings(files: HookFiles) -> Ending:
     """Whether a job could be launched, as far as that can be known without an event."""
     hide: Callable[[str], str] = str
@@ -383,7 +379,7 @@ def check_settings(files: HookFiles) -> Ending:
         hide = controller.hide
         nothing = {"event_id": "check", "resources": []}
         memory = EventMemory(os.devnull, nothing, {})  # which keeps nothing
-        jobs = Jobs(controller, settings, nothing, "", memory, _ignore, CLOCK)
+        jobs = Jobs(controller, settings, nothing, "", memory, lambda _line: None, CLOCK)
         jobs.check_template()
         jobs.find()
     except (WrongValue, Declined, NotNow) as error:

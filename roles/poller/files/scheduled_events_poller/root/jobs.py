@@ -126,21 +126,18 @@ def has_ended(directories: Directories, request_id: str) -> bool:
     return os.path.exists(os.path.join(directories.results, request_id))
 
 
-def accept(directories: Directories, text: bytes, job: Job) -> bool:
-    """Store a checked request, given as text and parsed; ``False`` if it existed, and only its times may have changed.
+def accept(directories: Directories, text: bytes, job: Job) -> None:
+    """Store a checked request, given as text and parsed. If it existed, only its times may have changed.
 
     :raises OSError: it cannot be stored.
     """
     if write_once(_job(directories, job.request_id), text, mode=0o600):
-        return True
-    known = revision(directories, job.request_id)
-    if known is None:
-        known = _read(_job(directories, job.request_id), job.request_id)
+        return
+    known = revision(directories, job.request_id) or _read(_job(directories, job.request_id), job.request_id)
     if known is None or _times(known) != _times(job):
         # Without the rest of the request, which does not count, and can be large.
         times = job._replace(event={"event_id": job.event["event_id"]}, vm_name="", hooks=(), failure="")
         write_atomically(_job(directories, job.request_id) + REVISION, format_request(times), mode=0o600)
-    return False
 
 
 def revision(directories: Directories, request_id: str) -> Optional[Job]:
