@@ -11,7 +11,7 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._maintenance_calls import DECISION, OPTIONS, SURVEY, WAIT
+from ..module_utils._maintenance_calls import CHECK, DECISION, OPTIONS, SURVEY, WAIT
 from ..module_utils._module import COMMON_OPTIONS
 from ..plugin_utils._ansible.core import arguments_of, play_id
 from ..plugin_utils._ansible.other_host import OtherHostError
@@ -19,6 +19,7 @@ from ..plugin_utils._gate.decision import GateError
 from ..plugin_utils._gate.gate import Gate
 from ..plugin_utils._gate.marking import mark
 from ..plugin_utils._gate.store import Store
+from ..plugin_utils._respond.role import refusal_of_role
 from ..plugin_utils._windows.modules import run_for
 
 
@@ -30,6 +31,9 @@ class ActionModule(ActionBase):
         arguments = arguments_of(self, {**COMMON_OPTIONS, **OPTIONS})
         store = Store(Path(constants.DEFAULT_LOCAL_TMP))
         try:
+            if arguments["step"] == CHECK:
+                refusal = refusal_of_role(variables, self._templar.template, "rolling_maintenance")
+                return {**result, "changed": False, **({"failed": True, "msg": refusal} if refusal else {})}
             if arguments["step"] == WAIT:
                 return {**result, "changed": False, **Gate(self, variables, arguments, store).wait()}
             if arguments["step"] == DECISION:

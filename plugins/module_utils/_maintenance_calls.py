@@ -19,15 +19,15 @@ from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import append_where_possible
 from ._scheduled_events.runs import NOTHING
 
-# On the control node: at the gate, and what it decided. The others are for a host.
-WAIT, DECISION = "wait", "decision"
+# On the control node: before the gate, at the gate, and what it decided. The others are for a host.
+CHECK, WAIT, DECISION = "check", "wait", "decision"
 SURVEY, WITHDRAW, HOLD, NOTE, DONE, FAILED = "survey", "withdraw", "hold", "note", "done", "failed"
 STATUS_FILE = "/run/scheduled-events/status.json"  # of the polling unit
 
 OPTIONS: Dict[str, Dict[str, Any]] = {
     "step": {
         "type": "str",
-        "choices": [WAIT, DECISION, SURVEY, WITHDRAW, HOLD, NOTE, DONE, FAILED],
+        "choices": [CHECK, WAIT, DECISION, SURVEY, WITHDRAW, HOLD, NOTE, DONE, FAILED],
         "required": True,
     },
     "fleet": {"type": "list", "elements": "str", "default": []},

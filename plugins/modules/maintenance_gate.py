@@ -19,6 +19,7 @@ description:
 options:
   step:
     description:
+      - V(check) fails for what the role would only notice too late.
       - V(wait) waits until the batch may begin. Use it in a task with C(run_once).
       - V(decision) reads what V(wait) decided for this host. With C(run_once), Ansible registers each result for all
         hosts. Under a strategy that runs the gate for each host, such as C(free), that result may belong to another
@@ -33,7 +34,7 @@ options:
       - V(failed) removes the mark and records on the control node that the maintenance failed. The gate then opens for
         no further host.
     type: str
-    choices: [wait, decision, survey, withdraw, hold, note, done, failed]
+    choices: [check, wait, decision, survey, withdraw, hold, note, done, failed]
     required: true
   fleet:
     description: The hosts that share O(max_unavailable). Empty means all hosts of the play.

@@ -65,9 +65,9 @@ def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any
     return {"load_balancer": PROVIDER in variables, **options}
 
 
-def refusal_of_role(variables: Variables, template: Template) -> str:
+def refusal_of_role(variables: Variables, template: Template, role: str = "respond") -> str:
     """Why the role does not begin: what it would only notice too late. Empty if it does."""
-    return _slice_problem(variables, template) or _balancer_problem(variables, template)
+    return _slice_problem(variables, template) or _balancer_problem(variables, template, f"{role}_load_balancer")
 
 
 def _slice_problem(variables: Variables, template: Template) -> str:
@@ -83,15 +83,15 @@ def _slice_problem(variables: Variables, template: Template) -> str:
     )
 
 
-def _balancer_problem(variables: Variables, template: Template) -> str:
-    if PROVIDER in variables or template(variables.get("respond_load_balancer")) not in (None, ""):
+def _balancer_problem(variables: Variables, template: Template, choice: str) -> str:
+    if PROVIDER in variables or template(variables.get(choice)) not in (None, ""):
         return ""
     unused = sorted(name for name in variables if DESCRIBES_A_BALANCER.match(name))
     if not unused:
         return ""
     return (
         f"{', '.join(unused)} describes a load balancer, but {PROVIDER} is not set, so the hosts would stay in it. Set "
-        f"{PROVIDER}, for example to health_probe, or set respond_load_balancer to false"
+        f"{PROVIDER}, for example to health_probe, or set {choice} to false"
     )
 
 

@@ -12,7 +12,6 @@ pytestmark = pytest.mark.core
 
 JOB = {"awx_job_id": 7, "awx_job_template_name": "Respond"}
 HALF = {"load_balancer_ports": [443], "load_balancer_haproxy_hosts": ["lb1"]}
-DESCRIBES = "load_balancer_haproxy_hosts, load_balancer_ports describes a load balancer"
 SLICE = "Job 7 is a slice of Respond, and sees only some of the hosts."
 # Name of the host → its variables, and the beginning of the message; empty if it is accepted. {} is the role.
 CASES = {
