@@ -309,9 +309,13 @@ def format_epoch(seconds: float) -> str:
     return format_time(datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc))
 
 
-def _comparable(name: str, api_version: str) -> str:
-    if api_version == UNDERSCORE_VERSION and name.startswith("_"):
-        name = name[1:]
+def plain_name(resource: str, api_version: str) -> str:
+    """The name of a VM that Resources has, without the underscore that one version puts before it."""
+    return resource[1:] if api_version == UNDERSCORE_VERSION and resource.startswith("_") else resource
+
+
+def _comparable(resource: str, api_version: str) -> str:
+    name = plain_name(resource, api_version)
     lowered = name.lower()
     return name if lowered == name else lowered  # most names are in lower case, and one text is enough then
 

@@ -11,7 +11,7 @@ import re
 from typing import Any, Dict, List
 
 from .checks import WrongValue, show
-from .document import UNDERSCORE_VERSION, parse_not_before
+from .document import parse_not_before, plain_name
 
 # A play gets the event as variables, whose values Ansible takes for templates.
 _TEMPLATE = re.compile(r"\{(?=[{%#])|\A#(?=jinja2:)")
@@ -64,12 +64,11 @@ def host_names_of(value: Any) -> Dict[str, str]:
 def hosts_of(event: Dict[str, Any], host_names: Dict[str, str], api_version: str = "") -> List[str]:
     """The hosts of the inventory that the event names, without what is not a name there but a pattern or a file."""
     hosts = []
-    for name in event["resources"]:
-        plain = name[1:] if api_version == UNDERSCORE_VERSION and name.startswith("_") else name
-        if plain.lower() in host_names:
-            hosts.append(host_names[plain.lower()])
-        elif _HOST_NAME.match(plain):
-            hosts.append(plain)
+    for name in (plain_name(resource, api_version) for resource in event["resources"]):
+        if name.lower() in host_names:
+            hosts.append(host_names[name.lower()])
+        elif _HOST_NAME.match(name):
+            hosts.append(name)
     return hosts
 
 
