@@ -14,6 +14,7 @@ from .._scheduled_events.clock import CLOCK, Clock
 
 MAX_ANSWER = 64 * 1024 * 1024  # bytes; "show stat" needs about 500 for each server
 FLEETING = (errno.ENOENT, errno.ECONNREFUSED, errno.ECONNRESET, errno.EPIPE, errno.EAGAIN)  # while HAProxy restarts
+RETRY_FOR = 5.0  # seconds for which to try again while HAProxy seems to restart
 LONGEST_PATH = 107  # bytes of the path of a Unix socket, in Linux
 
 
@@ -30,20 +31,11 @@ class RuntimeSocket:
 
     :param address: path of a Unix socket, or HOST:PORT.
     :param timeout: seconds for each step of a command.
-    :param retry_for: seconds for which to try again while HAProxy seems to restart.
     """
 
-    def __init__(
-        self,
-        address: str,
-        *,
-        timeout: float = 10.0,
-        retry_for: float = 5.0,
-        clock: Clock = CLOCK,
-    ) -> None:
+    def __init__(self, address: str, *, timeout: float = 10.0, clock: Clock = CLOCK) -> None:
         self.address = address
         self._timeout = timeout
-        self._retry_for = retry_for
         self._clock = clock
 
     def ask(self, command: str) -> str:
@@ -51,7 +43,7 @@ class RuntimeSocket:
 
         :raises HAProxyError: there is none, even after some seconds, or HAProxy refuses the command.
         """
-        give_up_at = self._clock.monotonic() + self._retry_for
+        give_up_at = self._clock.monotonic() + RETRY_FOR
         while True:
             try:
                 answer = self._exchange(command)
