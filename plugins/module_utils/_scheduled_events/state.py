@@ -196,9 +196,9 @@ def _sanitized(value: Any) -> Dict[str, Any]:
     return sanitize_fields(value, _MAX_FIELDS)
 
 
-def _by_key(kind: Kind, expected: str) -> Kind:
+def _by_key(kind: Kind) -> Kind:
     """A dictionary by EventId."""
-    entries = map_of(kind, expected)
+    entries = map_of(kind, "events")
     return entries._replace(
         read=lambda value, place: {clean(key, _MAX_TEXT): each for key, each in entries.read(value, place).items()}
     )
@@ -261,8 +261,8 @@ _ENTRY = _record(
 _STATE = {
     **_of_values(State(0)),
     "incarnation": _INCARNATION,
-    "events": _by_key(_ENTRY, "events"),
-    "ignored": _by_key(_EVENT, "events"),
+    "events": _by_key(_ENTRY),
+    "ignored": _by_key(_EVENT),
     "lost": _CLEAN,
 }
 
