@@ -45,7 +45,6 @@ class Counts(t.NamedTuple):
     requests: int
     lost: int
     slow: int
-    slowest: float
     first_failures: tuple[LostRequest, ...]
     redirected: int = 0
 
@@ -79,7 +78,6 @@ class Load:
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._requests = self._lost = self._slow = self._redirected = 0
-        self._slowest = 0.0
         self._failures: list[LostRequest] = []
         self._failing_since: dict[str, float] = {}
         self._under_way: dict[int, tuple[str, float]] = {}  # by worker, the URL, and when the request began
@@ -118,8 +116,7 @@ class Load:
         """The counts of now."""
         with self._lock:
             self._count_overdue()
-            slowest, failures = round(self._slowest, 3), tuple(self._failures)
-            return Counts(self._requests, self._lost, self._slow, slowest, failures, self._redirected)
+            return Counts(self._requests, self._lost, self._slow, tuple(self._failures), self._redirected)
 
     def failing(self) -> tuple[str, float]:
         """The URL that has failed for the longest time without a success, without a password, and the seconds; 0
@@ -160,7 +157,6 @@ class Load:
                 return
             self._requests += 1
             self._redirected += redirected
-            self._slowest = max(self._slowest, taken)
             if reason:
                 self._lose(url, began, reason)
                 return
@@ -175,7 +171,6 @@ class Load:
             if now - began > self._options.timeout:
                 del self._under_way[worker]
                 self._requests += 1
-                self._slowest = max(self._slowest, now - began)
                 self._lose(url, began, "timeout")
 
     def _lose(self, url: str, began: float, reason: str) -> None:

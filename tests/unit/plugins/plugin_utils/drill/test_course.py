@@ -16,8 +16,8 @@ from plugins.plugin_utils._drill.course import OUT_OF_SIGHT, Drill, Settings
 from plugins.plugin_utils._drill.load import Counts, LostRequest
 from plugins.plugin_utils._drill.verdict import FIGURES, lane_of, unfinished
 
-HEALTHY = Counts(50, 0, 0, 0.1, ())
-ONE_LOST = Counts(50, 1, 0, 0.1, (LostRequest(AT, "http://lb/", "503"),))
+HEALTHY = Counts(50, 0, 0, ())
+ONE_LOST = Counts(50, 1, 0, (LostRequest(AT, "http://lb/", "503"),))
 FAILED_PREPARATION = [
     announcement(),
     *a_phase("prepare", 1, 60, outcome="failed", reason="leave: exit status 1"),
@@ -260,7 +260,7 @@ def test_requests_beyond_their_limit_fail_the_drill(load, problem):
     assert scene.run().problems == (problem,)
 
 
-@pytest.mark.parametrize("load", [ONE_LOST, Counts(0, 0, 0, 0.0, ())], ids=["lost", "no answer"])
+@pytest.mark.parametrize("load", [ONE_LOST, Counts(0, 0, 0, ())], ids=["lost", "no answer"])
 def test_a_service_that_is_not_healthy_before_is_not_drilled(load):
     scene = Scene(until_started(), load=load)
     with pytest.raises(DrillRefused, match="the service is not healthy before the drill"):
