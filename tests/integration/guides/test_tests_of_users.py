@@ -14,8 +14,9 @@ import sys
 import pytest
 import yaml
 from emulation import ask
+from haproxies import free_port
 from page_blocks import ROOT, block
-from pages import Reader, free_port
+from pages import Reader
 from zygotes import ZYGOTES
 
 SCENARIO = "molecule/default"

@@ -48,7 +48,7 @@ CUTS = ("reboot", "names lost", "content lost")
 EMPTIED = "run emptied"
 FAULTS = ("none", "die", "alone", EMPTIED, *CUTS, *ERRORS, *CLOCK)
 
-OPEN, SYNC, KILL, NOW, NAMES = os.open, os.fsync, os.kill, time.time, os.listdir
+OPEN, KILL, NOW, NAMES = os.open, os.kill, time.time, os.listdir
 PLAIN_OPEN, REPLACE, RENAME, WRITE, REMOVE = builtins.open, os.replace, os.rename, os.write, os.unlink
 
 

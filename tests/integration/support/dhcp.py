@@ -18,7 +18,7 @@ import pytest
 from emulation import until
 
 OUTLIVES = 120  # seconds after which the namespaces end, should the test not end them
-SERVER, HOST, NETWORK = "10.77.0.1", "10.77.0.2", "10.77.0.0/24"
+SERVER, NETWORK = "10.77.0.1", "10.77.0.0/24"
 NETWORKD = "/usr/lib/systemd/systemd-networkd"
 OWN_DIRECTORIES = ("/run/dbus", "/run/systemd", "/var/lib/dhcp")
 LEASES = {

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 
+from haproxies import free_port
 from zygotes import ZYGOTES
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -87,9 +88,3 @@ class Reader:
             output.seek(0)
             ended.stdout = output.read().decode()
         return ended
-
-
-def free_port():
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        return holder.getsockname()[1]

@@ -625,18 +625,6 @@ def test_a_stale_mark_of_a_maintenance_does_not_count(host):
     assert host.turn()["next"] == "prepare"
 
 
-DESCRIBED = {
-    "event_id": ID,
-    "event_type": "Reboot",
-    "event_status": "Scheduled",
-    "event_source": "Platform",
-    "resources": ["vm1"],
-    "not_before": "2020-09-13T12:46:40Z",
-    "description": "",
-    "duration_in_seconds": -1,
-}
-
-
 @pytest.mark.parametrize("text", ["", "[]", '{"a": 1}', '{"version": 99, "events": {}}'])
 def test_a_memory_that_cannot_be_read_stops_the_run_and_stays_as_it_is(host, text):
     host.directory.mkdir()
