@@ -254,10 +254,6 @@ def _seconds(name: str, value: Any, least: float, most: float) -> float:
 # Documents of the service
 
 
-class BadAnswer(ValueError):
-    """The answer is not usable, which never means that there are no events."""
-
-
 def read_events(body: bytes, *, vm_name: str, api_version: str) -> list[dict[str, Any]]:
     """The events of a document as scheduled_events_info shows them, but without ``seconds_until_not_before``.
 
@@ -445,26 +441,29 @@ class Watch:
     async def _ask_name(self) -> str:
         name = (await self._get(NAME_PATH, NAME_QUERY)).decode("utf-8").strip()
         if len(name) > 256 or not name.isprintable() or "<" in name:
-            raise BadAnswer("it is not the name of a VM; check the endpoint, or give vm_name")
+            raise ValueError("it is not the name of a VM; check the endpoint, or give vm_name")
         return name
 
     async def _get(self, path: str, query: dict[str, str]) -> bytes:
-        """The body of an answer with status 200, whole and not empty."""
+        """The body of an answer with status 200, whole and not empty.
+
+        :raises ValueError: the answer is not usable, which never means that there are no events.
+        """
         async with self._session.get(self._url + path, params=query, allow_redirects=False) as answer:
             if answer.status != 200:
-                raise BadAnswer(f"GET {path} answered {answer.status} {answer.reason}")
+                raise ValueError(f"GET {path} answered {answer.status} {answer.reason}")
             for header, plain in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
                 if answer.headers.get(header, plain).lower() != plain:
-                    raise BadAnswer(
+                    raise ValueError(
                         f"GET {path} answered with {header} {answer.headers[header]}, which was not requested"
                     )
             body = bytearray()
             async for part in answer.content.iter_chunked(65536):
                 body += part
                 if len(body) > MAX_BODY:
-                    raise BadAnswer(f"GET {path} answered with more than {MAX_BODY} bytes")
+                    raise ValueError(f"GET {path} answered with more than {MAX_BODY} bytes")
         if not body.strip():
-            raise BadAnswer(f"GET {path} answered 200 with an empty body: no document yet")
+            raise ValueError(f"GET {path} answered 200 with an empty body: no document yet")
         return bytes(body)
 
 
