@@ -52,15 +52,25 @@ def plain(
             raise NotPlain("it is not a regular file") from error
         raise
     try:
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode):
-            raise NotPlain("it is not a regular file")
-        if found.st_nlink > 1 and not linked:
-            raise NotPlain("it has another name, too")
+        found = check_plain(descriptor, linked=linked)
         with os.fdopen(descriptor, "rb", closefd=False) as file:
             yield file, found
     finally:
         os.close(descriptor)
+
+
+def check_plain(descriptor: int, *, linked: bool = False) -> os.stat_result:
+    """Return the status of an open file.
+
+    :param linked: whether it may have another name.
+    :raises NotPlain: it is something else than a regular file with one name.
+    """
+    found = os.fstat(descriptor)
+    if not stat.S_ISREG(found.st_mode):
+        raise NotPlain("it is not a regular file")
+    if found.st_nlink > 1 and not linked:
+        raise NotPlain("it has another name, too")
+    return found
 
 
 def read_plain(path: str, *, most: int, linked: bool = False) -> bytes:

@@ -12,11 +12,19 @@ when its first fact is 200 days old. So no fact stays for more than 400 days on 
 import contextlib
 import errno
 import os
-import stat
 from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .checks import WrongValue
-from .files import Folder, NotPlain, plain, read_plain, remove_half_written, sync_directory, write_atomically
+from .files import (
+    Folder,
+    NotPlain,
+    check_plain,
+    plain,
+    read_plain,
+    remove_half_written,
+    sync_directory,
+    write_atomically,
+)
 from .history import MAX_LINE, Fact, line_of, needed, parse_line, preparations
 
 UNIT_DIRECTORY, ROLES_DIRECTORY = "/var/lib/scheduled-events-history", "/var/lib/maintops"
@@ -133,7 +141,7 @@ def _write(directory: str, content: bytes, *, make: bool, alone: bool) -> None:
     flags = os.O_RDWR | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | (os.O_CREAT if make else 0)
     descriptor = os.open(os.path.join(directory, PRESENT), flags, MODE)
     try:
-        size = _plain_size(descriptor)
+        size = check_plain(descriptor).st_size
         if size == 0 and make:
             os.fchmod(descriptor, MODE)  # whatever the mask is
         elif size and os.pread(descriptor, 1, size - 1) != b"\n":
@@ -216,13 +224,6 @@ def _time_of(line: bytes) -> Optional[float]:
         return parse_line(line).time
     except WrongValue:
         return None
-
-
-def _plain_size(descriptor: int) -> int:
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
-        raise NotPlain("it is not a regular file with one name")
-    return found.st_size
 
 
 def _write_whole(descriptor: int, content: bytes) -> None:
