@@ -106,12 +106,7 @@ class Poller:
     """
 
     def __init__(
-        self,
-        load_settings: Callable[[], Settings],
-        places: Places,
-        *,
-        spawn_hooks: bool,
-        clock: Clock = CLOCK,
+        self, load_settings: Callable[[], Settings], places: Places, *, spawn_hooks: bool, clock: Clock = CLOCK
     ) -> None:
         self._clock, self._places = clock, places
         self._load_settings = load_settings
