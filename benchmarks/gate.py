@@ -35,6 +35,7 @@ ON_PAPER = 5000
 BATCH = 10
 VARIABLES = 20  # of each host beside those of the connection, one in four of which is a template
 LAST_BEFORE = "Read which hosts get no traffic from the load balancer"  # the task of the role before the gate
+GATE = "Wait until the batch may begin"
 LIMIT = 900.0
 ANSWER = {
     "changed": True,
@@ -104,7 +105,7 @@ def measure(ansible, directory, hosts, options):
     pid, cpu_before, memory = started._process.pid, None, 0
     give_up_at, next_sample = time.monotonic() + LIMIT, 0.0
     try:
-        while not (passed := started.all(action=f"{COLLECTION}.maintenance_gate")):
+        while not (passed := started.all(task=GATE)):
             if not started.running or time.monotonic() > give_up_at:
                 sys.exit(f"no batch passed the gate: {started.output}")
             if len(started.all(task=LAST_BEFORE)) < BATCH:
