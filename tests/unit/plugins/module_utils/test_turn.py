@@ -149,6 +149,11 @@ def test_the_story_says_how_long_before_not_before_an_event_was_acknowledged(hos
     assert host.turn(acknowledge=[CLAIM])["story"][-1]["text"] == text
 
 
+def test_the_story_begins_with_how_an_event_was_seen(host):
+    host.service.events = [event()]
+    assert host.turn()["story"][0]["text"] == "seen as Scheduled"
+
+
 def test_an_event_without_an_id_is_reported_and_not_acknowledged(host):
     host.service.events = [event(event_id="")]
     assert host.turn()["problems"] == [

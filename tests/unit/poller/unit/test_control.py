@@ -5,6 +5,7 @@
 """The requests of the operator to the unit: who answers them."""
 
 import contextlib
+import select
 import socket
 import threading
 
@@ -33,3 +34,12 @@ def test_a_unit_that_does_not_answer_ends_the_request_with_what_to_look_at(tmp_p
         listener.bind(str(tmp_path / "notify"))
         with pytest.raises(control.NoUnit, match="does not answer: timed out"):
             control.send(str(tmp_path / "notify"), "retry", "E1")
+
+
+def test_an_outcome_of_a_thread_ends_the_wait_of_the_unit(tmp_path):
+    with contextlib.ExitStack() as stack:
+        inbox = control.Inbox(str(tmp_path / "notify"), stack)
+        assert not select.select([inbox._wake_end], [], [], 0)[0]
+        inbox.deliver("polled")
+        assert select.select([inbox._wake_end], [], [], 0)[0]
+        assert list(inbox.outcomes()) == ["polled"]

@@ -66,6 +66,15 @@ def test_a_huge_incarnation_is_left_out(incarnation):
     assert "scheduled_events_last_successful_poll" in metrics.render()
 
 
+def test_attempts_to_acknowledge_are_counted_by_their_outcome():
+    metrics = Metrics()
+    for accepted in (True, False, False):
+        metrics.approval_ended(accepted=accepted)
+    lines = metrics.render().splitlines()
+    assert 'scheduled_events_approvals_total{result="accepted"} 1' in lines
+    assert 'scheduled_events_approvals_total{result="failed"} 2' in lines
+
+
 @pytest.mark.parametrize("seconds", [float("inf"), float("nan"), 1e300])
 def test_any_duration_is_written(seconds):
     metrics = Metrics()

@@ -15,7 +15,7 @@ import time
 import types
 
 import pytest
-from _scheduled_events import engine, state, terms
+from _scheduled_events import engine, state, terms, transitions
 from _scheduled_events.clock import Clock
 from _scheduled_events.document import parse
 from _scheduled_events.history import Fact, line_of
@@ -811,6 +811,26 @@ def test_nothing_is_done_that_could_not_be_remembered(quiet, monkeypatch, capsys
     quiet._decide(document())
     assert quiet._state == state.State(serial=1)
     assert "the state cannot be saved, so nothing can be done" in capsys.readouterr().err
+
+
+def test_a_state_that_can_be_saved_again_is_in_the_journal_once(quiet, tmp_path, capsys):
+    assert not quiet._save(quiet._state)
+    quiet._state_file = state.StateFile(str(tmp_path / "state.json"))
+    for _time in range(2):
+        assert quiet._save(quiet._state)
+    assert capsys.readouterr().err.count("the state can be saved again") == 1
+
+
+def test_a_history_that_cannot_be_written_is_in_the_journal_and_so_is_its_end(quiet, capsys):
+    step = transitions.Step(quiet._state, quiet._state, [], quiet._now(), terms.Config(vm_name="vm1", hooks={}), None)
+    said = []
+    for problem in ("", "no space", ""):
+        quiet._display.recorder.problem = problem
+        quiet._display.report_step(step, dry_run=False)
+        said.append(capsys.readouterr().err)
+    assert said[0] == ""
+    assert "no space" in said[1]
+    assert "the history can be written again" in said[2]
 
 
 def shown(poller_):

@@ -168,7 +168,7 @@ class Polling:
 
     def busy_for(self) -> float:
         """Seconds for which the present poll has been going on."""
-        return self._worker.busy_for() if self._asked else 0.0
+        return self._worker.busy_for()
 
     def ask(self) -> None:
         """Poll."""
@@ -254,7 +254,7 @@ class Acknowledger:
 
     def busy_for(self) -> float:
         """Seconds for which the present attempt has been going on."""
-        return self._worker.busy_for() if self._attempt is not None else 0.0
+        return self._worker.busy_for()
 
     def offer(self, actions: Sequence[terms.Approve], config: terms.Config) -> None:
         """Acknowledge all the events in one request, unless an attempt is under way or one has just ended.
