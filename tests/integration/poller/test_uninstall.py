@@ -153,36 +153,46 @@ def test_an_uninstallation_that_was_interrupted_among_the_units_goes_on(interrup
     assert interrupted("uninstall", *units, first=4) == ["stop scheduled-events-poller.service"]
 
 
-DRAINED = {"hooks": {"prepare": "ok", "recover": "failed"}}
-# What the status shows: the hooks of each event, whether the state is kept, and whether the role refuses.
-STATUSES = {
-    "prepared": ([DRAINED], {}, True),
-    "prepared, kept": ([DRAINED], {"poller_keep_state": True}, False),
-    "started without a preparation": ([{"hooks": {"started": "running"}}], {}, True),
-    "one of two": ([{"hooks": {}}, DRAINED], {}, True),
-    "nothing prepared": ([{"hooks": {"prepare": "nothing", "advised": "ok"}}], {}, False),
-    "no event": ([], {}, False),
-    "a dry run": ([DRAINED], {"dry_run": True}, False),
-    "no status": (None, {}, False),
+DRAINED = {"ran": True, "runs": {"prepare": {"outcome": "ok"}, "recover": {"outcome": "failed"}}}
+# What the state of the unit has: its events, whether the state is kept, and whether the role refuses.
+STATES = {
+    "prepared": ([DRAINED], False, True),
+    "prepared, kept": ([DRAINED], True, False),
+    "started without a preparation": ([{"ran": True, "runs": {"started": {"outcome": "running"}}}], False, True),
+    "one of two": ([{"ran": False, "runs": {}}, DRAINED], False, True),
+    "known from the history alone": ([{"ran": True, "runs": {"recover": {"outcome": "failed"}}}], False, True),
+    "nothing prepared": (
+        [{"ran": True, "runs": {"prepare": {"outcome": "nothing"}, "advised": {"outcome": "ok"}}}],
+        False,
+        False,
+    ),
+    "nothing prepared, but started": (
+        [{"ran": True, "runs": {"prepare": {"outcome": "nothing"}, "started": {"outcome": "ok"}}}],
+        False,
+        True,
+    ),
+    "no event": ([], False, False),
+    "no state": (None, False, False),
 }
 
 
 def test_a_prepared_vm_keeps_its_polling_unit_until_it_has_recovered(ansible, installed_collection, tmp_path):
+    """Whether the unit runs or not, and whatever its status shows: after a boot there is none, and a dry run shows
+    other events.
+    """
     tasks = yaml.safe_load((installed_collection / "roles/poller/tasks/uninstall.yml").read_text())[:2]
-    hosts = {"removed": {"__poller_command": str(tmp_path / "none")}}
-    for number, (events, variables, _refused) in enumerate(STATUSES.values()):
-        path = tmp_path / f"web{number}"
-        named = [{"event_id": f"E{index}", **each} for index, each in enumerate(events or [])]
-        shown = {} if events is None else {"events": named, "dry_run": variables.pop("dry_run", False)}
-        path.write_text(f"#!/bin/sh\necho '{json.dumps(shown)}'\nexit 1\n")
-        path.chmod(0o755)
-        hosts[path.name] = {"__poller_command": str(path), **variables}
-    own = {**LOCAL, "poller_keep_state": False}
+    hosts = {}
+    for number, (events, keep, _refused) in enumerate(STATES.values()):
+        directory = tmp_path / f"web{number}"
+        directory.mkdir()
+        if events is not None:
+            known = {f"e{index}": {"event": {"event_id": f"E{index}"}, **each} for index, each in enumerate(events)}
+            (directory / "state.json").write_text(json.dumps({"events": known}))
+        hosts[directory.name] = {**LOCAL, "__poller_state_dir": str(directory), "poller_keep_state": keep}
     run = ansible.run_playbook(
-        [{"hosts": "all", "gather_facts": False, "tasks": tasks}],
-        inventory={"all": {"hosts": {name: {**own, **variables} for name, variables in hosts.items()}}},
+        [{"hosts": "all", "gather_facts": False, "tasks": tasks}], inventory={"all": {"hosts": hosts}}
     )
-    wanted = {f"web{number}" for number, (*_status, refused) in enumerate(STATUSES.values()) if refused}
+    wanted = {f"web{number}" for number, (*_state, refused) in enumerate(STATES.values()) if refused}
     assert {each.host for each in run.tasks if each.failed} == wanted, run.output
     assert "This VM is prepared for E1, and would stay so" in run.output
 
