@@ -14,6 +14,7 @@ import os
 import pathlib
 import pwd
 import re
+import shutil
 
 import pytest
 import yaml
@@ -68,21 +69,32 @@ def remaining(ansible, tmp_path_factory):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-def test_an_installation_gives_a_history_that_was_kept_to_the_user(ansible, tmp_path):
-    (tmp_path / "history").mkdir()
-    (tmp_path / "history" / "history.jsonl").touch()  # they belong to root, as an uninstallation leaves them
+@pytest.mark.parametrize("owner", ["root", "daemon"], ids=["kept by an uninstallation", "of another machine"])
+def test_an_installation_gives_a_history_that_was_kept_to_the_user(ansible, tmp_path, owner):
+    history = tmp_path / "history"
+    history.mkdir(mode=0o777)
+    (history / "history.jsonl").touch()
+    for path in (history, history / "history.jsonl"):
+        shutil.chown(path, owner)
+    find = tmp_path / "find"
+    script = f"stat --format='%U %A' {history} >{tmp_path}/meanwhile\nPATH={os.environ['PATH']} find \"$@\"\n"
+    find.write_text(f"#!/bin/sh\n{script}")
+    find.chmod(0o755)
     role = {"name": "maintops.scheduled_events.poller", "tasks_from": "history.yml"}
     run = ansible.run_playbook(
         [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}],
         inventory={"all": {"hosts": {"web1": LOCAL}}},
         extra_vars={
-            "__poller_history_dir": str(tmp_path / "history"),
+            "__poller_history_dir": str(history),
             "__poller_user": "nobody",
             "poller_history_group": grp.getgrgid(pwd.getpwnam("nobody").pw_gid).gr_name,
         },
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )
     assert run.rc == 0, run.output
-    assert {path.owner() for path in (tmp_path / "history", tmp_path / "history" / "history.jsonl")} == {"nobody"}
+    assert {path.owner() for path in (history, history / "history.jsonl")} == {"nobody"}
+    # Nobody can put a link to a file of root there, between a look at it and its chown.
+    assert (tmp_path / "meanwhile").read_text() == "root drwx------\n"
 
 
 def test_an_uninstallation_keeps_the_raised_flag_of_a_drained_host_and_nothing_else(remaining):
