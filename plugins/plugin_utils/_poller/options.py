@@ -23,7 +23,7 @@ from .._ansible.zones import rules_with_offsets
 # Options of the role that are not keys of poller.json.
 OF_THE_ROLE = {"hosts", "become", "state", "keep_state", "hooks", "remove_prepare_hooks", "webhooks", "controller"}
 OF_THE_ROLE |= {"history_group", "python"}
-INTERPRETER = re.compile(r"/[A-Za-z0-9/._+-]+")
+INTERPRETER = re.compile(r"/[A-Za-z0-9/._+@:,=~-]+")
 PROGRAMS = ("content", "src", "command")
 
 CONTROLLER_HOOK = "00-awx-job-template"
@@ -79,8 +79,8 @@ def plan(
     """
     if not INTERPRETER.fullmatch(python):
         raise WrongOption(
-            f'poller_python: expected an absolute path of letters, digits, "/", ".", "_", "+" and "-", since the first '
-            f"line of a program holds it, not {python!r}: set another one, such as a link to it"
+            f'poller_python: expected an absolute path of letters, digits and the characters "/._+@:,=~-", since the '
+            f"first line of a program holds it, not {python!r}: set another one, such as a link to it"
         )
     typed = typed_values(specs, values)
     config = {name: _stripped(typed[f"poller_{name}"]) for name in _settings_of_the_unit(specs)}

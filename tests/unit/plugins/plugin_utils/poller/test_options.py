@@ -285,6 +285,17 @@ def test_an_interpreter_that_no_unit_or_first_line_can_name_is_refused(python):
         check([DRAIN], python=python)
 
 
+@pytest.mark.parametrize("place", ["python@3.11/bin", "python:3,11", "~build", "venv=3"])
+def test_an_interpreter_may_be_in_any_place_that_a_unit_and_a_shell_take_as_it_is(place, tmp_path):
+    python = tmp_path / place / "python3"
+    python.parent.mkdir(parents=True)
+    python.symlink_to("/bin/echo")
+    content = check(webhooks=[WEBHOOK], python=str(python)).hooks["prepare"]["0-webhooks"].decode()
+    command = next(line for line in content.splitlines() if str(python) in line)
+    answer = subprocess.run(["sh", "-c", command.rstrip(" |")], stdout=subprocess.PIPE, check=False)
+    assert answer.stdout.startswith(b"-I"), content
+
+
 # Webhooks
 
 WEBHOOK = {"name": "ops", "url": "https://example.org/" + SECRET}
