@@ -45,7 +45,7 @@ def templates(ansible, tmp_path_factory):
     role = {"name": "maintops.scheduled_events.controller_setup", "tasks_from": "templates"}
     play = {"hosts": "localhost", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}
     play["vars"] = {
-        "controller_setup_template_credentials": "VMs, Azure",
+        "controller_setup_template_credentials": "VMs, Azure,",
         "controller_setup_url": "https://awx.example.com",
         "controller_setup_variables": OWN,
     }
