@@ -72,6 +72,8 @@ class Display:
 
     def report_step(self, step: Step, *, dry_run: bool) -> None:
         """Report what a step changed; its actions have been carried out, or would be."""
+        if step.after.events != step.before.events:
+            self.hurry()  # a hook that runs reads in the status what becomes of its event
         self._report_conditions(step.after, step.config, dry_run=dry_run)
         self._record_impact(self._impact.step(step, polled=self.metrics.polled))
         if self.recorder.problem:
