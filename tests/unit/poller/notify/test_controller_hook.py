@@ -390,6 +390,28 @@ def test_an_event_that_is_announced_again_needs_another_job_than_the_cancelled_o
     assert vm.run(run=2, first=1) == (DONE, "job 2 has ended: successful")
 
 
+@pytest.mark.parametrize("ended", ["before", "later"])
+def test_an_event_that_is_announced_again_needs_another_job_than_one_that_ended_since_it_was_gone(
+    controller, make_vm, ended
+):
+    """The role respond recovers the VMs of such an event, and ends well."""
+    controller.status = "running"
+    vm = make_vm()
+    vm.clock.at = [(5, lambda: vm.knows(present=False))]
+    assert vm.run() == (NOTHING_PREPARED, "the event is cancelled; job 1 is running, and stays unchanged")
+
+    def end():
+        controller.jobs[1]["status"] = controller.status = "successful"
+
+    if ended == "before":
+        end()
+    else:
+        vm.clock.at = [(vm.clock.passed + 5, end)]
+    vm.knows()
+    assert vm.run(run=2, first=1) == (DONE, "job 2 has ended: successful")
+    assert vm.run(run=3, first=1) == (DONE, "job 2 has ended: successful")
+
+
 def test_an_event_that_starts_before_there_is_a_job_fails_the_hook(controller, make_vm):
     controller.faults["GET /api/"] = again(100)
     vm = make_vm()

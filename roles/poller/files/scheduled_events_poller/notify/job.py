@@ -15,8 +15,8 @@ A launch that was refused leaves the label of its attempt with REFUSED at its en
 
 Not every job with such a label counts. If the effect of an earlier preparation of this VM was undone, no job counts
 that existed before: the memory has the newest of them. As long as one of those runs, none is launched, so that VMs
-which have to prepare again at the same time share the next job. A job without the limit that an event needs never
-counts, and is canceled.
+which have to prepare again at the same time share the next job. A job that this VM followed until its event was gone
+does not count once it has ended. A job without the limit that an event needs never counts, and is canceled.
 """
 
 import contextlib
@@ -141,7 +141,7 @@ class Jobs:
         jobs: List[ControllerJob] = []
         for fields in reversed([each for each in listed if isinstance(each.get("id"), int)]):
             job = ControllerJob(fields["id"], str(fields.get("status")))
-            if job.id > (self._memory.after or 0):
+            if job.id > (self._memory.after or 0) and not (job.ended and job.id <= self._memory.gone):
                 limit = fields.get("limit")
                 hosts = _lower(limit.split(",")) if isinstance(limit, str) else set()
                 # A job that repeats one of this VM may leave out the hosts on which that succeeded.

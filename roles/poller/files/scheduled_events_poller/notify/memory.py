@@ -26,6 +26,8 @@ class EventMemory:
     :ivar after: the id of the newest job that does not count. ``None``: not known yet. Then all jobs that exist when
         the controller answers do not count.
     :ivar job: the id of the newest job that this VM followed.
+    :ivar gone: what ``job`` was when the event was gone. Such a job does not count once it has ended: the role respond
+        notices that, too, and ends well when it has recovered the VMs.
     :ivar running: the id of a job that may run, LAUNCHED if its id is not known, or 0. No later process may continue
         without this job.
     :ivar not_before: that of the event when the preparation began.
@@ -44,7 +46,7 @@ class EventMemory:
         repeats = known.get("first_run") == first_run and not by_hand
         self._preparation = {"first_run": first_run, "recovered": recovered, "event_type": event_type}
         self.not_before = str((known if repeats else event).get("not_before") or "")
-        self.job = _number(known.get("job")) or 0
+        self.job, self.gone = _number(known.get("job")) or 0, _number(known.get("gone")) or 0
         self.running = _running(read)
         self.unsaved = ""
         self.after: Optional[int] = None
@@ -63,14 +65,14 @@ class EventMemory:
         return self.running != 0
 
     def set(self, **changes: Any) -> None:
-        """Change ``after``, ``job`` or ``running``."""
+        """Change ``after``, ``job``, ``gone`` or ``running``."""
         if any(getattr(self, name) != value for name, value in changes.items()):
             self.__dict__.update(changes)
             self.save()
 
     def save(self) -> None:
         """Make it durable. Where that is not possible, this process alone knows, and ``unsaved`` has the reason."""
-        names = ("not_before", "after", "job", "running")
+        names = ("not_before", "after", "job", "gone", "running")
         fields = {**self._preparation, **{name: getattr(self, name) for name in names}}
         try:
             os.makedirs(os.path.dirname(self._path), mode=0o700, exist_ok=True)
