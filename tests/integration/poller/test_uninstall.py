@@ -93,7 +93,7 @@ def test_an_installation_gives_a_history_that_was_kept_to_the_user(ansible, tmp_
     )
     assert run.rc == 0, run.output
     assert {path.owner() for path in (history, history / "history.jsonl")} == {"nobody"}
-    # Nobody can put a link to a file of root there, between a look at it and its chown.
+    # No other user can put a link to a file of root there, between a look at it and its chown.
     assert (tmp_path / "meanwhile").read_text() == "root drwx------\n"
 
 
