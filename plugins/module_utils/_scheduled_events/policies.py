@@ -5,7 +5,7 @@
 """What the settings of the owner and the state of an event say: pure functions, without a clock."""
 
 import math
-from typing import Optional, Tuple
+from typing import List, Optional, Tuple
 
 from . import rules as decisions
 from .announced import PREFIX
@@ -157,6 +157,13 @@ def can_prepare(config: Config) -> bool:
 def prepared_nothing(entry: EventState) -> bool:
     """Whether the preparation has ended, and nothing prepared this VM."""
     return "prepare" in entry.runs and entry.runs["prepare"].outcome == NOTHING
+
+
+def unrecovered(state: State) -> List[str]:
+    """The ids of the events that this VM is prepared for, or may be, and has not recovered from; what was lost, too."""
+    ran = [entry for entry in state.events.values() if entry.ran]
+    ids = [entry.event.event_id or "" for entry in ran if "started" in entry.runs or not prepared_nothing(entry)]
+    return [*ids, *([f"an event that is not known ({state.lost})"] if state.lost else [])]
 
 
 def no_longer_announced(entry: EventState) -> EventState:

@@ -165,48 +165,32 @@ def test_an_uninstallation_that_was_interrupted_among_the_units_goes_on(interrup
     assert interrupted("uninstall", *units, first=4) == ["stop scheduled-events-poller.service"]
 
 
-DRAINED = {"ran": True, "runs": {"prepare": {"outcome": "ok"}, "recover": {"outcome": "failed"}}}
-# What the state of the unit has: its events, whether the state is kept, and whether the role refuses.
-STATES = {
-    "prepared": ([DRAINED], False, True),
-    "prepared, kept": ([DRAINED], True, False),
-    "started without a preparation": ([{"ran": True, "runs": {"started": {"outcome": "running"}}}], False, True),
-    "one of two": ([{"ran": False, "runs": {}}, DRAINED], False, True),
-    "known from the history alone": ([{"ran": True, "runs": {"recover": {"outcome": "failed"}}}], False, True),
-    "nothing prepared": (
-        [{"ran": True, "runs": {"prepare": {"outcome": "nothing"}, "advised": {"outcome": "ok"}}}],
-        False,
-        False,
-    ),
-    "nothing prepared, but started": (
-        [{"ran": True, "runs": {"prepare": {"outcome": "nothing"}, "started": {"outcome": "ok"}}}],
-        False,
-        True,
-    ),
-    "no event": ([], False, False),
-    "no state": (None, False, False),
+# What the command of the unit does, or None without it; whether the state is kept; and what the role refuses with.
+COMMANDS = {
+    "prepared": ("echo E1; echo E2", False, "This VM is prepared for E1, E2, and would stay so"),
+    "prepared, kept": ("echo E1", True, ""),
+    "not prepared": ("exit 0", False, ""),
+    "a state that cannot be read": ("echo it is cut >&2; exit 1", False, "it is cut"),
+    "no program": (None, False, ""),
 }
 
 
 def test_a_prepared_vm_keeps_its_polling_unit_until_it_has_recovered(ansible, installed_collection, tmp_path):
-    """Whether the unit runs or not, and whatever its status shows: after a boot there is none, and a dry run shows
-    other events.
-    """
     tasks = yaml.safe_load((installed_collection / "roles/poller/tasks/uninstall.yml").read_text())[:2]
-    hosts = {}
-    for number, (events, keep, _refused) in enumerate(STATES.values()):
-        directory = tmp_path / f"web{number}"
-        directory.mkdir()
-        if events is not None:
-            known = {f"e{index}": {"event": {"event_id": f"E{index}"}, **each} for index, each in enumerate(events)}
-            (directory / "state.json").write_text(json.dumps({"events": known}))
-        hosts[directory.name] = {**LOCAL, "__poller_state_dir": str(directory), "poller_keep_state": keep}
+    hosts, wanted = {}, {}
+    for number, (script, keep, refused) in enumerate(COMMANDS.values()):
+        command, host = tmp_path / f"command{number}", f"web{number}"
+        if script is not None:
+            command.write_text(f'#!/bin/sh\n[ "$*" = prepared ] || exit 9\n{script}\n')
+            command.chmod(0o755)
+        hosts[host] = {**LOCAL, "__poller_command": str(command), "poller_keep_state": keep, "__poller_state_dir": "/x"}
+        wanted.update({host: refused} if refused else {})
     run = ansible.run_playbook(
         [{"hosts": "all", "gather_facts": False, "tasks": tasks}], inventory={"all": {"hosts": hosts}}
     )
-    wanted = {f"web{number}" for number, (*_state, refused) in enumerate(STATES.values()) if refused}
-    assert {each.host for each in run.tasks if each.failed} == wanted, run.output
-    assert "This VM is prepared for E1, and would stay so" in run.output
+    failed = {each.host: each for each in run.tasks if each.failed}
+    assert failed.keys() == wanted.keys(), run.output
+    assert all(refused in json.dumps(failed[host].result) for host, refused in wanted.items()), run.output
 
 
 @pytest.mark.parametrize("left", [WEBHOOKS, ("etc/webhooks.json",), ("units/scheduled-events-webhooks.service",), ()])

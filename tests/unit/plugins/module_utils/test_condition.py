@@ -7,12 +7,12 @@
 import json
 
 import pytest
-from _scheduled_events import condition, engine, terms
+from _scheduled_events import condition, engine, policies, terms
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import Condition
 from _scheduled_events.document import parse
 from _scheduled_events.rules import parse_rules
-from _scheduled_events.state import State
+from _scheduled_events.state import EventState, Run, State
 from _scheduled_events.terms import ApprovalResult, HookResult, NotAsked
 
 A, B = "aaaaaaaa-0000-0000-0000-00000000000a", "bbbbbbbb-0000-0000-0000-00000000000b"
@@ -248,3 +248,26 @@ def test_an_event_is_held_unless_it_goes_on_by_itself_or_nothing_is_to_come():
         condition.WAITS_FOR_RECOVERY,
         condition.TO_BE_ACKNOWLEDGED,
     }
+
+
+@pytest.mark.parametrize(
+    ("ran", "runs", "has_to_recover"),
+    [
+        (True, {"prepare": "ok", "recover": "failed"}, True),
+        (True, {"prepare": "failed"}, True),
+        (True, {"started": "running"}, True),
+        (True, {"recover": "failed"}, True),  # known from the history alone
+        (True, {"prepare": "nothing", "advised": "ok"}, False),
+        (True, {"prepare": "nothing", "started": "ok"}, True),
+        (False, {"prepare": "ok", "recover": "ok"}, False),
+        (False, {}, False),
+    ],
+)
+def test_a_vm_has_to_recover_from_what_its_hooks_did(ran, runs, has_to_recover):
+    [announced] = parse(json.dumps({"Events": [event()]}), api_version="2020-07-01").events
+    entry = EventState(announced, 0.0, ran=ran, runs={phase: Run(outcome=outcome) for phase, outcome in runs.items()})
+    assert policies.unrecovered(State(serial=0, events={A: entry})) == [A] * has_to_recover
+
+
+def test_a_vm_may_have_to_recover_from_what_was_lost():
+    assert policies.unrecovered(State(serial=0, lost="cut")) == ["an event that is not known (cut)"]

@@ -91,6 +91,8 @@ def _parser() -> argparse.ArgumentParser:
     command = _command(groups, "status", commands.show_status, "show the state of the polling unit and of its events")
     command.add_argument("--json", action="store_true", help="print JSON")
 
+    _command(groups, "prepared", commands.show_prepared, "show the ids of the events from which this VM has to recover")
+
     command = _command(groups, "history", show_history.show_history, "show what happened to the events of this VM")
     command.add_argument("--since", metavar="WHEN", help="a duration like 12h or 7d, or a time like 2026-01-31")
     command.add_argument("--json", action="store_true", help="print JSON")

@@ -111,6 +111,13 @@ def _print_table(events: List[Dict[str, Any]]) -> None:
     say_table(rows)
 
 
+def show_prepared(chosen: argparse.Namespace) -> int:
+    """Show from which events this VM has to recover, as the saved state has it."""
+    for event_id in policies.unrecovered(_load_state(chosen)):
+        say(event_id)
+    return 0
+
+
 def show_status(chosen: argparse.Namespace) -> int:
     """Show the state of the unit and rate it; the exit status is that of a monitoring plugin."""
     path = places(chosen).status_file

@@ -12,6 +12,7 @@ from _scheduled_events.clock import Moment
 from _scheduled_events.document import Document
 from _scheduled_events.history_file import History
 from _scheduled_events.lost_state import state_from
+from _scheduled_events.policies import unrecovered
 from _scheduled_events.runs import OK
 from _scheduled_events.state import RUNNING, State, StateError, StateFile
 
@@ -82,11 +83,8 @@ def hidden_by_dry_run(state_file: StateFile) -> str:
         saved = state_file.load()
     except (OSError, StateError) as error:
         return f"the state from before the dry run cannot be read: {error}"
-    prepared = sum(entry.ran for entry in saved.events.values()) if saved else 0
-    if prepared:
-        events = "1 event" if prepared == 1 else f"{prepared} events"
-        return f"this VM was prepared for {events} before the dry run, and recovers after it"
-    return f"the state was lost before the dry run: {saved.lost}" if saved and saved.lost else ""
+    prepared = ", ".join(unrecovered(saved)) if saved else ""
+    return f"this VM was prepared for {prepared} before the dry run, and recovers after it" if prepared else ""
 
 
 def ended_runs(state: State, root_side: HookRequests) -> List[Tuple[str, RunResult]]:
