@@ -834,6 +834,13 @@ def test_a_history_that_cannot_be_written_is_in_the_journal_and_so_is_its_end(qu
     assert "the history can be written again" in said[2]
 
 
+def test_a_measured_impact_is_in_the_journal(quiet, capsys):
+    quiet._display._record_impact(
+        [Fact("impact", 0.0, "poller", event_id=ID, reason="rebooted, 48 s until the first poll")]
+    )
+    assert f"{ID}: rebooted, 48 s until the first poll" in capsys.readouterr().err
+
+
 def shown(poller_):
     """What the status file and the metrics show now, and how the status is rated."""
     poller_._settings = poller_._settings._replace(metrics_directory=poller_._places.directories.runtime)

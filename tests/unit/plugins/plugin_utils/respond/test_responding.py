@@ -612,6 +612,14 @@ def test_a_host_of_the_event_that_had_not_started_before_it_was_over_fails_the_r
     ]
 
 
+def test_each_host_that_had_not_started_before_an_event_was_over_is_named(host):
+    host.active_hosts = ["web1", "web2", "web3"]
+    host.coordinator = PlayCoordinator(host.directory, play_hosts=host.active_hosts)
+    end = host.responds(shown(prepared=["A1"]), shown("done", sight=[]))
+    [failure] = end["respond_result"]["failures"]
+    assert failure.startswith("A1 was over before web2, web3 had started, and it may name one of these hosts: vm1, vm2")
+
+
 @pytest.mark.parametrize(
     "change",
     [
