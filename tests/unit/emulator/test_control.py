@@ -196,3 +196,8 @@ def test_a_raw_field_nested_too_deeply_to_be_written_is_refused(emulate, send):
 def test_a_body_that_is_not_json_is_refused(emulate, send):
     answer = send(emulate().control_url, "POST", "/control/events", body="{")
     assert (answer.status, answer.json) == (400, {"error": "request body: not JSON, expected a JSON object"})
+
+
+def test_a_body_that_cannot_be_unpacked_is_refused(emulate, send):
+    answer = send(emulate().control_url, "POST", "/control/events", headers={"Content-Encoding": "gzip"}, body="{}")
+    assert (answer.status, answer.json) == (400, {"error": "request body: cannot be decoded, expected a JSON object"})

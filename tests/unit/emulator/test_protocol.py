@@ -380,3 +380,14 @@ def test_an_unknown_caller_gets_404_with_the_reason(emulate, send):
         404,
         {"error": "Not found: this emulator has no VM that calls from 127.0.0.1 or to 127.0.10.200"},
     )
+
+
+@pytest.mark.parametrize("kind", [None, "status"])
+def test_12_a_body_that_cannot_be_unpacked_is_refused(emulate, send, kind):
+    served = emulate()
+    if kind:
+        served.control("POST", "faults", {"kind": kind, "status": 500})
+    answer = send(served.endpoint("web1"), "POST", EVENTS, headers={**METADATA, "Content-Encoding": "gzip"}, body="{}")
+    assert answer.status == 400
+    assert "Malformed request body" in answer.json["error"]
+    assert [entry["status"] for entry in served.log("post")] == [400]

@@ -52,6 +52,8 @@ async def _errors(request: web.Request, handler: Handler) -> web.StreamResponse:
         return await handler(request)
     except InputError as error:
         return _json({"error": str(error)}, 400)
+    except web.RequestPayloadError:
+        return _json({"error": "request body: cannot be decoded, expected a JSON object"}, 400)
     except NoSuchEvent as error:
         return _json({"error": str(error)}, 404)
     except WrongPhase as error:

@@ -139,8 +139,11 @@ class Imds:
                 if failed is not None:
                     return failed
             return await self._serve(request, caller, kind)
-        except Refused as refused:
-            return _answer(refused.body, status=refused.status)
+        except web.RequestPayloadError:
+            refused = self._malformed(caller.machine.name, "it cannot be decoded")
+        except Refused as error:
+            refused = error
+        return _answer(refused.body, status=refused.status)
 
     # Who calls, and how often
 
@@ -247,8 +250,7 @@ class Imds:
         try:
             event_ids = _start_requests(body)
         except ValueError as error:
-            self._log_post(name, [], 400, [])
-            raise _bad_request(f"Malformed request body: {error}") from None
+            raise self._malformed(name, str(error)) from None
         refusal = self._settings.unknown_event_status
         approved, unknown = self._platform.approve(caller.machine, event_ids, partly=refusal == 200)
         status = refusal if unknown else 200
@@ -256,6 +258,10 @@ class Imds:
         if status != 200:
             raise Refused(status, render_error(f"Bad request: . Unknown EventId {unknown[0]}"))
         return _answer(b"")
+
+    def _malformed(self, vm: str, reason: str) -> Refused:
+        self._log_post(vm, [], 400, [])
+        return _bad_request(f"Malformed request body: {reason}")
 
     def _log_post(self, vm: str, event_ids: list[str], status: int | str, approved: list[str]) -> None:
         self._platform.journal.record(
