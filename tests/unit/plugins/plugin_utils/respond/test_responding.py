@@ -680,6 +680,11 @@ def test_others_learn_what_a_host_did_last(host):
             "no task of this host failed. A tasks file could not be included, or another host failed "
             "(any_errors_fatal)",
         ),
+        (
+            ["web2"],  # Ansible takes each host out, and rescues one after the other
+            "no task of this host failed. A tasks file could not be included, or another host failed "
+            "(any_errors_fatal)",
+        ),
     ],
 )
 def test_a_phase_that_ended_with_another_host_says_so(host, active, reason):
