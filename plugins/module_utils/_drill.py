@@ -17,7 +17,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from ._scheduled_events import announced, history, history_file
 from ._scheduled_events.clock import CLOCK, Clock
 from ._scheduled_events.document import SCHEDULED, STARTED, ScheduledEvent, parse_event
-from ._scheduled_events.files import LARGEST_STATUS, STALE, Folder, read_plain
+from ._scheduled_events.files import LARGEST_STATUS, STALE, Folder, explained, read_plain
 from ._scheduled_events.rules import decide, parse_rules
 from ._scheduled_events.runs import PHASES, WEBHOOK_HOOK
 
@@ -206,7 +206,7 @@ def serve(host: DrilledHost, request: Dict[str, Any]) -> Dict[str, Any]:
     try:
         answer = getattr(host, method)(*arguments) if method in METHODS else None
     except OSError as error:
-        raise CannotDrill(f"{error}") from error
+        raise CannotDrill(explained(error)) from error
     return {"answer": answer, "facts": host.facts(request["since"]), "time": CLOCK.wall()}
 
 

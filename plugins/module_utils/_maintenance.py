@@ -16,7 +16,7 @@ import json
 from typing import Any, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence
 
 from ._scheduled_events.clock import CLOCK, Clock, Moment
-from ._scheduled_events.files import Folder
+from ._scheduled_events.files import Folder, explained
 
 MARK, RECORD = "maintenance-under-way", "maintenance.json"
 ASKING, HELD = "asking", "held"  # at the gate; through it
@@ -70,7 +70,7 @@ def read_mark(folder: Folder, clock: Clock = CLOCK) -> Optional[Mark]:
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise MaintenanceError(f"{folder.path_of(MARK)} cannot be read: {error}. Become root") from None
+        raise MaintenanceError(f"{folder.path_of(MARK)} cannot be read: {explained(error)}") from None
     try:
         raw = json.loads(text)
         return Mark(
@@ -223,18 +223,14 @@ class Host:
             try:
                 stack.enter_context(self.folder.guarded(LOCK_TIMEOUT, clock=self._clock))
             except OSError as error:
-                raise MaintenanceError(
-                    f"{self.folder.path} cannot be locked: {error}. Become root, or free the disk"
-                ) from None
+                raise MaintenanceError(f"{self.folder.path} cannot be locked: {explained(error)}") from None
             yield
 
     def _write(self, name: str, raw: Mapping[str, Any], *, mode: int) -> None:
         try:
             self.folder.write_json(name, raw, mode=mode, durable=True)
         except OSError as error:
-            raise MaintenanceError(
-                f"{self.folder.path_of(name)} cannot be written: {error}. Become root, or free the disk"
-            ) from None
+            raise MaintenanceError(f"{self.folder.path_of(name)} cannot be written: {explained(error)}") from None
 
 
 def _counts(mark: Mark, dead: Sequence[str]) -> bool:

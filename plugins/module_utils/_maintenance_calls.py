@@ -14,7 +14,7 @@ from ._module import ImdsModule
 from ._scheduled_events.checks import WrongValue
 from ._scheduled_events.client import ImdsError
 from ._scheduled_events.clock import CLOCK, Moment
-from ._scheduled_events.files import LARGEST_STATUS, STALE, Changed, Folder, read_plain
+from ._scheduled_events.files import LARGEST_STATUS, STALE, Changed, Folder, explained, read_plain
 from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import append_where_possible
 from ._scheduled_events.runs import NOTHING
@@ -125,7 +125,7 @@ def _returning(folder: Folder) -> Dict[str, Any]:
     except RecordError as error:
         problem = str(error)
     except OSError as error:
-        problem = f"{folder.path_of(LOAD_BALANCER_FILE)} cannot be read: {error}. Become root"
+        problem = f"{folder.path_of(LOAD_BALANCER_FILE)} cannot be read: {explained(error)}"
     return {"returning": None, "drained": True, "drained_because": problem}
 
 

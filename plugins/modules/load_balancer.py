@@ -260,7 +260,7 @@ from ..module_utils._checked_module import CheckedModule
 from ..module_utils._load_balancer.call import ON_HOST, OPTIONS, carry_out, wrong_state
 from ..module_utils._load_balancer.health_probe import ProbeAnswer
 from ..module_utils._load_balancer.record import DrainError
-from ..module_utils._scheduled_events.files import Folder
+from ..module_utils._scheduled_events.files import Folder, explained
 
 PROBE_TIMEOUT = 5  # seconds
 
@@ -303,7 +303,7 @@ def main() -> None:
     except DrainError as error:
         module.fail_json(msg=str(error))
     except OSError as error:
-        module.fail_json(msg=f"{error.filename or params['directory']}: {error.strerror}")
+        module.fail_json(msg=explained(error))
     module.exit_json(**result)
 
 

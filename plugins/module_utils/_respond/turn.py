@@ -22,7 +22,7 @@ from .._scheduled_events.client import BadAnswer, ImdsClient, ImdsError, Refused
 from .._scheduled_events.clock import CLOCK, Clock, Moment
 from .._scheduled_events.condition import condition
 from .._scheduled_events.document import Document, ScheduledEvent, describe, format_epoch
-from .._scheduled_events.files import Changed, Folder
+from .._scheduled_events.files import Changed, Folder, explained
 from .._scheduled_events.history_file import experience
 from .._scheduled_events.runs import FAILED, NOTHING, OK, parse_run_id
 from .._scheduled_events.state import EventState, State, StateError
@@ -460,5 +460,7 @@ def take_turn(run: "ImdsModule", folder: Optional[Folder] = None, intervals: Int
             intervals=intervals,
         )
         return dict(turn.take(), changed=False)
-    except (WrongValue, StateError, OSError) as error:
+    except (WrongValue, StateError) as error:
         raise WrongValue(str(error)) from error
+    except OSError as error:
+        raise WrongValue(explained(error)) from error

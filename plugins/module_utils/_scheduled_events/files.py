@@ -23,9 +23,20 @@ HALF_WRITTEN = 60.0  # seconds after which no process still writes a temporary f
 LARGEST_STATUS = 4 * 1024 * 1024  # bytes of the status file, which the unprivileged polling unit writes
 STALE = 30.0  # seconds without a new status file, after which the unit does not run, and its status says nothing
 LACKING = errno.EMFILE, errno.ENFILE, errno.ENOMEM  # the machine cannot open a file now, which passes
+REMEDIES = {
+    **dict.fromkeys((errno.EACCES, errno.EPERM), "Become root, or give the file to this user"),
+    **dict.fromkeys((errno.ENOSPC, errno.EDQUOT), "Free the disk"),
+    errno.EROFS: "Name a directory that can be written",
+}
 DIRECTORY_MODE = 0o755  # other programs keep files there, too, and unprivileged ones read some
 
 Path = Union[str, "os.PathLike[str]"]
+
+
+def explained(error: OSError) -> str:
+    """The error of a file, and what to do where that is known."""
+    remedy = REMEDIES.get(error.errno or 0)
+    return f"{error}. {remedy}" if remedy else str(error)
 
 
 class NotPlain(OSError):

@@ -215,7 +215,7 @@ def test_a_full_disk_is_said_and_the_file_stays_as_it_is(place, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("plugins.module_utils._scheduled_events.files.write_atomically", fail)
-    with pytest.raises(CannotDrill, match="No space left on device"):
+    with pytest.raises(CannotDrill, match=r"No space left on device\. Free the disk"):
         serve(place.host, {"do": "renew", "with": [event], "since": 0})
     assert read_drill(place.drill).event_id == event["EventId"]
     place.host.end(event)

@@ -4,6 +4,7 @@
 
 """Turns of one host, with a service and a clock that the test holds."""
 
+import errno
 import json
 import os
 import types
@@ -766,3 +767,22 @@ def test_a_turn_that_fails_gives_the_reason_to_the_task(host, module):
     (host.directory / "respond.json").write_text("{")
     with pytest.raises(WrongValue, match=r"respond\.json: .*This version of the role does not write such a file"):
         turns.take_turn(module)
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [
+        (errno.EACCES, "Permission denied: '/var/lib/maintops'. Become root, or give the file to this user"),
+        (errno.EROFS, "Read-only file system: '/var/lib/maintops'. Name a directory that can be written"),
+        (errno.EIO, "Input/output error: '/var/lib/maintops'"),
+    ],
+)
+def test_a_state_that_cannot_be_kept_says_what_to_do(host, module, monkeypatch, number, remedy):
+    def fail(_self):
+        raise OSError(number, os.strerror(number), "/var/lib/maintops")
+
+    host.service.events = [event()]
+    monkeypatch.setattr("plugins.module_utils._scheduled_events.files.Folder.make", fail)
+    with pytest.raises(WrongValue) as caught:
+        turns.take_turn(module)
+    assert str(caught.value) == f"[Errno {number}] {remedy}"

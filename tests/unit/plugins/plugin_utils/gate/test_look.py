@@ -49,7 +49,9 @@ def test_a_host_with_a_broken_record_is_drained_and_the_file_is_named(tmp_path, 
 def test_a_host_whose_record_may_not_be_read_is_drained_and_the_file_is_named(tmp_path):
     found = look(Refusing(tmp_path))
     assert (found["drained"], found["returning"]) == (True, None)
-    assert found["drained_because"] == (f"{tmp_path / FILE} cannot be read: [Errno 13] Permission denied. Become root")
+    assert found["drained_because"] == (
+        f"{tmp_path / FILE} cannot be read: [Errno 13] Permission denied. Become root, or give the file to this user"
+    )
 
 
 def test_a_record_that_another_run_changes_meanwhile_is_read_again_by_who_asked_for_the_look(tmp_path):
