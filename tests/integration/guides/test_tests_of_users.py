@@ -8,6 +8,7 @@ The playbooks of the scenario run in the order of Molecule, on this machine in p
 """
 
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -65,6 +66,18 @@ def test_the_scenario_shows_a_preparation_an_acknowledgement_and_a_return(ansibl
         assert run.rc == 0, run.output
     finally:
         ask(f"http://127.0.0.1:{here['emulator_control_port']}", "POST", "/control/shutdown", body="{}")
+
+
+def test_an_emulator_that_does_not_start_says_why(ansible, copied, here):
+    inventory = yaml.safe_load((copied / SCENARIO / "inventory" / "hosts.yml").read_text())
+    wrong = {**here, "emulator_vms": [{"name": "web1", "address": "127.0.10.1", "kind": "availability_set"}]}
+    run = ansible.run_playbook(copied / SCENARIO / "prepare.yml", inventory=inventory, extra_vars=wrong)
+    assert run.rc == 2
+    assert "vms[0].set: null is not right for kind availability_set" in run.output
+    with socket.create_server(("127.0.10.1", here["emulator_port"])):
+        run = ansible.run_playbook(copied / SCENARIO / "prepare.yml", inventory=inventory, extra_vars=here)
+    assert run.rc == 2
+    assert f"cannot listen on 127.0.10.1 port {here['emulator_port']}: Address already in use" in run.output
 
 
 def test_the_test_of_pytest_passes(tmp_path, installed_collection):
