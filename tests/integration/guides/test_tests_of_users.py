@@ -64,6 +64,9 @@ def test_the_scenario_shows_a_preparation_an_acknowledgement_and_a_return(ansibl
         (copied / "page.yml").write_text(f"- hosts: emulators\n  gather_facts: false\n  tasks:\n{tasks}")
         run = ansible.run_playbook(copied / "page.yml", inventory=inventory, extra_vars=here)
         assert run.rc == 0, run.output
+        everywhere = {**here, "emulator_control_address": "::", "emulator_control_port": 1}
+        run = ansible.run_playbook(copied / "page.yml", inventory=inventory, extra_vars=everywhere)
+        assert "http://[::1]:1/control/log" in run.output
     finally:
         ask(f"http://127.0.0.1:{here['emulator_control_port']}", "POST", "/control/shutdown", body="{}")
 
