@@ -67,7 +67,7 @@ from ansible.errors import AnsibleFilterError
 
 from ..plugin_utils._azure.arm import INSTANCE, VM, azure_id
 
-_UNIFORM = re.compile(r"(?P<set>.+)_(?P<number>[0-9]+)")
+_UNIFORM = re.compile(r"(?P<set>.+)_(?P<number>[0-9]{1,18})")
 _COMPUTER = re.compile(r"(?P<set>.+?)(?P<number>[0-9a-z]{6})")
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -109,7 +109,7 @@ def inventory_hosts(names: t.Any, hostvars: t.Any, unknown: str = "fail") -> lis
         )
     if unknown not in ("fail", "skip"):
         raise AnsibleFilterError(f"unknown is {unknown!r}, expected fail or skip. Give one of these")
-    known = _Inventory(hostvars)
+    known = _Inventory(_variables_of_hosts(hostvars))
     hosts = {str(name): known.host_of(str(name)) for name in names}
     missing = [name for name, host in hosts.items() if host is None]
     if missing and unknown == "fail":
@@ -118,6 +118,17 @@ def inventory_hosts(names: t.Any, hostvars: t.Any, unknown: str = "fail") -> lis
             "unknown='skip'"
         )
     return list(dict.fromkeys(host for host in hosts.values() if host is not None))
+
+
+def _variables_of_hosts(hostvars: t.Any) -> dict[str, Variables]:
+    """The variables of each host, each asked once, since Ansible computes them for every question."""
+    found = {host: hostvars[host] for host in hostvars} if isinstance(hostvars, t.Mapping) else {"hostvars": hostvars}
+    for name, variables in found.items():
+        if not (isinstance(hostvars, t.Mapping) and isinstance(variables, t.Mapping)):
+            raise AnsibleFilterError(
+                f"{name} is of type {type(variables).__name__}, expected the variables of each host. Give it hostvars"
+            )
+    return found
 
 
 class _Inventory:

@@ -118,3 +118,13 @@ def test_the_recipe_of_the_guide_names_hosts_as_events_do():
     assert [of(recipe["hostnames"][0], host) for host in ("pool_13_77aa", "web1_8fe2")] == ["pool_13", "web1"]
     assert of(recipe["compose"]["ansible_host"], "pool_13_77aa") == "10.0.0.13"
     assert of(recipe["compose"]["event_name"], "pool_13_77aa") == "pool_13"
+
+
+def test_a_name_with_thousands_of_digits_hides_no_other_vm():
+    assert inventory_hosts(["pool_" + "9" * 5000, "web1"], HOSTVARS, unknown="skip") == ["web1_8fe2"]
+
+
+@pytest.mark.parametrize("hostvars", [None, "web1", {"web1": None}, [["web1"]]])
+def test_variables_that_are_not_those_of_hosts_are_refused(hostvars):
+    with pytest.raises(AnsibleFilterError, match=r"expected the variables of each host\. Give it hostvars"):
+        inventory_hosts(["web1"], hostvars)
