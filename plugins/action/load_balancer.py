@@ -22,6 +22,8 @@ from ..plugin_utils._windows.modules import HostOrHereAction
 class ActionModule(HostOrHereAction, ArmAction):
     """Take a host out of its load balancers, and put it back."""
 
+    _supports_async = False  # what a balancer is asked is asked from here, before the task ends
+
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         variables = task_vars or {}
         options = without_blanks(arguments_of(self, OPTIONS))

@@ -56,7 +56,6 @@ from ..plugin_utils._respond.published import Published
 from ..plugin_utils._respond.responding import Responding, looks_cut_off
 from ..plugin_utils._respond.role import failed_task, options_of_role, refusal_of_role
 from ..plugin_utils._windows.host import WindowsHost
-from ..plugin_utils._windows.modules import refuse_async
 
 MODULE = "maintops.scheduled_events.scheduled_events_turn"
 # On Windows, each request starts PowerShell, and writing the lease starts it several times.
@@ -327,7 +326,6 @@ class ActionModule(ArmAction):
         return answer
 
     def _windows_host(self) -> WindowsHost:
-        refuse_async(self)
         host = WindowsHost(self, self._variables)
         host.require_collection()
         return host

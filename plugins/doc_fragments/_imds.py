@@ -200,11 +200,14 @@ notes:
   - On a Windows host, the default directory is C(C:\Program Files\maintops), where only administrators can write. The
     files are kept together in one file there, which the control node reads and writes with C(ansible.windows.win_stat),
     C(win_find), C(slurp), C(win_copy), C(win_command) and C(win_file). Connect as an administrator, without C(become).
-  - For a Windows host, the module runs on the control node and does not support C(async). This was tested with
-    replacements for the modules of C(ansible.windows), not on Windows.
+  - For a Windows host, the module runs on the control node. This was tested with replacements for the modules of
+    C(ansible.windows), not on Windows.
   - Control nodes that manage the same Windows host need clocks that agree, since Windows hosts have no lock that lasts
     from task to task.
 attributes:
+  async:
+    description: Supports being run with C(async).
+    support: none
   platform:
     description: Operating systems of the hosts on which the module can run.
     support: full

@@ -259,6 +259,9 @@ attributes:
   action:
     description: The hosts of a play are coordinated on the control node.
     support: full
+  async:
+    support: none
+    details: []
   check_mode:
     support: full
     details:

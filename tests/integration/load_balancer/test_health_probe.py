@@ -4,6 +4,7 @@
 
 """The role load_balancer with a health endpoint that honours its flag."""
 
+import json
 import socket
 
 import pytest
@@ -136,3 +137,14 @@ def test_a_host_is_back_when_haproxy_sends_it_traffic_but_for_what_an_operator_t
     assert "lb2 api/web1 (MAINT) stays out" in " ".join(host.run("active").output.split())
     assert haproxy_fleet.lb1.status()["www/web1"].startswith("UP")
     assert host.holders() == []
+
+
+def test_a_task_in_the_background_is_refused_since_a_part_of_it_runs_on_the_control_node(ansible, tmp_path):
+    options = {"provider": "health_probe", "state": "drained", "directory": str(tmp_path / "state")}
+    task = {"maintops.scheduled_events.load_balancer": options, "async": 60, "poll": 1}
+    play = tmp_path / "play.yml"
+    play.write_text(json.dumps([{"hosts": "all", "gather_facts": False, "tasks": [task]}]))
+    run = ansible.run_playbook(play, inventory={"all": {"hosts": {"web1": {"ansible_connection": "local"}}}})
+    assert run.rc == 2
+    assert "This action (maintops.scheduled_events.load_balancer) does not support async" in run.output
+    assert not (tmp_path / "state").exists()
