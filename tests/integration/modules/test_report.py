@@ -122,3 +122,15 @@ def test_without_an_endpoint_of_its_own_the_report_asks_where_the_polling_unit_o
     )
     assert run.rc == 0, run.output
     assert run.one(task="Read the events of the host")["endpoint"] == endpoint
+
+
+def test_a_host_on_which_nothing_can_run_is_reported_with_the_reason(ansible):
+    own = {"ansible_become": True, "ansible_become_user": "nobody", "ansible_become_exe": "/nonexistent/sudo"}
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.report",
+        inventory={"all": {"hosts": {"web1": {**LOCAL, **own}}}},
+        extra_vars={"report_hosts": "all"},
+    )
+    assert run.rc == 2
+    assert "is undefined" not in run.output
+    assert "FAILED web1: Task failed: Premature end of stream waiting for become success" in run.output
