@@ -83,7 +83,7 @@ class ActionModule(ArmAction):
             raise AnsibleActionFail(
                 "The audit has no subscription. Set audit_subscriptions to the ids of those of the VMs"
             )
-        credentials = {"subscription_id": next(iter(subscriptions), ""), **asked["credentials"]}
+        credentials = {"subscription_id": subscriptions[0], **asked["credentials"]}
         try:
             with self._arm({**asked, "credentials": credentials}, variables) as arm:
                 return [graph.rows_of(arm, query, subscriptions) for query in (graph.EVENTS, graph.POLICIES)]

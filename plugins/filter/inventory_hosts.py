@@ -124,7 +124,7 @@ def _variables_of_hosts(hostvars: t.Any) -> dict[str, Variables]:
     """The variables of each host, each asked once, since Ansible computes them for every question."""
     found = {host: hostvars[host] for host in hostvars} if isinstance(hostvars, t.Mapping) else {"hostvars": hostvars}
     for name, variables in found.items():
-        if not (isinstance(hostvars, t.Mapping) and isinstance(variables, t.Mapping)):
+        if not isinstance(variables, t.Mapping):
             raise AnsibleFilterError(
                 f"{name} is of type {type(variables).__name__}, expected the variables of each host. Give it hostvars"
             )

@@ -207,7 +207,7 @@ class Life:
         """What the status file and the local fact show."""
         polls = status.Polls(self.vm_name, self._wall, 0, "")
         settings = config.Settings(endpoint="http://127.0.0.1")
-        view = status.View(self._wall, settings, self._state, self._config, polls, None, 0.0, "")
+        view = status.View(self._wall, settings, self._state, self._config, polls, None, 0.0, "", "")
         shown = status.describe(view, unrecorded="")
         read = json.loads(json.dumps(shown).encode("utf-8"))
         check_text(status.judge(read, read["time"])[1], "the status")

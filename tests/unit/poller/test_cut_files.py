@@ -73,7 +73,7 @@ def begin(state_file):
     begun = effects.first_state(state_file, history, now=NOW, hook_timeout=600.0)
     polls = status.Polls("vm1", last_success=NOW.wall)
     known = status.describe(
-        status.View(NOW.wall, Settings(endpoint="http://127.0.0.1:9"), begun, CONFIG, polls, None, 0.0, ""),
+        status.View(NOW.wall, Settings(endpoint="http://127.0.0.1:9"), begun, CONFIG, polls, None, 0.0, "", ""),
         unrecorded="",
     )
     return begun, status.judge(known, NOW.wall)[0], known["maintenance_pending"]

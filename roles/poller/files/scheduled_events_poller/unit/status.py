@@ -70,7 +70,7 @@ class View(NamedTuple):
     found: "Optional[FoundEndpoint]"
     acknowledging_for: float
     unsaved: str
-    unheard: str = ""
+    unheard: str
 
 
 def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
@@ -173,9 +173,7 @@ def _problems(known: Dict[str, Any]) -> List[str]:
         problems.append("an event of this VM has no EventId, so it can be neither prepared nor acknowledged")
     if known["acknowledging_for"] > LONG_ATTEMPT:
         problems.append(f"an acknowledgement has been under way for {known['acknowledging_for']:.0f} seconds")
-    if known["unsaved"]:
-        problems.append(known["unsaved"])
-    problems += [known[why] for why in ("unrecorded", "unheard", "error") if known[why]]
+    problems += [known[why] for why in ("unsaved", "unrecorded", "unheard", "error") if known[why]]
     return problems
 
 
