@@ -120,7 +120,7 @@ def test_a_timeout_fails_and_names_the_event_that_stood_in_the_way(waits):
     result = wait.result()
     assert result.failed
     not_before = wait.emulator.state()["events"][0]["not_before"].replace(".000Z", "Z")
-    # On a busy machine, the last request may have no answer within the second that is left, which the message adds.
+    # On a busy machine, no answer may come within the last second, which the message adds.
     assert result["msg"].partition("; the last request failed: ")[0] == (
         f"Timeout after {TIMEOUT} seconds: still there: "
         f"Reboot {wait.event_id} (Scheduled, NotBefore {not_before}) of timeout"
