@@ -994,6 +994,14 @@ def test_hooks_that_could_not_be_asked_for_are_asked_for_again_with_growing_paus
     assert asked == [2, 5, 10, 19, 36, 67, 98, 129]
 
 
+def test_a_hint_whose_hooks_could_not_be_asked_for_is_asked_for_later_and_not_again_at_once():
+    vm = Engine()
+    vm.step(document(hint()))
+    assert vm.step(document(hint()), NotAsked(run("advised", 1), "the spool is full")) == []
+    vm.pass_time(60)
+    assert vm.step(document(hint())) == [run("advised", 1)]
+
+
 def test_hooks_that_could_not_be_asked_for_get_no_outcome_and_their_whole_time():
     vm = Engine()
     vm.step(document(event()))

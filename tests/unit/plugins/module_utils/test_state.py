@@ -6,6 +6,7 @@
 
 import json
 import os
+import stat
 
 import pytest
 from _scheduled_events import engine, terms
@@ -58,6 +59,13 @@ def test_the_file_keeps_the_state(tmp_path):
     assert file.load() is None
     file.save(a_rich_state())
     assert file.load() == a_rich_state()
+
+
+def test_the_state_and_its_name_are_on_the_disk_when_it_is_saved(tmp_path, monkeypatch):
+    kinds = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: kinds.append(stat.S_IFMT(os.fstat(descriptor).st_mode)))
+    StateFile(str(tmp_path / "state.json")).save(a_rich_state())
+    assert kinds == [stat.S_IFREG, stat.S_IFDIR]
 
 
 def test_a_file_that_is_not_utf_8_is_refused_with_its_name(tmp_path):

@@ -46,6 +46,13 @@ def look(folder):
     return survey(module, Host(folder), flag_is_up=lambda: False, read=dict)
 
 
+def test_the_runs_of_a_host_without_a_state_have_numbers_that_no_earlier_run_had(folder):
+    first = TurnMemory(folder, lambda: 1600000000.0).load()
+    later = TurnMemory(folder, lambda: 1600000001.0).load()
+    assert later.serial - first.serial == 1000, "a run a millisecond is possible"
+    assert first.serial > 0
+
+
 def test_a_state_of_respond_that_was_cut_is_an_error_that_names_the_file(folder):
     raw = {"EventId": "A", "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
     document = parse(json.dumps({"Events": [raw]}), api_version="2020-07-01")

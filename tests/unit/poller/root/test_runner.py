@@ -249,7 +249,9 @@ def test_only_an_older_run_of_the_event_by_the_same_user_outside_containers_hold
     assert _older(root_side) == (run_id if lost else "")
 
 
-@pytest.mark.parametrize(("ends_in", "overdue"), [(60.0, False), (-jobs.OVERDUE - 1.0, True)])
+@pytest.mark.parametrize(
+    ("ends_in", "overdue"), [(60.0, False), (-jobs.OVERDUE / 2, False), (-jobs.OVERDUE - 1.0, True)]
+)
 def test_an_older_run_that_goes_on_beyond_its_end_holds_up_no_other(root_side, processes, ends_in, overdue):
     run_id = root_side.run_id.replace("prepare.7", "started.6")
     root_side.accept(request_id=run_id, phase="started", ends_at=time.monotonic() + ends_in)
