@@ -89,6 +89,7 @@ def vm_in_japan(monkeypatch):
         ("2016-09-19T18:29:47+02:00", "2016-09-19T16:29:47"),
         ("2016-09-19T18:29:47-0130", "2016-09-19T19:59:47"),
         (" 2016-09-19T18:29:47Z ", "2016-09-19T18:29:47"),
+        ("Thu, 01 Jan 1970 00:00:00 GMT", "1970-01-01T00:00:00"),
     ],
 )
 def test_every_date_form_is_read_as_utc_wherever_the_vm_is(text, expected):

@@ -466,10 +466,11 @@ def test_junk_does_not_fill_the_journal(root_side, capsys):
     for number in range(300):
         root_side.leave_text(b"", f"junk{number}")
         root_side.leave_text(b"", a_run_id(number))
+    os.mkdir(os.path.join(root_side.directories.requests, "directory"))
     Dispatcher(root_side.directories, Starter()).serve(linger=0.0, clock=FakeClock())
     journal = capsys.readouterr().err
     assert len(journal.splitlines()) <= dispatcher.MAX_COMPLAINTS + 1
-    assert "removed 300 files and directories that are not requests" in journal
+    assert "removed 301 files and directories that are not requests" in journal
 
 
 def test_results_are_limited(root_side, look, monkeypatch):

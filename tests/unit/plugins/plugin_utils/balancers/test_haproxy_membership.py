@@ -223,6 +223,13 @@ def test_a_wait_ends_with_its_stretch_and_is_taken_up_again(fleet, membership):
     assert [call[:2] for call in fleet.calls] == [("lb1", "drained")]
 
 
+def test_a_host_that_an_operator_put_back_is_drained_again_and_counts_as_changed(fleet, membership):
+    membership().drain({})
+    fleet.out.clear()
+    assert membership().drain({})["changed"]
+    assert fleet.out == {"lb1", "lb2"}
+
+
 def test_a_clock_that_was_set_back_does_not_prolong_the_drain(fleet, membership):
     fleet.sessions = {"lb1": 1}
     fleet.now = -1e6

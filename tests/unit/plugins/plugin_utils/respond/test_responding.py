@@ -562,6 +562,7 @@ def test_in_lockstep_a_host_that_waits_lets_busy_hosts_go_on(host):
     assert host.responds(shown(), lockstep=True) == {"next": "wait"}
     host.tell()
     assert host.responds(shown(), shown("done", sight=[]), lockstep=True)["next"] == "done"
+    assert [asked["slice"] for asked, _outcome in host.asked] == [0.0, 5.0], "all hosts wait as long as this one polls"
 
 
 def test_a_wait_that_takes_too_long_fails_and_names_the_event(host):
