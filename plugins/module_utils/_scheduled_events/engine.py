@@ -139,12 +139,7 @@ class _StepBuilder:
 
     def __init__(self, state: State, now: Moment, config: Config) -> None:
         self._runs = HookRuns(state, now, config)
-        self._incarnation = state.incarnation
-        self._unnamed = state.unnamed
-        self._unannounced = state.unannounced
-        self._recoveries_before = state.recoveries
-        self._ignored = state.ignored
-        self._lost, self._withheld = state.lost, state.withheld
+        self._state = state  # but for what the runs change
         self._named: Dict[str, ScheduledEvent] = {}  # the events of this VM in the document of this step
         self._now = now
         self._config = config
@@ -171,17 +166,8 @@ class _StepBuilder:
 
     def state(self) -> State:
         runs = self._runs
-        return State(
-            runs.serial,
-            runs.recovered,
-            self._incarnation,
-            self._unnamed,
-            runs.events,
-            runs.recoveries,
-            self._unannounced,
-            self._ignored,
-            self._lost,
-            self._withheld,
+        return self._state._replace(
+            serial=runs.serial, recovered=runs.recovered, events=runs.events, recoveries=runs.recoveries
         )
 
     def approvals(self) -> List[Action]:
@@ -277,15 +263,15 @@ class _StepBuilder:
         for key in cleared:
             del self._runs.events[key]
             self._runs.report(Report(key, ReportKind.CLEARED))
-        if cleared or (self._lost and not command.key):
+        if cleared or (self._state.lost and not command.key):
             self._runs.note_recovery()  # what the operator did may have undone any preparation
         if not command.key:
-            self._lost, self._withheld = "", False
+            self._state = self._state._replace(lost="", withheld=False)
 
     # What the service says
 
     def read(self, document: Document) -> None:
-        self._incarnation = document.incarnation
+        self._state = self._state._replace(incarnation=document.incarnation, ignored={})
         mine = [event for event in document.events if event.affects(self._config.vm_name)]
         self._note_unnamed(sum(1 for event in mine if not event.key and holds(event, None, self._config)))
         for event in mine:
@@ -295,12 +281,11 @@ class _StepBuilder:
             if key not in self._named and entry.present:
                 self._runs.events[key] = no_longer_announced(entry)
         self.reconsider_recoveries()
-        self._ignored = {}
         for key, event in self._named.items():
             self._see(key, event)
         if all(key in self._runs.events for key in self._named):
             # A recovery whose end became known in this step may have ended after the document was read.
-            self._unannounced = self._recoveries_before
+            self._state = self._state._replace(unannounced=self._state.recoveries)
 
     def reconsider_recoveries(self) -> None:
         """Drop each recovery that was not asked for and may not begin any more."""
@@ -312,9 +297,9 @@ class _StepBuilder:
                 self._runs.lose_recovery(key)
 
     def _note_unnamed(self, count: int) -> None:
-        if count and not self._unnamed:
+        if count and not self._state.unnamed:
             self._runs.report(Report("", ReportKind.UNNAMED))
-        self._unnamed = count
+        self._state = self._state._replace(unnamed=count)
 
     def _see(self, key: str, event: ScheduledEvent) -> None:
         entry = self._runs.events.get(key)
@@ -325,9 +310,9 @@ class _StepBuilder:
             self._runs.report(Report(key, ReportKind.SEEN, outcome=event.event_status or ""))
         if entry is None:
             if self._runs.action(event) == decisions.IGNORE:
-                self._ignored = {**self._ignored, key: event}
+                self._ignore(key, event)
                 return
-            entry = EventState(event=event, first_seen=self._now.wall, unannounced=self._unannounced)
+            entry = EventState(event=event, first_seen=self._now.wall, unannounced=self._state.unannounced)
             self._runs.events[key] = entry
             self._runs.report(Report(key, ReportKind.SEEN, outcome=event.event_status or ""))
             self._report_problems(key, event)
@@ -337,6 +322,9 @@ class _StepBuilder:
             entry = entry._replace(approval=entry.approval._replace(accepted=False), lost_recovery=0)
         impact = entry.impact or event.event_status == STARTED
         self._runs.events[key] = entry._replace(event=event, present=True, impact=impact)
+
+    def _ignore(self, key: str, event: ScheduledEvent) -> None:
+        self._state = self._state._replace(ignored={**self._state.ignored, key: event})
 
     def _report_problems(self, key: str, event: ScheduledEvent) -> None:
         for problem in event.problems():
@@ -415,7 +403,7 @@ class _StepBuilder:
         if entry.ran and (entry.present or entry.owed or "recover" in self._config.hooks):
             return
         if entry.present:  # a new rule ignores it
-            self._ignored = {**self._ignored, key: entry.event}
+            self._ignore(key, entry.event)
         del self._runs.events[key]
         self._runs.report(Report(key, ReportKind.OVER))
 
@@ -424,7 +412,7 @@ class _StepBuilder:
         # Also one that is announced again while its own recovery still runs, and that counts as gone until then.
         announced = {other: entry.event for other, entry in self._runs.events.items() if entry.present}
         announced.update(self._named)
-        return self._unnamed > 0 or any(
+        return self._state.unnamed > 0 or any(
             other != key and holds(event, self._runs.events.get(other), self._config)
             for other, event in announced.items()
         )
