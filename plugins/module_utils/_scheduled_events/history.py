@@ -27,7 +27,7 @@ OPERATOR = "operator"  # a command or a module that acknowledges by itself
 SOURCES = (POLLER, RESPOND, ROLLING_MAINTENANCE, DRILL, OPERATOR)
 
 # What a fact can say.
-SEEN, PHASE_BEGAN, PHASE_ENDED, ACKNOWLEDGED, REFUSED, HELD, STARTED, OVER, RETURNED, IMPACT, DRILLED = (
+KINDS = SEEN, PHASE_BEGAN, PHASE_ENDED, ACKNOWLEDGED, REFUSED, HELD, STARTED, OVER, RETURNED, IMPACT, DRILLED = (
     "seen",
     "phase_began",
     "phase_ended",
@@ -40,7 +40,6 @@ SEEN, PHASE_BEGAN, PHASE_ENDED, ACKNOWLEDGED, REFUSED, HELD, STARTED, OVER, RETU
     "impact",
     "drilled",
 )
-KINDS = (SEEN, PHASE_BEGAN, PHASE_ENDED, ACKNOWLEDGED, REFUSED, HELD, STARTED, OVER, RETURNED, IMPACT, DRILLED)
 
 # The outcomes of a fact of the kind impact.
 REBOOTED, PAUSED, NO_IMPACT = "rebooted", "paused", "none"
@@ -219,15 +218,9 @@ def parse_moment(text: str) -> float:
     return round((moment - _EPOCH).total_seconds() + milliseconds / 1000.0, 3)
 
 
-def _version(value: Any) -> int:
-    if value != VERSION or isinstance(value, bool):
-        raise ValueError
-    return VERSION
-
-
 _MOMENT = converted(f"a time from {YEARS.start}-01-01T00:00:00.000Z to {YEARS.stop - 1}", parse_moment)
 _FIELDS: Dict[str, Kind] = {
-    "version": converted(f"{VERSION}, which this release reads", _version),
+    "version": whole(VERSION, VERSION)._replace(expected=f"{VERSION}, which this release reads"),
     "kind": choice(*KINDS),
     "source": choice(*SOURCES),
     **dict.fromkeys(_LIMITS, TEXT),

@@ -12,7 +12,7 @@ when its first fact is 200 days old. So no fact stays for more than 400 days on 
 import contextlib
 import errno
 import os
-from typing import IO, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import IO, Any, Dict, Iterator, List, NamedTuple, Sequence, Tuple
 
 from .checks import WrongValue
 from .files import (
@@ -92,8 +92,9 @@ class History:
             if now - os.lstat(before).st_mtime > MAX_AGE:
                 os.unlink(before)
         with contextlib.suppress(FileNotFoundError):
-            with plain(present) as (file, status):
-                first = _time_of(file.readline(MAX_LINE))
+            first = None
+            with plain(present) as (file, status), contextlib.suppress(WrongValue):
+                first = parse_line(file.readline(MAX_LINE)).time
             if status.st_size + more + 1 > MAX_FILE or (first is not None and now - first > MAX_AGE / 2):
                 os.replace(present, before)
 
@@ -149,7 +150,10 @@ def _write(directory: str, content: bytes, *, make: bool, alone: bool) -> None:
         if size + len(content) > MAX_FILE:
             raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
         try:
-            _write_whole(descriptor, content)
+            written = os.write(descriptor, content)  # at once
+            if written < len(content):
+                reason = f"{os.strerror(errno.ENOSPC)}: {written} of {len(content)} bytes were written"
+                raise OSError(errno.ENOSPC, reason)
             os.fsync(descriptor)
             if size == 0:
                 sync_directory(directory)
@@ -217,20 +221,3 @@ def _facts_in(file: IO[bytes], wrong: List[str]) -> Iterator[Fact]:
         except WrongValue as error:
             if line.endswith(b"\n"):
                 wrong.append(str(error))
-
-
-def _time_of(line: bytes) -> Optional[float]:
-    try:
-        return parse_line(line).time
-    except WrongValue:
-        return None
-
-
-def _write_whole(descriptor: int, content: bytes) -> None:
-    """Write the content at once.
-
-    :raises OSError: it could not be written, or not all of it.
-    """
-    written = os.write(descriptor, content)
-    if written < len(content):
-        raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)}: {written} of {len(content)} bytes were written")
