@@ -193,14 +193,9 @@ def condition(state: State, key: str, config: terms.Config) -> Condition:
     if entry.impact:
         return Condition(UNDER_WAY)
     if entry.event.event_status == document.ADVISORY:
-        return _advised(entry)
+        failed = policies.has_failed(entry, "advised")
+        return Condition(ADVISED_FAILED, detail=entry.runs["advised"].reason) if failed else Condition(ADVISORY)
     return _before_impact(state, entry, config)
-
-
-def _advised(entry: EventState) -> Condition:
-    if policies.has_failed(entry, "advised"):
-        return Condition(ADVISED_FAILED, detail=entry.runs["advised"].reason)
-    return Condition(ADVISORY)
 
 
 def _recovery_failed(entry: EventState) -> bool:

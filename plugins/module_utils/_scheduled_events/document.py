@@ -162,17 +162,15 @@ class Filter(NamedTuple):
         return tuple(event for event in document.events if self._matches(event))
 
     def _matches(self, event: ScheduledEvent) -> bool:
-        return (
+        asks_for_some = self.event_ids or self.event_types or self.event_statuses
+        return bool(
             one_of(event.event_id, self.event_ids)
             and one_of(event.event_type, self.event_types)
             and one_of(event.event_status, self.event_statuses)
             and one_of(event.event_source, self.event_sources)
             and (self.vm_name is None or event.affects(self.vm_name))
-            and (self.hints or self._asks_for_some() or event.event_status != ADVISORY)
+            and (self.hints or asks_for_some or event.event_status != ADVISORY)
         )
-
-    def _asks_for_some(self) -> bool:
-        return bool(self.event_ids or self.event_types or self.event_statuses)
 
 
 def parse(text: Union[bytes, str], *, api_version: str) -> Document:

@@ -152,7 +152,8 @@ class _StepBuilder:
             self._runs.set(key, waits_until=moment, window=window)
 
     def look_after_runs(self, key: str, *, fresh: bool) -> None:
-        self._runs.look_after(key, fresh=fresh)
+        for phase in PHASES:
+            self._runs.look_after(key, phase, fresh=fresh)
 
     def actions(self) -> List[Action]:
         """What is to be carried out, in this order."""

@@ -38,15 +38,10 @@ class HookRuns:
         self._now = now
         self._config = config
 
-    def look_after(self, key: str, *, fresh: bool) -> None:
-        for phase in PHASES:
-            if phase in self.events[key].runs:
-                self._look_after_one(key, phase, fresh=fresh)
-
-    def _look_after_one(self, key: str, phase: str, *, fresh: bool) -> None:
+    def look_after(self, key: str, phase: str, *, fresh: bool) -> None:
         entry = self.events[key]
-        run = entry.runs[phase]
-        if run.outcome != RUNNING:
+        run = entry.runs.get(phase)
+        if run is None or run.outcome != RUNNING:
             return
         if self.gone_with_the_boot(entry, phase):
             if fresh:  # only a document shows whether the hooks are still of use

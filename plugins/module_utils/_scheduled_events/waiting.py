@@ -102,7 +102,8 @@ class Wait:
             elapsed = self._elapsed()
             limit = self._limit_reached()
             if limit:
-                raise WaitTimeout(f"{limit}: {self._complaint()}", last=self._last, elapsed=elapsed)
+                ending = f"; the last request failed: {self._failure}" if self._failure else ""
+                raise WaitTimeout(f"{limit}: {self._seen()}{ending}", last=self._last, elapsed=elapsed)
             self._clock.sleep(min(self._gap, self._timeout - elapsed))
 
     def _elapsed(self) -> float:
@@ -167,12 +168,8 @@ class Wait:
             return f"Polls failed for {self._retry_for:g} seconds, the limit that retry_for sets"
         return None
 
-    def _complaint(self) -> str:
-        """Why the wait ends without its state."""
-        ending = f"; the last request failed: {self._failure}" if self._failure else ""
-        return f"{self._seen()}{ending}"
-
     def _seen(self) -> str:
+        """Why the wait ends without its state."""
         if self._last is None:
             return "the name of this VM could not be read" if self._document_read else "no document could be read"
         if self._held_since is not None:
