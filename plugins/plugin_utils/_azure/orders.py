@@ -39,18 +39,9 @@ class Orders:
     :param hosts: how many hosts may order at the same time; when all have, no host waits for more.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        resource: str,
-        *,
-        hosts: int,
-        quiet: float = QUIET,
-        clock: Clock = CLOCK,
-    ) -> None:
+    def __init__(self, directory: Path, resource: str, *, hosts: int, clock: Clock = CLOCK) -> None:
         self._directory = directory / digest(resource.lower())
         self._hosts = hosts
-        self._quiet = quiet
         self._clock = clock
 
     def place(self, host: str, desired: Desired) -> None:
@@ -115,8 +106,8 @@ class Orders:
         while True:
             orders = [self._read(path) for path in sorted((self._directory / "orders").glob("[!.]*"))]
             times, now = [order["at"] for order in orders], self._clock.monotonic()
-            complete = len(orders) >= self._hosts or now - max(times) >= self._quiet
-            if complete or now - min(times) >= LONGEST_GATHERING + self._quiet:
+            complete = len(orders) >= self._hosts or now - max(times) >= QUIET
+            if complete or now - min(times) >= LONGEST_GATHERING + QUIET:
                 return sorted(orders, key=lambda order: float(order["at"]))
             self._clock.sleep(0.1)
 

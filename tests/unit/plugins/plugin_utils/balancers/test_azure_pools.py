@@ -29,6 +29,7 @@ from plugins.module_utils._load_balancer.call import OPTIONS
 from plugins.module_utils._load_balancer.record import DrainError, Record, take_note
 from plugins.module_utils._scheduled_events import clock as clocks
 from plugins.module_utils._scheduled_events.files import Folder
+from plugins.plugin_utils._azure import orders as orders_of_a_run
 from plugins.plugin_utils._azure.arm import Arm, ArmError, Token
 from plugins.plugin_utils._azure.orders import Orders
 from plugins.plugin_utils._azure.pools import Me
@@ -103,7 +104,7 @@ def transport_to(arm, clock):
 
 
 @pytest.fixture
-def host(arm, clock, tmp_path):
+def host(arm, clock, tmp_path, monkeypatch):
     """Return a function that makes a host, with its record in a separate directory."""
 
     def make(
@@ -127,10 +128,11 @@ def host(arm, clock, tmp_path):
         transport = transport_to(arm, clock)
 
         # A host that waits for the orders of the others waits for threads, which need no time of the clock.
+        monkeypatch.setattr(orders_of_a_run, "QUIET", quiet)
         pause = clock.sleep if quiet < math.inf else lambda _seconds: time.sleep(0.001)
 
         def orders(target):
-            return Orders(tmp_path / "run", target, hosts=hosts, quiet=quiet, clock=clocks.Clock(clock, clock, pause))
+            return Orders(tmp_path / "run", target, hosts=hosts, clock=clocks.Clock(clock, clock, pause))
 
         resources = Resources(transport, orders, timeout=min(600, settings.get("finish_within", 600)))
         simulate = settings.pop("simulate", False)
