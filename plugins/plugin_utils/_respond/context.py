@@ -22,7 +22,7 @@ Execute = t.Callable[[t.Dict[str, t.Any], t.Optional[t.Dict[str, t.Any]], float]
 Send = t.Callable[[str, str, float], AcknowledgementResult]
 
 
-class Notes:
+class Notes(t.Dict[str, t.Any]):
     """The knowledge of the run about one host between two tasks, in a file of the control node.
 
     ``fresh``: this is the first task. ``began``: seconds of the monotonic clock.
@@ -30,59 +30,53 @@ class Notes:
 
     def __init__(self, path: Path, *, fresh: bool, began: float) -> None:
         self._path = path
-        self.known: dict[str, t.Any] = {
-            "options": {},
-            "began": began,
-            "vm_name": "",
-            "marker": "",
-            "state": "",
-            "answered": False,
-            "over": False,
-            "ended": False,
-            "begun": [],
-            "handed_out": None,
-            "drill": False,
-            "named": [],
-            "prepared": [],
-            "acknowledged": [],
-            "recovered": [],
-            "failures": [],
-            "announced": {},
-            "seen": {},
-            "prepared_for": {},
-            "waiting": [],
-            "unreported": None,
-            "phase_began": 0.0,
-            "rest": None,
-            "lost_since": None,
-            "resource_id": "",
-            "last_read": None,
-            "silent_since": None,
-            "fallback": {},
-            "story": {},
-            "told": [],
-            "facts": [],
-        }
+        self.update(
+            options={},
+            began=began,
+            vm_name="",
+            marker="",
+            state="",
+            answered=False,
+            over=False,
+            ended=False,
+            begun=[],
+            handed_out=None,
+            drill=False,
+            named=[],
+            prepared=[],
+            acknowledged=[],
+            recovered=[],
+            failures=[],
+            announced={},
+            seen={},
+            prepared_for={},
+            waiting=[],
+            unreported=None,
+            phase_began=0.0,
+            rest=None,
+            lost_since=None,
+            resource_id="",
+            last_read=None,
+            silent_since=None,
+            fallback={},
+            story={},
+            told=[],
+            facts=[],
+        )
         if not fresh and path.exists():
-            self.known.update(json.loads(path.read_text()))
-
-    def __getitem__(self, name: str) -> t.Any:
-        return self.known[name]
-
-    def __setitem__(self, name: str, value: t.Any) -> None:
-        self.known[name] = value
+            self.update(json.loads(path.read_text()))
 
     def add(self, name: str, values: t.Iterable[str]) -> None:
         """Add to a list what it does not hold yet."""
-        self.known[name] = list(dict.fromkeys([*self.known[name], *values]))
+        self[name] = list(dict.fromkeys([*self[name], *values]))
 
     def keep(self) -> None:
         """Write them for the next task."""
-        keep_file(self._path, self.known)
+        keep_file(self._path, self)
 
     def seen(self, event_id: str) -> SeenEvent | None:
         """The event as the last document of this host showed it."""
-        return SeenEvent(*self.known["seen"][event_id]) if event_id in self.known["seen"] else None
+        return SeenEvent(*self["seen"][event_id]) if event_id in self["seen"] else None
 
 
 @dataclasses.dataclass

@@ -44,7 +44,7 @@ class Fallback:
 
     def __init__(self, context: Context, acknowledged: t.Callable[[str, str, str], None]) -> None:
         self._context, self._acknowledged = context, acknowledged
-        self._host, self._known, self._coordinator = context.host, context.notes.known, context.coordinator
+        self._host, self._known, self._coordinator = context.host, context.notes, context.coordinator
         self._warn, self._wall, self._monotonic = context.warn_once, context.clock.wall, context.clock.monotonic
         # Where the tasks ran longer, another run may have the host.
         self._max_age = min(context.options["fallback_max_age"], context.options["phase_timeout"])
