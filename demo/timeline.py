@@ -19,11 +19,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import run  # found only through the path set above
-
-from plugins.plugin_utils._report.page import Axis, box, mark
 
 FLEET = {"web1": "127.0.31.1", "web2": "127.0.31.2"}
 LIMIT = 600.0  # seconds for the whole run; only so that one that hangs ends
@@ -142,7 +139,9 @@ text { font-family: system-ui, -apple-system, "Segoe UI", Helvetica, Arial, sans
 """
 
 
-MINUTE_AXIS = Axis(-1, MINUTES - 1, LEFT, WIDTH - LEFT - RIGHT)
+def place(minute: float) -> float:
+    """Where a minute is on the axis, which begins at -1."""
+    return round(LEFT + (minute + 1) * (WIDTH - LEFT - RIGHT) / MINUTES, 1)
 
 
 def words(at: float, y: float, text: str, style: str = "", anchor: str = "start") -> str:
@@ -152,14 +151,14 @@ def words(at: float, y: float, text: str, style: str = "", anchor: str = "start"
 
 def stretch(lane: int, begin: float, end: float, style: str, label: str, centre: float | None = None) -> list[str]:
     top = TOP + lane * LANE
-    left, right = MINUTE_AXIS.place(begin), MINUTE_AXIS.place(end)
-    middle = left + round(right - left, 1) / 2 if centre is None else MINUTE_AXIS.place(centre)
-    shape = box(MINUTE_AXIS, begin, end, top=top, height=BAR, style=style)
+    left, width = place(begin), round(place(end) - place(begin), 1)
+    middle = left + width / 2 if centre is None else place(centre)
+    shape = f'<rect x="{left:g}" y="{top:g}" width="{width:g}" height="{BAR:g}" rx="4" class="{style}"/>'
     return [shape, words(middle, top + BAR / 2 + 4.5, label, anchor="middle")]
 
 
 def line(minute: float, style: str, top: float, bottom: float = AXIS) -> str:
-    return mark(MINUTE_AXIS, minute, top=top, bottom=bottom, style=style)
+    return f'<line x1="{place(minute):g}" y1="{top:g}" x2="{place(minute):g}" y2="{bottom:g}" class="{style}"/>'
 
 
 def draw(timeline: list[Event]) -> str:
@@ -182,7 +181,7 @@ def draw(timeline: list[Event]) -> str:
         parts += stretch(lane, at[vm, "recover begun"], back, "busy", "recovers")
         parts += stretch(lane, back, last, "service", "serves", centre=(not_before + last) / 2)
     parts += [line(not_before, "not-before", TOP - 26), *axis(at)]
-    label = words(MINUTE_AXIS.place(not_before) + 4, TOP - 34, NOT_BEFORE, anchor="end")
+    label = words(place(not_before) + 4, TOP - 34, NOT_BEFORE, anchor="end")
     return "\n".join([*parts, label, "</svg>"]) + "\n"
 
 
@@ -218,10 +217,10 @@ def marks(announced: float, acknowledged: float, started: float, over: float) ->
     y = TOP - 14
     return [
         *(line(minute, "guide", TOP - 8) for minute in (announced, acknowledged, started, over)),
-        words(MINUTE_AXIS.place(announced) + 4, y, "announced", anchor="end"),
-        words(MINUTE_AXIS.place(acknowledged) + 4, y, "acknowledged, once", anchor="end"),
-        words(MINUTE_AXIS.place(started), y, "starts"),
-        words(MINUTE_AXIS.place(over), y, "over", anchor="middle"),
+        words(place(announced) + 4, y, "announced", anchor="end"),
+        words(place(acknowledged) + 4, y, "acknowledged, once", anchor="end"),
+        words(place(started), y, "starts"),
+        words(place(over), y, "over", anchor="middle"),
     ]
 
 
@@ -231,7 +230,7 @@ def axis(at: dict[tuple[str | None, str], float]) -> list[str]:
     for minute in sorted(set(at.values())):
         found += [
             line(minute, "rule", y, y + 6),
-            words(MINUTE_AXIS.place(minute), y + 21, f"{minute:g}", "axis", "middle"),
+            words(place(minute), y + 21, f"{minute:g}", "axis", "middle"),
         ]
     return [*found, words(14, y + 21, "minutes", "axis")]
 

@@ -212,7 +212,7 @@ def _axis(event: EventStory, made: float) -> Axis:
             last = max(last, min(made, event.not_before))
         if last - first >= LEAST_SHARE * (event.not_before - first) or last == first:
             last = max(last, event.not_before)
-    return Axis(first, max(last, first + 1.0), 0, 100, "%")
+    return Axis(first, max(last, first + 1.0))
 
 
 def _ticks(event: EventStory, axis: Axis) -> str:
@@ -265,8 +265,10 @@ def _lane(lane: Lane, axis: Axis, made: float) -> str:
 
 
 def _box(axis: Axis, begin: float, end: float, style: str, what: str) -> str:
-    title = f"{what}: {_moment(begin)} to {_moment(end)}"
-    return box(axis, begin, end, top=0, height=LANE_HEIGHT, style=style, title=title)
+    """A stretch of time."""
+    left, title = axis.place(begin), f"{what}: {_moment(begin)} to {_moment(end)}"
+    place = f'x="{left:g}%" y="0" width="{round(axis.place(end) - left, 1):g}%" height="{LANE_HEIGHT}"'
+    return f'<rect {place} rx="4" class="{style}"><title>{_text(title)}</title></rect>'
 
 
 def _said(lane: Lane) -> str:
@@ -346,35 +348,18 @@ def _text(value: str) -> str:
 
 
 class Axis(t.NamedTuple):
-    """Where a time is on the picture.
-
-    :param first: the time at ``left``; ``last``: the one at ``left`` plus ``width``.
-    :param unit: of the places, such as ``%``.
-    """
+    """Where a time is on the picture, in percent of its width."""
 
     first: float
     last: float
-    left: float
-    width: float
-    unit: str = ""
 
     def place(self, time: float) -> float:
-        """The number of units from the left."""
-        return round(self.left + (time - self.first) * self.width / (self.last - self.first), 1)
+        """The percent from the left."""
+        return round((time - self.first) * 100 / (self.last - self.first), 1)
 
     def at(self, time: float) -> str:
         """The place as an attribute has it."""
-        return f"{self.place(time):g}{self.unit}"
-
-
-def box(axis: Axis, begin: float, end: float, *, top: float, height: float, style: str, title: str = "") -> str:
-    """A stretch of time."""
-    left = axis.place(begin)
-    width = round(axis.place(end) - left, 1)
-    place = f'x="{left:g}{axis.unit}" y="{top:g}" width="{width:g}{axis.unit}" height="{height:g}"'
-    if not title:
-        return f'<rect {place} rx="4" class="{style}"/>'
-    return f'<rect {place} rx="4" class="{style}"><title>{html.escape(title)}</title></rect>'
+        return f"{self.place(time):g}%"
 
 
 def mark(axis: Axis, time: float, *, top: float, bottom: float, style: str) -> str:
