@@ -17,7 +17,7 @@ import time
 import pytest
 from _scheduled_events.files import Occupied
 from root_side import LONGER_THAN_A_TEST
-from scheduled_events_poller.root import dispatcher, jobs, runner
+from scheduled_events_poller.root import dispatcher, jobs, main, runner
 from scheduled_events_poller.root.jobs import Process
 from scheduled_events_poller.spool import LONGEST_REASON, RunResult
 
@@ -118,8 +118,9 @@ def test_a_journal_that_reads_nothing_keeps_no_run_from_its_end(root_side):
 
 @pytest.mark.parametrize("run_id", ["../../etc/passwd", "a.explode.1", ""])
 def test_what_is_not_the_id_of_a_run_is_not_run(root_side, run_id):
-    assert runner.run(run_id, root_side.directories) == 2
-    assert runner.ended(run_id, root_side.directories, {}) == 2
+    option = f"--hooks-runtime-directory={root_side.directories.hooks_runtime}"
+    assert main.main([option, "run", run_id]) == 2
+    assert main.main([option, "ended", run_id]) == 2
 
 
 def test_a_job_that_cannot_be_read_is_a_failure(root_side):

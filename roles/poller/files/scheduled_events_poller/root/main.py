@@ -12,7 +12,9 @@ ended ID: leave a result for a run whose process could not.
 
 import os
 import time
-from typing import Callable, Dict, List, Union
+from typing import List, Union
+
+from _scheduled_events.runs import parse_run_id
 
 from ..spool import Directories
 
@@ -28,8 +30,8 @@ def main(arguments: List[str]) -> Union[int, str]:
         directories = directories._replace(**{name: value})
     if arguments in (["dispatch"], ["dispatch", "--spawn"]):
         return _dispatch(directories, spawn=len(arguments) == 2)
-    if len(arguments) == 2 and arguments[0] in _COMMANDS:
-        return _COMMANDS[arguments[0]](directories, arguments[1])
+    if len(arguments) == 2 and arguments[0] in ("run", "ended"):
+        return _run(directories, *arguments)
     return __doc__
 
 
@@ -45,16 +47,12 @@ def _dispatch(directories: Directories, *, spawn: bool) -> int:
     return 0
 
 
-def _run(directories: Directories, request_id: str) -> int:
-    from . import runner
+def _run(directories: Directories, command: str, request_id: str) -> int:
+    from . import jobs, runner
 
-    return runner.run(request_id, directories)
-
-
-def _ended(directories: Directories, request_id: str) -> int:
-    from . import runner
-
+    if parse_run_id(request_id) is None:
+        jobs.say(f"{request_id!r} is not an id of a run")
+        return 2
+    if command == "run":
+        return runner.run(request_id, directories)
     return runner.ended(request_id, directories, os.environ)
-
-
-_COMMANDS: Dict[str, Callable[[Directories, str], int]] = {"run": _run, "ended": _ended}

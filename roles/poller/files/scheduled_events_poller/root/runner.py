@@ -17,7 +17,7 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple,
 
 from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.files import Occupied
-from _scheduled_events.runs import FAILED, NOTHING, OK, TIMEOUT, WEBHOOK_HOOK, parse_run_id, token_of
+from _scheduled_events.runs import FAILED, NOTHING, OK, TIMEOUT, WEBHOOK_HOOK, token_of
 from _scheduled_events.text import shown
 
 from ..spool import (
@@ -139,9 +139,6 @@ class HookSet:
 
 def run(request_id: str, directories: Directories) -> int:
     """Carry out an accepted job once, and store its result for the poller; returns an exit status."""
-    if parse_run_id(request_id) is None:
-        jobs.say(f"{request_id!r} is not an id of a run")
-        return 2
     with contextlib.ExitStack() as stack:
         try:
             text = stack.enter_context(jobs.held(directories, request_id))
@@ -187,9 +184,6 @@ def _revisions(directories: Directories, request_id: str) -> Callable[[], Option
 
 def ended(request_id: str, directories: Directories, environment: Mapping[str, str]) -> int:
     """Store a failure for a run whose process ended without a result; for ExecStopPost=. Returns an exit status."""
-    if parse_run_id(request_id) is None:
-        jobs.say(f"{request_id!r} is not an id of a run")
-        return 2
     if jobs.exists(directories, request_id) and jobs.goes_down():
         jobs.say(f"{request_id}: the machine goes down before its hooks have ended, and they run again")
         return 0
