@@ -24,11 +24,9 @@ from . import control, effects, hooks, instance, status
 from .config import ConfigError, Settings
 from .display import HEARTBEAT, Display, of_action
 from .endpoint_resolver import EndpointResolver, find
-from .service import SHORT_TIMEOUT, Acknowledged, Acknowledger, Polled, PollEnded, Polling, Source
+from .service import SHORT_TIMEOUT, Acknowledger, Polled, PollEnded, Polling, Source
 
 STATE_FILE = "/var/lib/scheduled-events/state.json"
-# The role makes it, for a group that may read it. So it is not in the directory of the state, which is private.
-HISTORY_DIRECTORY = UNIT_DIRECTORY
 
 LONGEST_GAP = 2.0  # seconds between two polls after a failure, unless the interval is longer: a Spot VM has few
 DISK_PAUSE = 2.0  # seconds until the state is written again after that failed
@@ -52,8 +50,9 @@ class Places(NamedTuple):
     @property
     def history_directory(self) -> str:
         """The history; that of a state in another place is beside it."""
+        # The role makes it, for a group that may read it. So it is not in the directory of the state, which is private.
         other = os.path.join(os.path.dirname(os.path.abspath(self.state_file)), "history")
-        return HISTORY_DIRECTORY if self.state_file == STATE_FILE else other
+        return UNIT_DIRECTORY if self.state_file == STATE_FILE else other
 
     @property
     def status_file(self) -> str:
@@ -222,7 +221,7 @@ class Poller:
         """What the threads brought: each document by itself, or ``None`` if there is none."""
         read = False
         for outcome in self._inbox.outcomes():
-            if isinstance(outcome, Acknowledged):
+            if isinstance(outcome, list):
                 self._take_attempt(outcome)
                 continue
             polled = self._take_poll(outcome)
@@ -232,10 +231,10 @@ class Poller:
         if not read:
             yield None
 
-    def _take_attempt(self, ended: Acknowledged) -> None:
+    def _take_attempt(self, results: List[terms.ApprovalResult]) -> None:
         self._acknowledger.end()
-        self._results.extend(ended.results)
-        for result in ended.results:
+        self._results.extend(results)
+        for result in results:
             self._display.metrics.approval_ended(accepted=result.accepted)
 
     def _take_poll(self, ended: PollEnded) -> Optional[Polled]:

@@ -34,7 +34,7 @@ class Polled(NamedTuple):
 
 
 class Worker:
-    """A thread that does one job at a time and hands over what it returned or raised.
+    """A thread that does one job at a time and hands over what it returned. A job raises nothing.
 
     :param deliver: called in that thread.
     """
@@ -59,11 +59,7 @@ class Worker:
 
     def _work(self) -> None:
         while True:
-            job = self._jobs.get()
-            try:
-                outcome = job()
-            except Exception as error:  # whatever it is, the thread lives on and the poller reports it
-                outcome = error
+            outcome = self._jobs.get()()
             self._busy_since = None
             self._deliver(outcome)
 
@@ -145,6 +141,7 @@ class Polling:
     restarted, so short requests go on beside it.
 
     :param deliver: called in the thread of a worker with a :class:`PollEnded`.
+    :ivar busy: whether a poll is under way.
     """
 
     def __init__(self, source: Source, deliver: Callable[[Any], None], clock: Clock) -> None:
@@ -159,12 +156,7 @@ class Polling:
         self._source = source
         self._service = Service(source)
         self._patient_service: Optional[Service] = None
-        self._asked = self._asked_patiently = False
-
-    @property
-    def busy(self) -> bool:
-        """Whether a poll is under way."""
-        return self._asked
+        self.busy = self._asked_patiently = False
 
     def busy_for(self) -> float:
         """Seconds for which the present poll has been going on."""
@@ -172,7 +164,7 @@ class Polling:
 
     def ask(self) -> None:
         """Poll."""
-        self._asked = True
+        self.busy = True
         self._worker.submit(functools.partial(_poll, self._service, self._clock))
 
     def ask_patiently(self) -> None:
@@ -189,7 +181,7 @@ class Polling:
     def end(self, ended: "PollEnded") -> Optional[str]:
         """Note the end of a request; returns its kind, or ``None`` for one of earlier settings."""
         if ended.service is self._service:
-            self._asked = False
+            self.busy = False
             return "poll"
         if ended.service is self._patient_service:
             self._asked_patiently = False
@@ -218,16 +210,10 @@ def _decisions(actions: Sequence[terms.Approve]) -> FrozenSet[Tuple[str, Optiona
     return frozenset((action.key, action.event_type, action.decision) for action in actions)
 
 
-class Acknowledged(NamedTuple):
-    """The end of an attempt to acknowledge."""
-
-    results: List[terms.ApprovalResult]
-
-
 class Acknowledger:
     """Acknowledges events: one attempt at a time, and no queue, since the engine repeats what it wants.
 
-    :param deliver: called in the thread of the worker with an :class:`Acknowledged`.
+    :param deliver: called in the thread of the worker with the results of an attempt.
     """
 
     def __init__(self, source: Source, deliver: Callable[[Any], None], clock: Clock) -> None:
@@ -275,13 +261,14 @@ class Acknowledger:
         self._tried = _decisions(chosen)
         self._worker.submit(functools.partial(self._try, chosen, config, attempt))
 
-    def _try(self, actions: Sequence[terms.Approve], config: terms.Config, attempt: object) -> Acknowledged:
+    def _try(
+        self, actions: Sequence[terms.Approve], config: terms.Config, attempt: object
+    ) -> List[terms.ApprovalResult]:
         try:
-            results = self._service.acknowledge(actions, config, lambda: self._wanted is attempt)
+            return self._service.acknowledge(actions, config, lambda: self._wanted is attempt)
         except Exception as error:  # reported like any failed attempt, and tried again
             problem = f"{type(error).__name__}: {error}"
-            results = [terms.ApprovalResult(action.key, accepted=False, error=problem) for action in actions]
-        return Acknowledged(results)
+            return [terms.ApprovalResult(action.key, accepted=False, error=problem) for action in actions]
 
     def end(self) -> None:
         """Note the end of the attempt."""
