@@ -37,7 +37,7 @@ def test_a_document_is_counted():
 def test_events_that_nothing_prepares_for_are_counted():
     metrics = polled()
     assert "scheduled_events_events_nothing_prepares 0" in metrics.render().splitlines()
-    metrics.nothing_prepares(2)
+    metrics.unprepared = 2
     assert "scheduled_events_events_nothing_prepares 2" in metrics.render().splitlines()
 
 

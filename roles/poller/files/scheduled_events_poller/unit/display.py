@@ -102,7 +102,7 @@ class Display:
                 level = systemd.WARNING if condition.trouble else systemd.INFO
                 systemd.log(level, f"{entry.event.event_id}: {conditions[key]}")
         self._conditions = conditions
-        self.metrics.nothing_prepares(unprepared)
+        self.metrics.unprepared = unprepared
         moments = [entry.waits_until for entry in state.events.values() if entry.waits_until is not None]
         self.metrics.waits_until = min(moments, default=None)
 

@@ -27,7 +27,7 @@ class Metrics:
         self._polls = {"success": 0, "failure": 0}
         self._approvals = {"accepted": 0, "failed": 0}
         self._delay, self._delays = 0.0, 0
-        self._unprepared = 0
+        self.unprepared = 0  # events that are left to their NotBefore, since nothing prepares for them
         self.waits_until: Optional[float] = None  # the next moment that a rule chose, in seconds since the epoch
         self.unsaved = False  # whether the state could not be saved the last time
         self._hook_seconds: Dict[str, float] = collections.defaultdict(float)
@@ -68,10 +68,6 @@ class Metrics:
         """Whether a document has been read."""
         return self._document is not None
 
-    def nothing_prepares(self, events: int) -> None:
-        """So many events are left to their NotBefore, since nothing prepares for them."""
-        self._unprepared = events
-
     def write(self, directory: str) -> None:
         """Replace the file in the directory.
 
@@ -102,7 +98,7 @@ class Metrics:
             "events_nothing_prepares",
             "gauge",
             "Events that are not acknowledged, because nothing prepares this VM for them.",
-            [((), self._unprepared)],
+            [((), self.unprepared)],
         )
         yield _family(
             "waits_until_timestamp_seconds",
