@@ -15,6 +15,7 @@ from typing import Callable
 from scheduled_events_emulator.checks import shown
 
 MOST = 1e10
+SLOWEST, FASTEST = 0.001, 1e6
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 SECONDS = "a time of at least 0 seconds, such as 90, 90s, 5m, 1h or 2d"
 
@@ -30,16 +31,12 @@ def _float_or_nan(text: str) -> float:
         return float("nan")
 
 
-def number(least: float, most: float = MOST) -> Callable[[str], float]:
-    """Return the type of a number from ``least`` to ``most``."""
-
-    def parse(text: str) -> float:
-        value = _float_or_nan(text)
-        if not least <= value <= most:
-            raise _refused(text, f"a number from {least:g} to {most:g}")
-        return value
-
-    return parse
+def speed(text: str) -> float:
+    """Return the speed of a clock."""
+    value = _float_or_nan(text)
+    if not SLOWEST <= value <= FASTEST:
+        raise _refused(text, f"a number from {SLOWEST:g} to {FASTEST:g}")
+    return value
 
 
 def whole(least: int, most: int, expected: str) -> Callable[[str], int]:
@@ -69,12 +66,12 @@ def seconds(text: str) -> float:
     return value
 
 
-def step(text: str) -> str | float:
-    """Return ``next``, or seconds."""
+def step(text: str) -> dict[str, str | float]:
+    """Return the body of a request that moves the clock: to the next change, or by seconds."""
     if text == "next":
-        return text
+        return {"until": text}
     try:
-        return seconds(text)
+        return {"seconds": seconds(text)}
     except argparse.ArgumentTypeError:
         raise _refused(text, f"{SECONDS}, nor next") from None
 

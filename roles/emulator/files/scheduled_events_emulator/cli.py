@@ -23,9 +23,9 @@ from scheduled_events_emulator.arguments import (
     duration,
     host_and_port,
     ip,
-    number,
     port,
     seconds,
+    speed,
     status,
     step,
     token,
@@ -40,7 +40,6 @@ from scheduled_events_emulator.fleet import load_fleet
 from scheduled_events_emulator.rendering import CURRENT, VERSIONS
 
 Answer = Any
-FASTEST = 1e6
 PROGRAM = "scheduled-events-emulator"
 
 
@@ -62,7 +61,7 @@ def _add_serve(verbs: Any) -> None:
         help="also serve on this address, for VMs with 'from'",
     )
     add("--control", dest="serve_on", type=host_and_port, default=("127.0.0.1", 8170), metavar="ADDRESS:PORT")
-    add("--speed", type=number(0.001, FASTEST), default=1.0, help="speed relative to real time")
+    add("--speed", type=speed, default=1.0, help="speed relative to real time")
     add("--manual-clock", action="store_true", help="stop the clock until 'advance'")
     add("--start-time", metavar="ISO", help="emulator time at the start (default: now)")
     add(
@@ -161,42 +160,7 @@ def _serve(arguments: argparse.Namespace) -> int:
     return 0
 
 
-# Verbs of the control API: (method, path, body) of each, from its arguments
-
-
-def _schedule(arguments: argparse.Namespace) -> tuple[str, str, Any]:
-    return "POST", "/control/events", _event_fields(arguments, {"type": arguments.type, "vms": arguments.vms})
-
-
-def _scenario(arguments: argparse.Namespace) -> tuple[str, str, Any]:
-    return "POST", f"/control/scenarios/{arguments.name}", _event_fields(arguments, {"vms": arguments.vms})
-
-
-def _event_fields(arguments: argparse.Namespace, body: dict[str, Any]) -> dict[str, Any]:
-    """Add the options that were given; the emulator has the defaults of the others."""
-    for name in set(KEYS) - {"type", "vms"}:
-        value = getattr(arguments, name, None)
-        if value is not None and value is not False:
-            body[name] = value
-    return body
-
-
-def _steer(arguments: argparse.Namespace) -> tuple[str, str, Any]:
-    return "POST", f"/control/events/{quoted(arguments.event_id)}/{arguments.verb}", {}
-
-
-def _advance(arguments: argparse.Namespace) -> tuple[str, str, Any]:
-    wanted = arguments.seconds
-    return "POST", "/control/advance", {"until": "next"} if wanted == "next" else {"seconds": wanted}
-
-
-def _fault(arguments: argparse.Namespace) -> tuple[str, str, Any]:
-    values = {name: getattr(arguments, name) for name in faults.KEYS}
-    return "POST", "/control/faults", {name: value for name, value in values.items() if value is not None}
-
-
-def _vm(arguments: argparse.Namespace) -> tuple[str, str, Any]:
-    return "POST", f"/control/vms/{quoted(arguments.name)}/{arguments.verb}", {}
+# Verbs of the control API
 
 
 def _add_event_options(parser: argparse.ArgumentParser) -> None:
@@ -219,16 +183,19 @@ def _add_event_options(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_control_verbs(verbs: Any) -> None:
-    def verb(name: str, call: Any, show: Callable[[Answer], str], text: str) -> argparse.ArgumentParser:
+    def verb(
+        name: str, call: str, show: Callable[[Answer], str], text: str, options: Sequence[str] = ()
+    ) -> argparse.ArgumentParser:
+        """Add a verb: the method and path of its request, and the options that the body holds, if they were given."""
         parser: argparse.ArgumentParser = verbs.add_parser(
             name, help=text, description=text[0].upper() + text[1:] + "."
         )
-        parser.set_defaults(run=_control, call=call, show=show)
+        parser.set_defaults(run=_control, call=call, show=show, options=options, step={})
         _add_common(parser, after_verb=True)
         return parser
 
-    verb("state", lambda _: ("GET", "/control/state", None), _show_state, "show VMs and events")
-    parser = verb("schedule", _schedule, _show_id, "schedule an event; prints its id")
+    verb("state", "GET /control/state", _show_state, "show VMs and events")
+    parser = verb("schedule", "POST /control/events", _show_id, "schedule an event; prints its id", KEYS)
     parser.add_argument("type", choices=TYPES)
     _add_event_options(parser)
     parser.add_argument("--event-id", metavar="GUID")
@@ -237,27 +204,37 @@ def _add_control_verbs(verbs: Any) -> None:
         ("start", "start a Scheduled event now"),
         ("complete", "remove a Started or Advisory event now"),
     ):
-        verb(name, _steer, _show_id, text).add_argument("event_id")
-    parser = verb("advance", _advance, lambda answer: answer["now"], "move the clock forward; prints the time")
-    parser.add_argument(
-        "seconds", type=step, metavar="SECONDS|next", help="seconds such as 90 or 5m, or next for the next change"
+        verb(name, f"POST /control/events/{{event_id}}/{name}", _show_id, text).add_argument("event_id")
+    parser = verb(
+        "advance", "POST /control/advance", lambda answer: answer["now"], "move the clock forward; prints the time"
     )
-    parser = verb("log", _log, _show_log, "show approvals and transitions in order")
+    parser.add_argument(
+        "step", type=step, metavar="SECONDS|next", help="seconds such as 90 or 5m, or next for the next change"
+    )
+    parser = verb("log", "GET /control/log?since={since}", _show_log, "show approvals and transitions in order")
     parser.add_argument("--since", type=count, default=0, metavar="SEQ", help="show only entries after this one")
     parser = verb(
-        "event-grid", _event_grid, _show_messages, "show the messages of Event Grid, one JSON object per line"
+        "event-grid",
+        "GET /control/event-grid?schema={schema}",
+        _show_messages,
+        "show the messages of Event Grid, one JSON object per line",
     )
     parser.add_argument("--schema", choices=SCHEMAS, default=EVENT_GRID)
-    verb("polls", lambda _: ("GET", "/control/polls", None), _show_polls, "show how often each VM has polled")
-    _add_fault(verb("fault", _fault, lambda answer: answer["fault_id"], "make requests fail; prints the fault's id"))
-    verb("faults", lambda _: ("GET", "/control/faults", None), _show_faults, "show the active faults")
-    verb("clear-faults", lambda _: ("DELETE", "/control/faults", None), _show_cleared, "remove all faults")
-    parser = verb("scenario", _scenario, lambda answer: "\n".join(answer["event_ids"]), "start a named timeline")
+    verb("polls", "GET /control/polls", _show_polls, "show how often each VM has polled")
+    text = "make requests fail; prints the fault's id"
+    _add_fault(verb("fault", "POST /control/faults", lambda answer: answer["fault_id"], text, faults.KEYS))
+    verb("faults", "GET /control/faults", _show_faults, "show the active faults")
+    verb("clear-faults", "DELETE /control/faults", _show_cleared, "remove all faults")
+    call = "POST /control/scenarios/{name}"
+    parser = verb("scenario", call, lambda answer: "\n".join(answer["event_ids"]), "start a named timeline", KEYS)
     parser.add_argument("name", choices=scenarios.NAMES)
     _add_event_options(parser)
-    verb("deallocate", _vm, _show_vm, "deallocate a VM, which removes its events").add_argument("name", metavar="VM")
-    verb("restart", _vm, _show_vm, "restart a VM by hand, which removes no events").add_argument("name", metavar="VM")
-    verb("shutdown", lambda _: ("POST", "/control/shutdown", {}), lambda _: "shutting down", "end the emulator")
+    for name, text in (
+        ("deallocate", "deallocate a VM, which removes its events"),
+        ("restart", "restart a VM by hand, which removes no events"),
+    ):
+        verb(name, f"POST /control/vms/{{name}}/{name}", _show_vm, text).add_argument("name", metavar="VM")
+    verb("shutdown", "POST /control/shutdown", lambda _: "shutting down", "end the emulator")
 
 
 def _add_common(parser: argparse.ArgumentParser, *, after_verb: bool = False) -> None:
@@ -290,18 +267,14 @@ def _add_fault(parser: argparse.ArgumentParser) -> None:
     add("--location", metavar="URL", help="target of a redirect")
 
 
-def _log(arguments: argparse.Namespace) -> tuple[str, str, Any]:
-    return "GET", f"/control/log?since={arguments.since}", None
-
-
-def _event_grid(arguments: argparse.Namespace) -> tuple[str, str, Any]:
-    return "GET", f"/control/event-grid?schema={arguments.schema}", None
-
-
 def _control(arguments: argparse.Namespace) -> int:
-    method, path, body = arguments.call(arguments)
+    values = vars(arguments)
+    method, path = arguments.call.format_map({name: quoted(str(value)) for name, value in values.items()}).split()
+    # The emulator has the defaults of the options that were not given.
+    given = {name: value for name, value in values.items() if value is not None and value is not False}
+    body = {**arguments.step, **{name: given[name] for name in given.keys() & arguments.options}}
     client = ControlClient(arguments.control, wait=arguments.wait)
-    answer = client.request(method, path, body)
+    answer = client.request(method, path, body if method == "POST" else None)
     try:
         text = json.dumps(answer, indent=2) if arguments.json else arguments.show(answer)
     except (LookupError, TypeError, AttributeError):
