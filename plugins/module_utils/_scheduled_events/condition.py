@@ -24,132 +24,119 @@ class ConditionKind(str):
     trouble: bool
     held: bool
 
-    def __new__(cls, name: str, sentence: str, *, trouble: bool = False, held: bool = False) -> "ConditionKind":
+    def __new__(cls, name: str, sentence: str, *, trouble: bool = False, held: bool = True) -> "ConditionKind":
         kind = super().__new__(cls, name)
         kind.sentence, kind.trouble, kind.held = sentence, trouble, held
         return kind
 
 
-RUNS = ConditionKind("hooks run", "{phases} hooks run, until {until} at the latest")
+RUNS = ConditionKind("hooks run", "{phases} hooks run, until {until} at the latest", held=False)
 CANNOT_ASK = ConditionKind(
     "hooks cannot be asked for",
     "{phases} hooks cannot be started: {detail}; the poller tries again",
     trouble=True,
-    held=True,
 )
 RECOVERY_FAILED = ConditionKind(
     "recovery failed",
     "recovery failed: {detail}; this VM may still be drained. "
     "Run 'scheduled-events retry {event_id}', or recover it by hand and run 'scheduled-events clear {event_id}'",
     trouble=True,
-    held=True,
 )
 RECOVERY_MISSING = ConditionKind(
     "recover hooks missing",
     "over, but not recovered: the recover hooks {detail} are configured but missing. Run the role poller again",
     trouble=True,
-    held=True,
 )
 RECOVERY_UNCONFIGURED = ConditionKind(
     "recover hooks no longer configured",
     "over, but not recovered: recover hooks were configured when its hooks ran, but are not configured now. "
     "Configure them, or recover it by hand and run 'scheduled-events clear {event_id}'",
     trouble=True,
-    held=True,
 )
 RECOVERY_WAITS = ConditionKind(
-    "recovery waits for another event", "over; recovery waits until another event of this VM is over", held=True
+    "recovery waits for another event", "over; recovery waits until another event of this VM is over"
 )
-RECOVERY_NEXT = ConditionKind("recovery next", "over; recovery is next")
-UNDER_WAY = ConditionKind("under way", "started; recovery runs when the event is over")
-ACKNOWLEDGED = ConditionKind("acknowledged", "acknowledged; waiting for its start")
-NOT_ACCEPTED = ConditionKind("acknowledgement not accepted", "not acknowledged yet: {detail}", trouble=True)
+RECOVERY_NEXT = ConditionKind("recovery next", "over; recovery is next", held=False)
+UNDER_WAY = ConditionKind("under way", "started; recovery runs when the event is over", held=False)
+ACKNOWLEDGED = ConditionKind("acknowledged", "acknowledged; waiting for its start", held=False)
+NOT_ACCEPTED = ConditionKind("acknowledgement not accepted", "not acknowledged yet: {detail}", trouble=True, held=False)
 PREPARE_FAILED = ConditionKind(
     "preparation failed",
     "not acknowledged, because its prepare hooks did not succeed: {detail}. "
     "Fix the cause and run 'scheduled-events retry {event_id}'",
     trouble=True,
-    held=True,
 )
 PREPARE_MISSING = ConditionKind(
     "prepare hooks missing",
     "not acknowledged, because the prepare hooks {detail} are configured but missing. Run the role poller again",
     trouble=True,
-    held=True,
 )
 PREPARE_UNCONFIGURED = ConditionKind(
     "prepare hooks no longer configured",
     "not acknowledged, because its preparation must run again, and no prepare hooks are configured now",
     trouble=True,
-    held=True,
 )
 NOTHING_PREPARES = ConditionKind(
     "nothing prepares",
     "not acknowledged, because nothing is configured that prepares for it; waiting for NotBefore",
-    held=True,
 )
 NOTHING_PREPARED = ConditionKind(
     "nothing prepared",
     "not acknowledged, because no prepare hook prepared this VM: {detail}; waiting for NotBefore. "
     "If a hook has to run again, run 'scheduled-events retry {event_id}'",
-    held=True,
 )
-ADVISORY = ConditionKind("advisory", "a hint of Azure: nothing starts, and nothing is acknowledged")
+ADVISORY = ConditionKind("advisory", "a hint of Azure: nothing starts, and nothing is acknowledged", held=False)
 ADVISED_FAILED = ConditionKind(
-    "advised hooks failed", "a hint of Azure, and its advised hooks did not succeed: {detail}", trouble=True
+    "advised hooks failed", "a hint of Azure, and its advised hooks did not succeed: {detail}", trouble=True, held=False
 )
 HELD_BY_RULE = ConditionKind(
-    "held by a rule", "not acknowledged, because the action of a rule is hold; waiting for NotBefore", held=True
+    "held by a rule", "not acknowledged, because the action of a rule is hold; waiting for NotBefore"
 )
 HELD_BY_POLICY = ConditionKind(
     "held by the policy",
     "not acknowledged, because acknowledge is {detail}; waiting for NotBefore. Set poller_acknowledge, or run "
     "'scheduled-events approve {event_id}' to acknowledge it by hand",
-    held=True,
 )
 HELD_FOR_OTHERS = ConditionKind(
     "held by the policy alone",
     "not acknowledged, because acknowledge is alone, and the event also names {detail}; waiting for NotBefore. Set "
     "poller_acknowledge, or run 'scheduled-events approve --force {event_id}' to acknowledge it for all its VMs",
-    held=True,
 )
 LEFT_TO_CONTROLLER = ConditionKind(
-    "left to the controller", "acknowledged by the job of the controller, not by this VM: {detail}", held=True
+    "left to the controller", "acknowledged by the job of the controller, not by this VM: {detail}"
 )
 TAKES_OVER = ConditionKind(
     "left to the controller until a moment",
     "acknowledged by the job of the controller, or at {until} by this VM: {detail}",
-    held=True,
 )
 TOOK_OVER = ConditionKind(
-    "taken over from the controller", "acknowledged by this VM, which took over from the controller: {detail}"
+    "taken over from the controller",
+    "acknowledged by this VM, which took over from the controller: {detail}",
+    held=False,
 )
-STATUS_UNKNOWN = ConditionKind(
-    "status unknown", "not acknowledged, because its status is {detail}", trouble=True, held=True
-)
+STATUS_UNKNOWN = ConditionKind("status unknown", "not acknowledged, because its status is {detail}", trouble=True)
 STATE_LOST = ConditionKind(
     "state lost",
     "not acknowledged yet, because the state of the polling unit was lost, and its history does not show what was done "
     "on this VM: {detail}. Look at this VM, then run 'scheduled-events clear --all'",
     trouble=True,
-    held=True,
 )
 WAITS_FOR_RECOVERY = ConditionKind(
-    "waits for the recovery of another event", "not acknowledged yet, because a recovery of this VM is running"
+    "waits for the recovery of another event",
+    "not acknowledged yet, because a recovery of this VM is running",
+    held=False,
 )
 WAITS = ConditionKind(
     "waits for its moment",
     "in service: waits until {until} ({detail}). To start it now, run 'scheduled-events retry {event_id}'",
-    held=True,
 )
-WAITS_RAISED = ConditionKind("waits, with more lead time than its rule has", WAITS.sentence, trouble=True, held=True)
+WAITS_RAISED = ConditionKind("waits, with more lead time than its rule has", WAITS.sentence, trouble=True)
 WAITS_PREPARED = ConditionKind(
     "prepared, and waits for its moment",
     "prepared, and not acknowledged before {until} ({detail}). To acknowledge it now, run 'scheduled-events retry "
     "{event_id}'",
-    held=True,
 )
-TO_BE_ACKNOWLEDGED = ConditionKind("to be acknowledged", "to be acknowledged now")
+TO_BE_ACKNOWLEDGED = ConditionKind("to be acknowledged", "to be acknowledged now", held=False)
 
 NAMES_SHOWN = 20  # names of VMs in one sentence
 
