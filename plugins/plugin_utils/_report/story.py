@@ -18,8 +18,7 @@ from ...module_utils._scheduled_events.history import Fact
 from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
 from ...module_utils._scheduled_events.runs import OK
 from ...module_utils._scheduled_events.transitions import AGAIN
-from .lives import lives
-from .stretches import Stretch, last_of, stretches_of
+from .lives import Stretch, last_of, lives, stretches_of
 
 PREPARE, RECOVER = "prepare", "recover"
 MAINTENANCE = "Maintenance"  # in place of the type of an event
