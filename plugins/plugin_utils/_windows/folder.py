@@ -151,7 +151,7 @@ class WindowsFolder(Folder):
 
     def _current(self) -> Generation:
         if self._newest is None:
-            self._newest = self._restored(self._remembered())
+            self._newest = self._restored(self._kept.read_bytes() if self._kept.exists() else None)
         return self._newest
 
     def _write_changes(self) -> None:
@@ -192,7 +192,8 @@ class WindowsFolder(Folder):
         if not self._files.rename(temporary, name) and not self._is_ours(name, content, temporary):
             return False
         self._newest = after
-        self._remember(content)
+        self._kept.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._kept, content, mode=0o600)
         self._tidy(after.number)
         return True
 
@@ -251,15 +252,6 @@ class WindowsFolder(Folder):
             "noted that the host was prepared or is owed a recovery, so nothing is done. Look at both, bring the host "
             f"in order, remove {name}, and run it again"
         )
-
-    # What this run wrote last
-
-    def _remembered(self) -> bytes | None:
-        return self._kept.read_bytes() if self._kept.exists() else None
-
-    def _remember(self, content: bytes) -> None:
-        self._kept.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(self._kept, content, mode=0o600)
 
 
 def encode(generation: Generation) -> bytes:
