@@ -35,7 +35,7 @@ from ..plugin_utils._ansible.zones import rules_with_offsets
 from ..plugin_utils._azure.acknowledgement import AcknowledgementResult, acknowledge, check_ids, scope_of
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
-from ..plugin_utils._respond.context import Context, Notes
+from ..plugin_utils._respond.context import Context, Notes, Published
 from ..plugin_utils._respond.ends import (
     ARTIFACT,
     BEGUN,
@@ -52,7 +52,6 @@ from ..plugin_utils._respond.ends import (
 from ..plugin_utils._respond.fallback import SEND_AFTER
 from ..plugin_utils._respond.phases import PHASES
 from ..plugin_utils._respond.play_coordinator import PlayCoordinator
-from ..plugin_utils._respond.published import Published
 from ..plugin_utils._respond.responding import Responding, looks_cut_off
 from ..plugin_utils._respond.role import failed_task, options_of_role, refusal_of_role
 from ..plugin_utils._windows.host import WindowsHost
@@ -85,15 +84,17 @@ class ActionModule(ArmAction):
         self._failed_task = failed_task(self._variables)
         if options["reached"] is False and self._failed_task and self._failed_task.action == self._task.action:
             return {**self._failed_task.result}  # no task of the phase: the turn after it
-        self._windows = self._windows_host() if is_windows(self._connection) else None
+        self._windows = WindowsHost(self, self._variables) if is_windows(self._connection) else None
         self._extras: dict[str, t.Any] = {}
         self._files = TasksFiles(self)
         self._lockstep = not runs_each_host_alone(str(self._task.get_play().strategy))
-        self._notes = self._read_notes(options)
+        host = self._variables["inventory_hostname"]
+        notes = self._play_directory() / "notes" / digest(host)
+        self._notes = Notes(notes, fresh=options["reached"] is None, began=time.monotonic())
         self._options = options = self._of_run(options)
         self._published = _checked_events(options["published_events"])
         options["outcome"] = self._outcome(options["reached"])
-        responding, host = self._responding(), self._variables["inventory_hostname"]
+        responding = self._responding()
         try:
             following = responding.next_step()
             self._warn_of_few_forks(following)
@@ -151,14 +152,6 @@ class ActionModule(ArmAction):
             send=self._acknowledge_from_here if self._options["fallback"] != "none" else None,
         )
         return Responding(context)
-
-    def _read_notes(self, options: t.Mapping[str, t.Any]) -> Notes:
-        host = self._variables["inventory_hostname"]
-        return Notes(
-            self._play_directory() / "notes" / digest(host),
-            fresh=options["reached"] is None,
-            began=time.monotonic(),
-        )
 
     def _checked(self, options: dict[str, t.Any]) -> dict[str, t.Any]:
         """The options of the first call, complete and checked before anything is prepared."""
@@ -324,11 +317,6 @@ class ActionModule(ArmAction):
             self._remove_tmp_path(temporary_directory(self._connection))
         forget_temporary_directory(self._connection)
         return answer
-
-    def _windows_host(self) -> WindowsHost:
-        host = WindowsHost(self, self._variables)
-        host.require_collection()
-        return host
 
     def _execute_here(self, host: WindowsHost, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
         """Take the turn on the control node, which lets the host send requests and keep files."""

@@ -62,7 +62,6 @@ class FleetHost(OtherHost):
         if not is_windows(action._connection):
             return super()._execute(action, f"{COLLECTION}.{module}", arguments)
         host = WindowsHost(action, self._task_vars, name=f"{COLLECTION}.{module}")
-        host.require_collection()
         return run_here(host, module, arguments, check_mode=bool(action._task.check_mode))
 
     def _connect(self) -> ActionBase:

@@ -11,15 +11,50 @@ import json
 import typing as t
 from pathlib import Path
 
+from ...module_utils._scheduled_events.checks import WrongValue, show
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.terms import NEVER
 from .._ansible.run import keep_file
 from .._azure.acknowledgement import AcknowledgementResult
 from .play_coordinator import PlayCoordinator, SeenEvent
-from .published import Published
 
+AHEAD, OVER = ("scheduled", "started"), ("completed", "canceled")
 Execute = t.Callable[[t.Dict[str, t.Any], t.Optional[t.Dict[str, t.Any]], float], t.Dict[str, t.Any]]
 Send = t.Callable[[str, str, float], AcknowledgementResult]
+
+
+class Published:
+    """The events that Azure has published outside the VMs, by id, as the event filter C(azure_events) shows them.
+
+    They say for which events a host waits, and for which it no longer does. Whether an event is prepared for,
+    acknowledged and recovered from, the document of the VM alone says.
+
+    :raises WrongValue: one is not such an event.
+    """
+
+    def __init__(self, events: t.Sequence[t.Mapping[str, t.Any]]) -> None:
+        self._names: dict[str, set[str]] = {}
+        self._over: set[str] = set()
+        for number, event in enumerate(events):
+            event_id, status, names = (event.get(key) for key in ("event_id", "event_status", "resources"))
+            if not (isinstance(event_id, str) and event_id and isinstance(status, str) and isinstance(names, list)):
+                raise WrongValue(
+                    f"respond_published_events[{number}] is {show(event)}, expected event_id, event_status and "
+                    "resources. Pass the event of the filter azure_events, such as ansible_eda.event"
+                )
+            if status.lower() in OVER:
+                self._over.add(event_id.lower())
+            elif status.lower() in AHEAD:
+                self._names.setdefault(event_id.lower(), set()).update(str(name).lower() for name in names)
+
+    def missing(self, vm_name: str, shown: t.Collection[str]) -> list[str]:
+        """The ids of the events of a VM that are not over, except for those that its document has shown."""
+        ahead = (event_id for event_id, names in self._names.items() if vm_name.lower() in names)
+        return sorted({*ahead} - self._over - {event_id.lower() for event_id in shown})
+
+    def is_over(self, event_id: str) -> bool:
+        """Whether Azure has published the end of the event."""
+        return event_id.lower() in self._over
 
 
 class Notes(t.Dict[str, t.Any]):

@@ -79,6 +79,7 @@ class WindowsHost:
     """The host that an action is connected to.
 
     :param name: of the action, for messages.
+    :raises AnsibleActionFail: ansible.windows is missing, and how to install it.
     """
 
     def __init__(self, action: ActionBase, task_vars: dict[str, t.Any], *, name: str = "") -> None:
@@ -86,6 +87,13 @@ class WindowsHost:
         self._task_vars = task_vars
         self._name = name or action._task.action
         self._answered = False
+        find = action._shared_loader_obj.module_loader.find_plugin_with_context
+        kinds = action._connection.module_implementation_preferences
+        if not any(find(WIN_URI, mod_type=kind).resolved for kind in kinds):
+            raise AnsibleActionFail(
+                f"{self._name} needs {WIN_URI} for a Windows host, and the collection ansible.windows was not "
+                "found on the control node. Install it: ansible-galaxy collection install ansible.windows"
+            )
 
     def run_module(
         self,
@@ -110,19 +118,6 @@ class WindowsHost:
         except WinUriError as error:
             raise AnsibleActionFail(f"{WIN_URI} failed on this host before it asked the service: {error}") from error
         return {**found, **({"warnings": module.warnings} if module.warnings else {})}
-
-    def require_collection(self) -> None:
-        """Refuse to go on without ansible.windows.
-
-        :raises AnsibleActionFail: it says how to install it.
-        """
-        find = self._action._shared_loader_obj.module_loader.find_plugin_with_context
-        kinds = self._action._connection.module_implementation_preferences
-        if not any(find(WIN_URI, mod_type=kind).resolved for kind in kinds):
-            raise AnsibleActionFail(
-                f"{self._name} needs {WIN_URI} for a Windows host, and the collection ansible.windows was not "
-                "found on the control node. Install it: ansible-galaxy collection install ansible.windows"
-            )
 
     def exchanger(self, *, losable: bool) -> WinUri:
         """Return the transport for requests of the host; for ``losable`` see :meth:`run_module`."""

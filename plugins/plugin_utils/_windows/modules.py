@@ -68,7 +68,6 @@ def run_for(action: ActionBase, name: str, arguments: t.Mapping[str, t.Any], tas
         )
     refuse_async(action)
     host = WindowsHost(action, task_vars, name=f"{COLLECTION}.{name}")
-    host.require_collection()
     return run_here(host, name, arguments, check_mode=bool(action._task.check_mode))
 
 

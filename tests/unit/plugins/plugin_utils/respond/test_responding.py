@@ -12,9 +12,8 @@ from plugins.module_utils._scheduled_events.checks import WrongValue
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._ansible.other_host import HostLost
 from plugins.plugin_utils._ansible.run import owner_of
-from plugins.plugin_utils._respond.context import Context, Notes
+from plugins.plugin_utils._respond.context import Context, Notes, Published
 from plugins.plugin_utils._respond.play_coordinator import ClaimStatus, HostReport, Outcome, PlayCoordinator, SeenEvent
-from plugins.plugin_utils._respond.published import Published
 from plugins.plugin_utils._respond.responding import Responding, looks_cut_off
 
 pytestmark = pytest.mark.core
