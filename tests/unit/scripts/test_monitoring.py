@@ -36,7 +36,7 @@ def exported():
     text = json.dumps({"DocumentIncarnation": 1, "Events": events})
     metrics.poll_succeeded(parse(text, api_version="2020-07-01"), vm_name="web1", now=1.0)
     metrics.acknowledged(1.0)
-    metrics.waits_until = 1.0
+    metrics.set("waits_until_timestamp_seconds", 1.0)
     metrics.impact("Freeze", "paused", 7.3)
     for phase in PHASES:
         for outcome in OUTCOMES:

@@ -37,14 +37,14 @@ def test_a_document_is_counted():
 def test_events_that_nothing_prepares_for_are_counted():
     metrics = polled()
     assert "scheduled_events_events_nothing_prepares 0" in metrics.render().splitlines()
-    metrics.unprepared = 2
+    metrics.set("events_nothing_prepares", 2)
     assert "scheduled_events_events_nothing_prepares 2" in metrics.render().splitlines()
 
 
 def test_the_next_moment_that_a_rule_chose_is_written_only_while_an_event_waits():
     metrics = polled()
     assert "scheduled_events_waits_until_timestamp_seconds 1" not in metrics.render()
-    metrics.waits_until = 1769864400.0
+    metrics.set("waits_until_timestamp_seconds", 1769864400.0)
     assert "scheduled_events_waits_until_timestamp_seconds 1769864400" in metrics.render().splitlines()
 
 

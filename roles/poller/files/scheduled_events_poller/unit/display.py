@@ -102,9 +102,9 @@ class Display:
                 level = systemd.WARNING if condition.trouble else systemd.INFO
                 systemd.log(level, f"{entry.event.event_id}: {conditions[key]}")
         self._conditions = conditions
-        self.metrics.unprepared = unprepared
+        self.metrics.set("events_nothing_prepares", unprepared)
         moments = [entry.waits_until for entry in state.events.values() if entry.waits_until is not None]
-        self.metrics.waits_until = min(moments, default=None)
+        self.metrics.set("waits_until_timestamp_seconds", min(moments, default=None))
 
     def heartbeat(self, show: Callable[[], None]) -> None:
         """Show everything, if it is time."""
