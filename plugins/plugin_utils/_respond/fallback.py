@@ -70,21 +70,17 @@ class Fallback:
         last = self._known["last_read"]
         if last is not None:
             # Without a document the host may still have taken an outcome.
-            waiting = {each["event_id"]: each for each in shown["waiting"] if self._is_open(each)}
             last["events"] = {
-                event_id: {"names": event["names"], **self._describe(waiting[event_id])}
-                for event_id, event in last["events"].items()
-                if event_id in waiting
+                each["event_id"]: {
+                    "names": last["events"][each["event_id"]]["names"],
+                    "event_type": each["event_type"],
+                    "not_before": each["not_before"],
+                    "ready": each["condition"] in (TO_BE_ACKNOWLEDGED, NOT_ACCEPTED),
+                }
+                for each in shown["waiting"]
+                if each["event_id"] in last["events"]
+                and (each["present"] and not each["impact"] and not each["accepted"])
             }
-
-    @staticmethod
-    def _is_open(event: t.Mapping[str, t.Any]) -> bool:
-        return event["present"] and not event["impact"] and not event["accepted"]
-
-    @staticmethod
-    def _describe(event: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
-        ready = event["condition"] in (TO_BE_ACKNOWLEDGED, NOT_ACCEPTED)
-        return {"event_type": event["event_type"], "not_before": event["not_before"], "ready": ready}
 
     def _learn_resource(self, compute: t.Mapping[str, t.Any]) -> None:
         if not compute or not self.wants_compute:

@@ -57,7 +57,6 @@ class HostReport(t.NamedTuple):
     :param outcomes: for each event that it has dealt with, by id.
     :param busy: whether its tasks run.
     :param recovers: whether it is being put back, so that nothing counts as prepared there until it looks again.
-    :param ended: whether it has nothing more to do for what it has seen.
     :param last: what it did last, and when, for people.
     """
 
@@ -67,7 +66,6 @@ class HostReport(t.NamedTuple):
     outcomes: t.Mapping[str, Outcome] = {}
     busy: bool = False
     last: str = ""
-    ended: bool = False
     recovers: bool = False
 
 
@@ -111,10 +109,10 @@ class PlayCoordinator:
         self._write(report.host, told)
         vm_name = report.vm_name.lower()
         self._set("busy", report.host, report.busy)
-        self._set("ended", report.host, report.ended)
+        self._set("ended", report.host, False)
         for event_id in {*sight, *outcomes}:
             self._set(f"dealt-{digest(event_id)}", vm_name, event_id in outcomes)
-        self._set("idle", vm_name, report.ended)
+        self._set("idle", vm_name, False)
         self._set("called", vm_name, False)
         idle = self._marks("idle")
         for name in {name for seen in sight.values() if vm_name in seen.names for name in seen.names}:
@@ -158,7 +156,8 @@ class PlayCoordinator:
         sights = [report["sight"][event_id][1] for report in reports if report["vm_name"] in _names(report, event_id)]
         names = dict.fromkeys(name for each in [own, *sights] for name in each)
         outcomes = {report["vm_name"]: _outcome(report, event_id) for report in reports}
-        outcomes.update(dict.fromkeys(_vm_of(assuming, reports), Outcome(PREPARED, seen.event_type)))
+        assumed = [report["vm_name"] for report in reports if report["host"] == assuming]
+        outcomes.update(dict.fromkeys(assumed, Outcome(PREPARED, seen.event_type)))
         changed = [report["vm_name"] for report in reports if not _is_told_as(report, event_id, _as_seen(seen))]
         if changed:
             return f"{changed[0]} has prepared for other VMs, or another type, than the event has now"
@@ -341,10 +340,6 @@ def _is_told_as(report: t.Mapping[str, t.Any], event_id: str, seen: SeenEvent) -
     """Whether a preparation that the host itself has not recorded yet is for the event as it is."""
     told = report.get("told", {}).get(event_id)
     return told is None or (told[0], set(told[1])) == (seen.event_type, set(seen.names))
-
-
-def _vm_of(host: str, reports: t.Sequence[t.Mapping[str, t.Any]]) -> list[str]:
-    return [report["vm_name"] for report in reports if report["host"] == host]
 
 
 def _waited_for(name: str, reports: t.Sequence[t.Mapping[str, t.Any]]) -> str:

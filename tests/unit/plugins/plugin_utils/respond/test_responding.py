@@ -788,7 +788,8 @@ def test_in_lockstep_a_host_that_has_ended_stays_and_is_called_back_when_an_even
 
 
 def test_in_lockstep_a_host_lets_others_go_on_when_its_event_has_grown_to_one_that_has_ended(host):
-    host.coordinator.publish(HostReport("web2", "vm2", ended=True))
+    host.coordinator.publish(HostReport("web2", "vm2"))
+    host.coordinator.end("web2")
     assert host.responds(shown(), lockstep=True) == {"next": "wait"}
 
 
