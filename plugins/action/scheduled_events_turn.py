@@ -162,18 +162,15 @@ class ActionModule(ArmAction):
             "rules": self._checked_rules(options["rules"]),
         }
         self._check_fallback(checked)
-        self._check_hosts(checked)
+        if not checked["within_maintenance"]:
+            play, hosts = self._task.get_play(), len(self._variables["ansible_play_hosts_all"])
+            refuse_late_hosts(strategy=str(play.strategy), serial=play.serial or [], hosts=hosts, forks=self._forks())
         return checked
 
     def _forks(self) -> int:
         """How many hosts of the play may run a task at the same time."""
         forks = int(self._variables.get("ansible_forks") or 1)
         return min(forks, int(self._task.throttle or forks))
-
-    def _check_hosts(self, options: t.Mapping[str, t.Any]) -> None:
-        if not options["within_maintenance"]:
-            play, hosts = self._task.get_play(), len(self._variables["ansible_play_hosts_all"])
-            refuse_late_hosts(strategy=str(play.strategy), serial=play.serial or [], hosts=hosts, forks=self._forks())
 
     def _warn_of_few_forks(self, following: dict[str, t.Any]) -> None:
         """Warn once in a play. Within a maintenance, the gate takes one host after another."""

@@ -291,13 +291,11 @@ def survey(product: LoadBalancer | ApplicationGateway, hosts: t.Mapping[str, Pla
     for host, (own, me) in hosts.items():
         if not own or not (me.interfaces or me.addresses):
             traffic.unknown.append(host)
-        elif any(_is_out(product, product.find(pool, me, at_most=FRESH_FOR)) for pool in own):
+            continue
+        members = (product.find(pool, me, at_most=FRESH_FOR) for pool in own)
+        if any(not found or product.out in found.values() for found in members):
             traffic.out.append(host)
     return traffic
-
-
-def _is_out(product: LoadBalancer | ApplicationGateway, members: t.Mapping[str, t.Any]) -> bool:
-    return not members or product.out in members.values()
 
 
 def _by_target(desired: t.Mapping[str, t.Any]) -> dict[str, dict[str, t.Any]]:

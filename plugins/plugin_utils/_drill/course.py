@@ -14,7 +14,6 @@ import typing as t
 from ...module_utils._scheduled_events import condition, history
 from ...module_utils._scheduled_events.clock import Clock
 from ...module_utils._scheduled_events.document import ADVISORY, STARTED, parse_not_before
-from ...module_utils._scheduled_events.history import Fact
 from .._report.story import RECOVER, Lane
 from .asked_host import AskedHost, DrilledHostLost, DrillRefused, Look
 from .load import Counts, Load
@@ -182,7 +181,8 @@ class Drill:
         self._seen_at, self._time = self._clock.monotonic(), look.time
         self._aborted = self._aborted or self._why_aborted(look)
         if self._settings.watch and not self._event_id:
-            self._event_id = next((fact.event_id for fact in look.facts if self._is_watched(fact)), "")
+            seen = (fact for fact in look.facts if fact.kind == history.SEEN and fact.event_id)
+            self._event_id = next((fact.event_id for fact in seen if fact.event_type == self._host.event_type), "")
         if self._event_id:
             self._lane = lane_of(look.facts, self._settings.host, self._event_id) or self._lane
         self._report()
@@ -202,9 +202,6 @@ class Drill:
         if self._event is not None and not look.announced:
             return "its event was no longer announced: the control node did not look in time, or the file was removed"
         return ""
-
-    def _is_watched(self, fact: Fact) -> bool:
-        return fact.kind == history.SEEN and fact.event_type == self._host.event_type and bool(fact.event_id)
 
     def _end(self) -> None:
         """Announce the event no longer, if it is announced."""

@@ -311,10 +311,6 @@ def _reason(host: Seen, events: t.Sequence[Event], owner: str) -> str:
     return _marked_by(host.mark, owner) or returning or _left_by(host) or drained
 
 
-def _is_live(mark: t.Mapping[str, t.Any] | None) -> bool:
-    return mark is not None and bool(mark["live"])
-
-
 def _marked_by(mark: t.Mapping[str, t.Any] | None, owner: str) -> str:
     if mark is None or not mark["live"]:
         return ""
@@ -371,7 +367,7 @@ def _judge(
         for each in seen
         if of_host[each.host]
         or _unfit(each)
-        or _is_live(each.mark)
+        or (each.mark is not None and each.mark["live"])
         or each.returning_for not in ("", ROLLING_MAINTENANCE)
     ]
     obstacles = [host for host in batch if host in shut_by]

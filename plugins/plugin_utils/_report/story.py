@@ -243,10 +243,6 @@ class EventStory(t.NamedTuple):
         return any(lane.is_maintenance for lane in self.lanes)
 
     @property
-    def is_ignored(self) -> bool:
-        return all(lane.ignored for lane in self.lanes)
-
-    @property
     def is_drill(self) -> bool:
         return any(lane.drill for lane in self.lanes)
 
@@ -283,7 +279,7 @@ class Story(t.NamedTuple):
             names = sorted({host for event in unfinished for host in event.unfinished})
             verb = "is" if len(unfinished) == 1 else "are"
             lines.append(f"{_counted(unfinished)} {verb} not finished, on {some(names)}.")
-        ignored = sum(event.is_ignored for event in self.events)
+        ignored = sum(all(lane.ignored for lane in event.lanes) for event in self.events)
         if ignored:
             lines.append(f"{count(ignored, 'event')} {'was' if ignored == 1 else 'were'} ignored by a rule.")
         margins = [(event.margin, event) for event in self.events if event.margin is not None]
