@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from . import rules as decisions
 from .clock import Moment, pause_after
 from .document import ADVISORY, SCHEDULED, ScheduledEvent, describe
-from .policies import epoch, is_running, never_asked
+from .policies import counts_no_longer, epoch, is_running, never_asked
 from .runs import BESIDE, FAILED, OK, PHASES, TIMEOUT, run_id_of
 from .state import INTERRUPTED, RUNNING, EventState, Failure, Run, State
 from .terms import Action, Config, Report, ReportKind, RunHooks
@@ -208,9 +208,8 @@ class HookRuns:
             return entry.lost_recovery, self.recovered
         if before is None:
             return self.serial, self.recovered
-        undone = before.serial <= self.recovered or before.event_type != (entry.event.event_type or "")
-        if undone and phase in ("prepare", "started"):  # a new run, since what it did no longer counts
-            return self.serial, self.recovered
+        if phase in ("prepare", "started") and counts_no_longer(before, entry.event, recovered=self.recovered):
+            return self.serial, self.recovered  # a new run
         return before.first, before.recovered
 
     def _about(self, event: ScheduledEvent, phase: str) -> Dict[str, Any]:

@@ -11,7 +11,7 @@ from . import rules as decisions
 from .announced import PREFIX
 from .document import ADVISORY, SCHEDULED, ScheduledEvent
 from .runs import BESIDE, FAILED, NOTHING, OK, OUTCOMES, TIMEOUT
-from .state import INTERRUPTED, RUNNING, EventState, Run, State
+from .state import INTERRUPTED, RUNNING, UNKNOWN, EventState, Run, State
 from .terms import ALONE, ANY, CONTROLLER, LEADER, Approve, Config
 from .time_windows import next_opening
 
@@ -170,10 +170,20 @@ def no_longer_announced(entry: EventState) -> EventState:
     """The entry of an event that a document lacks. A hook that notices that ends before it has prepared anything, also
     if other hooks of its phase end well, and it may have noticed first.
     """
-    runs = dict(entry.runs)
     if is_running(entry, "prepare") or prepared_nothing(entry):
-        runs["prepare"] = runs["prepare"]._replace(preparation=ABSENT)
-    return entry._replace(present=False, runs=runs)
+        # Others may have noticed, and undone what they did.
+        runs = {**entry.runs, "prepare": entry.runs["prepare"]._replace(preparation=ABSENT)}
+        entry = entry._replace(runs=runs, unannounced=UNKNOWN)
+    return entry._replace(present=False)
+
+
+def counts_no_longer(run: Run, event: ScheduledEvent, *, recovered: int) -> bool:
+    """Whether what a run of prepare or started hooks did is not for the event as it is, or a recovery that ended since
+    may have undone it.
+
+    :param recovered: ``State.recovered``.
+    """
+    return run.preparation == ABSENT or run.serial <= recovered or run.event_type != (event.event_type or "")
 
 
 def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
@@ -188,9 +198,7 @@ def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
         return False
     return (
         run.outcome == INTERRUPTED
-        or run.preparation == ABSENT
-        or run.serial <= recovered  # a recovery that ended since may have undone it
-        or run.event_type != (entry.event.event_type or "")
+        or counts_no_longer(run, entry.event, recovered=recovered)
         or (run.outcome == TIMEOUT and _has_more_time(run, entry.event))
         # What may prepare was configured since.
         or (run.outcome == NOTHING and can_prepare(config) and run.preparation != config.preparation)

@@ -387,7 +387,7 @@ def test_an_event_that_is_announced_again_needs_another_job_than_the_cancelled_o
     assert vm.run()[0] == NOTHING_PREPARED
     controller.status = "successful"
     vm.knows()
-    assert vm.run(run=2, first=1) == (DONE, "job 2 has ended: successful")
+    assert vm.run(run=2) == (DONE, "job 2 has ended: successful")
 
 
 @pytest.mark.parametrize("ended", ["before", "later"])
@@ -408,8 +408,42 @@ def test_an_event_that_is_announced_again_needs_another_job_than_one_that_ended_
     else:
         vm.clock.at = [(vm.clock.passed + 5, end)]
     vm.knows()
-    assert vm.run(run=2, first=1) == (DONE, "job 2 has ended: successful")
-    assert vm.run(run=3, first=1) == (DONE, "job 2 has ended: successful")
+    assert vm.run(run=2) == (DONE, "job 2 has ended: successful")
+    assert vm.run(run=3, first=2) == (DONE, "job 2 has ended: successful")
+
+
+def test_a_job_that_ended_while_its_event_was_absent_does_not_count_for_a_hook_that_noticed_nothing(
+    controller, make_vm
+):
+    vm = make_vm()
+    assert vm.run() == (DONE, "job 1 has ended: successful")
+    assert vm.run(run=2, undone=True) == (DONE, "job 2 has ended: successful")
+
+
+def test_a_job_that_a_vm_had_not_seen_when_its_event_was_gone_counts_only_as_long_as_it_runs(controller, make_vm):
+    names = ["vm1", "vm2"]
+    first, other = (make_vm(name=name) for name in names)
+    controller.status = "running"
+    assert first.run(resources=names, deadline=IN_60)[0] == TRY_AGAIN
+    controller.faults["GET /api/"] = again(3)
+    other.clock.at = [(1, lambda: other.knows(present=False))]
+    assert other.run(resources=names) == (
+        NOTHING_PREPARED,
+        "the event is cancelled; there is no job yet, and stays unchanged",
+    )
+    controller.faults.clear()
+    other.knows()
+    assert other.run(run=2, resources=names, deadline=IN_60, undone=True) == (TRY_AGAIN, "job 1 is running")
+    controller.jobs[1]["status"] = controller.status = "successful"
+    assert other.run(run=3, first=2, resources=names) == (DONE, "job 2 has ended: successful")
+
+
+def test_a_job_whose_event_was_gone_right_after_its_launch_does_not_count_either(controller, make_vm):
+    vm = make_vm()
+    controller.faults["POST /api/v2/job_templates/7/launch/"] = [lambda: vm.knows(present=False)]
+    assert vm.run() == (NOTHING_PREPARED, "the event is cancelled; a job may run, and stays unchanged")
+    vm.knows()
+    assert vm.run(run=2, undone=True) == (DONE, "job 2 has ended: successful")
 
 
 def test_an_event_that_starts_before_there_is_a_job_fails_the_hook(controller, make_vm):

@@ -277,7 +277,6 @@ class ControllerHook:
             return Ending(DONE if prepares else FAILED, f"the event has started; {self._known_now()}")
         if notice.present or self._settings.cancel_on_cancelled:
             return None
-        self.memory.set(gone=self.memory.job)
         return _cancelled(f"; {self._known()}, and stays unchanged")
 
     def _ended(self, jobs: Jobs, job: ControllerJob) -> Ending:

@@ -15,7 +15,7 @@ A launch that was refused leaves the label of its attempt with REFUSED at its en
 
 Not every job with such a label counts. If the effect of an earlier preparation of this VM was undone, no job counts
 that existed before: the memory has the newest of them. As long as one of those runs, none is launched, so that VMs
-which have to prepare again at the same time share the next job. A job that this VM followed until its event was gone
+which have to prepare again at the same time share the next job. A job from before the event was absent
 does not count once it has ended. A job without the limit that an event needs never counts, and is canceled.
 """
 
@@ -121,8 +121,9 @@ class Jobs:
 
         In place of it, one that is wrong, or one that does not count, as long as that has not ended.
         """
-        if self._memory.after is None:
-            self._memory.set(after=max((job.id for job in self._list_of_event()), default=0))
+        unknown = [name for name in ("after", "gone") if getattr(self._memory, name) is None]
+        if unknown:
+            self._memory.set(**dict.fromkeys(unknown, max((job.id for job in self._list_of_event()), default=0)))
         jobs = self._list(labels__name__startswith=self._prefix)
         for job in jobs:
             if job.wrong or (job.counts and not job.ended):
@@ -141,7 +142,7 @@ class Jobs:
         jobs: List[ControllerJob] = []
         for fields in reversed([each for each in listed if isinstance(each.get("id"), int)]):
             job = ControllerJob(fields["id"], str(fields.get("status")))
-            if job.id > (self._memory.after or 0) and not (job.ended and job.id <= self._memory.gone):
+            if job.id > (self._memory.after or 0) and not (job.ended and job.id <= (self._memory.gone or 0)):
                 limit = fields.get("limit")
                 hosts = _lower(limit.split(",")) if isinstance(limit, str) else set()
                 # A job that repeats one of this VM may leave out the hosts on which that succeeded.

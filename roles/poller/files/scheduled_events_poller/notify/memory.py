@@ -26,8 +26,8 @@ class EventMemory:
     :ivar after: the id of the newest job that does not count. ``None``: not known yet. Then all jobs that exist when
         the controller answers do not count.
     :ivar job: the id of the newest job that this VM followed.
-    :ivar gone: what ``job`` was when the event was gone. Such a job does not count once it has ended: the role respond
-        notices that, too, and ends well when it has recovered the VMs.
+    :ivar gone: the id of the newest job from before the event was absent; ``None`` as for ``after``. Such a job does not
+        count once it has ended: the role respond notices that, too, and ends well when it has recovered the VMs.
     :ivar running: the id of a job that may run, LAUNCHED if its id is not known, or 0. No later process may continue
         without this job.
     :ivar not_before: that of the event when the preparation began.
@@ -46,7 +46,7 @@ class EventMemory:
         repeats = known.get("first_run") == first_run and not by_hand
         self._preparation = {"first_run": first_run, "recovered": recovered, "event_type": event_type}
         self.not_before = str((known if repeats else event).get("not_before") or "")
-        self.job, self.gone = _number(known.get("job")) or 0, _number(known.get("gone")) or 0
+        self.job, self.gone = _number(known.get("job")) or 0, _number(known.get("gone", 0))
         self.running = _running(read)
         self.unsaved = ""
         self.after: Optional[int] = None
@@ -55,9 +55,13 @@ class EventMemory:
         elif read == {} and (by_hand or (run == first_run and undone == "false")):
             # The first run cannot have a job of its own yet. That of another VM counts, as nothing was undone since.
             self.after = 0
-        elif known and known.get("recovered") == recovered and known.get("event_type") != event_type:
-            # Nothing was undone: another VM may have launched the job for the new type already.
-            self.after = max(_number(known.get("after")) or 0, self.job)
+        elif known and known.get("recovered") == recovered:
+            # Nothing was undone by this VM: another one may have launched the job for what was announced since already.
+            self.after = _number(known.get("after"))
+            if known.get("event_type") != event_type:
+                self.after = max(self.after or 0, self.job)
+            else:
+                self.gone = self.job if self.job and self.running != LAUNCHED else None
 
     @property
     def may_run(self) -> bool:
