@@ -69,8 +69,10 @@ def remaining(ansible, tmp_path_factory):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
-@pytest.mark.parametrize("owner", ["root", "daemon"], ids=["kept by an uninstallation", "of another machine"])
-def test_an_installation_gives_a_history_that_was_kept_to_the_user(ansible, tmp_path, owner):
+@pytest.mark.parametrize(
+    "owner", ["root", "daemon", "nobody"], ids=["kept by an uninstallation", "of another machine", "of another group"]
+)
+def test_an_installation_gives_a_history_that_was_kept_to_the_user_and_its_group(ansible, tmp_path, owner):
     history = tmp_path / "history"
     history.mkdir(mode=0o777)
     (history / "history.jsonl").touch()
@@ -81,18 +83,19 @@ def test_an_installation_gives_a_history_that_was_kept_to_the_user(ansible, tmp_
     find.write_text(f"#!/bin/sh\n{script}")
     find.chmod(0o755)
     role = {"name": "maintops.scheduled_events.poller", "tasks_from": "history.yml"}
+    group = grp.getgrgid(pwd.getpwnam("nobody").pw_gid).gr_name
     run = ansible.run_playbook(
         [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}],
         inventory={"all": {"hosts": {"web1": LOCAL}}},
         extra_vars={
             "__poller_history_dir": str(history),
             "__poller_user": "nobody",
-            "poller_history_group": grp.getgrgid(pwd.getpwnam("nobody").pw_gid).gr_name,
+            "poller_history_group": group,
         },
         env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )
     assert run.rc == 0, run.output
-    assert {path.owner() for path in (history, history / "history.jsonl")} == {"nobody"}
+    assert {(path.owner(), path.group()) for path in (history, history / "history.jsonl")} == {("nobody", group)}
     # No other user can put a link to a file of root there, between a look at it and its chown.
     assert (tmp_path / "meanwhile").read_text() == "root drwx------\n"
 
