@@ -98,8 +98,9 @@ class UnitEvent(NamedTuple):
 
     @property
     def is_prepared(self) -> bool:
-        """Whether hooks have prepared the host, or do so now, and none has recovered it since."""
-        return bool(self.hooks.get("prepare", NOTHING) != NOTHING)
+        """Whether the host has to recover from it: see ``policies.unrecovered``."""
+        ran = {"prepare", "started", "recover"} & self.hooks.keys()
+        return bool(ran) and ("started" in ran or self.hooks.get("prepare") != NOTHING)
 
 
 def _events_of_the_unit() -> List[UnitEvent]:

@@ -80,7 +80,11 @@ def test_without_a_polling_unit_no_event_waits(status):
         ({"prepare": "running"}, True),
         ({"prepare": "ok", "started": "ok"}, True),
         ({"prepare": "failed", "recover": "failed"}, True),
+        ({"started": "ok", "recover": "running"}, True),  # it had no Scheduled phase
+        ({"prepare": "nothing", "started": "ok"}, True),
+        ({"recover": "failed"}, True),  # known from the history alone
         ({"prepare": "nothing"}, False),
+        ({"prepare": "nothing", "recover": "running"}, False),
         ({"advised": "ok"}, False),
         ({}, False),
     ],
