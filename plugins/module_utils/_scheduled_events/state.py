@@ -96,9 +96,9 @@ class EventState(NamedTuple):
     Started once. ``runs``: by phase. ``failures``: those whose ``failed`` hooks have not ended. ``ran``: prepare or
     started hooks ran, or may have, and are not undone. ``owed``: recover hooks were configured when they began.
     ``lost_recovery``: the first run of a recovery that a reboot interrupted, or that failed and is repeated, or 0.
-    ``unannounced``: ``State.unannounced`` when it was seen first. ``waits_until``: when the preparation begins, or the
-    acknowledgement is sent, in seconds since the epoch, if a rule chose a later moment; ``window``: the one that opens
-    then. ``hurried``: the operator does not want it to wait.
+    ``unannounced``: ``State.unannounced`` when it was seen first, or UNKNOWN. ``waits_until``: when the
+    preparation begins, or the acknowledgement is sent, in seconds since the epoch, if a rule chose a later moment;
+    ``window``: the one that opens then. ``hurried``: the operator does not want it to wait.
     """
 
     event: ScheduledEvent

@@ -118,8 +118,8 @@ class RunHooks(NamedTuple):
     :param failed_phase: for the phase ``failed``: the phase that failed; ``failure`` says why.
     :param first_run: the id of the run that this one repeats, or its own: the same after a reboot.
     :param recovered: ``State.recovered`` when the first run began.
-    :param undone: a recovery of this VM ended after the event may have been announced. So what others did for the event
-        before this run may be undone.
+    :param undone: a recovery of this VM ended after the event may have been announced, or it was absent meanwhile. So
+        what others did for the event before this run may be undone.
     """
 
     request_id: str

@@ -85,7 +85,7 @@ class Job(NamedTuple):
     ``failed``, the phase that failed and why.
     ``first_run``: the id of the run that this one repeats, or its own.
     ``recovered``: the number of the newest run of this VM at the end of the last recovery before the first run.
-    ``undone``: whether a recovery ended after the event may have been announced.
+    ``undone``: whether a recovery ended after the event may have been announced, or it was absent meanwhile.
     """
 
     request_id: str
