@@ -73,6 +73,12 @@ def test_a_first_preparation_does_not_count_a_job_that_a_recovery_may_have_undon
     assert pair[0].run(resources=BOTH, undone=True) == successful(2)  # the hook is run again, as after exit status 75
 
 
+def test_after_an_absence_no_job_counts_that_had_ended_also_one_that_this_vm_did_not_follow(pair):
+    assert [vm.run(resources=BOTH) for vm in pair] == [successful(1)] * 2
+    assert pair[1].run(resources=BOTH, run=3, recovered=1) == successful(2)
+    assert pair[0].run(resources=BOTH, run=2, undone=True) == successful(3)
+
+
 def test_vms_that_prepare_again_while_a_job_runs_share_the_next_one(controller, make_vm):
     vms = [make_vm(name=f"vm{number}") for number in (1, 2, 3)]
     names = [vm.name for vm in vms]

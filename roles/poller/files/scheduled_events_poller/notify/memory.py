@@ -61,7 +61,7 @@ class EventMemory:
             if known.get("event_type") != event_type:
                 self.after = max(self.after or 0, self.job)
             else:
-                self.gone = self.job if self.job and self.running != LAUNCHED else None
+                self.gone = None
 
     @property
     def may_run(self) -> bool:
