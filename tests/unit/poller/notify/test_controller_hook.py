@@ -412,9 +412,7 @@ def test_an_event_that_is_announced_again_needs_another_job_than_one_that_ended_
     assert vm.run(run=3, first=2) == (DONE, "job 2 has ended: successful")
 
 
-def test_a_job_that_ended_while_its_event_was_absent_does_not_count_for_a_hook_that_noticed_nothing(
-    controller, make_vm
-):
+def test_a_job_that_ended_while_its_event_was_absent_does_not_count_for_a_hook_that_noticed_nothing(make_vm):
     vm = make_vm()
     assert vm.run() == (DONE, "job 1 has ended: successful")
     assert vm.run(run=2, undone=True) == (DONE, "job 2 has ended: successful")

@@ -26,8 +26,8 @@ class EventMemory:
     :ivar after: the id of the newest job that does not count. ``None``: not known yet. Then all jobs that exist when
         the controller answers do not count.
     :ivar job: the id of the newest job that this VM followed.
-    :ivar gone: the id of the newest job from before the event was absent; ``None`` as for ``after``. Such a job does not
-        count once it has ended: the role respond notices that, too, and ends well when it has recovered the VMs.
+    :ivar gone: the id of the newest job from before the event was absent; ``None`` as for ``after``. Such a job does
+        not count once it has ended: the role respond notices that, too, and ends well when it has recovered the VMs.
     :ivar running: the id of a job that may run, LAUNCHED if its id is not known, or 0. No later process may continue
         without this job.
     :ivar not_before: that of the event when the preparation began.
