@@ -43,7 +43,12 @@ CASES = {
     "a hidden Python": (
         {"poller_python": "{{ home }}/python", "__poller_hidden": "{{ home }}/"},
         "check",
-        "which the sandbox of the polling unit hides (ProtectHome=yes)",
+        "which the sandbox of the polling unit hides. Set poller_python",
+    ),
+    "hidden metrics": (
+        {"poller_metrics_directory": "/var/tmp/metrics", "__poller_hidden": "/var/tmp/"},
+        "check",
+        "poller_metrics_directory /var/tmp/metrics: the sandbox of the polling unit hides it",
     ),
 }
 ACCEPTED = {
@@ -67,7 +72,8 @@ def attempt(case, variables, file="check"):
         }
         for part, outcome in outcomes.items()
     }
-    role = {"include_role": {"name": ROLE, "tasks_from": file}, "vars": variables}
+    visible = {"__poller_hidden": "/nothing/"}  # this checkout can be in a home
+    role = {"include_role": {"name": ROLE, "tasks_from": file}, "vars": {**visible, **variables}}
     return {"block": [role, record["block"]], "rescue": [record["rescue"]]}
 
 
