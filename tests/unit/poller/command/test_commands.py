@@ -7,6 +7,8 @@
 import email.utils
 import json
 import os
+import shlex
+import subprocess
 import threading
 import time
 
@@ -237,6 +239,14 @@ def test_config_check_refuses_a_mistake_with_its_place(unit):
     unit.configure(margin=1)
     path = unit.path("poller.json")
     assert unit.command("config", "check", path) == (0, f"{path}: the configuration is valid\n", "")
+
+
+@pytest.mark.parametrize("closed", ["| true", ">&-", ">&- 2>&-"])
+def test_a_command_whose_output_nobody_reads_ends_with_its_own_status(unit, closed):
+    command = shlex.join([*unit.arguments, "status"])
+    shell = ["bash", "-c", f"(sleep 0.2; {command}) {closed}; exit ${{PIPESTATUS[0]}}"]
+    done = subprocess.run(shell, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (status.CRITICAL, "")
 
 
 def test_run_with_a_bad_configuration_ends_with_the_reason_and_the_status_that_systemd_does_not_restart(unit):

@@ -6,8 +6,9 @@
 
 import argparse
 import json
+import os
 import sys
-from typing import Any, Sequence
+from typing import Any, Optional, Sequence, TextIO
 
 from .. import spool
 from ..unit import poller
@@ -24,14 +25,22 @@ def places(chosen: argparse.Namespace) -> poller.Places:
 
 def complain(message: str) -> None:
     """Write to standard error, also if the text contains unprintable characters."""
-    sys.stderr.buffer.write(_printable(message))
-    sys.stderr.flush()
+    _write(sys.stderr, message)
 
 
 def say(text: str) -> None:
     """Write a line to standard output."""
-    sys.stdout.buffer.write(_printable(text))
-    sys.stdout.flush()
+    _write(sys.stdout, text)
+
+
+def _write(stream: Optional[TextIO], text: str) -> None:
+    """Write a line, unless nobody reads it: the command goes on without its output."""
+    if stream is not None:  # None: it is closed
+        try:
+            stream.buffer.write(_printable(text))
+            stream.flush()
+        except BrokenPipeError:  # the reader, such as head, has ended
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def say_json(value: Any) -> None:
