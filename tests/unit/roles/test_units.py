@@ -51,6 +51,12 @@ def test_a_unit_has_its_sandbox_and_no_more_rights(template, rights):
     assert {name: found.get(name) for name in (*SANDBOX, *rights)} == {**SANDBOX, **rights}
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "roles").glob("*/templates/*.service.j2")), ids=lambda path: path.stem)
+def test_a_unit_starts_where_no_user_namespace_can_be_made(path):
+    # user.max_user_namespaces=0, as guides for hardening want it
+    assert not re.search("^PrivateUsers=", path.read_text(encoding="utf-8"), re.MULTILINE)
+
+
 def test_only_the_unit_of_a_hook_has_no_sandbox():
     found = unit(f"{POLLER}hook@.service.j2")
     assert [name for name in found if name in SANDBOX or name in ("User", "CapabilityBoundingSet")] == []
