@@ -21,6 +21,12 @@ Result = Dict[str, Any]
 Answer = Dict[str, Any]  # of take_note
 
 
+def finish_within(options: Mapping[str, Any]) -> float:
+    """Seconds in which the whole drain must end. A return has no such limit."""
+    seconds = -1.0 if options.get("state") == "active" else float(options.get("finish_within", -1))
+    return seconds if seconds >= 0 else math.inf
+
+
 class Drain:
     """A host that leaves its load balancers, and returns to them.
 
@@ -52,7 +58,7 @@ class Drain:
         self.found: Mapping[str, Any] = {}
         self.stage: Dict[str, Any] = dict(options["resume"])
         self._record = record
-        self.finish_within = options["finish_within"] if options["finish_within"] >= 0 else math.inf
+        self.finish_within = finish_within(options)
         self.finish_at = clock.wall() + self.finish_within
 
     # What differs

@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 import typing as t
 from pathlib import Path
@@ -16,7 +15,7 @@ from ansible import constants
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ...module_utils._load_balancer.drain import Answer, Drain
+from ...module_utils._load_balancer.drain import Answer, Drain, finish_within
 from .._ansible.other_host import OtherHost
 from .._azure.arm import Arm
 from .._azure.orders import Orders
@@ -63,8 +62,7 @@ def balancers_of(action: ActionBase, variables: dict[str, t.Any], options: Optio
     :raises OtherHostError: a balancer cannot be asked. The message names it.
     """
     hosts: dict[str, OtherHost] = {}
-    seconds = options.get("finish_within", -1)
-    finish_at = time.monotonic() + seconds if seconds >= 0 else math.inf
+    finish_at = time.monotonic() + finish_within(options)
 
     def ask(name: str, module: str, more: dict[str, t.Any]) -> dict[str, t.Any]:
         if name not in hosts:
@@ -94,9 +92,8 @@ def behind_haproxy(action: ActionBase, variables: dict[str, t.Any], options: Opt
 def in_pools(action: ActionBase, variables: dict[str, t.Any], options: Options, arm: Arm) -> Drain:
     if not options["pools"]:
         raise AnsibleActionFail("pools is empty, expected the ids of the pools. Set load_balancer_azure_pools")
-    seconds = options["finish_within"] if options["finish_within"] >= 0 else math.inf
     hosts = len(variables.get("ansible_play_batch") or [1])
-    resources = resources_of_run(arm, hosts=hosts, timeout=min(options["operation_timeout"], seconds))
+    resources = resources_of_run(arm, hosts=hosts, timeout=min(options["operation_timeout"], finish_within(options)))
     return Pooled(
         options,
         record_on_host(action, variables),

@@ -15,6 +15,7 @@ from plugins.plugin_utils._balancers.providers import RecordFailed
 
 OPTIONS = {"balancers": ["lb1", "lb2"], "socket": "/run/haproxy.sock", "become": True}
 POOLS = {
+    "state": "drained",
     "provider": "azure_load_balancer",
     "pools": ["/pool"],
     "network_interfaces": [],
@@ -100,8 +101,13 @@ def test_every_connection_is_closed_also_after_an_error(balancers, monkeypatch):
     ],
 )
 def test_a_balancer_has_time_for_its_answer_but_no_longer_than_the_drain(balancers, finish_within, more, within):
-    ask({"finish_within": finish_within}, ("lb1", more))
+    ask({"state": "drained", "finish_within": finish_within}, ("lb1", more))
     assert balancers["lb1"].asked[0][2] == within
+
+
+def test_the_end_of_the_drain_does_not_limit_a_return(balancers):
+    ask({"state": "active", "finish_within": 0}, ("lb1", {"timeout": 300}))
+    assert balancers["lb1"].asked[0][2] == 420.0
 
 
 def test_a_host_without_balancers_is_refused():
@@ -143,13 +149,16 @@ def test_a_server_is_called_as_its_host_unless_it_has_another_name(monkeypatch, 
     assert made == (server, True)
 
 
-@pytest.mark.parametrize(("finish_within", "timeout"), [(-1, 900), (60, 60), (2000, 900), (0, 0)])
-def test_azure_has_time_for_a_change_but_no_longer_than_the_drain(monkeypatch, finish_within, timeout):
+@pytest.mark.parametrize(
+    ("state", "finish_within", "timeout"),
+    [("drained", -1, 900), ("drained", 60, 60), ("drained", 2000, 900), ("drained", 0, 0), ("active", 0, 900)],
+)
+def test_azure_has_time_for_a_change_but_no_longer_than_the_drain(monkeypatch, state, finish_within, timeout):
     made = []
     monkeypatch.setattr(providers, "resources_of_run", lambda _arm, **how: made.append(how))
     monkeypatch.setattr(providers, "Pooled", lambda options, *_rest, simulate: (options["pools"], simulate))
     variables = {"inventory_hostname": "web1", "ansible_play_batch": ["web1", "web2"]}
-    options = {**POOLS, "finish_within": finish_within}
+    options = {**POOLS, "state": state, "finish_within": finish_within}
     assert providers.in_pools(action(), variables, options, None) == (["/pool"], False)
     assert made == [{"hosts": 2, "timeout": timeout}]
 
