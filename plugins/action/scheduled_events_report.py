@@ -4,8 +4,10 @@
 
 from __future__ import annotations
 
+import stat
 import time
 import typing as t
+from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
 
@@ -62,6 +64,7 @@ class ActionModule(ArmAction):
             "junit": lambda: as_junit(story),
         }
         wanted = {name: options[name] for name in OUTPUTS if options[name]}
+        _refuse_other_than_files(wanted.values())
         if not self._task.check_mode:
             for name, path in wanted.items():
                 try:
@@ -89,6 +92,16 @@ class ActionModule(ArmAction):
                 return [graph.rows_of(arm, query, subscriptions) for query in (graph.EVENTS, graph.POLICIES)]
         except ArmError as error:
             raise AnsibleActionFail(str(error)) from error
+
+
+def _refuse_other_than_files(paths: t.Iterable[str]) -> None:
+    """Refuse what a file must not take the place of, such as a device. ``/dev/stdout`` is a link.
+
+    :raises AnsibleActionFail: there is one.
+    """
+    for path in map(Path, paths):
+        if path.exists() and not stat.S_ISREG(path.lstat().st_mode):
+            raise AnsibleActionFail(f"{path} is not a regular file, and a report replaces it. Give the path of a file")
 
 
 def _read(histories: t.Mapping[str, t.Sequence[Fact]]) -> str:

@@ -110,6 +110,19 @@ def test_a_host_does_not_choose_what_is_written_on_the_control_node(ansible, tmp
     assert own.read_text() == "kept"
 
 
+def test_a_report_takes_the_place_of_no_device_and_of_no_link_to_one(ansible, closed_port, tmp_path):
+    output = tmp_path / "stdout"
+    output.symlink_to("/dev/null")
+    own = {"scheduled_events_endpoint": closed_port, "report_history_directories": [str(tmp_path)]}
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.report",
+        inventory={"all": {"hosts": {"web1": {**LOCAL, **own}}}},
+        extra_vars={"report_hosts": "all", "report_become": False, "report_json": str(output)},
+    )
+    assert output.is_symlink()
+    assert run.one(task="Write the report")["msg"].startswith(f"{output} is not a regular file")
+
+
 def test_without_an_endpoint_of_its_own_the_report_asks_where_the_polling_unit_of_the_host_asks(
     ansible, fleet, tmp_path
 ):
