@@ -16,33 +16,40 @@ from ansible.plugins.lookup import LookupBase
 
 class LookupModule(LookupBase):
     def run(self, terms, variables=None, **kwargs):
-        return [{"name": "Fleet"}] if os.environ["HAS_OBJECTS"] else []
+        return [{"name": "Fleet"}] if terms[0] in os.environ["OBJECTS"].split() else []
 """
+# In check mode, the modules create nothing, and a template needs its project, its inventory and its label.
 ACTION = """
+import os
+
 from ansible.plugins.action import ActionBase
 
 
 class ActionModule(ActionBase):
     def run(self, tmp=None, task_vars=None):
-        return {"changed": True}
+        needed = ("projects", "inventories", "labels") if self._task.args.get("playbook") else ()
+        missing = set(needed).difference(os.environ["OBJECTS"].split())
+        return {"failed": bool(missing), "changed": True, "msg": f"{missing} not found"}
 """
 MODULES = ["credential", "credential_type", "inventory", "job_template", "notification_template", "project", "user"]
+MODULES += ["label", "organization", "role"]
+ALL = ("organizations", "labels", "projects", "inventories", "credentials", "credential_types")
 
 
 @pytest.fixture
 def check(ansible, tmp_path):
-    """Run the role in check mode: ``check(state, has_objects)``."""
+    """Run the role in check mode: ``check(state, *objects)``: the kinds that the controller has."""
     plugins = tmp_path / "ansible_collections" / "awx" / "awx" / "plugins"
-    files = {"lookup/controller_api.py": LOOKUP, **{f"action/{name}.py": ACTION for name in (*MODULES, "organization")}}
+    files = {"lookup/controller_api.py": LOOKUP, **{f"action/{name}.py": ACTION for name in MODULES}}
     for path, text in files.items():
         (plugins / path).parent.mkdir(parents=True, exist_ok=True)
         (plugins / path).write_text(text)
     paths = os.pathsep.join([str(tmp_path), os.environ["ANSIBLE_COLLECTIONS_PATH"]])
 
-    def run(state, *, has_objects):
+    def run(state, *objects):
         role = {"role": "maintops.scheduled_events.controller_setup", "controller_setup_project_path": "fleet"}
         play = {"hosts": "localhost", "gather_facts": False, "roles": [{**role, "controller_setup_state": state}]}
-        env = {"ANSIBLE_COLLECTIONS_PATH": paths, "HAS_OBJECTS": "1" if has_objects else ""}
+        env = {"ANSIBLE_COLLECTIONS_PATH": paths, "OBJECTS": " ".join(objects)}
         done = ansible.run_playbook([play], check=True, env=env)
         assert done.rc == 0, done.output
         return done
@@ -50,12 +57,18 @@ def check(ansible, tmp_path):
     return run
 
 
-def test_check_mode_of_a_new_controller_says_what_it_cannot_show(check):
-    run = check("present", has_objects=False)
-    assert "The controller has no organization Scheduled Events yet, so check mode ends here" in run.output
+@pytest.mark.parametrize("objects", [(), ALL[:1], ALL[:3], ALL[:4]])
+def test_check_mode_of_a_new_controller_says_what_it_cannot_show(check, objects):
+    run = check("present", *objects)
+    assert "so check mode ends here" in run.output
+    assert not run.all(action="awx.awx.job_template")
+
+
+def test_check_mode_shows_the_templates_of_a_controller_that_has_what_they_need(check):
+    assert check("present", *ALL).all(action="awx.awx.job_template")
 
 
 def test_check_mode_of_a_removal_does_not_take_what_it_leaves_for_objects_of_others(check):
-    run = check("absent", has_objects=True)
+    run = check("absent", *ALL)
     [removed] = [task for task in run.tasks if task.action == "awx.awx.organization"]
     assert removed.result["changed"]
