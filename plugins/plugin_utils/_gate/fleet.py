@@ -93,6 +93,7 @@ class Fleet:
             known = store.get("facts", {})
 
         def ask_one(name: str) -> Result:
+            self._action._task.timeout = 0  # its alarm is that of the process that forked this one
             try:
                 host = FleetHost(self._action, name, self._task_vars, facts=known.get(name, {}))
                 try:

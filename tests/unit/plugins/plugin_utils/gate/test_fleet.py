@@ -151,14 +151,14 @@ class Asked:
 
     answers = {}
 
-    def __init__(self, _action, name, _variables, *, facts):
-        self.name, self.facts = name, facts
+    def __init__(self, action, name, _variables, *, facts):
+        self.name, self.facts, self.timeout = name, facts, action._task.timeout
 
     def run(self, module, options, *, within):
         answer = self.answers[self.name]
         if isinstance(answer, Exception):
             raise answer
-        return {**answer, "asked": [module, options, within], "known": self.facts}
+        return {**answer, "asked": [module, options, within], "known": self.facts, "timeout": self.timeout}
 
     def close(self):
         pass
@@ -173,7 +173,8 @@ def ask(tmp_path, monkeypatch):
         return fleet.ask(list(answers), lambda host: {"name": host.name})
 
     monkeypatch.setattr(fleets, "FleetHost", Asked)
-    fleet = Fleet(None, {"hostvars": {}}, Store(tmp_path), [])
+    action = types.SimpleNamespace(_task=types.SimpleNamespace(timeout=7200))
+    fleet = Fleet(action, {"hostvars": {}}, Store(tmp_path), [])
     return hosts
 
 
@@ -182,6 +183,10 @@ def test_each_host_gets_its_own_options_and_a_minute_for_its_answer(ask):
     assert {host: answer["asked"] for host, answer in answers.items()} == {
         host: ["maintenance_gate", {"name": host}, 60.0] for host in ("web1", "web2")
     }
+
+
+def test_the_timeout_of_the_task_which_ends_no_forked_process_leaves_each_host_its_own(ask):
+    assert ask(web1={})["web1"]["timeout"] == 0
 
 
 @pytest.mark.parametrize(("kind", "unreachable"), [(OtherHostError, False), (OtherHostUnreachable, True)])
