@@ -234,6 +234,16 @@ def test_repeated_and_disordered_messages_pass_each_change_once_and_end_as_the_n
     assert len({event["id"] for event in passed}) == len(passed)
 
 
+def test_a_change_that_is_taken_back_is_a_change(passes):
+    both = {"Resources": ["web_0", "web_1"]}
+    found = [
+        passes({"payload": message(at=f"2022-04-15T05:{minute}:00Z", **changes)})
+        for minute, changes in ((21, both), (22, {}), (23, both), (21, both), (22, {}), (23, both))
+    ]
+    ends = [event.get("ignored") or event["change"] for event in found]
+    assert ends == ["new", "changed", "changed", "repeated", "repeated", "repeated"]
+
+
 def test_it_remembers_a_bounded_number_of_events(monkeypatch):
     module = load()
     monkeypatch.setattr(module, "REMEMBERED", 3)

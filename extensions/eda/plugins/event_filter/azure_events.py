@@ -285,7 +285,7 @@ def _as_change(event: dict[str, Any]) -> dict[str, Any]:
     key, order = event["event_id"].lower(), event.pop("order")
     this = content_id({name: value for name, value in event.items() if name != "meta"})
     passed = _KNOWN.get(key)
-    if passed and this in passed.ids:
+    if passed and this in passed.ids and (this == passed.ids[-1] or order <= passed.order):
         return {"ignored": "repeated", "event_id": event["event_id"]}
     if passed and (order < passed.order or passed.order[0] == ORDER["Completed"]):
         return {"ignored": "overtaken", "event_id": event["event_id"]}
