@@ -93,3 +93,10 @@ def test_an_unknown_type_fails_each_host_with_the_known_ones(ansible, inventory)
     run = forecast(ansible, inventory, forecast_types="Restart")
     assert run.rc == 2, run.output
     assert run.output.count("expected some of Freeze, Reboot, Redeploy, Preempt, Terminate") >= len(SECONDS)
+
+
+def test_a_host_on_which_nothing_can_run_fails_with_the_reason(ansible):
+    inventory = {"all": {"hosts": {"web1": {**LOCAL, "ansible_python_interpreter": "/nonexistent/python"}}}}
+    run = forecast(ansible, inventory)
+    assert run.rc == 2, run.output
+    assert "/nonexistent/python" in run.one(task="Show the forecast")["msg"]
