@@ -9,7 +9,7 @@ import typing as t
 from ansible.errors import AnsibleActionFail
 from ansible.plugins.action import ActionBase
 
-from ..module_utils._load_balancer.call import ON_HOST, OPTIONS, without_blanks, wrong_state
+from ..module_utils._load_balancer.call import ON_HOST, OPTIONS, wrong_state
 from ..module_utils._load_balancer.record import DrainError
 from ..plugin_utils._ansible.core import arguments_of
 from ..plugin_utils._ansible.other_host import OtherHostError
@@ -26,7 +26,7 @@ class ActionModule(HostOrHereAction, ArmAction):
 
     def run(self, tmp: t.Any = None, task_vars: dict[str, t.Any] | None = None) -> dict[str, t.Any]:
         variables = task_vars or {}
-        options = without_blanks(arguments_of(self, OPTIONS))
+        options = arguments_of(self, OPTIONS)
         if wrong_state(options):
             raise AnsibleActionFail(wrong_state(options))
         unknown = [name for name in options["balancers"] if name not in variables["hostvars"]]

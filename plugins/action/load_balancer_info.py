@@ -81,6 +81,7 @@ def _places(host: str, variables: HostVariables) -> Places:
 
 def _names(host: str, variables: HostVariables, variable: str) -> list[str]:
     try:
-        return [str(each) for each in check_type_list(variables.get(variable) or []) if each]
+        texts = [str(each).strip() for each in check_type_list(variables.get(variable) or [])]
+        return [each for each in texts if each]
     except (AnsibleError, TypeError) as error:
         raise OtherHostError(f"{host}: {variable}: {error}") from error

@@ -128,7 +128,19 @@ def arguments_of(action: ActionBase, spec: dict[str, dict[str, t.Any]], **rules:
     wrong = wrong_option(spec, arguments)
     if wrong:
         raise AnsibleActionFail(wrong)
+    _tidy_lists(spec, arguments)
     return t.cast("dict[str, t.Any]", arguments)
+
+
+def _tidy_lists(spec: t.Mapping[str, t.Any], arguments: dict[str, t.Any]) -> None:
+    """Remove blanks around texts in lists, and empty texts: a survey gives "web1, web2", and an empty text."""
+    for name, option in spec.items():
+        value = arguments.get(name)
+        if isinstance(value, list) and option.get("elements") == "str":
+            arguments[name] = [each.strip() for each in value if each.strip()]
+        for each in value if isinstance(value, list) else [value]:
+            if isinstance(each, dict):
+                _tidy_lists(option.get("options") or {}, each)
 
 
 def refuse_variables_of_host(variables: t.Mapping[str, t.Any]) -> None:

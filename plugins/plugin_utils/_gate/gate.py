@@ -73,8 +73,8 @@ class Gate:
         # A strategy that lets each host go its own way runs this for each, whatever run_once says.
         each = runs_each_host_alone(str(action._task.get_play().strategy))
         self._own = [task_vars["inventory_hostname"]] if each else self._batch
-        self._counted = _names(arguments["fleet"]) or self._all
-        self._checked = _names(arguments["checked_hosts"])
+        self._counted = list(dict.fromkeys(arguments["fleet"])) or self._all
+        self._checked = arguments["checked_hosts"]
         self._everyone = list(dict.fromkeys([*self._counted, *self._all]))
         self._others = [host for host in self._everyone if host not in self._own]
         self._fleet = Fleet(action, task_vars, store, self._everyone)
@@ -336,10 +336,6 @@ def _closed(windows: t.Sequence[t.Mapping[str, t.Any]], now: float) -> str:
     if opening is None or opening[0] <= now:
         return ""
     return f"the window {opening[1]}, which opens at {format_epoch(opening[0])}"
-
-
-def _names(wanted: t.Sequence[str]) -> list[str]:
-    return list(dict.fromkeys(name.strip() for name in wanted if name.strip()))
 
 
 def _shut(decision: Decision) -> Result:

@@ -129,8 +129,8 @@ def test_a_balancer_that_the_inventory_lacks_is_named(haproxy_fleet):
 def test_options_may_be_text_as_a_survey_or_the_command_line_sends_them(haproxy_fleet):
     haproxy_fleet.host.run(
         "drained",
-        load_balancer_haproxy_hosts="lb1,lb2",
-        load_balancer_haproxy_backends="api",
+        load_balancer_haproxy_hosts="lb1, lb2",
+        load_balancer_haproxy_backends=" api, ",
         load_balancer_haproxy_become="false",
         load_balancer_drain_timeout="20",
         load_balancer_return_timeout="20",

@@ -13,6 +13,7 @@ import types
 import pytest
 from ansible.errors import AnsibleActionFail
 from ansible.inventory.manager import InventoryManager
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.parsing.dataloader import DataLoader
 from ansible.playbook.play import Play
 from ansible.playbook.play_context import PlayContext
@@ -164,3 +165,41 @@ def test_a_fact_that_is_a_variable_of_this_collection_is_refused(name):
 )
 def test_other_facts_are_none_of_its_variables(facts):
     core.refuse_variables_of_host({"inventory_hostname": "web1", "ansible_facts": facts, "report_html": "a"})
+
+
+def test_texts_in_lists_have_no_blanks_around_them_as_a_survey_gives_them():
+    texts = {"type": "list", "elements": "str"}
+    spec = {
+        "names": texts,
+        "ports": {"type": "list", "elements": "int"},
+        "rules": {"type": "list", "elements": "dict", "options": {"types": texts}},
+        "audit": {"type": "dict", "options": {"subscriptions": texts}},
+        "free": {"type": "dict"},
+        "empty": texts,
+        "absent": texts,
+    }
+    given = {
+        "names": "web1, web2",
+        "ports": "80, 443",
+        "rules": [{"types": ["Reboot ", "Freeze"]}],
+        "audit": {"subscriptions": "one, two,"},
+        "free": {"names": [" a "]},
+        "empty": "",
+    }
+    action = types.SimpleNamespace(
+        _task=types.SimpleNamespace(args=given),
+        _templar=types.SimpleNamespace(available_variables={}),
+        validate_argument_spec=lambda argument_spec: (
+            None,
+            ArgumentSpecValidator(argument_spec).validate(given).validated_parameters,
+        ),
+    )
+    assert core.arguments_of(action, spec) == {
+        "names": ["web1", "web2"],
+        "ports": [80, 443],
+        "rules": [{"types": ["Reboot", "Freeze"]}],
+        "audit": {"subscriptions": ["one", "two"]},
+        "free": {"names": [" a "]},
+        "empty": [],
+        "absent": None,
+    }
