@@ -152,6 +152,19 @@ def list_of(kind: Kind, expected: str, *, least: int = 0) -> Kind:
     return Kind(f"a list of {expected}{limits}", read)
 
 
+def words(*known: str, any_case: bool = False) -> Kind:
+    """Some of these words, in a list or separated by commas. Ansible splits a text at its commas, and keeps blanks."""
+    one = choice(*known, any_case=any_case)
+    trimmed = Kind(one.expected, lambda value, place: one.read(value.strip(), place))
+    some = list_of(trimmed, ", ".join(known), least=1)
+
+    def read(value: Any, place: str) -> Tuple[str, ...]:
+        listed = value.split(",") if isinstance(value, str) else value
+        return some.read(listed, place)  # type: ignore[no-any-return]
+
+    return Kind(some.expected, read)
+
+
 def map_of(kind: Kind, expected: str, *, keys: Optional[Kind] = None) -> Kind:
     """A dictionary with any keys, or with texts of a kind as keys.
 

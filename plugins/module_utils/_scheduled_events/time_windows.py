@@ -12,7 +12,7 @@ import re
 from bisect import bisect
 from typing import Any, Iterable, NamedTuple, Optional, Sequence, Tuple
 
-from .checks import Kind, WrongValue, check_fields, choice, converted, list_of, show, text
+from .checks import Kind, WrongValue, check_fields, converted, list_of, show, text, words
 
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 UTC = "UTC"
@@ -84,7 +84,7 @@ def _offsets(value: Any) -> Sequence[Tuple[int, int]]:
 
 _TIME = converted('a time in quotes from "00:00" to "24:00"', _second)
 _FIELDS = {
-    "days": list_of(choice(*DAYS), ", ".join(DAYS), least=1),
+    "days": words(*DAYS),
     "from": _TIME,
     "to": _TIME,
     "timezone": text("the name of a time zone such as Europe/Berlin", longest=64),

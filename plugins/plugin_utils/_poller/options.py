@@ -83,7 +83,7 @@ def plan(
             f"first line of a program holds it, not {python!r}: set another one, such as a link to it"
         )
     typed = typed_values(specs, values)
-    config = {name: _stripped(typed[f"poller_{name}"]) for name in _settings_of_the_unit(specs)}
+    config = {name: _without_nulls(typed[f"poller_{name}"]) for name in _settings_of_the_unit(specs)}
     try:
         config["rules"] = rules_with_offsets(config["rules"], "poller_rules")
     except ValueError as error:
@@ -140,13 +140,13 @@ def _settings_of_the_unit(specs: Values) -> list[str]:
     return [name for name in names if name not in OF_THE_ROLE]
 
 
-def _stripped(value: t.Any, *, in_a_list: bool = False) -> t.Any:
-    """The value without keys that are null, and without the blanks of a list such as "Freeze, Reboot"."""
+def _without_nulls(value: t.Any) -> t.Any:
+    """The value without keys that are null."""
     if isinstance(value, list):
-        return [_stripped(each, in_a_list=True) for each in value]
+        return [_without_nulls(each) for each in value]
     if isinstance(value, dict):
-        return {key: _stripped(each) for key, each in _given(value).items()}
-    return value.strip() if in_a_list and isinstance(value, str) else None if value == "" else value
+        return {key: _without_nulls(each) for key, each in _given(value).items()}
+    return None if value == "" else value
 
 
 def _given(value: Values) -> dict[str, t.Any]:

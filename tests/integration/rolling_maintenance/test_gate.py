@@ -236,7 +236,7 @@ def test_a_canary_is_maintained_again_with_the_fleet(hosts_of):
 def test_no_batch_begins_outside_of_the_windows(hosts_of):
     hosts = hosts_of("vm1")
     later = datetime.datetime.now(datetime.UTC) + datetime.timedelta(days=3)
-    window = {"days": [f"{later:%a}"], "from": "11:00", "to": "12:00", "timezone": "Europe/Berlin"}
+    window = {"days": f"{later:%a}, {later:%a}", "from": "11:00", "to": "12:00", "timezone": "Europe/Berlin"}
     run = hosts.run(rc=2, rolling_maintenance_windows=[window], rolling_maintenance_gate_timeout=3)
     assert says(run, "The gate stayed shut for 3 s: vm1 waits for the window ")
     hosts.run(rolling_maintenance_windows=[{"from": "00:00"}])

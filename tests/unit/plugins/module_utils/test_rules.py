@@ -43,6 +43,7 @@ def test_the_first_rule_that_matches_wins():
     ("condition", "matching", "other"),
     [
         ({"event_types": ["reboot"]}, {"EventType": "Reboot"}, {"EventType": "Freeze"}),
+        ({"event_types": ["Redeploy", " Reboot"]}, {"EventType": "Reboot"}, {"EventType": "Freeze"}),
         ({"event_sources": ["User"]}, {"EventSource": "User"}, {"EventSource": "Platform"}),
         ({"event_sources": ["User"]}, {"EventSource": "User"}, {}),
         ({"event_statuses": ["Started"]}, {"EventStatus": "Started"}, {"EventStatus": "Scheduled"}),
@@ -97,8 +98,8 @@ for _level in range(2000):  # more than Python can follow
             f'rules[0].event_types[0]: expected one of {", ".join(TYPES)}, not "Rebot"',
         ),
         (
-            [{"event_sources": "User", "action": "hold"}],
-            'rules[0].event_sources: expected a list of Platform, User (1 or more), not "User"',
+            [{"event_sources": {"User": 1}, "action": "hold"}],
+            'rules[0].event_sources: expected a list of Platform, User (1 or more), not {"User": 1}',
         ),
         (
             [{"event_statuses": [], "action": "hold"}],

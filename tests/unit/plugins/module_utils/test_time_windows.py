@@ -105,6 +105,17 @@ def test_a_window_that_never_opens_is_refused():
         window(from_="24:00", to="00:00")
 
 
+@pytest.mark.parametrize("days", [["Mon", "Tue"], "Mon,Tue", "Mon, Tue", ["Mon", " Tue"]])
+def test_days_are_a_list_or_separated_by_commas(days):
+    assert window(days=days).days == ("Mon", "Tue")
+
+
+@pytest.mark.parametrize("days", ["", [], {"Mon": 1}, 1, "Mon,", ["Mon", 2]])
+def test_what_names_no_days_is_refused(days):
+    with pytest.raises(WrongValue, match=r"^windows\[0\]\.days(\[[01]\])?: expected "):
+        window(days=days)
+
+
 def test_a_window_shows_its_days_times_and_zone():
     assert str(window(days=["Mon", "Tue"], from_="22:00", to="05:30")) == "Mon, Tue 22:00 to 05:30 UTC"
     assert str(window()) == "every day 00:00 to 24:00 UTC"

@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 import yaml
+from _scheduled_events.rules import Rule
 from scheduled_events_poller.command import commands
 from scheduled_events_poller.notify import delivery_status
 from scheduled_events_poller.unit import config
@@ -60,8 +61,9 @@ def test_the_configuration_names_the_hooks_of_each_phase():
 
 
 def test_networks_of_a_survey_are_separated_by_commas():
-    networks = check(endpoint="auto", endpoint_networks="10.0.0.0/8, 127.0.0.1").config["endpoint_networks"]
-    assert networks == ["10.0.0.0/8", "127.0.0.1"]
+    given = {"endpoint": "auto", "endpoint_networks": "10.0.0.0/8, 127.0.0.1"}
+    networks = config.parse(check(**given).config).endpoint_networks
+    assert networks == ("10.0.0.0/8", "127.0.0.1/32")
 
 
 def test_every_option_of_the_configuration_is_one_of_the_role():
@@ -81,9 +83,8 @@ def test_texts_as_surveys_send_them_are_converted():
     converted = check(interval="2", hook_timeout=" 60 ", margin="0.5", dry_run="Yes", rules=rules).config
     assert (converted["interval"], converted["hook_timeout"], converted["margin"]) == (2.0, 60.0, 0.5)
     assert converted["dry_run"] is True
-    assert converted["rules"] == [
-        {"action": "approve", "event_types": ["Freeze", "Reboot"], "max_duration": 8, "min_duration": 0}
-    ]
+    rule = Rule("approve", event_types=("Freeze", "Reboot"), max_duration=8, min_duration=0)
+    assert config.parse(converted).rules == (rule,)
 
 
 @pytest.mark.parametrize(("value", "meant"), [(0, False), (1, True), ("false", False), ("on", True), (False, False)])
