@@ -83,6 +83,15 @@ def test_a_host_without_a_history_fails_where_the_forecast_is_strict(ansible, in
     assert [task.host for task in run.all(task="Show the forecast") if task.failed] == ["new"]
 
 
+def test_a_text_that_is_not_a_flag_is_refused_and_an_empty_one_is_the_default(ansible, inventory):
+    run = forecast(ansible, inventory, forecast_types="Reboot", forecast_strict="maybe")
+    assert run.rc == 2, run.output
+    assert "forecast_strict" in run.output
+    assert "'maybe' is not a valid boolean" in run.output
+    assert shown(run) == {}
+    assert forecast(ansible, inventory, forecast_types="Reboot", forecast_strict="").rc == 0
+
+
 def test_a_host_without_the_polling_unit_says_so(ansible, inventory, tmp_path):
     run = forecast(ansible, inventory, __forecast_command=str(tmp_path / "absent"))
     assert run.rc == 2, run.output
