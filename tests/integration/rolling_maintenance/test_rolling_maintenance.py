@@ -158,7 +158,15 @@ def test_check_mode_shows_the_plan_and_changes_nothing(hosts_of):
 
 
 def test_a_reboot_comes_when_it_is_asked_for_or_needed(hosts_of):
-    hosts = hosts_of("web1", "web2")
+    hosts = hosts_of("web1", "web2", "web3")
     needed = {"web2": {"rolling_maintenance_reboot": "if_needed", "rolling_maintenance_reboot_needed": True}}
+    needed["web3"] = {"rolling_maintenance_reboot": "if_needed", "rolling_maintenance_reboot_needed": ""}
     hosts.run(rolling_maintenance_reboot="never", host_vars=needed)
-    assert [(hosts.directory / name / "rebooted").exists() for name in ("web1", "web2")] == [False, True]
+    assert [(hosts.directory / name / "rebooted").exists() for name in ("web1", "web2", "web3")] == [False, True, False]
+
+
+def test_a_reboot_that_is_neither_needed_nor_not_needed_fails_the_maintenance(hosts_of):
+    hosts = hosts_of("web1")
+    run = hosts.run(rc=2, rolling_maintenance_reboot="if_needed", rolling_maintenance_reboot_needed="maybe")
+    assert says(run, "rolling_maintenance_reboot_needed")
+    assert says(run, "'maybe' is not a valid boolean")
