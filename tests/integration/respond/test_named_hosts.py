@@ -34,6 +34,17 @@ def test_a_playbook_refuses_to_run_without_named_hosts(ansible, playbook, variab
     assert "web1" not in hosts_of(run)
 
 
+@pytest.mark.parametrize("serial", ["x", [1, "50 %", "x"]])
+@pytest.mark.parametrize("playbook", ["drill", "rolling_maintenance"])
+def test_a_serial_that_is_not_a_number_is_refused_by_its_name(ansible, playbook, serial):
+    extra = {f"{playbook}_hosts": "web1", f"{playbook}_serial": serial}
+    run = ansible.run_playbook(f"maintops.scheduled_events.{playbook}", inventory=INVENTORY, extra_vars=extra)
+    assert run.rc != 0, run.output
+    expected = f"{playbook}_serial is {serial}, expected a number, a percentage, or a list of them"
+    assert expected in " ".join(run.output.split())
+    assert "probably a bug" not in run.output
+
+
 @pytest.mark.parametrize(("playbook", "variable"), CASES.items())
 def test_a_limit_and_a_variable_name_hosts(ansible, playbook, variable):
     for options in (("--limit", "web1"), ("-e", f"{variable}=web1")):
