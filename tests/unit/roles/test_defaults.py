@@ -14,15 +14,37 @@ ROOT = pathlib.Path(__file__).parents[3]
 ROLES = sorted(path.name for path in (ROOT / "roles").iterdir())
 
 
+def found_in(paths, pattern):
+    """What these files have of a pattern."""
+    return [
+        f"{path.relative_to(ROOT)}: {match.group().strip()}"
+        for path in paths
+        for match in re.finditer(pattern, path.read_text())
+    ]
+
+
+def files_of(role):
+    return [
+        path
+        for place in ("tasks", "handlers", "vars", "templates")
+        for path in (ROOT / "roles" / role / place).glob("*")
+    ]
+
+
 @pytest.mark.parametrize("role", ROLES)
 def test_no_task_takes_a_variable_that_is_null_by_default_for_a_text(role):
     defaults = yaml.safe_load((ROOT / "roles" / role / "defaults" / "main.yml").read_text()) or {}
     unset = [name for name, value in defaults.items() if value is None]
-    as_text = re.compile(rf"\b({'|'.join(unset) or 'none at all'}) ?((==|!=|\| ?length)[^|}}\n]*)")
-    found = [
-        f"{path.relative_to(ROOT)}: {name} {what.strip()}"
-        for place in ("tasks", "handlers", "vars", "templates")
-        for path in (ROOT / "roles" / role / place).glob("*")
-        for name, what, _operator in as_text.findall(path.read_text())
+    assert found_in(files_of(role), rf"\b({'|'.join(unset) or 'none at all'}) ?((==|!=|\| ?length)[^|}}\n]*)") == []
+
+
+def test_the_number_0_is_never_taken_for_a_variable_that_is_not_set():
+    entries = [
+        entry
+        for role in ROLES
+        for entry in yaml.safe_load((ROOT / "roles" / role / "meta" / "argument_specs.yml").read_text()).values()
     ]
-    assert found == []
+    options = [each for entry in entries for spec in entry.values() for each in spec["options"].items()]
+    numbers = "|".join(name for name, option in options if option["type"] in ("float", "int"))
+    paths = [*(ROOT / "playbooks").rglob("*.yml"), *(path for role in ROLES for path in files_of(role))]
+    assert found_in(paths, rf"\b({numbers}) ?\| ?default\((?!0)[^)]*, true\)") == []
