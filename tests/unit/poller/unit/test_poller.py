@@ -867,6 +867,17 @@ def test_while_the_state_cannot_be_saved_each_view_shows_it(quiet, now, tmp_path
     assert shown(quiet) == (False, status.OK, False, 0)
 
 
+def test_a_dry_run_that_begins_while_the_state_cannot_be_saved_ends_that_in_each_view(quiet, tmp_path, monkeypatch):
+    monkeypatch.setattr(Idle, "drop", lambda _self: None, raising=False)
+    quiet._poll_succeeded(document(events=False))
+    quiet._decide(document())
+    assert shown(quiet) == (True, status.WARNING, True, 1)
+    quiet._state_file = state.StateFile(str(tmp_path / "state.json"))
+    quiet._load_settings = lambda: quiet._settings._replace(dry_run=True)
+    quiet._reload()
+    assert shown(quiet) == (False, status.OK, False, 0)
+
+
 def test_a_status_that_cannot_be_written_leaves_none_that_is_old(quiet, now, monkeypatch):
     quiet._show()
     assert os.path.exists(quiet._places.status_file)

@@ -138,6 +138,7 @@ class Display:
                 os.unlink(status_file)
             raise
         if view.settings.metrics_directory is not None:
+            self.metrics.set("state_unsaved", bool(view.unsaved) and not view.settings.dry_run)
             self.metrics.write(view.settings.metrics_directory)
 
     def _line_of(self, view: status.View) -> str:

@@ -342,7 +342,6 @@ class Poller:
         if problem != self._unsaved:
             self._display.hurry()
         self._unsaved = problem
-        self._display.metrics.set("state_unsaved", bool(problem))
         return not problem
 
     # Configuration
