@@ -15,6 +15,7 @@ from scheduled_events_poller import spool
 
 ROOT = pathlib.Path(__file__).parents[3]
 POLLER = "poller/templates/scheduled-events-"
+EMULATOR = "emulator/templates/scheduled-events-emulator.service.j2"
 TEMPLATES = jinja2.Environment(trim_blocks=True)  # noqa: S701 - a unit is not HTML
 SANDBOX = {"NoNewPrivileges": ["yes"], "PrivateTmp": ["yes"], "ProtectSystem": ["strict"], "ProtectHome": ["yes"]}
 
@@ -43,7 +44,7 @@ def unit(template, **values):
             f"{POLLER}webhooks.service.j2",
             {"CapabilityBoundingSet": [""], "IPAddressDeny": ["169.254.169.254"], "StateDirectoryMode": ["0700"]},
         ),
-        ("emulator/templates/scheduled-events-emulator.service.j2", {"User": ["emulator"]}),
+        (EMULATOR, {"User": ["emulator"]}),
     ],
 )
 def test_a_unit_has_its_sandbox_and_no_more_rights(template, rights):
@@ -87,6 +88,13 @@ def test_a_directory_of_the_inventory_is_one_path_in_the_unit_which_starts_witho
     assert shown == '"-/a \\"b\\" %%n \\\\c"'
     with pytest.raises(WrongValue):
         check("/a\nUser=root", PATH, "metrics_directory")
+
+
+def test_the_paths_of_the_emulator_are_one_word_each_in_its_unit():
+    paths = {"emulator_python": "/a b/python%3", "emulator_install_dir": '/opt/a "b" $n \\c'}
+    found = unit(EMULATOR, emulator_port=8169, emulator_control_port=8170, **paths)
+    assert found["ExecStart"][0].startswith('"/a b/python%%3" -m scheduled_events_emulator serve ')
+    assert found["Environment"] == ['"PYTHONPATH=/opt/a \\"b\\" $n \\\\c"']
 
 
 @pytest.mark.parametrize("name", ["__poller_controller", "__poller_webhooks_config"])
