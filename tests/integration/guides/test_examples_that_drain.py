@@ -86,8 +86,7 @@ class Site:
             path = self.directory / "hooks" / f"{hook['phase']}.d" / hook["name"]
             path.parent.mkdir(parents=True, exist_ok=True)
             content = hook.get("content") or "#!/bin/sh\nexec " + " ".join(hook["command"]) + "\n"
-            # No nginx runs here.
-            path.write_text(content.replace("systemctl is-active --quiet nginx || systemctl start nginx", "true"))
+            path.write_text(content)
             path.chmod(0o755)
         known = {name.removeprefix("poller_"): value for name, value in settings.items()}
         config = self.directory / "poller.json"

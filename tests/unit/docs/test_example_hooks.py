@@ -308,6 +308,14 @@ def test_the_hooks_of_a_page_leave_the_flag_of_others(hooks):
     assert not [hook for hook in hooks if re.search(rf"{FLAG_OF_OTHERS}(?![\w-])", str(hook))]
 
 
+@pytest.mark.parametrize("hooks", SETS)
+def test_the_hooks_of_a_page_start_only_what_they_stopped(hooks):
+    def units(verb):
+        return set(re.findall(rf"\bsystemctl {verb} ([\w.@-]+)", str(hooks)))
+
+    assert units("start") <= units("stop")
+
+
 @pytest.mark.parametrize("hook", PREPARING)
 def test_a_preparing_hook_of_a_page_keeps_nothing_where_a_reboot_empties_it(hook):
     text = hook.get("content") or " ".join(hook.get("command", []))
