@@ -116,8 +116,9 @@ def test_an_uninstallation_that_keeps_the_state_removes_none_of_it(remaining):
 SYSTEMCTL = """#!/bin/sh
 echo "$*" >> {directory}/bin/calls
 [ -e "{directory}/units/$2" ] && state=loaded || state=not-found
+grep -q "^stop $2" "{directory}/bin/calls" && active=inactive || active=active
 case $1 in
-    show) printf 'LoadState=%s\\nActiveState=active\\n' "$state" ;;
+    show) printf 'LoadState=%s\\nActiveState=%s\\n' "$state" "$active" ;;
     is-enabled) echo enabled; [ $state = loaded ] ;;
     list-unit-files) exit 1 ;;
 esac
@@ -127,19 +128,24 @@ WEBHOOKS = ("etc/webhooks.json", "etc/webhooks-applied", "lib/messages", "units/
 
 @pytest.fixture
 def interrupted(ansible, installed_collection, tmp_path):
-    """Run tasks of the role in this directory, with a stand-in for systemctl; what it was asked to stop."""
+    """Run tasks of the role in this directory, with a stand-in for systemctl; what that was asked to stop and start."""
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "systemctl").write_text(SYSTEMCTL.format(directory=tmp_path))
     (tmp_path / "bin" / "systemctl").chmod(0o755)
 
-    def run(name, *files, first=None):
+    def run(name, *files, first=None, rc=0, command=tmp_path / "no-program"):
         for path in files:
             (tmp_path / path).parent.mkdir(exist_ok=True)
             (tmp_path / path).touch()
         role = installed_collection / "roles" / "poller"
         steps = yaml.safe_load((role / "tasks" / f"{name}.yml").read_text())[:first]
+        for step in steps:
+            if "ansible.builtin.include_tasks" in step:
+                step["ansible.builtin.include_tasks"] = str(role / "tasks" / step["ansible.builtin.include_tasks"])
         variables = {
             "poller_keep_state": False,
+            "__poller_only_look": True,
+            "__poller_command": str(command),
             "__poller_unit_dir": str(tmp_path / "units"),
             "__poller_webhooks_config": str(tmp_path / "etc" / "webhooks.json"),
             "__poller_webhooks_applied": str(tmp_path / "etc" / "webhooks-applied"),
@@ -156,16 +162,26 @@ def interrupted(ansible, installed_collection, tmp_path):
             extra_vars=variables,
             env={"PATH": f"{tmp_path / 'bin'}:{os.environ['PATH']}"},
         )
-        assert ended.rc == 0, ended.output
+        assert ended.rc == rc, ended.output
         calls = tmp_path / "bin" / "calls"
-        return [call for call in calls.read_text().splitlines() if call.startswith("stop")] if calls.exists() else []
+        lines = calls.read_text().splitlines() if calls.exists() else []
+        return [call for call in lines if call.startswith(("stop", "start"))]
 
     return run
 
 
 def test_an_uninstallation_that_was_interrupted_among_the_units_goes_on(interrupted):
     units = ("units/scheduled-events-poller.service",)  # the last one
-    assert interrupted("uninstall", *units, first=4) == ["stop scheduled-events-poller.service"]
+    assert interrupted("uninstall", *units, first=5) == ["stop scheduled-events-poller.service"]
+
+
+def test_a_unit_that_an_event_reached_before_it_was_stopped_is_started_again(interrupted, tmp_path):
+    units = ("scheduled-events-hooks.path", "scheduled-events-poller.service")
+    command = tmp_path / "command"
+    command.write_text(f'#!/bin/sh\n! grep -q "^stop {units[1]}" {tmp_path}/bin/calls || echo E1\n')
+    command.chmod(0o755)
+    calls = interrupted("uninstall", *(f"units/{unit}" for unit in units), first=5, rc=2, command=command)
+    assert calls == [*(f"stop {unit}" for unit in reversed(units)), *(f"start {unit}" for unit in units)]
 
 
 # What the command of the unit does, or None without it; whether the state is kept; and what the role refuses with.
@@ -179,7 +195,9 @@ COMMANDS = {
 
 
 def test_a_prepared_vm_keeps_its_polling_unit_until_it_has_recovered(ansible, installed_collection, tmp_path):
-    tasks = yaml.safe_load((installed_collection / "roles/poller/tasks/uninstall.yml").read_text())[:2]
+    role = installed_collection / "roles" / "poller" / "tasks"
+    task = yaml.safe_load((role / "uninstall.yml").read_text())[1]
+    tasks = [{**task, "ansible.builtin.include_tasks": str(role / task["ansible.builtin.include_tasks"])}]
     hosts, wanted = {}, {}
     for number, (script, keep, refused) in enumerate(COMMANDS.values()):
         command, host = tmp_path / f"command{number}", f"web{number}"
@@ -187,6 +205,7 @@ def test_a_prepared_vm_keeps_its_polling_unit_until_it_has_recovered(ansible, in
             command.write_text(f'#!/bin/sh\n[ "$*" = prepared ] || exit 9\n{script}\n')
             command.chmod(0o755)
         hosts[host] = {**LOCAL, "__poller_command": str(command), "poller_keep_state": keep, "__poller_state_dir": "/x"}
+        hosts[host]["__poller_services_found"] = []
         wanted.update({host: refused} if refused else {})
     run = ansible.run_playbook(
         [{"hosts": "all", "gather_facts": False, "tasks": tasks}], inventory={"all": {"hosts": hosts}}
