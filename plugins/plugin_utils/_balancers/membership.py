@@ -232,7 +232,9 @@ class Membership(Drain):
     def _put_back_on(self, name: str, timeout: float) -> dict[str, dict[str, t.Any]]:
         start = f"{name}/"
         own = {key[len(start) :]: state for key, state in self.found.items() if key.startswith(start)}
-        return self._change_all([name], "active", timeout=timeout, found=own)
+        listed = self._member["backends"]  # empty: all of them
+        backends = [*listed, *own] if listed else []  # also those that the host left when others were listed
+        return self._change_all([name], "active", timeout=timeout, found=own, backends=backends)
 
     def _change_all(self, names: t.Sequence[str], state: str, **more: t.Any) -> dict[str, dict[str, t.Any]]:
         answers = self._balancers.ask_all(names, CHANGE, {"state": state, **self._member, **more})

@@ -137,6 +137,9 @@ def test_options_may_be_text_as_a_survey_or_the_command_line_sends_them(haproxy_
     )
     for balancer in (haproxy_fleet.lb1, haproxy_fleet.lb2):
         assert balancer.status() == {"www/web1": "UP", "www/web2": "UP", "api/web1": "MAINT", "api/web2": "UP"}
+    haproxy_fleet.host.run("active", load_balancer_haproxy_backends="www")  # which changed meanwhile
+    assert haproxy_fleet.lb1.all_up()
+    assert haproxy_fleet.lb2.all_up()
 
 
 def test_a_backend_that_no_balancer_has_is_refused_before_anything_is_changed(haproxy_fleet):
