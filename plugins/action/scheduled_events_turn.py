@@ -275,7 +275,7 @@ class ActionModule(ArmAction):
         tasks_file = self._options.get(f"{handed_out['phase']}_tasks") or ""
         every = self._files.steps(tasks_file) if tasks_file else []
         steps = [step for step in every if step.is_of(failed.name, failed.action)]
-        place = steps[0].place if steps else f"a role, a handler, or a file that {tasks_file} includes"
+        place = steps[0].place if steps else "a role, a handler, or an included file"
         text = f'the task "{failed.name or failed.action}" ({place}) failed: {failed.reason}'
         if not reached:
             return {**handed_out, "ok": False, "reason": text}

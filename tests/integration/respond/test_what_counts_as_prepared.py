@@ -107,8 +107,26 @@ def test_a_failure_that_another_host_clears_is_no_preparation(hosts_of, tmp_path
     assert run.rc == 2, run.output
     assert hosts.emulator.posts() == []
     [failure] = result(run, "vm1")["failures"]
-    assert 'the task "Fail on vm1" (a role, a handler, or a file that ' in failure
+    assert 'the task "Fail on vm1" (a role, a handler, or an included file) ' in failure
     assert "as after meta: clear_host_errors" in failure
+
+
+def test_a_load_balancer_that_fails_is_not_blamed_on_the_tasks_file_of_the_user(hosts_of, write):
+    hosts = hosts_of("vm1", "vm2")
+    ids = {name: hosts.emulator.schedule("Redeploy", name, notice=AHEAD) for name in ("vm1", "vm2")}
+    balancer = {"respond_load_balancer": True, "load_balancer_provider": "haproxy", "load_balancer_haproxy_hosts": []}
+    drain = write("drain.yml", [END])
+    inventory = hosts.inventory(
+        vm1={**balancer, "respond_prepare_tasks": ""}, vm2={**balancer, "respond_prepare_tasks": drain}
+    )
+    started = hosts.ansible.start_playbook([play()], inventory=inventory)
+    for name, event_id in ids.items():
+        cancel_once_waited_for(hosts.emulator, event_id, started, name)
+    run = started.result()
+    assert hosts.emulator.posts() == []
+    for name in ids:
+        failure = result(run, name)["failures"][0]
+        assert '" (a role, a handler, or an included file) failed: balancers is empty, expected' in failure
 
 
 def test_a_tasks_file_with_which_a_host_would_leave_the_play_fails_that_host_at_the_start(hosts_of):
