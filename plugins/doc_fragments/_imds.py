@@ -87,8 +87,8 @@ options:
     description:
       - Select only events with one of these ids.
       - All filters ignore case. An empty list does not filter. An empty text in place of an id is refused.
-      - A value that no event can have causes a warning. Examples are an id that is not a GUID, and a type, status or
-        source that Azure is not known to use.
+      - A value that no event can have causes a warning. Examples are an id that is neither a GUID nor that of
+        a drill, and a type, status or source that Azure is not known to use.
     type: list
     elements: str
     aliases: [event_ids]

@@ -27,7 +27,7 @@ options:
   event_id:
     description:
       - Ids of the events to acknowledge, in upper or lower case.
-      - An id that is not a GUID causes a warning, since no event has such an id.
+      - An id that is neither a GUID nor that of a drill causes a warning, since no event has such an id.
     type: list
     elements: str
     required: true
