@@ -181,8 +181,8 @@ class Gate:
         lost = lost_hosts(self._all, list(self._task_vars["ansible_play_hosts"]), self._batch, progress)
         if lost:
             raise GateError(
-                f"{', '.join(lost)} failed or was lost, so no further host is taken down. It stays out of its load "
-                "balancer. Fix the cause, and run the play again. It leaves out the hosts that are finished"
+                f"{', '.join(lost)} failed or was lost, so no further host is taken down. Fix the cause, and run "
+                "the play again. It leaves out the hosts that are finished"
             )
         known = self._task_vars["hostvars"]
         for option, named, expected, of in (
