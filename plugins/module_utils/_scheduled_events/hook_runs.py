@@ -62,7 +62,7 @@ class HookRuns:
         if self._still_of_use(self.events[key], phase) and self.can_begin(key, phase):
             self.begin(key, phase)
         elif phase != "failed" or phase not in self._config.hooks:
-            self.end(key, phase, INTERRUPTED, "the VM went down before they had ended")
+            self.end(key, phase, INTERRUPTED, "the VM went down, or the run was interrupted, before they had ended")
 
     def _ask_for_the_first_time(self, key: str, phase: str, *, fresh: bool) -> None:
         """Ask for hooks that no earlier request reached, if they are still of use. Their time begins now."""

@@ -43,7 +43,7 @@ def of_respond(host: str, result: t.Mapping[str, t.Any]) -> Part:
         if event_id in held:
             texts.append(f"held: {held[event_id]}")
         events[event_id] = {
-            "event_type": lines[0]["event_type"] if lines else "",
+            **({"event_type": lines[0]["event_type"]} if lines else {}),
             **_acknowledged(host, event_id, result),
             "hosts": {host: ", ".join(texts) or "nothing to do"},
         }
@@ -120,7 +120,7 @@ def summary(parts: t.Mapping[str, t.Mapping[str, t.Any]], *, hosts: int) -> list
     whole = merge(parts[host] for host in sorted(parts))
     lines = [f"Summary of {hosts} host{'' if hosts == 1 else 's'}:"]
     for event_id, event in sorted(whole.get("events", {}).items()):
-        lines.append(f"  {event['event_type']} {event_id}: {_headline(event)}".replace("  :", ":"))
+        lines.append(f"  {event.get('event_type', 'event')} {event_id}: {_headline(event)}".replace("  :", ":"))
         lines += [f"    {host}: {text}" for host, text in event["hosts"].items()]
     by_outcome: dict[str, list[str]] = {}
     for host, outcome in whole.get("maintenance", {}).items():

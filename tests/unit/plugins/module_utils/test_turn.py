@@ -212,6 +212,16 @@ def test_what_prepares_only_in_a_later_run_prepares_then(host):
     assert shown["acknowledged"] == [ID]
 
 
+def test_a_preparation_that_an_interrupted_run_left_is_not_taken_for_a_vm_that_went_down(host):
+    host.service.events = [event()]
+    host.turn()
+    host.service.events = []
+    shown = host.turn("run2", abandoned="run1")
+    assert shown["next"] == "recover"
+    reason = "the VM went down, or the run was interrupted, before they had ended"
+    assert f"prepare failed: {reason}" in [each["text"] for each in shown["story"]]
+
+
 def test_a_preparation_of_an_earlier_run_counts_where_nothing_is_configured_any_more(host):
     host.service.events = [event()]
     host.phase(host.turn())

@@ -87,6 +87,15 @@ def test_an_event_that_needed_nothing_says_so():
     assert of_respond("web1", responded(prepared=["A1"]))["events"]["A1"]["hosts"] == {"web1": "nothing to do"}
 
 
+def test_a_host_that_had_nothing_to_do_for_an_event_does_not_hide_the_type_that_another_one_knows():
+    parts = {
+        "web1": of_respond("web1", responded(prepared=["A1"], story=[told("over")])),
+        "web2": of_respond("web2", responded(prepared=["A1"])),
+    }
+    assert summary(parts, hosts=2)[1] == "  Reboot A1: not acknowledged by this job"
+    assert summary({"web2": parts["web2"]}, hosts=1)[1] == "  event A1: not acknowledged by this job"
+
+
 def test_a_host_without_an_event_leaves_no_artifact():
     assert not any(of_respond("web9", IDLE).values())
 
