@@ -956,8 +956,9 @@ class World(RuleBasedStateMachine):
         ) or any(moment > last.asked for moment in self.cleared.values())
         if undone or last.kinds != {job.first.event["event_type"]}:
             return
-        if last.absent:
-            return  # a hook that noticed that may have ended before it had prepared anything
+        if last.absent:  # a hook that noticed that may have ended before it had prepared anything
+            assert (job.first.first_run, job.first.undone) == (job.first.request_id, True), "counts what was undone"
+            return
         if last.outcome == "nothing":
             retried = self.retried.get(job.key, 0) > last.asked
             assert retried or self.preparation not in ("", last.preparation), "prepared again what prepared nothing"
