@@ -76,6 +76,11 @@ EXAMPLES = r"""
   tasks:
     - name: Read the events that name this VM
       maintops.scheduled_events.scheduled_events_info:
+      register: announced
+
+    # Another VM may have read an event that was announced after this one had read.
+    - name: Read them again, after all other VMs
+      maintops.scheduled_events.scheduled_events_info:
       register: maintenance
 
     - name: Prepare this VM
@@ -84,7 +89,7 @@ EXAMPLES = r"""
 
     - name: Acknowledge the events that this VM leads
       maintops.scheduled_events.scheduled_event_approve:
-        event_id: "{{ maintenance.events | selectattr('event_status', 'eq', 'Scheduled') | map(attribute='event_id') }}"
+        event_id: "{{ announced.events | selectattr('event_status', 'eq', 'Scheduled') | map(attribute='event_id') }}"
         leader_only: true
 
     - name: Wait until the events are over

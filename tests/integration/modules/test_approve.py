@@ -7,6 +7,7 @@
 import json
 
 import pytest
+import yaml
 from emulation import until
 
 from playbooks import module_task, play
@@ -269,3 +270,30 @@ def test_an_event_that_goes_between_reading_and_posting_does_not_keep_the_other_
     emulator.clear_faults()  # lets it go on
     assert outcome(run.result().tasks[0]) == ({"approved": [staying], "absent": [going]}, True)
     assert emulator.posts() == [("web1", [going, staying], 400), ("web1", [staying], 200)]
+
+
+def test_the_example_drains_a_vm_that_had_read_before_an_event_was_announced(
+    ansible, fleet, installed_collection, tmp_path
+):
+    module = (installed_collection / "plugins/modules/scheduled_event_approve.py").read_text()
+    [of_example] = yaml.safe_load(module.partition('EXAMPLES = r"""')[2].partition('"""')[0])
+    emulator = fleet("web1", "web2")
+    of_example.update(
+        gather_facts=False,
+        module_defaults={"group/maintops.scheduled_events.imds": {"endpoint": "{{ imds_endpoint }}"}},
+    )
+    for name, command in (("drain", "touch"), ("recover", "true")):
+        task = {"ansible.builtin.command": f"{command} {tmp_path}/{{{{ inventory_hostname }}}}"}
+        (tmp_path / f"{name}.yml").write_text(json.dumps([task]))
+    (tmp_path / "play.yml").write_text(json.dumps([of_example]))
+    run = ansible.start_playbook(
+        tmp_path / "play.yml",
+        inventory={"all": {"children": {"web": emulator.inventory()["all"]}}},
+        env={"ANSIBLE_FORKS": "1"},
+    )
+    until(lambda: emulator.polls("web1")["polls"] or not run.running, what="the look of web1")
+    event_id = emulator.schedule("Redeploy", "web2", "web1")
+    until(lambda: emulator.posts() or not run.running, what="the acknowledgement")
+    assert [name for name in ("web1", "web2") if not (tmp_path / name).exists()] == []
+    emulator.complete(event_id)
+    assert run.result().rc == 0
