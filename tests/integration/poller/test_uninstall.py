@@ -82,22 +82,31 @@ def test_an_installation_gives_a_history_that_was_kept_to_the_user_and_its_group
     script = f"stat --format='%U %A' {history} >{tmp_path}/meanwhile\nPATH={os.environ['PATH']} find \"$@\"\n"
     find.write_text(f"#!/bin/sh\n{script}")
     find.chmod(0o755)
-    role = {"name": "maintops.scheduled_events.poller", "tasks_from": "history.yml"}
     group = grp.getgrgid(pwd.getpwnam("nobody").pw_gid).gr_name
-    run = ansible.run_playbook(
-        [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}],
-        inventory={"all": {"hosts": {"web1": LOCAL}}},
-        extra_vars={
-            "__poller_history_dir": str(history),
-            "__poller_user": "nobody",
-            "poller_history_group": group,
-        },
-        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-    )
+    run = run_history_tasks(ansible, history, group, env={"PATH": f"{tmp_path}:{os.environ['PATH']}"})
     assert run.rc == 0, run.output
     assert {(path.owner(), path.group()) for path in (history, history / "history.jsonl")} == {("nobody", group)}
     # No other user can put a link to a file of root there, between a look at it and its chown.
     assert (tmp_path / "meanwhile").read_text() == "root drwx------\n"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+def test_a_group_that_the_host_lacks_takes_no_history_from_the_unit(ansible, tmp_path):
+    history = tmp_path / "history"
+    history.mkdir(mode=0o750)
+    shutil.chown(history, "nobody")
+    run = run_history_tasks(ansible, history, "no-such-group")
+    assert (run.rc, history.owner(), history.stat().st_mode & 0o777) == (2, "nobody", 0o750), run.output
+
+
+def run_history_tasks(ansible, history, group, **how):
+    role = {"name": "maintops.scheduled_events.poller", "tasks_from": "history.yml"}
+    return ansible.run_playbook(
+        [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}],
+        inventory={"all": {"hosts": {"web1": LOCAL}}},
+        extra_vars={"__poller_history_dir": str(history), "__poller_user": "nobody", "poller_history_group": group},
+        **how,
+    )
 
 
 def test_an_uninstallation_keeps_the_raised_flag_of_a_drained_host_and_nothing_else(remaining):
