@@ -109,6 +109,21 @@ def run_history_tasks(ansible, history, group, **how):
     )
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a directory away")
+def test_an_installation_gives_the_directory_of_the_metrics_to_the_user_and_none_above_it(ansible, tmp_path):
+    metrics = tmp_path / "other" / "metrics"
+    (tmp_path / "runuser").symlink_to(shutil.which("true"))  # the user cannot reach a directory of pytest
+    role = {"name": "maintops.scheduled_events.poller", "tasks_from": "metrics.yml"}
+    run = ansible.run_playbook(
+        [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}],
+        inventory={"all": {"hosts": {"web1": LOCAL}}},
+        extra_vars={"poller_metrics_directory": str(metrics), "__poller_user": "daemon"},
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )
+    owners = {path.name: path.owner() for path in (metrics.parent, metrics) if path.exists()}
+    assert (run.rc, owners) == (0, {"other": "root", "metrics": "daemon"}), run.output
+
+
 def test_an_uninstallation_keeps_the_raised_flag_of_a_drained_host_and_nothing_else(remaining):
     assert remaining["drained"] == ["etc", "etc/drained"]
 
