@@ -117,7 +117,7 @@ class RuntimeSocket:
             errno.EACCES: "Become root, or change the mode of the socket",
             errno.EPERM: "Become root, or change the mode of the socket",
         }.get(error.errno or 0, "Check that HAProxy runs, and that this is its runtime socket")
-        reason = os.strerror(error.errno) if error.errno else str(error)
+        reason = error.strerror or str(error)
         return kind(f'"{command}" could not be sent to {self.address}: {reason}. {advice}')
 
 

@@ -79,6 +79,15 @@ def test_a_socket_that_is_not_there_is_named(clock):
         RuntimeSocket("/nowhere/admin.sock", clock=clock.clock).ask("show stat")
 
 
+def test_a_name_that_cannot_be_resolved_is_named_with_the_reason(monkeypatch):
+    def connect(_connection, _address):
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    with pytest.raises(HAProxyError, match=r"could not be sent to lb9:9999: Name or service not known\. Check"):
+        RuntimeSocket("lb9:9999").ask("show stat")
+
+
 def test_a_path_that_is_too_long_for_a_socket_is_refused():
     with pytest.raises(HAProxyError, match=r"^/aa*/s is not a socket: its path has 108 bytes, expected 107 at most"):
         RuntimeSocket("/" + "a" * 105 + "/s").ask("show stat")
