@@ -259,7 +259,7 @@ class ActionModule(ArmAction):
         try:
             return {name: self._files.path(f"respond_{name}", options[name]) for name in names}
         except TasksFileError as error:
-            raise AnsibleError(str(error)) from error
+            raise AnsibleActionFail(str(error)) from error
 
     def _outcome(self, reached: bool | None) -> dict[str, t.Any] | None:
         """What became of the phase that was handed out, from what the play knows; None if none was.

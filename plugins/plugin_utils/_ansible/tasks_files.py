@@ -110,15 +110,15 @@ class TasksFiles:
         try:
             path = Path(self._action._find_needle("tasks", name))
             content = path.read_bytes()
-        except (AnsibleError, OSError) as error:
+        except (AnsibleError, OSError):  # not the cause of the message: ansible-core would add its text once more
             raise TasksFileError(
                 f"{variable} is {name}, expected a file on the control node. Give an absolute path"
-            ) from error
+            ) from None
         try:
             blocks = self._blocks(str(path))
         except AnsibleError as error:
             reason = str(error).strip().rstrip(".")
-            raise TasksFileError(f"{variable} is {name}, which Ansible cannot load: {reason}. Fix the file") from error
+            raise TasksFileError(f"{variable} is {name}, which Ansible cannot load: {reason}. Fix the file") from None
         if not any(map(_runs, blocks)):
             raise TasksFileError(
                 f"{variable} is {name}, in which no task runs: expected a task that is not meta and does not have the "

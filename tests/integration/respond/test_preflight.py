@@ -56,7 +56,7 @@ TIMES = {
 OF_RESPOND = {name: case for name, case in CASES.items() if name != "half_with_a_blank"}
 # It refuses the others before it looks for its tasks files.
 MISSING = {"respond_prepare_tasks": "/missing.yml"}
-NEXT = "respond_prepare_tasks is /missing.yml, expected a file on the control node"
+NEXT = "respond_prepare_tasks is /missing.yml, expected a file on the control node. Give an absolute path"
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_a_slice_half_a_load_balancer_and_a_wrong_time_are_refused(ansible, role
         if message:
             assert found.startswith(message.format(role)), (name, found)
         else:
-            assert NEXT in found if role == "respond" else found == "", (name, found)
+            assert found == (NEXT if role == "respond" else ""), (name, found)
