@@ -4,8 +4,11 @@
 
 """The playbooks act on hosts that a user has named, by a variable or by a limit, and on no others."""
 
+import pathlib
+
 import pytest
 
+NAMED_HOSTS = str(pathlib.Path(__file__).parents[3] / "playbooks" / "tasks" / "named_hosts.yml")
 CASES = {
     "forecast": "forecast_hosts",
     "install_poller": "poller_hosts",
@@ -43,6 +46,23 @@ def test_a_serial_that_is_not_a_number_is_refused_by_its_name(ansible, playbook,
     expected = f"{playbook}_serial is {serial}, expected a number, a percentage, or a list of them"
     assert expected in " ".join(run.output.split())
     assert "probably a bug" not in run.output
+
+
+@pytest.mark.parametrize(("playbook", "variable"), {**CASES, "drill": "drill_hosts"}.items())
+def test_a_name_that_matches_no_host_is_no_success(ansible, playbook, variable):
+    run = ansible.run_playbook(
+        f"maintops.scheduled_events.{playbook}", inventory=INVENTORY, options=("-e", f"{variable}=webb")
+    )
+    assert run.rc == 2, run.output
+    assert f"{variable} is webb, which matches no host of the inventory. Correct it" in " ".join(run.output.split())
+
+
+def test_patterns_lists_and_the_control_node_itself_name_hosts(ansible):
+    for hosts in ("all", "web*", "nowhere,web1", ["web1"], "localhost"):
+        tasks = [{"ansible.builtin.import_tasks": NAMED_HOSTS, "vars": {"__named_by": "drill_hosts"}}]
+        play = {"hosts": "localhost", "gather_facts": False, "vars": {"drill_hosts": hosts}, "tasks": tasks}
+        run = ansible.run_playbook([play], inventory=INVENTORY)
+        assert run.rc == 0, (hosts, run.output)
 
 
 @pytest.mark.parametrize(("playbook", "variable"), CASES.items())
