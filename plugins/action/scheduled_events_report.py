@@ -74,7 +74,8 @@ class ActionModule(ArmAction):
                     raise AnsibleActionFail(f"{path} cannot be written: {error.strerror}{hint}") from error
         files = list(wanted.values())
         verdict = f"{story.verdict} {audit.verdict}" if audit else story.verdict
-        for line in (verdict, f"Read: {_read(histories)}", *(f"Written: {path}" for path in files)):
+        written = "Would be written" if self._task.check_mode else "Written"
+        for line in (verdict, f"Read: {_read(histories)}", *(f"{written}: {path}" for path in files)):
             show(line)
         said = {"verdict": verdict, "good": story.is_good and (audit is None or audit.is_good), "files": files}
         return {**result, "changed": bool(files), **said, "audit": audit.as_dict() if audit else None}

@@ -94,6 +94,19 @@ def test_the_events_of_now_are_reported_as_well(report):
     assert len(run.all(task="Read the events of the host")) == 4
 
 
+def test_check_mode_does_not_say_that_a_report_was_written(ansible, tmp_path):
+    page = tmp_path / "page.html"
+    task = {"maintops.scheduled_events.scheduled_events_report": {"variable": "history", "html": str(page)}}
+    inventory = {"all": {"hosts": {"web1": {**LOCAL, "history": {"facts": [], "problems": []}}}}}
+    run = ansible.run_playbook(
+        [{"hosts": "all", "gather_facts": False, "tasks": [task]}], inventory=inventory, options=("--check",)
+    )
+    assert run.rc == 0, run.output
+    assert f"Would be written: {page}" in run.output
+    assert f"Written: {page}" not in run.output
+    assert not page.exists()
+
+
 def test_a_host_does_not_choose_what_is_written_on_the_control_node(ansible, tmp_path):
     own = tmp_path / "of-the-control-node"
     own.write_text("kept")
