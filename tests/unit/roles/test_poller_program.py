@@ -12,6 +12,7 @@ import subprocess
 import sys
 
 import pytest
+import yaml
 from scheduled_events_poller.unit.config import Settings
 
 ROOT = pathlib.Path(__file__).parents[3]
@@ -142,6 +143,18 @@ def run(place):
     assert done.returncode == 0, done.stdout + done.stderr
     assert sorted(collection.rglob("*")) == before  # a collection may be installed read-only
     return done.stdout, json.loads((place / "found.json").read_text())
+
+
+def test_the_python_of_the_distribution_has_the_name_that_outlasts_its_upgrade():
+    # Ansible discovers such as /usr/bin/python3.11, which the next release of the distribution does not have.
+    tasks = yaml.safe_load((ROOT / "roles/poller/tasks/python.yml").read_text(encoding="utf-8"))
+    (code,) = (task["vars"]["__poller_look_code"] for task in tasks if "vars" in task)
+
+    def lasting(python):
+        return json.loads(subprocess.check_output([python, "-I", "-c", code]))["lasting"]
+
+    own = next(filter(os.path.exists, ("/usr/libexec/platform-python", "/usr/bin/python3", sys.executable)))
+    assert (lasting(os.path.realpath(own)), lasting(sys.executable)) == (own, sys.executable)
 
 
 @pytest.mark.parametrize("name", CASES)
