@@ -47,9 +47,9 @@ CASES = {
         "which the sandbox of the polling unit hides. Set poller_python",
     ),
     "hidden metrics": (
-        {"poller_metrics_directory": "/var/tmp/metrics", "__poller_hidden": "/var/tmp/"},
+        {"poller_metrics_directory": "/home/metrics", "__poller_hidden": "/home/"},
         "check",
-        "poller_metrics_directory /var/tmp/metrics: the sandbox of the polling unit hides it",
+        "poller_metrics_directory /home/metrics: the sandbox of the polling unit hides it",
     ),
 }
 ACCEPTED = {
