@@ -242,7 +242,7 @@ def test_config_check_refuses_a_mistake_with_its_place(unit):
 
 
 @pytest.mark.parametrize("closed", ["| true", ">&-", ">&- 2>&-"])
-def test_a_command_whose_output_nobody_reads_ends_with_its_own_status(unit, closed):
+def test_a_command_whose_output_has_no_reader_ends_with_its_own_status(unit, closed):
     command = shlex.join([*unit.arguments, "status"])
     shell = ["bash", "-c", f"(sleep 0.2; {command}) {closed}; exit ${{PIPESTATUS[0]}}"]
     done = subprocess.run(shell, capture_output=True, text=True, check=False)

@@ -34,7 +34,7 @@ def say(text: str) -> None:
 
 
 def _write(stream: Optional[TextIO], text: str) -> None:
-    """Write a line, unless nobody reads it: the command goes on without its output."""
+    """Write a line, unless it has no reader: the command goes on without its output."""
     if stream is not None:  # None: it is closed
         try:
             stream.buffer.write(_printable(text))
