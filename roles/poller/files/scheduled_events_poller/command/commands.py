@@ -389,13 +389,7 @@ def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> s
     try:
         if REQUESTS_IMPORT_ERROR:
             raise ImdsError("requests is missing")
-        client = ImdsClient(
-            endpoint=endpoint_resolver.find(settings, patience=0).endpoint,
-            api_version=settings.api_version,
-            request_timeout=LOOK_TIMEOUT,
-            retry_for=0,
-            drill_directory=chosen.drill_directory,
-        )
+        client = _client(settings, chosen, briefly=True)
         document = client.poll()
         vm_name = settings.vm_name or client.poll_name()
     except ImdsError:
@@ -413,7 +407,8 @@ def _read_event(path: str, settings: config.Settings, vm_name: str) -> Dict[str,
             raw = raw["events"][0]
         if isinstance(raw, dict) and ("EventId" in raw or "Events" in raw):
             azure = raw if "Events" in raw else {"Events": [raw]}
-            raw = _parse_event(json.dumps(azure), settings, vm_name)
+            events = parse(json.dumps(azure), api_version=settings.api_version).events
+            raw = describe(events[0], vm_name=vm_name, now=_now()) if events else {}
     except (OSError, ValueError, RecursionError, DocumentError) as error:
         raise CommandError(f"{path}: {error}") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("event_id"), str):
@@ -421,17 +416,13 @@ def _read_event(path: str, settings: config.Settings, vm_name: str) -> Dict[str,
     return raw
 
 
-def _parse_event(text: str, settings: config.Settings, vm_name: str) -> Dict[str, Any]:
-    events = parse(text, api_version=settings.api_version).events
-    return describe(events[0], vm_name=vm_name, now=_now()) if events else {}
-
-
-def _client(settings: config.Settings, chosen: argparse.Namespace) -> ImdsClient:
+def _client(settings: config.Settings, chosen: argparse.Namespace, *, briefly: bool = False) -> ImdsClient:
+    found = endpoint_resolver.find(settings, patience=0) if briefly else endpoint_resolver.find(settings)
     return ImdsClient(
-        endpoint=endpoint_resolver.find(settings).endpoint,
+        endpoint=found.endpoint,
         api_version=settings.api_version,
-        request_timeout=COMMAND_TIMEOUT,
-        retry_for=10,
+        request_timeout=LOOK_TIMEOUT if briefly else COMMAND_TIMEOUT,
+        retry_for=0 if briefly else 10,
         drill_directory=chosen.drill_directory,
     )
 
