@@ -184,13 +184,10 @@ def parse_request(text: bytes, request_id: str) -> Job:
 
 
 def _event(value: Any) -> Dict[str, Any]:
-    if not isinstance(value, dict) or not _is_id(value.get("event_id")) or not _is_shallow(value):
+    event_id = value.get("event_id") if isinstance(value, dict) else None
+    if not isinstance(event_id, str) or len(event_id) > LONGEST_ID or not _is_shallow(value):
         raise ValueError
-    return value
-
-
-def _is_id(value: Any) -> bool:
-    return isinstance(value, str) and len(value) <= LONGEST_ID
+    return dict(value)
 
 
 _MOMENT = number(0, 1e11)

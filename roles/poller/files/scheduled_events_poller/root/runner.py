@@ -397,7 +397,8 @@ def _variables(job: Job, deadline: float) -> Iterator[Tuple[str, Any]]:
     yield "SCHEDULED_EVENT_SOURCE", job.event.get("event_source")
     yield "SCHEDULED_EVENT_NOT_BEFORE", job.event.get("not_before")
     yield "SCHEDULED_EVENT_DURATION", job.event.get("duration_in_seconds")
-    yield "SCHEDULED_EVENT_RESOURCES", _joined(job.event.get("resources"))
+    resources = job.event.get("resources")
+    yield "SCHEDULED_EVENT_RESOURCES", b",".join(map(_value, resources)) if isinstance(resources, list) else None
     yield "SCHEDULED_EVENT_DESCRIPTION", job.event.get("description")
     yield "SCHEDULED_EVENT_PHASE", job.phase
     yield "SCHEDULED_EVENT_DEADLINE", time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(deadline))
@@ -409,10 +410,6 @@ def _variables(job: Job, deadline: float) -> Iterator[Tuple[str, Any]]:
     if job.phase == "failed":
         yield "SCHEDULED_EVENT_FAILED_PHASE", job.failed_phase
         yield "SCHEDULED_EVENT_FAILED_REASON", job.failure
-
-
-def _joined(resources: Any) -> Optional[bytes]:
-    return b",".join(map(_value, resources)) if isinstance(resources, list) else None
 
 
 def _value(value: Any) -> bytes:
