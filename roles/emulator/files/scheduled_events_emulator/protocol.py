@@ -25,8 +25,7 @@ from scheduled_events_emulator.faults import Fault, Faults
 from scheduled_events_emulator.fleet import Machine
 from scheduled_events_emulator.instance import NoSuchElement, as_json, as_text, find, instance
 from scheduled_events_emulator.platform import Platform
-from scheduled_events_emulator.rendering import CURRENT, PREVIEW, VERSIONS, render_error
-from scheduled_events_emulator.service import Service
+from scheduled_events_emulator.rendering import CURRENT, PREVIEW, VERSIONS, Service, render_error
 
 EVENTS_PATH, INSTANCE_PATH = "/metadata/scheduledevents", "/metadata/instance"
 # What faults call the two: a client asks the instance for the VM's name.

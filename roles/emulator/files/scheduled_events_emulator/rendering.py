@@ -2,7 +2,10 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""Documents as the IMDS writes them: field set, names and visible types of each api-version; compact JSON."""
+"""Documents as the IMDS writes them, and the service that gives them to one VM.
+
+Each api-version has its field set, names and visible types; all is compact JSON.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,13 @@ from email.utils import formatdate
 from typing import Any
 
 from scheduled_events_emulator.events import STARTED, TYPES, Event
+from scheduled_events_emulator.fleet import Machine
+from scheduled_events_emulator.platform import Platform
 
 PREVIEW = "2017-03-01"
 CURRENT = "2020-07-01"
 VERSIONS = (PREVIEW, "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", CURRENT, "2024-07-09")
+DISABLED_AFTER = 24 * 3600.0
 _FIELDS_SINCE = (("Description", "2019-04-01"), ("EventSource", "2019-08-01"), ("DurationInSeconds", "2020-07-01"))
 
 
@@ -68,3 +74,40 @@ def render_error(message: str, newest_versions: Sequence[str] = ()) -> bytes:
     if newest_versions:
         body["newest-versions"] = list(newest_versions)
     return json.dumps(body, separators=(",", ":")).encode("ascii")
+
+
+_VISIBLE = {version: visible_types(version) for version in VERSIONS}
+
+
+class Service:
+    """Scheduled Events of one VM: enabled by the first request, disabled by a day without one; counts incarnations."""
+
+    def __init__(self, machine: Machine, platform: Platform) -> None:
+        self._scope = platform.scope_state(machine)
+        self._last_request: float | None = None
+        self._bases: dict[tuple[str, ...], int] = {}
+        self._cache: dict[str, tuple[int, bytes]] = {}
+
+    def request(self, now: float) -> bool:
+        """Note a request at emulator time ``now``; return whether it is the one that enables the service."""
+        enabling = self._last_request is None or now - self._last_request >= DISABLED_AFTER
+        self._last_request = now
+        if enabling:  # the present array is incarnation 1
+            self._cache.clear()
+            self._bases = {types: self._scope.revision(types) for types in set(_VISIBLE.values())}
+        return enabling
+
+    @property
+    def enabled(self) -> bool:
+        """Whether a request has enabled the service (a day without one shows at the next request)."""
+        return self._last_request is not None
+
+    def document(self, version: str) -> bytes:
+        """Return the document for the api-version. The service must be enabled."""
+        cached = self._cache.get(version)
+        if cached is None or cached[0] != self._scope.version:
+            types = _VISIBLE[version]
+            incarnation = self._scope.revision(types) - self._bases[types] + 1
+            document = render_document(incarnation, render_events(self._scope.events.values(), version))
+            cached = self._cache[version] = (self._scope.version, document)
+        return cached[1]
