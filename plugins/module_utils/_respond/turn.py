@@ -13,7 +13,6 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
-from .._lease import Lease, Locked
 from .._scheduled_events import engine, policies, terms
 from .._scheduled_events import rules as decisions
 from .._scheduled_events.approval import acknowledge
@@ -28,7 +27,7 @@ from .._scheduled_events.runs import FAILED, NOTHING, OK, parse_run_id
 from .._scheduled_events.state import EventState, State, StateError
 from .._scheduled_events.state import dump as dump_state
 from .._scheduled_events.transitions import Step
-from .memory import TurnHistory, TurnMemory, is_under_maintenance
+from .memory import Lease, Locked, TurnHistory, TurnMemory, is_under_maintenance
 from .request import TurnRequest, engine_config
 
 if TYPE_CHECKING:
@@ -176,7 +175,7 @@ class Turn:
     def _compute(self) -> Dict[str, str]:
         """Return the parts of the resource id of this VM; empty if the service does not answer soon."""
         try:
-            found = self._client.poll_compute(request_timeout=COMPUTE_TIMEOUT)
+            found = self._client.poll_compute(COMPUTE_TIMEOUT)
         except ImdsError:
             return {}
         return {name: str(found.get(name) or "") for name in IDENTITY}

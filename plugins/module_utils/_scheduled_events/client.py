@@ -198,15 +198,13 @@ class ImdsClient:
         """
         return self.retry(self.poll_name)
 
-    def poll_compute(self, *, request_timeout: Optional[float] = None) -> Dict[str, Any]:
+    def poll_compute(self, seconds: float) -> Dict[str, Any]:
         """Ask once for what the service says about this VM, such as its ``resourceGroupName``.
 
-        :param request_timeout: seconds for this answer, if not those of the client.
+        :param seconds: for this answer.
         :raises ImdsError: there is no usable answer.
         """
-        answer = self._request(
-            "GET", COMPUTE_PATH, {"api-version": COMPUTE_API_VERSION}, request_timeout=request_timeout
-        )
+        answer = self._request("GET", COMPUTE_PATH, {"api-version": COMPUTE_API_VERSION}, request_timeout=seconds)
         found = _decode_json(answer.body)
         if not isinstance(found, dict):
             raise _not_the_service("GET", answer, f"with a JSON object: {excerpt(answer.body)}")
@@ -309,16 +307,13 @@ class ImdsClient:
         if answer.status == http.HTTPStatus.OK:
             return answer
         if answer.status in _NOT_ALLOWED:
-            raise self._not_allowed(method, answer)
+            raise NotAllowed(
+                f"{method} {answer.url} answered {answer.status} {phrase(answer)}: {_detail(answer)}. Most likely the "
+                f"Metadata Security Protocol of this VM {_NOT_ALLOWED[answer.status]}. Allow the user {self._user} the "
+                f"paths {EVENTS_PATH} and {NAME_PATH} in its InVMAccessControlProfile",
+                status=answer.status,
+            )
         raise _status_error(method, answer, query["api-version"])
-
-    def _not_allowed(self, method: str, answer: Answer) -> NotAllowed:
-        return NotAllowed(
-            f"{method} {answer.url} answered {answer.status} {phrase(answer)}: {_detail(answer)}. Most likely the "
-            f"Metadata Security Protocol of this VM {_NOT_ALLOWED[answer.status]}. Allow the user {self._user} the "
-            f"paths {EVENTS_PATH} and {NAME_PATH} in its InVMAccessControlProfile",
-            status=answer.status,
-        )
 
 
 def _not_the_service(method: str, answer: Answer, expected: str, more: str = "") -> BadAnswer:

@@ -51,7 +51,7 @@ def test_the_name_of_the_vm_is_asked_for_as_text(service, client):
 
 def test_what_the_vm_is_is_asked_for_as_json(service, client):
     service.answers('{"name": "vm1", "vmScaleSetName": ""}')
-    assert client.poll_compute() == {"name": "vm1", "vmScaleSetName": ""}
+    assert client.poll_compute(2.5) == {"name": "vm1", "vmScaleSetName": ""}
     [(method, path, headers, _body)] = service.asked
     assert (method, headers["Metadata"]) == ("GET", "true")
     assert path == "/metadata/instance/compute?api-version=2017-12-01"
@@ -61,7 +61,7 @@ def test_what_the_vm_is_is_asked_for_as_json(service, client):
 def test_an_answer_that_does_not_say_what_the_vm_is_is_refused(service, client, body):
     service.answers(body)
     with pytest.raises(BadAnswer, match="not with a JSON object"):
-        client.poll_compute()
+        client.poll_compute(2.5)
 
 
 def test_events_are_acknowledged_in_one_request_with_their_ids_verbatim(service, client):

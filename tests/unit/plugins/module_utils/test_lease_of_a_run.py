@@ -6,7 +6,7 @@
 
 import pytest
 
-from plugins.module_utils._lease import LEASE_FILE, Lease, Locked
+from plugins.module_utils._respond.memory import LEASE_FILE, Lease, Locked
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Folder
 

@@ -63,7 +63,7 @@ class Service:
             raise self.refused_documents.pop()
         return attempt()
 
-    def poll_compute(self, *, request_timeout):
+    def poll_compute(self, request_timeout):
         self.asked_compute += request_timeout > 0
         if self.compute is None:
             raise NoAnswer("no answer")

@@ -9,11 +9,10 @@ import types
 
 import pytest
 
-from plugins.module_utils._lease import LEASE_FILE, Lease, Locked
 from plugins.module_utils._load_balancer.record import FILE, Record, RecordError
 from plugins.module_utils._maintenance import HELD, MARK, RECORD, UNNAMED_LEASE, Host
 from plugins.module_utils._maintenance_calls import OPTIONS, survey
-from plugins.module_utils._respond.memory import STATE_FILE, TurnMemory, is_under_maintenance
+from plugins.module_utils._respond.memory import LEASE_FILE, STATE_FILE, Lease, Locked, TurnMemory, is_under_maintenance
 from plugins.module_utils._scheduled_events import engine, terms
 from plugins.module_utils._scheduled_events.clock import Moment
 from plugins.module_utils._scheduled_events.document import parse

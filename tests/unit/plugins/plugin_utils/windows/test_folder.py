@@ -9,10 +9,10 @@ import hashlib
 
 import pytest
 
-from plugins.module_utils._lease import Lease, Locked
 from plugins.module_utils._load_balancer import health_probe
 from plugins.module_utils._load_balancer.call import OPTIONS
 from plugins.module_utils._load_balancer.record import Record
+from plugins.module_utils._respond.memory import Lease, Locked
 from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.module_utils._scheduled_events.files import Changed
 from plugins.plugin_utils._windows.folder import Broken, WindowsFolder, decode
