@@ -8,9 +8,8 @@ import http
 import re
 from types import MappingProxyType
 from typing import Mapping, NamedTuple, Optional
-from urllib.parse import urlsplit
 
-from .checks import converted, text
+from .checks import converted, text, url
 from .document import DEFAULT_API_VERSION, parse_not_before
 from .text import excerpt
 
@@ -24,12 +23,10 @@ def base_url(value: str) -> str:
 
     :raises ValueError: it is something else.
     """
-    parts = urlsplit(value)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0 or not value.isprintable():
+    checked = str(url().read(value, ""))
+    if "?" in checked:
         raise ValueError
-    if parts.query or parts.fragment or parts.username is not None or re.search(r"\s", value):
-        raise ValueError
-    return value.rstrip("/")
+    return checked.rstrip("/")
 
 
 ENDPOINT = converted("http://HOST or http://HOST:PORT", base_url)
@@ -87,7 +84,12 @@ class Answer(NamedTuple):
 
 
 class Exchanger:
-    """Whatever sends requests to one host, one after the other; for one thread."""
+    """Whatever sends requests to one host, one after the other; for one thread.
+
+    :ivar connected: whether the last exchange had a connection.
+    """
+
+    connected = False
 
     def exchange(self, request: HttpRequest, seconds: float) -> Answer:
         """Send a request and read its answer, through no proxy and following no redirect.
@@ -95,11 +97,6 @@ class Exchanger:
         :param seconds: for all of it.
         :raises ExchangeFailed: there is no answer.
         """
-        raise NotImplementedError
-
-    @property
-    def connected(self) -> bool:
-        """Whether the last exchange had a connection."""
         raise NotImplementedError
 
     def close(self) -> None:

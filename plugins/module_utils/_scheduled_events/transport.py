@@ -210,16 +210,13 @@ class Transport(Exchanger):
         try:
             return self._attempt(prepared, seconds)
         except BrokenOff as error:
-            if not (method == "GET" and self._limits.reused and self._limits.received == 0 and _is_closed(error)):
+            is_closed = isinstance(_causes(error)[-1], ConnectionError)
+            if not (method == "GET" and self._limits.reused and self._limits.received == 0 and is_closed):
                 raise
         return self._attempt(prepared, seconds)
 
     def close(self) -> None:
         self._adapter.close()
-
-    @property
-    def connected(self) -> bool:
-        return self._limits.sent
 
     def _attempt(self, request: "requests.PreparedRequest", seconds: float) -> Answer:
         kept = False
@@ -247,6 +244,7 @@ class Transport(Exchanger):
                 raise
             raise self._failure(error, seconds) from error
         finally:
+            self.connected = self._limits.sent
             if not kept:
                 self._adapter.close()
 
@@ -266,10 +264,6 @@ class Transport(Exchanger):
         if isinstance(innermost, OSError):
             return BrokenOff(cause)
         return Malformed(f"it is not HTTP: {cause}")
-
-
-def _is_closed(error: BrokenOff) -> bool:
-    return isinstance(_causes(error)[-1], ConnectionError)
 
 
 def _causes(error: BaseException) -> List[BaseException]:

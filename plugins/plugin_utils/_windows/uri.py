@@ -55,11 +55,6 @@ class WinUri(Exchanger):
 
     def __init__(self, execute: t.Callable[[dict[str, t.Any], float], t.Mapping[str, t.Any]]) -> None:
         self._execute = execute
-        self._connected = False
-
-    @property
-    def connected(self) -> bool:
-        return self._connected
 
     def exchange(self, request: HttpRequest, seconds: float) -> Answer:
         target = f"{request.url}?{urlencode(request.query)}" if request.query else request.url
@@ -75,14 +70,14 @@ class WinUri(Exchanger):
         }
         if request.body is not None:
             arguments["body"] = request.body
-        self._connected = False
+        self.connected = False
         result = self._execute(arguments, seconds)
         if "url" not in result:  # which win_uri returns always, once it understood its arguments
             raise WinUriError(shown(str(result.get("msg") or "it gave no reason"), 1000))
         status = result.get("status_code")
         if not isinstance(status, int):
             raise self._failure(result)
-        self._connected = True
+        self.connected = True
         reason = shown(str(result.get("status_description") or ""), 60)
         location = {"location": str(result["location"])} if result.get("location") else {}
         return Answer(target, status, reason, location, _body(result, status))
@@ -91,7 +86,7 @@ class WinUri(Exchanger):
         reason = _reason(result)
         if any(words in reason.lower() for words in NOT_CONNECTED):
             return NotConnected(reason)
-        self._connected = True
+        self.connected = True
         return BrokenOff(reason)
 
 
