@@ -88,13 +88,9 @@ class ImdsModule:
             clock=clock,
         )
         self._vm_name: Optional[str] = None
-        self._given_name: Optional[str] = None
-        if self.params["vm_name"] is not None:
-            self._given_name = self.params["vm_name"].strip()
-            if not self._given_name:
-                raise WrongValue(
-                    "vm_name is empty: expected the name of this VM in Azure; leave it out to ask the service"
-                )
+        self._given_name: Optional[str] = self.params["vm_name"] and self.params["vm_name"].strip()
+        if self._given_name == "":
+            raise WrongValue("vm_name is empty: expected the name of this VM in Azure; leave it out to ask the service")
         self._warn_of_filters()
 
     def _drop_blanks(self) -> None:

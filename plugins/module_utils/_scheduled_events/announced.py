@@ -44,13 +44,10 @@ def announced(document: Document, directory: Optional[str]) -> Document:
         return document
     except NoDrill as error:
         return document._replace(drill_problem=f"{os.path.join(directory, NAME)} adds no event: {error}")
-    if any(event.key == drill.key or _holds(event, drill.names[0]) for event in document.events):
+    holding = [event for event in document.events if event.event_status != ADVISORY and drill.names[0] in event.names]
+    if holding or any(event.key == drill.key for event in document.events):
         return document._replace(drill_problem=f"{drill.event_id} has ended, since the service announces an event")
     return document._replace(events=(*document.events, drill), drill=drill.key)
-
-
-def _holds(event: ScheduledEvent, name: str) -> bool:
-    return event.event_status != ADVISORY and name in event.names
 
 
 def read_drill(directory: str, *, clock: Callable[[], float] = boottime) -> ScheduledEvent:

@@ -84,7 +84,8 @@ def step(
     if document is not None:
         builder.reconsider_recoveries()  # what waited until now may hold the VM from this moment on
     for key in builder.order():
-        builder.look_after_runs(key, fresh=document is not None)
+        for phase in PHASES:
+            builder.runs.look_after(key, phase, fresh=document is not None)
     for key in builder.order():  # no earlier: a recovery that ends above decides what counts as prepared
         builder.advance(key, fresh=document is not None)
     return builder.state(), builder.actions()
@@ -138,35 +139,31 @@ class _StepBuilder:
     """The state and the actions of one step, while they are decided."""
 
     def __init__(self, state: State, now: Moment, config: Config) -> None:
-        self._runs = HookRuns(state, now, config)
+        self.runs = HookRuns(state, now, config)
         self._state = state  # but for what the runs change
         self._named: Dict[str, ScheduledEvent] = {}  # the events of this VM in the document of this step
         self._now = now
         self._config = config
 
     def choose_moment(self, key: str) -> None:
-        entry = self._runs.events[key]
+        entry = self.runs.events[key]
         present = entry.present and not entry.impact
         moment, window = waits_until(entry, self._config, self._now.wall) if present else (None, "")
         if (moment, window) != (entry.waits_until, entry.window):
-            self._runs.set(key, waits_until=moment, window=window)
-
-    def look_after_runs(self, key: str, *, fresh: bool) -> None:
-        for phase in PHASES:
-            self._runs.look_after(key, phase, fresh=fresh)
+            self.runs.set(key, waits_until=moment, window=window)
 
     def actions(self) -> List[Action]:
         """What is to be carried out, in this order."""
-        return self._runs.actions + self.approvals()
+        return self.runs.actions + self.approvals()
 
     def order(self) -> List[str]:
         """The events in the order in which they are handled."""
         if self._config.parallel:
-            return list(self._runs.events)
-        return sorted(self._runs.events, key=lambda key: _urgency(self._runs.events[key]))
+            return list(self.runs.events)
+        return sorted(self.runs.events, key=lambda key: _urgency(self.runs.events[key]))
 
     def state(self) -> State:
-        runs = self._runs
+        runs = self.runs
         return self._state._replace(
             serial=runs.serial, recovered=runs.recovered, events=runs.events, recoveries=runs.recoveries
         )
@@ -180,11 +177,11 @@ class _StepBuilder:
                 key,
                 entry.event.event_id or "",
                 entry.event.event_type,
-                self._runs.action(entry.event),
+                self.runs.action(entry.event),
                 entry.approval.refused,
                 epoch(entry.event) if depends_on_not_before(entry.event, self._config) else None,
             )
-            for key, entry in self._runs.events.items()
+            for key, entry in self.runs.events.items()
             if self._is_to_be_acknowledged(entry)
         ]
 
@@ -196,7 +193,7 @@ class _StepBuilder:
             return False
         if left_to_controller(entry.event, self._config) and not self._takes_over(entry):
             return False
-        return is_ready(entry, self._config, recovered=self._runs.recovered)
+        return is_ready(entry, self._config, recovered=self.runs.recovered)
 
     def _takes_over(self, entry: EventState) -> bool:
         moment = takes_over_at(entry.event, self._config)
@@ -216,23 +213,23 @@ class _StepBuilder:
             self._take_run(result)
 
     def _take_run(self, result: Union[HookResult, NotAsked]) -> None:
-        for key, entry in self._runs.events.items():
+        for key, entry in self.runs.events.items():
             for phase, run in entry.runs.items():
                 if run.request_id == result.request_id and run.outcome == RUNNING:
                     if not isinstance(result, NotAsked):
-                        self._runs.end(key, phase, result.outcome, result.reason)
+                        self.runs.end(key, phase, result.outcome, result.reason)
                     elif run.issued:
-                        self._runs.ask_later(key, phase, result.reason)
+                        self.runs.ask_later(key, phase, result.reason)
                     return
 
     def _take_approval(self, result: ApprovalResult) -> None:
-        entry = self._runs.events.get(result.key)
+        entry = self.runs.events.get(result.key)
         if entry is None or entry.approval.accepted:
             return
         if result.accepted:
             waited = max(0.0, self._now.wall - entry.first_seen)
-            self._runs.report(Report(result.key, ReportKind.ACKNOWLEDGED, seconds=waited))
-            self._runs.set(result.key, approval=entry.approval._replace(accepted=True, error=""))
+            self.runs.report(Report(result.key, ReportKind.ACKNOWLEDGED, seconds=waited))
+            self.runs.set(result.key, approval=entry.approval._replace(accepted=True, error=""))
             return
         longest = LONGEST_PAUSE_REFUSED if result.refused else LONGEST_PAUSE
         pause = pause_after(entry.approval.tries, first=FIRST_PAUSE, longest=longest)
@@ -243,10 +240,10 @@ class _StepBuilder:
             error=result.error,
             refused=result.refused or entry.approval.refused,
         )
-        self._runs.set(result.key, approval=approval)
+        self.runs.set(result.key, approval=approval)
 
     def _retry(self, command: Retry) -> None:
-        entry = self._runs.events.get(command.key)
+        entry = self.runs.events.get(command.key)
         if entry is None:
             return
         runs, first, waits = dict(entry.runs), entry.lost_recovery, entry.waits_until is not None
@@ -255,17 +252,17 @@ class _StepBuilder:
         if may_be_repeated(entry):
             runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
         if runs != entry.runs or waits:
-            self._runs.set(command.key, runs=runs, hurried=entry.hurried or waits, lost_recovery=first)
-            self._runs.report(Report(command.key, ReportKind.RETRIED))
+            self.runs.set(command.key, runs=runs, hurried=entry.hurried or waits, lost_recovery=first)
+            self.runs.report(Report(command.key, ReportKind.RETRIED))
 
     def _clear(self, command: Clear) -> None:
-        keys = [command.key] if command.key else list(self._runs.events)
+        keys = [command.key] if command.key else list(self.runs.events)
         cleared = [key for key in keys if not objection(self.state(), Clear(key))]
         for key in cleared:
-            del self._runs.events[key]
-            self._runs.report(Report(key, ReportKind.CLEARED))
+            del self.runs.events[key]
+            self.runs.report(Report(key, ReportKind.CLEARED))
         if cleared or (self._state.lost and not command.key):
-            self._runs.note_recovery()  # what the operator did may have undone any preparation
+            self.runs.note_recovery()  # what the operator did may have undone any preparation
         if not command.key:
             self._state = self._state._replace(lost="", withheld=False)
 
@@ -278,61 +275,61 @@ class _StepBuilder:
         for event in mine:
             if event.key:
                 self._named.setdefault(event.key, event)
-        for key, entry in list(self._runs.events.items()):
+        for key, entry in list(self.runs.events.items()):
             if key not in self._named and entry.present:
-                self._runs.events[key] = no_longer_announced(entry)
+                self.runs.events[key] = no_longer_announced(entry)
         self.reconsider_recoveries()
         for key, event in self._named.items():
             self._see(key, event)
-        if all(key in self._runs.events for key in self._named):
+        if all(key in self.runs.events for key in self._named):
             # A recovery whose end became known in this step may have ended after the document was read.
             self._state = self._state._replace(unannounced=self._state.recoveries)
 
     def reconsider_recoveries(self) -> None:
         """Drop each recovery that was not asked for and may not begin any more."""
-        for key, entry in list(self._runs.events.items()):
+        for key, entry in list(self.runs.events.items()):
             if never_asked(entry.runs.get("recover")):
                 if not self._may_recover(key):
-                    self._runs.drop(key, "recover")
-            elif self._runs.gone_with_the_boot(entry, "recover"):
-                self._runs.lose_recovery(key)
+                    self.runs.drop(key, "recover")
+            elif self.runs.gone_with_the_boot(entry, "recover"):
+                self.runs.lose_recovery(key)
 
     def _note_unnamed(self, count: int) -> None:
         if count and not self._state.unnamed:
-            self._runs.report(Report("", ReportKind.UNNAMED))
+            self.runs.report(Report("", ReportKind.UNNAMED))
         self._state = self._state._replace(unnamed=count)
 
     def _see(self, key: str, event: ScheduledEvent) -> None:
-        entry = self._runs.events.get(key)
+        entry = self.runs.events.get(key)
         if entry is not None and is_running(entry, "recover"):
             return  # it is announced again under the same id: a new event once its recovery has ended
         if entry is not None and "recover" in entry.runs:
-            entry = self._runs.new_life(entry)
-            self._runs.report(Report(key, ReportKind.SEEN, outcome=event.event_status or ""))
+            entry = self.runs.new_life(entry)
+            self.runs.report(Report(key, ReportKind.SEEN, outcome=event.event_status or ""))
         if entry is None:
-            if self._runs.action(event) == decisions.IGNORE:
+            if self.runs.action(event) == decisions.IGNORE:
                 self._ignore(key, event)
                 return
             entry = EventState(event=event, first_seen=self._now.wall, unannounced=self._state.unannounced)
-            self._runs.events[key] = entry
-            self._runs.report(Report(key, ReportKind.SEEN, outcome=event.event_status or ""))
+            self.runs.events[key] = entry
+            self.runs.report(Report(key, ReportKind.SEEN, outcome=event.event_status or ""))
             self._report_problems(key, event)
         elif entry.event.unreadable != event.unreadable:
             self._report_problems(key, event)
         if not entry.present:  # announced again, so what was accepted before may no longer count
             entry = entry._replace(approval=entry.approval._replace(accepted=False), lost_recovery=0)
         impact = entry.impact or event.event_status == STARTED
-        self._runs.events[key] = entry._replace(event=event, present=True, impact=impact)
+        self.runs.events[key] = entry._replace(event=event, present=True, impact=impact)
 
     def _ignore(self, key: str, event: ScheduledEvent) -> None:
         self._state = self._state._replace(ignored={**self._state.ignored, key: event})
 
     def _report_problems(self, key: str, event: ScheduledEvent) -> None:
         for problem in event.problems():
-            self._runs.report(Report(key, ReportKind.PROBLEM, text=problem))
+            self.runs.report(Report(key, ReportKind.PROBLEM, text=problem))
 
     def advance(self, key: str, *, fresh: bool) -> None:
-        if self._runs.events[key].present:
+        if self.runs.events[key].present:
             self._advance_present(key)
             self._advise(key)
         elif fresh:
@@ -341,31 +338,31 @@ class _StepBuilder:
         self._forget(key)
 
     def _advance_present(self, key: str) -> None:
-        entry = self._runs.events[key]
-        action = self._runs.action(entry.event)
+        entry = self.runs.events[key]
+        action = self.runs.action(entry.event)
         if action == decisions.IGNORE:
             return
         if entry.impact:
-            if self._must_start(entry) and self._runs.can_begin(key, "started") and not is_running(entry, "prepare"):
-                self._runs.begin(key, "started")
-        elif action != decisions.APPROVE and self._must_prepare(entry) and self._runs.can_begin(key, "prepare"):
-            self._runs.begin(key, "prepare")
+            if self._must_start(entry) and self.runs.can_begin(key, "started") and not is_running(entry, "prepare"):
+                self.runs.begin(key, "started")
+        elif action != decisions.APPROVE and self._must_prepare(entry) and self.runs.can_begin(key, "prepare"):
+            self.runs.begin(key, "prepare")
 
     def _advise(self, key: str) -> None:
         """Pass on a hint of the service, once."""
-        entry = self._runs.events[key]
+        entry = self.runs.events[key]
         run = entry.runs.get("advised")
         if (
-            self._runs.is_advisory(entry)
+            self.runs.is_advisory(entry)
             and (run is None or run.outcome == INTERRUPTED)
-            and self._runs.can_begin(key, "advised")
+            and self.runs.can_begin(key, "advised")
         ):
-            self._runs.begin(key, "advised")
+            self.runs.begin(key, "advised")
 
     def _must_prepare(self, entry: EventState) -> bool:
         if entry.event.event_status != SCHEDULED or entry.is_put_off or self._is_deferred(entry.event):
             return False
-        return must_prepare(entry, self._config, recovered=self._runs.recovered)
+        return must_prepare(entry, self._config, recovered=self.runs.recovered)
 
     def _must_start(self, entry: EventState) -> bool:
         if not self._config.started_after_prepare and has_ended(entry, "prepare"):
@@ -373,48 +370,48 @@ class _StepBuilder:
         run = entry.runs.get("started")
         if run is None:
             return True
-        return run.outcome == INTERRUPTED or (run.outcome != RUNNING and run.serial <= self._runs.recovered)
+        return run.outcome == INTERRUPTED or (run.outcome != RUNNING and run.serial <= self.runs.recovered)
 
     def _recover(self, key: str) -> None:
-        entry = self._runs.events[key]
+        entry = self.runs.events[key]
         if not entry.ran or "recover" in entry.runs or is_running(entry, "prepare", "started"):
             return
         if self._may_recover(key):
-            self._runs.begin(key, "recover")
+            self.runs.begin(key, "recover")
 
     def _may_recover(self, key: str) -> bool:
-        return key not in self._named and self._runs.can_begin(key, "recover") and not self._held_by_others(key)
+        return key not in self._named and self.runs.can_begin(key, "recover") and not self._held_by_others(key)
 
     def _handle_failures(self, key: str) -> None:
-        entry = self._runs.events[key]
+        entry = self.runs.events[key]
         if not entry.failures or "failed" in entry.runs:
             return
-        if self._runs.can_begin(key, "failed"):
-            self._runs.begin(key, "failed")
+        if self.runs.can_begin(key, "failed"):
+            self.runs.begin(key, "failed")
         elif "failed" not in self._config.hooks:
-            self._runs.set(key, failures=())
+            self.runs.set(key, failures=())
 
     def _forget(self, key: str) -> None:
-        entry = self._runs.events[key]
+        entry = self.runs.events[key]
         if entry.failures or is_running(entry, *PHASES):
             return
-        if entry.present and self._runs.action(entry.event) != decisions.IGNORE:
+        if entry.present and self.runs.action(entry.event) != decisions.IGNORE:
             return
         # Hooks that ran are undone by recovery, unless the owner never configured one.
         if entry.ran and (entry.present or entry.owed or "recover" in self._config.hooks):
             return
         if entry.present:  # a new rule ignores it
             self._ignore(key, entry.event)
-        del self._runs.events[key]
-        self._runs.report(Report(key, ReportKind.OVER))
+        del self.runs.events[key]
+        self.runs.report(Report(key, ReportKind.OVER))
 
     def _held_by_others(self, key: str) -> bool:
         """Whether another event that a document announces holds this VM."""
         # Also one that is announced again while its own recovery still runs, and that counts as gone until then.
-        announced = {other: entry.event for other, entry in self._runs.events.items() if entry.present}
+        announced = {other: entry.event for other, entry in self.runs.events.items() if entry.present}
         announced.update(self._named)
         return self._state.unnamed > 0 or any(
-            other != key and holds(event, self._runs.events.get(other), self._config)
+            other != key and holds(event, self.runs.events.get(other), self._config)
             for other, event in announced.items()
         )
 
