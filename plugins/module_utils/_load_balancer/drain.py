@@ -215,11 +215,6 @@ class Drain:
             found = self._ask("held", found=dict(self.look()), wait=wait)["found"]
             self.noted = {**self.noted, "found": found}
 
-    def let_go(self) -> None:
-        """Remove a holder for whom nothing was done."""
-        self._ask("returning", lease=0)
-        self._ask("released")
-
     def end_return(self, problem: Optional[Exception]) -> str:
         """Release the host; what the record says about it.
 

@@ -61,11 +61,6 @@ class Server(NamedTuple):
         return self.weight == 0 or self.status.startswith(("MAINT", "DRAIN", "DOWN", "NOLB"))
 
     @property
-    def is_kept_out(self) -> bool:
-        """Whether it gets nothing by order, whatever its health checks give."""
-        return self.weight == 0 or bool(self.admin & KEPT_OUT)
-
-    @property
     def shown(self) -> Dict[str, Any]:
         """As the modules return it."""
         return {
@@ -112,7 +107,8 @@ def read_servers(socket: RuntimeSocket, *, name: Optional[str] = None, backends:
                     weight=weight,
                     sessions=int(row["scur"]),
                     queued=int(row["qcur"]),
-                    check_status=_last_status(row.get("check_status") or ""),
+                    # HAProxy marks the status of the last health check with an asterisk while the next one runs.
+                    check_status=re.sub(r"\A\* ", "", row.get("check_status") or ""),
                     last_check=row.get("last_chk") or "",
                 )
             )
@@ -207,7 +203,9 @@ class Member:
     def wait_until_served(self, *, timeout: float) -> Ordered:
         """Wait until the servers get traffic, but for those that HAProxy was ordered to give none. Order nothing."""
         return self._wait(
-            self.look, lambda server: server.gets_no_new_sessions and not server.is_kept_out, within=timeout
+            self.look,
+            lambda server: server.gets_no_new_sessions and server.weight > 0 and not server.admin & KEPT_OUT,
+            within=timeout,
         )
 
     def _wait(
@@ -344,8 +342,3 @@ def _unreadable(command: str, answer: str, address: str) -> str:
         f'The answer to "{command}" on {address} could not be read: it begins with {answer[:80]!r}. '
         "Check that this is the runtime socket of HAProxy"
     )
-
-
-def _last_status(text: str) -> str:
-    """The status of the last health check. HAProxy marks it with an asterisk while the next check runs."""
-    return text[2:] if text.startswith("* ") else text

@@ -141,7 +141,8 @@ class Pooled(Drain):
         missing = self._pools_without(members)
         if missing:
             if self.noted["first"]:
-                self.let_go()
+                self._ask("returning", lease=0)
+                self._ask("released")
             raise DrainError(
                 f"{self._host} is not a member of {', '.join(missing)}: correct load_balancer_azure_pools, or "
                 "set load_balancer_azure_network_interfaces and load_balancer_azure_addresses to what it has there"
