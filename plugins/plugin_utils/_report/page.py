@@ -186,7 +186,8 @@ def _title(event: EventStory) -> str:
     count = event.resource_count if event.resource_count is not None else len(event.lanes)
     names = ", ".join(event.resources[:4] or [lane.vm_name or lane.host for lane in event.lanes[:4]])
     more = f" and {count - 4} more" if count > 4 else ""
-    return f"{'Drill: ' if event.is_drill else ''}{event.event_type or 'Event'} of {names}{more}"
+    is_drill = any(lane.drill for lane in event.lanes)
+    return f"{'Drill: ' if is_drill else ''}{event.event_type or 'Event'} of {names}{more}"
 
 
 def _figures(event: EventStory) -> list[tuple[str, str]]:

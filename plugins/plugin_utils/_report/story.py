@@ -242,10 +242,6 @@ class EventStory(t.NamedTuple):
     def is_maintenance(self) -> bool:
         return any(lane.is_maintenance for lane in self.lanes)
 
-    @property
-    def is_drill(self) -> bool:
-        return any(lane.drill for lane in self.lanes)
-
 
 class Story(t.NamedTuple):
     """All events, the newest first.

@@ -276,7 +276,7 @@ def test_no_history_has_no_event():
 def test_a_drill_is_told_apart_and_its_verdict_is_a_problem_if_it_failed():
     unended = [fact._replace(event_id=f"drill-{ID}") for fact in a_maintenance()]
     [event] = tell({"web1": unended}, {}).events
-    assert (event.is_drill, event.lanes[0].drill, event.lanes[0].seen - AT, event.problems) == (True, "began", 0, {})
+    assert (event.lanes[0].drill, event.lanes[0].seen - AT, event.problems) == ("began", 0, {})
     ended = a_fact("drilled", 500, outcome="failed", reason="lost is 3, limit 0 (lost requests)")._replace(
         source="drill"
     )
