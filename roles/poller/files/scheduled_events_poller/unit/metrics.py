@@ -74,8 +74,7 @@ class Metrics:
         self._add("polls_total", result="success")
         self.set("last_successful_poll_timestamp_seconds", now)
         incarnation = document.incarnation
-        is_number = isinstance(incarnation, int) and abs(incarnation) <= LARGEST
-        self.set("incarnation", incarnation if is_number else None)
+        self.set("incarnation", incarnation if isinstance(incarnation, int) and abs(incarnation) <= LARGEST else None)
         self._samples["events"].clear()
         for event in document.events:
             if event.affects(vm_name):
