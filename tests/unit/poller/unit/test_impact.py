@@ -27,7 +27,7 @@ class Vm:
         self.wall, self.monotonic, self.state = 1600000000.0, 100.0, state or State(serial=0)
         clock = Clock(wall=lambda: self.wall, monotonic=lambda: self.monotonic)
         self.meter = ImpactMeter(clock, lambda: seconds_since_boot)
-        self.meter.begin(rebooted=rebooted)
+        self.meter.rebooted = rebooted
 
     def iterate(self, wall=1.0, monotonic=1.0):
         """An iteration of the loop after which so many seconds have passed by each clock."""

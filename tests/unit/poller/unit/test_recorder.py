@@ -10,7 +10,7 @@ import pytest
 from _scheduled_events.clock import Clock
 from _scheduled_events.history import Fact
 from _scheduled_events.history_file import History, read
-from scheduled_events_poller.unit.recorder import MOST_WAITING, PAUSE, Recorder
+from scheduled_events_poller.unit.display import MOST_WAITING, PAUSE, Recorder
 
 pytestmark = pytest.mark.edge
 

@@ -4,10 +4,11 @@
 
 """How the unit shows itself: the journal, the status file, the history, the metrics, and a line for systemd."""
 
+import collections
 import contextlib
 import json
 import os
-from typing import Callable, Dict, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Deque, Dict, Mapping, Optional, Sequence, Tuple
 
 from _scheduled_events import terms
 from _scheduled_events.clock import Clock
@@ -15,34 +16,96 @@ from _scheduled_events.condition import NOTHING_PREPARED, NOTHING_PREPARES
 from _scheduled_events.condition import condition as condition_of
 from _scheduled_events.document import ScheduledEvent, format_epoch
 from _scheduled_events.files import write_atomically
-from _scheduled_events.history import Fact
-from _scheduled_events.history_file import History
+from _scheduled_events.history import PHASE_ENDED, POLLER, Fact
+from _scheduled_events.history_file import History, experience
 from _scheduled_events.runs import NOTHING, OK
 from _scheduled_events.state import EventState, State
-from _scheduled_events.transitions import Step
+from _scheduled_events.transitions import Step, Writer, facts_of
 
 from .. import systemd
 from . import status
 from .impact import ImpactMeter
 from .metrics import Metrics
-from .recorder import Recorder
 
 HEARTBEAT = 5.0  # seconds between two status files when nothing happens
+MOST_WAITING = 500  # facts that wait in memory until they can be written; more are lost, the oldest first
+PAUSE = 30.0  # seconds until facts that could not be written are tried again
+
+
+class Recorder:
+    """Writes the history of this VM: after each step, and never in the way of one.
+
+    What cannot be written waits, and only shows as a problem.
+
+    :ivar problem: why facts wait or were lost; empty if all are written.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._history: Optional[History] = None
+        self._waiting: Deque[Fact] = collections.deque(maxlen=MOST_WAITING)
+        self._next_try = 0.0
+        self._experience: Optional[Dict[str, Any]] = None
+        self.problem = ""
+
+    def open(self, history: Optional[History]) -> None:
+        """Use a history; ``None``: write nothing, since nothing is carried out."""
+        self._history, self.problem = history, ""
+        self._waiting.clear()
+        if history is not None:
+            try:
+                history.prepare()
+            except OSError as error:
+                self._complain(history, error)
+
+    def experience(self) -> Dict[str, Any]:
+        """What the history says about the time of a preparation; see :func:`history_file.experience`."""
+        if self._experience is None and self._history is not None:
+            self._experience = experience(self._history.directory, now=self._clock.wall())
+        return self._experience or {}
+
+    def record_step(self, step: Step) -> None:
+        """Write the facts of a step."""
+        if self._history is not None:
+            by = f"the polling unit of {step.config.vm_name}"
+            self.record(facts_of(step, Writer(POLLER, by, step.now.boot_id)))
+
+    def record(self, facts: Sequence[Fact]) -> None:
+        """Write facts."""
+        if facts and self._history is not None:
+            if any((fact.kind, fact.phase) == (PHASE_ENDED, "prepare") for fact in facts):
+                self._experience = None  # it is read again when it is needed
+            self._waiting.extend(facts)
+            self._write(self._history)
+
+    def try_again(self) -> None:
+        """Write the facts that wait, if it is time."""
+        if self._waiting and self._history is not None and self._clock.monotonic() >= self._next_try:
+            self._write(self._history)
+
+    def _write(self, history: History) -> None:
+        try:
+            history.append(list(self._waiting), now=self._clock.wall())
+        except OSError as error:
+            self._next_try = self._clock.monotonic() + PAUSE
+            self._complain(history, error)
+        else:
+            self._waiting.clear()
+            self.problem = ""
+
+    def _complain(self, history: History, error: OSError) -> None:
+        self.problem = f"the history in {history.directory} cannot be written: {error}"
 
 
 class Display:
-    """Shows changes at once, and the whole from time to time.
-
-    :ivar rebooted: whether the unit has not run since the boot.
-    """
+    """Shows changes at once, and the whole from time to time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self.metrics = Metrics()
         self.journal = systemd.Journal(clock)
         self.recorder = Recorder(clock)
-        self.rebooted = False
-        self._impact = ImpactMeter(clock)
+        self.impact = ImpactMeter(clock)
         self.next_heartbeat = 0.0
         self._conditions: Dict[str, str] = {}
         self._line = ""
@@ -55,8 +118,6 @@ class Display:
         """Report each event again, since there is another state, and use its history."""
         self._conditions = {}
         self.recorder.open(history)
-        self._impact.begin(rebooted=self.rebooted)
-        self.rebooted = False
 
     def report(self, report: terms.Report, entry: Optional[EventState]) -> None:
         """Report what the engine reports.
@@ -75,7 +136,7 @@ class Display:
         if step.after.events != step.before.events:
             self.hurry()  # a hook that runs reads in the status what becomes of its event
         self._report_conditions(step.after, step.config, dry_run=dry_run)
-        self._record_impact(self._impact.step(step, polled=self.metrics.polled))
+        self._record_impact(self.impact.step(step, polled=self.metrics.polled))
         if self.recorder.problem:
             self.journal.complain("history", self.recorder.problem)
         else:
@@ -108,7 +169,7 @@ class Display:
 
     def heartbeat(self, show: Callable[[], None]) -> None:
         """Show everything, if it is time."""
-        self._record_impact(self._impact.iteration())
+        self._record_impact(self.impact.iteration())
         now = self._clock.monotonic()
         if now < self.next_heartbeat:
             return

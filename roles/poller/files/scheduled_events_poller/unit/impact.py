@@ -10,7 +10,7 @@ clock may be corrected afterwards. So both clocks count, and the larger gap is t
 
 import contextlib
 import os
-from typing import Callable, Dict, List, Optional, Set
+from typing import Callable, List, Optional, Set
 
 from _scheduled_events.announced import boottime
 from _scheduled_events.clock import Clock
@@ -33,21 +33,17 @@ def since_boot() -> Optional[float]:
 
 
 class ImpactMeter:
-    """Measures, and makes a fact of each impact on an event."""
+    """Measures, and makes a fact of each impact on an event.
+
+    :ivar rebooted: whether the unit has not run since the boot.
+    """
 
     def __init__(self, clock: Clock, since_boot: Callable[[], Optional[float]] = since_boot) -> None:
         self._clock, self._since_boot = clock, since_boot
         self._wall = self._monotonic = 0.0  # at the last iteration; 0: there was none
         self._step: Optional[Step] = None
         self._measured: Set[str] = set()  # the events whose impact was measured
-        self._rebooted = False
-
-    def begin(self, *, rebooted: bool) -> None:
-        """The loop begins.
-
-        :param rebooted: whether the unit has not run since the boot.
-        """
-        self._rebooted = rebooted
+        self.rebooted = False
 
     def iteration(self) -> List[Fact]:
         """The facts after an iteration of the loop: those of a gap, if there was one."""
@@ -70,8 +66,8 @@ class ImpactMeter:
         """
         self._step = step
         facts = []
-        if self._rebooted and polled:
-            self._rebooted = False
+        if self.rebooted and polled:
+            self.rebooted = False
             facts = self._reboots(step)
         for key, entry in step.before.events.items():
             after = step.after.events.get(key)
@@ -84,11 +80,11 @@ class ImpactMeter:
     def _reboots(self, step: Step) -> List[Fact]:
         seconds = self._since_boot()
         reason = "rebooted" if seconds is None else f"rebooted, {seconds:.0f} s until the first poll"
-        known: Dict[str, EventState] = step.before.events
+        waits = {key for key, entry in step.after.events.items() if entry.present and not entry.impact}
         return [
             self._fact(step, key, entry, REBOOTED, seconds, reason)
-            for key, entry in known.items()
-            if entry.present and not _is_yet_to_start(step.after.events.get(key))
+            for key, entry in step.before.events.items()
+            if entry.present and key not in waits
         ]
 
     def _fact(
@@ -109,7 +105,3 @@ class ImpactMeter:
             announced=None if event.duration_in_seconds is None else float(event.duration_in_seconds),
             measured=measured,
         )
-
-
-def _is_yet_to_start(entry: Optional[EventState]) -> bool:
-    return entry is not None and entry.present and not entry.impact

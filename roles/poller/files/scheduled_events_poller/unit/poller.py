@@ -145,7 +145,7 @@ class Poller:
             instance.check_owner(self._places.state_file, directories.runtime)
             os.makedirs(directories.runtime, exist_ok=True)
             stack.enter_context(instance.alone(self._places.state_file, directories.runtime))
-            self._boot_id, self._display.rebooted = instance.boot_id(directories.runtime)
+            self._boot_id, self._display.impact.rebooted = instance.boot_id(directories.runtime)
             self._inbox = control.Inbox(directories.socket, stack)
             self._hooks.prepare()
             self._take_up()
@@ -314,7 +314,8 @@ class Poller:
     def _rehearse(self, document: Optional[Document], config: terms.Config) -> None:
         now = self._now()
         state, actions = effects.rehearse(self._state, document, self._results, now, config)
-        actions = [action for action in actions if not _is_success(action)]
+        done = terms.ReportKind.ENDED, terms.ReportKind.ACKNOWLEDGED
+        actions = [each for each in actions if not (isinstance(each, terms.Report) and each.kind in done)]
         step = Step(self._state, state, actions, now, config, self._config)
         self._take_step(step, lambda action, _config: systemd.log(systemd.INFO, of_action(action, {})))
         self._display.report_step(step, dry_run=True)
@@ -399,10 +400,6 @@ def _source_of(settings: Settings, places: Places) -> Source:
     # A poll that finds no service has failed, and another one follows.
     resolver = EndpointResolver(settings, lambda: find(settings, patience=0))
     return Source(settings, resolver, places.drill)
-
-
-def _is_success(action: terms.Action) -> bool:
-    return isinstance(action, terms.Report) and action.kind in (terms.ReportKind.ENDED, terms.ReportKind.ACKNOWLEDGED)
 
 
 def _asked(settings: Settings) -> Tuple[Any, ...]:
