@@ -305,7 +305,7 @@ def test_the_version_is_that_of_the_collection(unit):
     assert unit.command("--version")[1] == f"scheduled-events {version}\n"
 
 
-@pytest.mark.parametrize("kind", ["fifo", "link", "directory", "huge", "text", "list", "nothing known"])
+@pytest.mark.parametrize("kind", ["fifo", "link", "directory", "huge", "text", "list", "nothing known", "late"])
 def test_status_neither_hangs_nor_breaks_on_what_a_compromised_user_leaves(unit, kind):
     path = unit.path("run/status.json")
     os.makedirs(unit.path("run"))
@@ -320,7 +320,8 @@ def test_status_neither_hangs_nor_breaks_on_what_a_compromised_user_leaves(unit,
             file.truncate(2**30)
     else:
         with open(path, "w") as file:
-            file.write({"text": "{", "list": "[[]]", "nothing known": "{}"}[kind])
+            late = json.dumps({"time": 10**400})
+            file.write({"text": "{", "list": "[[]]", "nothing known": "{}", "late": late}[kind])
     code, output, _errors = unit.command("status")
     assert code == 3
     assert output.startswith(f"UNKNOWN: {path} cannot be read: ")

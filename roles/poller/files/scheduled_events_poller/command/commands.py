@@ -136,7 +136,7 @@ def show_status(chosen: argparse.Namespace) -> int:
     except FileNotFoundError:
         summary = "the polling unit does not run, or cannot write its status. See its journal"
         code, lines = status.CRITICAL, []
-    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError, OverflowError) as error:
         code, summary, lines = status.UNKNOWN, f"{path} cannot be read: {error}", []
     webhooks, problems, more = _webhooks(chosen.webhooks_runtime_directory)
     if problems:
