@@ -82,7 +82,7 @@ def test_a_program_has_its_files_where_its_unit_makes_their_directory(name, dire
     assert [f"/run/{made}" for made in unit(f"{POLLER}{name}.service.j2")["RuntimeDirectory"]] == [directory]
 
 
-def test_a_directory_of_the_inventory_is_one_path_in_the_unit_which_starts_without_it():
+def test_a_directory_of_the_inventory_is_one_path_in_the_unit():
     directory = '/a "b" %n \\c'
     (_history, shown) = unit(f"{POLLER}poller.service.j2", poller_metrics_directory=directory)["ReadWritePaths"]
     assert shown == '"-/a \\"b\\" %%n \\\\c"'
