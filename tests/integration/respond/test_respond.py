@@ -97,7 +97,7 @@ def test_a_vm_outside_the_play_holds_the_event_and_the_report_names_the_way_out(
 def test_with_the_owners_word_an_event_is_acknowledged_for_a_vm_outside_the_play(hosts_of):
     hosts = hosts_of("vm1", "elsewhere")
     event_id = hosts.emulator.schedule("Reboot", "vm1", "elsewhere", notice=AHEAD, started_for=60)
-    run = hosts.run(["vm1"], options=("-e", "respond_speak_for=ELSEWHERE"))
+    run = hosts.run(["vm1"], options=("-e", '{respond_speak_for: "other, ELSEWHERE"}'))
     assert run.rc == 0, run.output
     assert hosts.emulator.posts() == [("vm1", [event_id], 200)]
 
