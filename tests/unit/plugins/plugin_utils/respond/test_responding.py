@@ -1009,7 +1009,7 @@ def test_one_vm_under_two_names_is_a_failure_that_names_both(host):
         "web2 and web1 are the same VM, vm1, and web2 responds to its events. Leave one of them out of the play"
     ]
     host.tell()
-    assert not host.coordinator.others_have_work("web2"), "web1 has answered, and nobody waits for it"
+    assert not host.coordinator.others_have_work("web2"), "web1 has answered, so no other host waits for it"
 
 
 def test_the_events_of_a_plan_are_taken_for_over_once_nothing_else_is_to_be_done(host):
