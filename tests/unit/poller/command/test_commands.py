@@ -243,10 +243,10 @@ def test_config_check_refuses_a_mistake_with_its_place(unit):
 
 @pytest.mark.parametrize("closed", ["| true", ">&-", ">&- 2>&-"])
 def test_a_command_whose_output_has_no_reader_ends_with_its_own_status(unit, closed):
-    command = shlex.join([*unit.arguments, "status"])
+    command = " ".join(map(shlex.quote, [*unit.arguments, "status"]))
     shell = ["bash", "-c", f"(sleep 0.2; {command}) {closed}; exit ${{PIPESTATUS[0]}}"]
-    done = subprocess.run(shell, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stderr) == (status.CRITICAL, "")
+    done = subprocess.run(shell, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (status.CRITICAL, b"")
 
 
 def test_run_with_a_bad_configuration_ends_with_the_reason_and_the_status_that_systemd_does_not_restart(unit):
