@@ -556,6 +556,14 @@ def test_a_host_that_waits_gives_its_fork_back_where_there_are_few(host):
     assert host.responds(shown(), shares_fork=True) == {"next": "wait"}
 
 
+def test_an_event_that_all_have_prepared_for_is_held_for_its_own_reason(host):
+    host.tell(A1="prepared")
+    host.tell(host="web1", vm_name="vm1", A1="prepared")
+    waits = [waiting(event_id="B2", detail="of another event"), waiting(detail=DETAIL)]
+    end = host.responds(shown(waiting=waits, prepared=["A1"]), shown("done", waiting=waits, sight=[]), fresh=False)
+    assert {"event_id": "A1", "reason": DETAIL} in end["respond_result"]["held"]
+
+
 def test_in_lockstep_a_host_that_waits_lets_busy_hosts_go_on(host):
     host.tell(busy=True)
     assert host.responds(shown(), lockstep=True) == {"next": "wait"}
