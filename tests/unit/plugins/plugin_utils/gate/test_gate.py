@@ -239,6 +239,13 @@ def test_the_mark_of_a_run_that_is_known_to_be_dead_is_taken_over_on_the_hosts_o
     assert [options["ended_owners"] for options in play.steps(SURVEY)] == [[], ["controller2/run/web1"]]
 
 
+def test_a_host_that_can_keep_no_mark_shuts_the_gate_for_its_own_batch_alone(play):
+    play.answers["web2"]["unmarked_because"] = "its disk is full"
+    assert play.gate().wait()["open"]
+    with pytest.raises(GateError, match="its disk is full"):
+        play.gate(batch=("web2",), timeout=1.0).wait()
+
+
 def test_check_mode_takes_no_mark_over(play, monkeypatch):
     monkeypatch.setattr(gates, "is_dead", lambda _by: True)
     play.answers["web1"].update(marked=False, mark=marked(stage="asking", node="controller1", pid=7))
