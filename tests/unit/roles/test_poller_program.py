@@ -145,16 +145,32 @@ def run(place):
     return done.stdout, json.loads((place / "found.json").read_text())
 
 
-def test_the_python_of_the_distribution_has_the_name_that_outlasts_its_upgrade():
-    # Ansible discovers such as /usr/bin/python3.11, which the next release of the distribution does not have.
+def look(python):
+    """What the role reads from an interpreter."""
     tasks = yaml.safe_load((ROOT / "roles/poller/tasks/python.yml").read_text(encoding="utf-8"))
     (code,) = (task["vars"]["__poller_look_code"] for task in tasks if "vars" in task)
+    return json.loads(subprocess.check_output([str(python), "-I", "-c", code]))
 
-    def lasting(python):
-        return json.loads(subprocess.check_output([python, "-I", "-c", code]))["lasting"]
 
-    own = next(filter(os.path.exists, ("/usr/libexec/platform-python", "/usr/bin/python3", sys.executable)))
-    assert (lasting(os.path.realpath(own)), lasting(sys.executable)) == (own, sys.executable)
+OWN = next(filter(os.path.exists, ("/usr/libexec/platform-python", "/usr/bin/python3", sys.executable)))
+
+
+def test_the_python_of_the_distribution_has_the_name_that_outlasts_its_upgrade():
+    # Ansible discovers such as /usr/bin/python3.11, which the next release of the distribution does not have.
+    found = [look(python)["lasting"] for python in (os.path.realpath(OWN), sys.executable)]
+    assert found == [OWN, sys.executable]
+
+
+@pytest.mark.parametrize("sees", [True, False])
+def test_a_virtual_environment_takes_the_distributions_package_where_it_sees_it(tmp_path, sees):
+    python = tmp_path / "bin/python"
+    python.parent.mkdir()
+    python.symlink_to(OWN)
+    home = os.path.dirname(os.path.realpath(OWN))
+    (tmp_path / "pyvenv.cfg").write_text(f"home = {home}\ninclude-system-site-packages = {str(sees).lower()}\n")
+    found = look(python)
+    assert found["is_the_distributions"] == (sees and look(OWN)["is_the_distributions"])
+    assert found["lasting"] == str(python)
 
 
 @pytest.mark.parametrize("name", CASES)
