@@ -214,6 +214,7 @@ COMMANDS = {
     "prepared, kept": ("echo E1", True, ""),
     "not prepared": ("exit 0", False, ""),
     "a state that cannot be read": ("echo it is cut >&2; exit 1", False, "it is cut"),
+    "a command that was killed": ("kill -9 $$", False, "-9"),
     "no program": (None, False, ""),
 }
 
