@@ -242,11 +242,16 @@ def test_config_check_refuses_a_mistake_with_its_place(unit):
 
 
 @pytest.mark.parametrize("closed", ["| true", ">&-", ">&- 2>&-"])
-def test_a_command_whose_output_has_no_reader_ends_with_its_own_status(unit, closed):
-    command = " ".join(map(shlex.quote, [*unit.arguments, "status"]))
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [(["status"], status.CRITICAL), (["hooks", "test", "recover", "--event", "-"], status.OK)],
+)
+def test_a_command_whose_output_has_no_reader_ends_with_its_own_status(unit, closed, words, wanted):
+    command = " ".join(map(shlex.quote, [*unit.arguments, *words]))
     shell = ["bash", "-c", f"(sleep 0.2; {command}) {closed}; exit ${{PIPESTATUS[0]}}"]
-    done = subprocess.run(shell, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
-    assert (done.returncode, done.stderr) == (status.CRITICAL, b"")
+    event = json.dumps({"event_id": ID}).encode()
+    done = subprocess.run(shell, input=event, stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+    assert (done.returncode, done.stderr) == (wanted, b"")
 
 
 def test_run_with_a_bad_configuration_ends_with_the_reason_and_the_status_that_systemd_does_not_restart(unit):

@@ -41,6 +41,9 @@ def main(arguments: Optional[List[str]] = None) -> int:
     """Run the command; returns its exit status: 0, 1 for a failure, 2 for a wrong usage, 77 if this user may not ask
     the service, 78 for a configuration with which ``run`` cannot begin; ``status`` and ``forecast`` have those of
     monitoring plugins."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # it is closed
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
     chosen = _parser().parse_args(arguments)
     if REQUESTS_IMPORT_ERROR and chosen.function in ASKING:
         return _fail(

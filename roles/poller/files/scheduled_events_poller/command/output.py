@@ -8,7 +8,7 @@ import argparse
 import json
 import os
 import sys
-from typing import Any, Optional, Sequence, TextIO
+from typing import Any, Sequence, TextIO
 
 from .. import spool
 from ..unit import poller
@@ -33,14 +33,13 @@ def say(text: str) -> None:
     _write(sys.stdout, text)
 
 
-def _write(stream: Optional[TextIO], text: str) -> None:
+def _write(stream: TextIO, text: str) -> None:
     """Write a line, unless it has no reader: the command goes on without its output."""
-    if stream is not None:  # None: it is closed
-        try:
-            stream.buffer.write(_printable(text))
-            stream.flush()
-        except BrokenPipeError:  # the reader, such as head, has ended
-            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+    try:
+        stream.buffer.write(_printable(text))
+        stream.flush()
+    except BrokenPipeError:  # the reader, such as head, has ended
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def say_json(value: Any) -> None:
