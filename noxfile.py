@@ -56,6 +56,7 @@ DEBIAN_12_PYTHONS = ("3.9", "3.11")
 ON_EACH_CORE = [nox.param(pythons.python_for(core, PYTHONS), core, id=core) for core in pythons.CORES]
 # What a core can change. Of these files, `make test` runs the tests marked "core", and `make soak` all.
 PLAYBOOKS = [
+    "tests/integration/modules/test_forecast.py",
     "tests/integration/modules/test_info.py",
     "tests/integration/respond/test_respond.py",
     "tests/integration/rolling_maintenance/test_handlers.py",

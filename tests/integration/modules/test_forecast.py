@@ -68,6 +68,7 @@ def test_a_host_whose_preparation_does_not_fit_fails_and_the_others_do_not(ansib
     assert sorted(task.host for task in run.all(task="Show the forecast") if not task.failed) == ["new", "quick"]
 
 
+@pytest.mark.core
 def test_a_host_without_a_history_is_unknown_and_named(ansible, inventory):
     run = forecast(ansible, inventory, forecast_types="Reboot")
     assert run.rc == 0, run.output
