@@ -140,9 +140,11 @@ def test_a_forecast_without_a_preparation_is_unknown(unit):
     assert (code, output.splitlines()[0], errors) == (3, "UNKNOWN: the history has no preparation that ended well", "")
 
 
-def test_a_forecast_of_an_unknown_type_is_refused(unit, directory):
+@pytest.mark.parametrize("has_history", [True, False])
+def test_a_forecast_of_an_unknown_type_is_refused(unit, directory, has_history):
     unit.configure()
-    leave_preparation(directory, 1)
+    if has_history:
+        leave_preparation(directory, 1)
     code, _output, errors = unit.command("forecast", "--types=Earthquake")
     assert code == 1
     assert f"expected some of {', '.join(EVENT_TYPES)}, separated by commas, not Earthquake" in errors

@@ -47,11 +47,11 @@ def forecast(seconds: float, *, margin: float, event_types: Sequence[str] = EVEN
 def show_forecast(chosen: argparse.Namespace) -> int:
     """Compare the preparations of the history with the least notice; the exit status is that of a monitoring plugin."""
     settings = config.load(chosen.config)
-    margin = settings.margin
+    margin, types = settings.margin, _types(chosen.types)
     facts, problems = show_history.found(chosen)
     seconds = preparations(facts)
     enough = needed(seconds)
-    found = [] if enough is None else forecast(enough, margin=margin, event_types=_types(chosen.types))
+    found = [] if enough is None else forecast(enough, margin=margin, event_types=types)
     code = status.UNKNOWN if enough is None else status.OK if all(each.fits for each in found) else status.WARNING
     if chosen.json:
         shown = [dict(each._asdict(), fits=each.fits) for each in found]
