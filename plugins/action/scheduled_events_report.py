@@ -4,10 +4,10 @@
 
 from __future__ import annotations
 
+import os
 import stat
 import time
 import typing as t
-from pathlib import Path
 
 from ansible.errors import AnsibleActionFail
 
@@ -100,8 +100,8 @@ def _refuse_other_than_files(paths: t.Iterable[str]) -> None:
 
     :raises AnsibleActionFail: there is one.
     """
-    for path in map(Path, paths):
-        if path.exists() and not stat.S_ISREG(path.lstat().st_mode):
+    for path in paths:
+        if os.path.exists(path) and not stat.S_ISREG(os.lstat(path).st_mode):
             raise AnsibleActionFail(f"{path} is not a regular file, and a report replaces it. Give the path of a file")
 
 

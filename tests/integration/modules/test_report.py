@@ -160,3 +160,14 @@ def test_a_host_on_which_nothing_can_run_is_reported_with_the_reason(ansible):
     assert run.rc == 2
     assert "is undefined" not in run.output
     assert "FAILED web1: Task failed: Premature end of stream waiting for become success" in run.output
+
+
+def test_a_report_whose_path_cannot_be_looked_at_says_so(ansible, closed_port, tmp_path):
+    output = tmp_path / ("x" * 300)
+    own = {"scheduled_events_endpoint": closed_port, "report_history_directories": [str(tmp_path)]}
+    run = ansible.run_playbook(
+        "maintops.scheduled_events.report",
+        inventory={"all": {"hosts": {"web1": {**LOCAL, **own}}}},
+        extra_vars={"report_hosts": "all", "report_become": False, "report_json": str(output)},
+    )
+    assert run.one(task="Write the report")["msg"].startswith(f"{output} cannot be written: File name too long")
