@@ -263,6 +263,16 @@ def test_a_balancer_that_is_not_listed_any_more_when_the_host_returns_is_named(f
     assert fleet.out == {"lb1"}
 
 
+def test_a_return_names_each_backend_once_also_one_that_is_not_listed_any_more(fleet, membership):
+    fleet.servers["lb1"]["api"] = "ready"
+    membership("lb1", backends=["www", "api"]).drain({})
+    ask, asked = fleet.ask, []
+    fleet.ask = lambda *more: asked.append(more[-1].get("backends")) or ask(*more)
+    membership("lb1", backends=["www"]).restore()
+    assert asked
+    assert all(sorted(backends) == ["api", "www"] for backends in asked)
+
+
 def test_a_host_stays_out_for_another_holder(fleet, membership):
     membership(holder="rolling_maintenance").drain({})
     membership().drain({})
