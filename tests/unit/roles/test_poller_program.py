@@ -46,6 +46,11 @@ CASES = {
         "check",
         "which the sandbox of the polling unit hides. Set poller_python",
     ),
+    "metrics in a hidden directory itself": (
+        {"poller_metrics_directory": "/home", "__poller_hidden": "/home/"},
+        "check",
+        "poller_metrics_directory /home: the sandbox of the polling unit hides it",
+    ),
     "hidden metrics": (
         {"poller_metrics_directory": "/home/metrics", "__poller_hidden": "/home/"},
         "check",
