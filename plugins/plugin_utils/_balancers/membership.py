@@ -233,7 +233,8 @@ class Membership(Drain):
         start = f"{name}/"
         own = {key[len(start) :]: state for key, state in self.found.items() if key.startswith(start)}
         listed = self._member["backends"]  # empty: all of them
-        backends = [*dict.fromkeys([*listed, *own])] if listed else []  # also those that the host left when others were listed
+        # Also those that the host left when others were listed.
+        backends = [*dict.fromkeys([*listed, *own])] if listed else []
         return self._change_all([name], "active", timeout=timeout, found=own, backends=backends)
 
     def _change_all(self, names: t.Sequence[str], state: str, **more: t.Any) -> dict[str, dict[str, t.Any]]:
