@@ -425,10 +425,7 @@ def test_a_job_that_a_vm_had_not_seen_when_its_event_was_gone_counts_only_as_lon
     assert first.run(resources=names, deadline=IN_60)[0] == TRY_AGAIN
     controller.faults["GET /api/"] = again(3)
     other.clock.at = [(1, lambda: other.knows(present=False))]
-    assert other.run(resources=names) == (
-        NOTHING_PREPARED,
-        "the event is cancelled; there is no job yet, and stays unchanged",
-    )
+    assert other.run(resources=names) == (NOTHING_PREPARED, "the event is cancelled; there is no job yet")
     controller.faults.clear()
     other.knows()
     assert other.run(run=2, resources=names, deadline=IN_60, undone=True) == (TRY_AGAIN, "job 1 is running")

@@ -277,7 +277,8 @@ class ControllerHook:
             return Ending(DONE if prepares else FAILED, f"the event has started; {self._known_now()}")
         if notice.present or self._settings.cancel_on_cancelled:
             return None
-        return _cancelled(f"; {self._known()}, and stays unchanged")
+        stays = ", and stays unchanged" if self._job or self.memory.may_run else ""
+        return _cancelled(f"; {self._known()}{stays}")
 
     def _ended(self, jobs: Jobs, job: ControllerJob) -> Ending:
         if job.status == SUCCESSFUL:
