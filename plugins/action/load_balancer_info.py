@@ -11,7 +11,7 @@ from ansible.module_utils.common.validation import check_type_list
 
 from ..module_utils._load_balancer.call import ARM_OPTIONS, HAPROXY_OPTIONS
 from ..module_utils._load_balancer.record import DrainError
-from ..plugin_utils._ansible.core import arguments_of
+from ..plugin_utils._ansible.core import arguments_of, tidy
 from ..plugin_utils._ansible.other_host import HostVariables, OtherHostError
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
@@ -81,7 +81,6 @@ def _places(host: str, variables: HostVariables) -> Places:
 
 def _names(host: str, variables: HostVariables, variable: str) -> list[str]:
     try:
-        texts = [str(each).strip() for each in check_type_list(variables.get(variable) or [])]
-        return [each for each in texts if each]
+        return tidy(check_type_list(variables.get(variable) or []))
     except (AnsibleError, TypeError) as error:
         raise OtherHostError(f"{host}: {variable}: {error}") from error

@@ -132,12 +132,16 @@ def arguments_of(action: ActionBase, spec: dict[str, dict[str, t.Any]], **rules:
     return t.cast("dict[str, t.Any]", arguments)
 
 
+def tidy(texts: t.Iterable[t.Any]) -> list[str]:
+    """The texts without blanks around them, and without empty ones: a survey gives "web1, web2", and an empty text."""
+    return [text for text in (str(each).strip() for each in texts if each) if text]
+
+
 def _tidy_lists(spec: t.Mapping[str, t.Any], arguments: dict[str, t.Any]) -> None:
-    """Remove blanks around texts in lists, and empty texts: a survey gives "web1, web2", and an empty text."""
     for name, option in spec.items():
         value = arguments.get(name)
         if isinstance(value, list) and option.get("elements") == "str":
-            arguments[name] = [each.strip() for each in value if each.strip()]
+            arguments[name] = tidy(value)
         for each in value if isinstance(value, list) else [value]:
             if isinstance(each, dict):
                 _tidy_lists(option.get("options") or {}, each)
