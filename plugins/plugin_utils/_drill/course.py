@@ -107,8 +107,7 @@ class Drill:
         self._load.settle()
         counts = self._load.counts()
         if counts.lost or not counts.requests:
-            why = counts.first_failures[0] if counts.first_failures else None
-            shown = f"{why.url}: {why.reason}" if why else "no request was answered"
+            shown = counts.first_failures[0].text if counts.first_failures else "no request was answered"
             raise DrillRefused(
                 f"the service is not healthy before the drill: {counts.lost} of {counts.requests} requests were lost "
                 f"({shown}). Fix the service, or correct drill_probe_urls"
@@ -214,6 +213,8 @@ class Drill:
 
     def _report(self) -> None:
         """Say what is new."""
+        failures = self._load.counts().first_failures if self._load is not None else ()
+        self._say_once([f"lost {failure.text}" for failure in failures])
         lane = self._lane
         if lane is None:
             return
@@ -225,6 +226,9 @@ class Drill:
         lines += [name for name in ("acknowledged", "started", "over", "returned") if getattr(lane, name) is not None]
         if lane.held:
             lines.append(f"held: {lane.held}")
+        self._say_once(lines)
+
+    def _say_once(self, lines: list[str]) -> None:
         for line in lines:
             if line not in self._said:
                 self._said.append(line)
@@ -237,7 +241,7 @@ class Drill:
             *before,
             *problems_of(self._lane, acknowledges=self._settings.acknowledges),
             *unfinished(self._lane),
-            *exceeded_limits(figures, self._settings.limits),
+            *exceeded_limits(figures, self._settings.limits, counts),
         ]
         if self._aborted:
             problems = [f"the drill was ended: {self._aborted}"]

@@ -38,6 +38,11 @@ class LostRequest(t.NamedTuple):
     url: str
     reason: str
 
+    @property
+    def text(self) -> str:
+        """The request and why it was lost."""
+        return f"{self.url}: {self.reason}"
+
 
 class Counts(t.NamedTuple):
     """What became of the requests so far."""

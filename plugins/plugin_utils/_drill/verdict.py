@@ -107,10 +107,11 @@ def unfinished(lane: Lane | None) -> tuple[str, ...]:
     return (lane.unfinished,)
 
 
-def exceeded_limits(figures: Figures, limits: t.Mapping[str, float | None]) -> tuple[str, ...]:
+def exceeded_limits(figures: Figures, limits: t.Mapping[str, float | None], counts: Counts | None) -> tuple[str, ...]:
     """The figures that are beyond their limits. What did not happen has no figure, and is another problem.
 
     :param limits: by figure; ``None`` for a figure without a limit.
+    :param counts: which name the first lost request.
     """
     problems = []
     for name, limit in limits.items():
@@ -118,5 +119,6 @@ def exceeded_limits(figures: Figures, limits: t.Mapping[str, float | None]) -> t
         if limit is None or value is None:
             continue
         if (value < limit) if name in AT_LEAST else (value > limit):
-            problems.append(f"{name} is {value:g}, limit {limit:g} ({FIGURES[name]})")
+            first = f", the first {counts.first_failures[0].text}" if name == "lost" and counts else ""
+            problems.append(f"{name} is {value:g}, limit {limit:g} ({FIGURES[name]}{first})")
     return tuple(problems)

@@ -247,17 +247,25 @@ def test_a_figure_at_its_limit_passes():
 @pytest.mark.parametrize(
     ("load", "problem"),
     [
-        (ONE_LOST, "lost is 1, limit 0 (lost requests)"),
+        (ONE_LOST, "lost is 1, limit 0 (lost requests, the first http://lb/: 503)"),
         (HEALTHY._replace(redirected=2), "redirected is 2, limit 0 (redirected requests)"),
     ],
     ids=["lost", "redirected"],
 )
 def test_requests_beyond_their_limit_fail_the_drill(load, problem):
     scene = Scene(until_started())
-    counts = iter([HEALTHY])
-    scene.counts = lambda: next(counts)
+    scene.counts = lambda: HEALTHY
     scene.load = load
     assert scene.run().problems == (problem,)
+
+
+def test_a_lost_request_is_said_once_in_the_step_in_which_it_was_lost():
+    scene = Scene(until_started())
+    scene.counts = lambda: HEALTHY if scene.announced_at is None or scene.now < scene.announced_at + 60 else ONE_LOST
+    scene.run()
+    assert scene.said.count("lost http://lb/: 503") == 1
+    step = scene.said.index("lost http://lb/: 503")
+    assert scene.said[step - 1 : step + 2] == ["prepare began", "lost http://lb/: 503", "prepare ended: ok"]
 
 
 @pytest.mark.parametrize("load", [ONE_LOST, Counts(0, 0, 0, ())], ids=["lost", "no answer"])
