@@ -457,6 +457,13 @@ def test_a_document_that_is_refused_before_an_acknowledgement_is_not_a_refused_a
     assert host.service.posts == [[ID, OTHER_ID]]
 
 
+def test_a_prepared_event_that_the_control_node_does_not_name_is_not_acknowledged_with_another_one(host):
+    host.service.events = [event(), event(OTHER_ID)]
+    host.phase(host.phase(host.turn()))
+    assert host.turn(acknowledge=[CLAIM])["acknowledged"] == [ID]
+    assert host.service.posts == [[ID]]
+
+
 def test_an_acknowledgement_agrees_with_the_document_read_right_before(host):
     host.service.events = [event()]
     host.phase(host.turn())

@@ -440,6 +440,17 @@ def test_a_look_removes_a_bounded_part_of_a_directory(root_side, look, monkeypat
     assert root_side.requests() == []
 
 
+def test_a_directory_that_cannot_be_removed_is_left_for_the_next_look(root_side, look, monkeypatch):
+    def busy(*_arguments, **_options):
+        raise OSError(errno.EBUSY, "Device or resource busy")
+
+    os.mkdir(os.path.join(root_side.directories.requests, "junk"))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "rmdir", busy)
+        assert look().left
+    assert (look().left, root_side.requests()) == (False, [])
+
+
 def test_a_request_is_started_in_the_first_look_however_much_junk_there_is(root_side, starter, look, monkeypatch):
     monkeypatch.setattr(dispatcher, "MAX_REMOVALS", 100)
     nest(root_side.directories.requests, 200)

@@ -88,6 +88,15 @@ def test_a_name_that_cannot_be_resolved_is_named_with_the_reason(monkeypatch):
         RuntimeSocket("lb9:9999").ask("show stat")
 
 
+def test_an_error_without_a_number_is_named_with_its_text(monkeypatch):
+    def connect(_connection, _address):
+        raise OSError("the connection is odd")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    with pytest.raises(HAProxyError, match=r"to lb9:9999: the connection is odd\. Check that HAProxy runs"):
+        RuntimeSocket("lb9:9999").ask("show stat")
+
+
 def test_a_path_that_is_too_long_for_a_socket_is_refused():
     with pytest.raises(HAProxyError, match=r"^/aa*/s is not a socket: its path has 108 bytes, expected 107 at most"):
         RuntimeSocket("/" + "a" * 105 + "/s").ask("show stat")

@@ -388,6 +388,12 @@ def test_azure_is_asked_no_longer_than_until_not_before(host):
     assert moment - 1000.0 + patience == 110.0
 
 
+def test_azure_is_asked_no_longer_than_the_last_document_counts(host):
+    host.is_lost_after_preparing(took=250.0)
+    moment, _scope, patience = host.sent_at[0]
+    assert moment - 1000.0 + patience == 300.0
+
+
 def test_a_not_before_that_cannot_be_read_does_not_count_as_passed(host):
     host.is_lost_after_preparing(first=shown("prepare", waiting=[waiting("hooks run", not_before=None)]))
     assert host.arm.acknowledged == ["A1"]

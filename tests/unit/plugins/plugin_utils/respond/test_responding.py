@@ -815,6 +815,12 @@ def test_in_lockstep_a_host_ends_when_no_other_host_responds_any_more(host):
     assert host.asked == []
 
 
+def test_in_lockstep_a_host_that_has_ended_stays_one_turn_for_a_host_that_reports_nothing(host):
+    assert host.responds(shown("done", sight=[sight("vm2")]), lockstep=True) == {"next": "wait"}
+    assert host.responds(shown("done"), lockstep=True, fresh=False)["next"] == "done"
+    assert host.asked == []
+
+
 def test_a_host_that_is_lost_is_tried_again_with_the_same_outcome(host):
     host.responds(shown("prepare"))
     outcome = {"phase": "prepare", "request_ids": ["1"], "events": [EVENT], "ok": True}
