@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from plugins.module_utils._load_balancer import runtime_socket
 from plugins.module_utils._load_balancer.runtime_socket import HAProxyError, RuntimeSocket
 
 from .conftest import FakeHAProxy
@@ -67,6 +68,13 @@ def test_an_answer_that_was_cut_is_asked_for_again_and_then_refused(ask, haproxy
         ask.ask("show stat")
     assert len(haproxy.asked) == 11
     assert clock.now == 1005
+
+
+def test_an_answer_that_is_too_long_is_refused(ask, haproxy, monkeypatch):
+    monkeypatch.setattr(runtime_socket, "MAX_ANSWER", 1000)
+    haproxy.faults["show stat"] = b"x" * 1001 + b"\n\n"
+    with pytest.raises(HAProxyError, match=r"sent more than 1000 bytes\. Check that this is the runtime socket"):
+        ask.ask("show stat")
 
 
 def test_what_fails_while_haproxy_restarts_is_asked_again(ask, haproxy):

@@ -478,6 +478,14 @@ def test_a_host_looks_for_changes_after_a_minute_or_half_of_its_lease(prepared_h
     assert [bool(outcome) for _asked, outcome in host.asked] == [True, False, False]
 
 
+def test_a_host_that_waits_for_others_looks_for_changes_once_a_minute(prepared_host):
+    ready = shown(prepared=["A1"], ready=["A1"])
+    prepared_host.responds(ready, ready, ready, shown("done", sight=[]), fresh=False, outcome=prepared())
+    looks = [(asked["monotonic"], asked["slice"]) for asked, _outcome in prepared_host.asked]
+    rests = [after - before - took for (before, took), (after, _took) in zip(looks, looks[1:])]
+    assert rests == [pytest.approx(60, abs=0.5)] * 3
+
+
 def test_a_host_that_waits_for_others_fails_when_its_wait_is_over(prepared_host):
     host, began = prepared_host, prepared_host.now
     end = host.responds(shown(prepared=["A1"]), fresh=False, outcome=prepared(), wait_timeout=31.0)
