@@ -215,6 +215,7 @@ COMMANDS = {
     "not prepared": ("exit 0", False, ""),
     "a state that cannot be read": ("echo it is cut >&2; exit 1", False, "it is cut"),
     "a command that was killed": ("kill -9 $$", False, "-9"),
+    "an interpreter that is gone": ("#!/no/python", False, '"rc": 2'),
     "no program": (None, False, ""),
 }
 
@@ -227,7 +228,8 @@ def test_a_prepared_vm_keeps_its_polling_unit_until_it_has_recovered(ansible, in
     for number, (script, keep, refused) in enumerate(COMMANDS.values()):
         command, host = tmp_path / f"command{number}", f"web{number}"
         if script is not None:
-            command.write_text(f'#!/bin/sh\n[ "$*" = prepared ] || exit 9\n{script}\n')
+            own = script if script.startswith("#!") else f'#!/bin/sh\n[ "$*" = prepared ] || exit 9\n{script}'
+            command.write_text(f"{own}\n")
             command.chmod(0o755)
         hosts[host] = {**LOCAL, "__poller_command": str(command), "poller_keep_state": keep, "__poller_state_dir": "/x"}
         hosts[host]["__poller_services_found"] = []
