@@ -124,6 +124,39 @@ def test_an_installation_gives_the_directory_of_the_metrics_to_the_user_and_none
     assert (run.rc, owners) == (0, {"other": "root", "metrics": "daemon"}), run.output
 
 
+# The state of the unit, the directory in the options, and whether the directory in the configuration keeps its metrics.
+METRICS = {
+    "no metrics": ("present", None, False),
+    "another directory": ("present", "other", False),
+    "the same directory": ("present", "metrics", True),
+    "no unit": ("absent", "metrics", False),
+}
+
+
+def test_metrics_go_with_their_unit_or_their_option_and_nothing_else_does(ansible, tmp_path):
+    hosts, kept = {}, {}
+    for number, (state, option, keeps) in enumerate(METRICS.values()):
+        directory = tmp_path / f"web{number}"
+        (directory / "metrics").mkdir(parents=True)
+        for name in ("scheduled_events.prom", ".scheduled_events.prom.half", "node.prom"):
+            (directory / "metrics" / name).touch()
+        (directory / "poller.json").write_text(json.dumps({"metrics_directory": str(directory / "metrics")}))
+        hosts[directory.name] = {
+            **LOCAL,
+            "poller_state": state,
+            "poller_metrics_directory": option and str(directory / option),
+        }
+        kept[directory.name] = [] if not keeps else [".scheduled_events.prom.half", "scheduled_events.prom"]
+    role = {"name": "maintops.scheduled_events.poller", "tasks_from": "uninstall_metrics.yml"}
+    run = ansible.run_playbook(
+        [{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.include_role": role}]}],
+        inventory={"all": {"hosts": hosts}},
+        extra_vars={"__poller_config": f"{tmp_path}/{{{{ inventory_hostname }}}}/poller.json"},
+    )
+    left = {name: sorted(path.name for path in (tmp_path / name / "metrics").iterdir()) for name in hosts}
+    assert left == {name: sorted([*names, "node.prom"]) for name, names in kept.items()}, run.output
+
+
 def test_an_uninstallation_keeps_the_raised_flag_of_a_drained_host_and_nothing_else(remaining):
     assert remaining["drained"] == ["etc", "etc/drained"]
 
