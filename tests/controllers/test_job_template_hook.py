@@ -37,13 +37,16 @@ def place(awx):
     inventory = awx.create("inventories", name="vmside", organization=organization["id"])["id"]
     for name in ("web1", "web2.example.com"):
         awx.create(f"inventories/{inventory}/hosts", name=name, variables="ansible_connection: local")
-    path = awx.put_project("vmside", {"respond.yml": PLAYBOOK})
+    others = PLAYBOOK.replace("hosts: all", "hosts: web2.example.com")
+    path = awx.put_project("vmside", {"respond.yml": PLAYBOOK, "others.yml": others})
     project = awx.create("projects", name="vmside", organization=organization["id"], local_path=path)["id"]
     fields = {"inventory": inventory, "project": project, "playbook": "respond.yml", "allow_simultaneous": True}
     template = awx.create("job_templates", name="vmside", **fields, **PROMPTS)
+    of_others = awx.create("job_templates", name="others", **{**fields, "playbook": "others.yml"}, **PROMPTS)
     user = awx.create("users", username="vmside", password="vmside-password")["id"]
     for role in (
         template["summary_fields"]["object_roles"]["execute_role"],
+        of_others["summary_fields"]["object_roles"]["execute_role"],
         organization["summary_fields"]["object_roles"]["member_role"],
     ):
         awx.call("POST", f"users/{user}/roles/", {"id": role["id"]})
@@ -92,6 +95,14 @@ def test_of_ten_vms_that_race_for_an_event_one_launches_its_job_and_all_follow_i
     assert labels_of(awx, event) == ["1"]
     assert f"for {event['event_id']} of" in awx.output(job["id"])
     assert "{ { lookup('pipe', 'id') }}" in job["extra_vars"]
+
+
+def test_a_job_whose_playbook_leaves_the_vm_out_has_not_prepared_it(awx, vms):
+    event = new_event("web1")
+    status, line = vms(job_template="others++vmside").run(event)
+    (job,) = jobs_of(awx, event)
+    assert (job["status"], status) == ("successful", 1)
+    assert line.startswith(f"job {job['id']} has ended: successful: it did nothing on this VM: expected it in")
 
 
 @pytest.mark.long

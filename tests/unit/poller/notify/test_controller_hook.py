@@ -196,6 +196,32 @@ def test_a_job_that_does_not_succeed_fails_the_hook(controller, make_vm, status)
     assert make_vm().run() == (FAILED, f"job 1 has ended: {status}. Relaunch it on the controller first")
 
 
+NOWHERE = (
+    "job 1 has ended: successful: it did nothing on this VM: expected it in the inventory, and among the hosts of the "
+    "playbook"
+)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, (FAILED, f"{NOWHERE}. Relaunch it on the controller first")),
+        ({"grace": 120}, (NOTHING_PREPARED, f"{NOWHERE}; this VM continues without the job")),
+    ],
+)
+@pytest.mark.parametrize("resources", [["vm1"], ["VM2", "vm1"]])
+def test_a_job_that_left_this_vm_out_has_not_prepared_it(controller, make_vm, resources, settings, expected):
+    controller.left_out = ("vm1",)
+    assert make_vm(**settings).run(resources=resources) == expected
+
+
+def test_a_job_is_done_when_the_controller_has_counted_its_hosts(controller, make_vm):
+    controller.faults["/job_host_summaries/"] = [(200, {}, {"results": []})] * 2
+    controller.faults["/jobs/1/"] = [(200, {}, {"event_processing_finished": False})] * 2
+    assert make_vm().run() == (DONE, "job 1 has ended: successful")
+    assert controller.asked.count("GET /api/v2/jobs/1/job_host_summaries/") == 3
+
+
 def test_a_job_that_has_not_ended_at_the_deadline_is_left_running(controller, make_vm):
     controller.status = "running"
     vm = make_vm()

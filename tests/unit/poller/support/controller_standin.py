@@ -30,6 +30,7 @@ class Controller:
     def __init__(self, certificate=None):
         self.labels, self.jobs, self.asked, self.bodies, self.faults = [], {}, [], [], {}
         self.status = "successful"  # of a job that is launched
+        self.left_out = ()  # hosts that no job reaches
         self.template = {"id": 7, "name": "respond", "organization": 3, "job_slice_count": 1}
         self.launch = dict(PROMPTS, variables_needed_to_start=[], passwords_needed_to_start=[])
         handler = type("Handler", (_Handler,), {"controller": self})
@@ -88,6 +89,9 @@ class Controller:
             name, prefix = query.get("labels__name"), query.get("labels__name__startswith")
             found = [job for job in self._newest() if job["label"].startswith(prefix or name)]
             return 200, {}, {"results": [job for job in found if prefix or job["label"] == name]}
+        if name == ("GET", "jobs/N/job_host_summaries/"):
+            ran = [host for host in self.jobs[int(path.split("/")[-3])]["ran"] if host in query["host_name__in"].split(",")]
+            return 200, {}, {"results": [{"host_name": host} for host in ran]}
         job = self.jobs[int(path.split("/")[-2 if name[0] == "GET" else -3])]
         if name[0] == "POST":
             job["status"] = "canceled"
@@ -106,6 +110,7 @@ class Controller:
         }
         job["label"] = next(label["name"] for label in self.labels if label["id"] == body["labels"][0])
         job["host_status_counts"] = {"ok": 1}
+        job["ran"] = [host for host in body["limit"].split(",") if host not in self.left_out]
         self.jobs[job["id"]] = job
         return dict(job, ignored_fields={})
 

@@ -280,11 +280,16 @@ class ControllerHook:
         stays = ", and stays unchanged" if self._job or self.memory.may_run else ""
         return _cancelled(f"; {self._known()}{stays}")
 
-    def _ended(self, jobs: Jobs, job: ControllerJob) -> Ending:
+    def _ended(self, jobs: Jobs, job: ControllerJob) -> Optional[Ending]:
+        reason = f"job {job.id} has ended: {job.status}"
         if job.status == SUCCESSFUL:
-            return Ending(DONE, f"job {job.id} has ended: {job.status}")
-        why = self._why(jobs, job)
-        reason = f"job {job.id} has ended: {job.status}{why and ': ' + why}"
+            ran = jobs.ran_here(job)
+            if ran is not False:
+                return Ending(DONE, reason) if ran else None
+            why = "it did nothing on this VM: expected it in the inventory, and among the hosts of the playbook"
+        else:
+            why = self._why(jobs, job)
+        reason += why and f": {why}"
         return self._without_the_job(reason, "Relaunch it on the controller first")
 
     def _why(self, jobs: Jobs, job: ControllerJob) -> str:

@@ -97,7 +97,9 @@ class Jobs:
         self._clock = clock
         self._hosts = hosts_of(event["resources"], settings)
         mine = [host for name, host in zip(event["resources"], self._hosts) if name.lower() == vm_name.lower()]
-        self._own_hosts = _lower(mine or self._hosts)
+        self._own_hosts = mine or self._hosts
+        self._counting: List[int] = []  # the jobs that count, as they were found last
+        self._counted = 0  # a job whose hosts the controller has counted
         # The beginning of the labels of the event, and of those of this announcement while it has its present type.
         self._of_event = f"{PREFIX}.{token_of(str(event['event_id']).lower())}."
         self._prefix = f"{self._of_event}{_plain_type(event)}.{_NOT_PLAIN.sub('', memory.not_before)[:40] or 'none'}."
@@ -125,6 +127,7 @@ class Jobs:
         if unknown:
             self._memory.set(**dict.fromkeys(unknown, max((job.id for job in self._list_of_event()), default=0)))
         jobs = self._list(labels__name__startswith=self._prefix)
+        self._counting = [job.id for job in jobs if job.counts]
         for job in jobs:
             if job.wrong or (job.counts and not job.ended):
                 return job
@@ -149,7 +152,7 @@ class Jobs:
                 is_part = fields.get("launch_type") == RELAUNCH and any(each.counts for each in jobs)
                 wrong = [] if hosts & _lower(self._hosts) else ["limit"]
                 wrong += [] if _has_event(fields.get("extra_vars")) else [EVENT_VARIABLE]
-                counts = not wrong and (is_part or bool(hosts & self._own_hosts))
+                counts = not wrong and (is_part or bool(hosts & _lower(self._own_hosts)))
                 job = job._replace(counts=counts, wrong=", ".join(wrong))
             jobs.append(job)
         return jobs[::-1]
@@ -201,6 +204,18 @@ class Jobs:
         except Declined:
             if self._controller.get(f"jobs/{job.id}/").get("status") not in ENDED:
                 raise
+
+    def ran_here(self, job: ControllerJob) -> Optional[bool]:
+        """Whether a job that has succeeded, or one that it repeats in part, did something on this VM; ``None`` until the
+        controller has counted its hosts. Ansible leaves out a host that is not in its inventory, and ends well.
+        """
+        query = {"host_name__in": ",".join(self._own_hosts), "failed": "false", "page_size": 1}
+        if any(self._controller.list(f"jobs/{each}/job_host_summaries/", **query) for each in self._counting):
+            return True
+        counted = self._counted == job.id  # before this look
+        if self._controller.get(f"jobs/{job.id}/").get("event_processing_finished"):
+            self._counted = job.id
+        return False if counted else None
 
     def why(self, job: ControllerJob) -> Optional[str]:
         """The result of a job in addition to its status; ``None`` until the controller has counted its hosts."""
