@@ -21,7 +21,7 @@ import yaml
 
 from playbooks import LOCAL
 
-FILES = ("etc/hooks/prepare.d/10-drain", "etc/hooks.d", "lib/state.json", "history/history.jsonl")
+FILES = ("etc/hooks/prepare.d/10-drain", "etc/hooks.d", "lib/state.json", "history/history.jsonl", "controller/event")
 HOSTS = {
     # host: whether it is drained, and whether the state is kept
     "drained": {"flag": True, "keep": False},
@@ -59,6 +59,7 @@ def remaining(ansible, tmp_path_factory):
             "__poller_config_dir": f"{directory}/{{{{ inventory_hostname }}}}/etc",
             "__poller_state_dir": f"{directory}/{{{{ inventory_hostname }}}}/lib",
             "__poller_history_dir": f"{directory}/{{{{ inventory_hostname }}}}/history",
+            "__poller_controller_memory": f"{directory}/{{{{ inventory_hostname }}}}/controller",
         },
     )
     assert run.rc == 0, run.output
