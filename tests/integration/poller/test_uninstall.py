@@ -249,7 +249,7 @@ COMMANDS = {
     "not prepared": ("exit 0", False, ""),
     "a state that cannot be read": ("echo it is cut >&2; exit 1", False, "it is cut"),
     "a command that was killed": ("kill -9 $$", False, "-9"),
-    "an interpreter that is gone": ("#!/no/python", False, '"rc": 2'),
+    "a missing interpreter": ("#!/no/python", False, '"rc": 2'),
     "no program": (None, False, ""),
 }
 

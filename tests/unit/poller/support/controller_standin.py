@@ -89,14 +89,11 @@ class Controller:
             name, prefix = query.get("labels__name"), query.get("labels__name__startswith")
             found = [job for job in self._newest() if job["label"].startswith(prefix or name)]
             return 200, {}, {"results": [job for job in found if prefix or job["label"] == name]}
-        if name == ("GET", "jobs/N/job_host_summaries/"):
-            ran = [host for host in self.jobs[int(path.split("/")[-3])]["ran"] if host in query["host_name__in"].split(",")]
-            return 200, {}, {"results": [{"host_name": host} for host in ran]}
-        job = self.jobs[int(path.split("/")[-2 if name[0] == "GET" else -3])]
+        job = self.jobs[int(re.search("jobs/([0-9]+)/", path).group(1))]
         if name[0] == "POST":
             job["status"] = "canceled"
             return 202, {}, None
-        return 200, {}, job
+        return 200, {}, summaries_of(job, query) if name[1].endswith("/job_host_summaries/") else job
 
     def run(self, body):
         """Launch a job."""
@@ -116,6 +113,11 @@ class Controller:
 
     def _newest(self):
         return [self.jobs[number] for number in sorted(self.jobs, reverse=True)]
+
+
+def summaries_of(job, query):
+    """Those of the hosts on which a job ran."""
+    return {"results": [{"host_name": host} for host in job["ran"] if host in query["host_name__in"].split(",")]}
 
 
 class _Handler(http.server.BaseHTTPRequestHandler):

@@ -206,10 +206,11 @@ class Jobs:
                 raise
 
     def ran_here(self, job: ControllerJob) -> Optional[bool]:
-        """Whether a job that has succeeded, or one that it repeats in part, did something on this VM; ``None`` until the
-        controller has counted its hosts. Ansible leaves out a host that is not in its inventory, and ends well.
+        """Whether a job that has succeeded, or one that it repeats in part, did something on this VM; ``None``: the
+        controller has not counted its hosts yet. Ansible leaves out an unknown host, skips tasks, and ends well.
         """
-        query = {"host_name__in": ",".join(self._own_hosts), "failed": "false", "page_size": 1}
+        own = ",".join(self._own_hosts)
+        query: Dict[str, Union[str, int]] = {"host_name__in": own, "ok__gt": 0, "failed": "false", "page_size": 1}
         if any(self._controller.list(f"jobs/{each}/job_host_summaries/", **query) for each in self._counting):
             return True
         counted = self._counted == job.id  # before this look
