@@ -231,6 +231,20 @@ def test_hooks_test_runs_the_hooks_of_a_phase(unit, content):
     assert f"id {ID}\n" in output
 
 
+@pytest.mark.parametrize(
+    ("known", "expected"),
+    [('{"vm_name": "web1"}', "web1 true"), ('{"vm_name": null}', "this-vm false"), ("[]", "this-vm false")],
+)
+def test_hooks_test_gives_the_name_of_this_vm_that_the_unit_knows(unit, known, expected):
+    unit.add_hook("prepare", 'echo "$SCHEDULED_EVENTS_VM_NAME $(grep -o "affects_this_vm.: [a-z]*" | cut -d" " -f2)"')
+    os.mkdir(unit.path("run"))
+    for name, content in (("run/status.json", known), ("event", '{"EventId": "E", "Resources": ["WEB1"]}')):
+        with open(unit.path(name), "w") as file:
+            file.write(content)
+    code, output, _errors = unit.command("hooks", "test", "prepare", "--event", unit.path("event"))
+    assert (code, output.splitlines()[0]) == (0, expected)
+
+
 def test_config_check_refuses_a_mistake_with_its_place(unit):
     unit.configure(margin="x")
     code, _output, errors = unit.command("config", "check", unit.path("poller.json"))

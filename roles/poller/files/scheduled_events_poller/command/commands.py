@@ -351,7 +351,7 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
 
     :raises CommandError: an event is announced, whose preparation a test of the hooks would undo or repeat.
     """
-    vm_name = settings.vm_name or "this-vm"
+    vm_name = settings.vm_name or _known_name(places(chosen).status_file)
     if chosen.event is not None:
         return _read_event(chosen.event, settings, vm_name), vm_name
     event_id = _announced_event(settings, chosen)
@@ -363,6 +363,13 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
     say("with a sample event. Use --event FILE for another event")
     sample = sample_event(vm_name, "Reboot", not_before=time.time() + SAMPLE_NOTICE)
     return describe(sample, vm_name=vm_name, now=_now()), vm_name
+
+
+def _known_name(status_file: str) -> str:
+    """The name of this VM that the polling unit heard last."""
+    with contextlib.suppress(OSError, ValueError, RecursionError, LookupError, TypeError):
+        return str(json.loads(read_plain(status_file, most=LARGEST_STATUS).decode("utf-8"))["vm_name"] or "this-vm")
+    return "this-vm"
 
 
 def sample_event(vm_name: str, event_type: str, *, not_before: float) -> ScheduledEvent:
