@@ -10,7 +10,7 @@ A drill is one event in a file of root's, which counts for a minute at a time an
 import json
 import os
 import time
-from typing import Any, Callable, Dict, Optional
+from typing import Any, Callable, Dict, Optional, Set
 
 from .document import ADVISORY, SCHEDULED, STARTED, Document, ScheduledEvent, parse_event
 from .files import plain
@@ -31,10 +31,11 @@ def boottime() -> float:
     return time.clock_gettime(CLOCK_BOOTTIME)
 
 
-def announced(document: Document, directory: Optional[str]) -> Document:
-    """The document of the service with the event of a drill, as long as no event of the service names the same VM.
+def announced(document: Document, directory: Optional[str], ended: Set[str]) -> Document:
+    """The document of the service with the event of a drill, until an event of the service names the same VM.
 
     :param directory: of the drill; ``None`` for the document of another machine.
+    :param ended: the drills that ended so, which stay ended: a recovery would wait for one whose control node is away.
     """
     if directory is None:
         return document
@@ -45,8 +46,9 @@ def announced(document: Document, directory: Optional[str]) -> Document:
     except NoDrill as error:
         return document._replace(drill_problem=f"{os.path.join(directory, NAME)} adds no event: {error}")
     holding = [event for event in document.events if event.event_status != ADVISORY and drill.names[0] in event.names]
-    if holding or any(event.key == drill.key for event in document.events):
-        return document._replace(drill_problem=f"{drill.event_id} has ended, since the service announces an event")
+    if holding or drill.key in ended or any(event.key == drill.key for event in document.events):
+        ended.add(drill.key)
+        return document._replace(drill_problem=f"{drill.event_id} has ended, since the service announced an event")
     return document._replace(events=(*document.events, drill), drill=drill.key)
 
 

@@ -8,7 +8,7 @@ import http
 import json
 import os
 import pwd
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple, TypeVar
+from typing import Any, Callable, Dict, List, Optional, Sequence, Set, Tuple, TypeVar
 
 from . import transport
 from .announced import announced
@@ -151,6 +151,7 @@ class ImdsClient:
         self._request_timeout = request_timeout
         self._retry_for = retry_for
         self._drill_directory = drill_directory
+        self._ended_drills: Set[str] = set()
         self._clock = clock
         self._exchanger = exchanger or transport.Transport()
         self._user = "that Ansible connects as" if exchanger else _own_user()
@@ -165,7 +166,8 @@ class ImdsClient:
         if not answer.body.strip():
             raise NoDocumentYet(f"GET {answer.url} answered 200 OK with an empty body: no document yet", status=200)
         try:
-            return announced(parse(answer.body, api_version=self.api_version), self._drill_directory)
+            document = parse(answer.body, api_version=self.api_version)
+            return announced(document, self._drill_directory, self._ended_drills)
         except DocumentError as error:
             raise _not_the_service("GET", answer, f"with a Scheduled Events document: {error}") from error
 

@@ -88,12 +88,17 @@ def test_an_answer_that_is_no_document_stays_a_failure_during_a_drill(service, c
 
 
 @pytest.mark.parametrize("status", ["Scheduled", "Started"])
-def test_an_event_of_the_service_that_names_the_same_vm_ends_the_drill(service, client, drill, status):
+def test_an_event_of_the_service_that_names_the_same_vm_ends_the_drill_for_good(service, client, drill, status):
     drill.write()
     service.answers(document_text(event(EventId=REAL, EventStatus=status, Resources=["vm0", "VM1"])))
     document = client.poll()
     assert (ids(document), document.drill) == ([REAL], "")
-    assert document.drill_problem == f"{ID} has ended, since the service announces an event"
+    assert document.drill_problem == f"{ID} has ended, since the service announced an event"
+    service.answers(document_text())
+    document = client.poll()
+    assert (ids(document), document.drill) == ([], "")
+    drill.write(EventId="drill-2")
+    assert client.poll().drill == "drill-2"
 
 
 def test_a_hint_of_the_service_does_not_end_the_drill(service, client, drill):
