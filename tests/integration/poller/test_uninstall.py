@@ -249,6 +249,7 @@ COMMANDS = {
     "not prepared": ("exit 0", False, ""),
     "a state that cannot be read": ("echo it is cut >&2; exit 1", False, "it is cut"),
     "a command that was killed": ("kill -9 $$", False, "-9"),
+    "a command that does not know it": ("echo its usage >&2; exit 2", False, "its usage"),
     "a missing interpreter": ("#!/no/python", False, '"rc": 2'),
     "no program": (None, False, ""),
 }
