@@ -5,7 +5,7 @@
 """What the module of a rolling maintenance does, on any host. Private to the collection."""
 
 import json
-from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Sequence
+from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ._load_balancer.record import FILE as LOAD_BALANCER_FILE
 from ._load_balancer.record import Record, RecordError
@@ -17,7 +17,6 @@ from ._scheduled_events.clock import CLOCK, Moment
 from ._scheduled_events.files import LARGEST_STATUS, STALE, Changed, Folder, explained, read_plain
 from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import append_where_possible
-from ._scheduled_events.runs import NOTHING
 
 # On the control node: before the gate, at the gate, and what it decided. The others are for a host.
 CHECK, WAIT, DECISION = "check", "wait", "decision"
@@ -73,46 +72,29 @@ def survey(
 ) -> Dict[str, Any]:
     """Mark the host if an owner is given, then look at all that the gate wants to know."""
     folder, claimed = host.folder, _claim(module, host)  # before the look at the events
-    of_unit = _events_of_the_unit() if folder.is_here else []
+    waiting, is_prepared = _said_by_the_unit() if folder.is_here else ([], False)
     found = {
         "changed": claimed["marked"],
-        "drained": folder.has(LOAD_BALANCER_FILE) or flag_is_up() or any(each.is_prepared for each in of_unit),
+        "drained": folder.has(LOAD_BALANCER_FILE) or flag_is_up() or is_prepared,
         **_returning(folder),
         "records": host.records(),
-        "waiting": [each.event_id for each in of_unit if each.keeps_in_service],
+        "waiting": waiting,
     }
     return dict(found, **claimed, **read())
 
 
-class UnitEvent(NamedTuple):
-    """An event in the status of the polling unit. ``hooks``: the outcomes by phase."""
-
-    event_id: str
-    waits: bool
-    hooks: Dict[str, Any]
-
-    @property
-    def keeps_in_service(self) -> bool:
-        """Whether it waits for a moment of a rule, so that the polling unit keeps the host in service."""
-        return self.waits and not self.hooks
-
-    @property
-    def is_prepared(self) -> bool:
-        """Whether the host has to recover from it: see ``policies.unrecovered``."""
-        ran = {"prepare", "started", "recover"} & self.hooks.keys()
-        return bool(ran) and ("started" in ran or self.hooks.get("prepare") != NOTHING)
-
-
-def _events_of_the_unit() -> List[UnitEvent]:
-    """The events in the status of the polling unit; none without a present status."""
+def _said_by_the_unit() -> Tuple[List[str], bool]:
+    """What the polling unit says: for which events it waits, so that it keeps the host in service, and whether the host
+    has to recover. Nothing without a present status.
+    """
     try:
         known = json.loads(read_plain(STATUS_FILE, most=LARGEST_STATUS).decode("utf-8"))
-        events = [
-            UnitEvent(str(each["event_id"]), bool(each["waits_until"]), dict(each["hooks"])) for each in known["events"]
-        ]
-        return events if abs(CLOCK.wall() - known["time"]) <= STALE else []
-    except (OSError, ValueError, RecursionError, LookupError, TypeError):
-        return []
+        waiting = [str(each["event_id"]) for each in known["events"] if each["waits_until"] and not each["hooks"]]
+        # One that does not say it yet has prepared the host for any event that it knows.
+        is_prepared = bool(known.get("unrecovered", known["events"]))
+        return (waiting, is_prepared) if abs(CLOCK.wall() - known["time"]) <= STALE else ([], False)
+    except (OSError, ValueError, RecursionError, LookupError, TypeError, AttributeError):
+        return [], False
 
 
 def _returning(folder: Folder) -> Dict[str, Any]:

@@ -508,10 +508,12 @@ def test_a_dry_run_shows_that_this_vm_is_prepared_and_waits_for_its_recovery(uni
     unit.process.send_signal(signal.SIGHUP)
     imds.events = []
     until(lambda: unit.command("status")[0] == 1, "the warning")
-    assert f"this VM was prepared for {ID} before the dry run, and recovers after it" in unit.command("status")[1]
+    hidden = f"this VM was prepared for {ID} before the dry run, and recovers after it"
+    assert hidden in unit.command("status")[1]
     assert unit.command("prepared")[:2] == (0, f"{ID}\n")
     with open(unit.path("run/status.json")) as file:
-        assert json.load(file)["maintenance_pending"] is True
+        known = json.load(file)
+    assert (known["maintenance_pending"], known["unrecovered"]) == (True, [hidden])
     unit.configure(dry_run=False)
     unit.process.send_signal(signal.SIGHUP)
     until(lambda: unit.command("status")[1].startswith("OK: 0 events"), "the status OK")

@@ -101,6 +101,8 @@ def describe(view: View, *, unrecorded: str) -> Dict[str, Any]:
         "missing_hooks": {} if config is None else {phase: list(names) for phase, names in config.missing.items()},
         "unnamed_events": state.unnamed,
         "lost": state.lost,
+        # The state of a dry run is not what was done.
+        "unrecovered": [*filter(None, [view.unsaved])] if view.settings.dry_run else policies.unrecovered(state),
         "drill": polls.drill,
         "drill_problem": polls.drill_problem,
         # Without a document nothing is known, and without a saved state not all: neither means that there is no

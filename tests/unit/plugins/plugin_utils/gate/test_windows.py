@@ -53,7 +53,7 @@ def event(event_id, waits_until, **hooks):
 
 
 def waiting():
-    return [each.event_id for each in _maintenance_calls._events_of_the_unit() if each.keeps_in_service]
+    return _maintenance_calls._said_by_the_unit()[0]
 
 
 def test_the_events_that_wait_are_those_without_hooks_that_ran(status):
@@ -75,22 +75,16 @@ def test_without_a_polling_unit_no_event_waits(status):
 
 
 @pytest.mark.parametrize(
-    ("hooks", "prepared"),
+    ("said", "prepared"),
     [
-        ({"prepare": "running"}, True),
-        ({"prepare": "ok", "started": "ok"}, True),
-        ({"prepare": "failed", "recover": "failed"}, True),
-        ({"started": "ok", "recover": "running"}, True),  # it had no Scheduled phase
-        ({"prepare": "nothing", "started": "ok"}, True),
-        ({"recover": "failed"}, True),  # known from the history alone
-        ({"prepare": "nothing"}, False),
-        ({"prepare": "nothing", "recover": "running"}, False),
-        ({"advised": "ok"}, False),
-        ({}, False),
+        ({"events": [], "unrecovered": ["A"]}, True),
+        ({"events": [event("A", None, advised="ok")], "unrecovered": []}, False),
+        ({"events": [event("A", None)]}, True),  # of an earlier release
+        ({"events": []}, False),
     ],
 )
-def test_a_host_is_drained_while_its_polling_unit_has_prepared_it(status, tmp_path, hooks, prepared):
-    status.write_text(json.dumps({"time": 1000.0, "events": [event("A", None, **hooks)]}))
+def test_a_host_is_drained_while_its_polling_unit_has_to_recover_it(status, tmp_path, said, prepared):
+    status.write_text(json.dumps({"time": 1000.0, **said}))
     options = {name: option.get("default") for name, option in _maintenance_calls.OPTIONS.items()}
     module = types.SimpleNamespace(params=options, check_mode=False)
     folder = Folder(tmp_path)
