@@ -92,6 +92,30 @@ def test_an_installation_gives_a_history_that_was_kept_to_the_user_and_its_group
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_change_of_the_group_of_a_history_that_was_interrupted_goes_on(
+    ansible, installed_collection, tmp_path, first
+):
+    history = tmp_path / "history"
+    history.mkdir(mode=0o2750)
+    (history / "history.jsonl").touch()
+    for path in (history, history / "history.jsonl"):
+        shutil.chown(path, "nobody", "daemon")
+    history.chmod(0o2750)
+    tasks = yaml.safe_load((installed_collection / "roles/poller/tasks/history.yml").read_text())
+    tasks[1]["block"] = tasks[1]["block"][:first]
+    group = grp.getgrgid(pwd.getpwnam("nobody").pw_gid).gr_name
+    interrupted = {"__poller_history_dir": str(history), "__poller_user": "nobody", "__poller_history_group": group}
+    play = {"hosts": "all", "gather_facts": False, "tasks": tasks[:2]}
+    run = ansible.run_playbook([play], inventory={"all": {"hosts": {"web1": LOCAL}}}, extra_vars=interrupted)
+    assert run.rc == 0, run.output
+    run = run_history_tasks(ansible, history, group)
+    assert run.rc == 0, run.output
+    assert {(path.owner(), path.group()) for path in (history, history / "history.jsonl")} == {("nobody", group)}
+    assert not any(task.result.get("changed") for task in run_history_tasks(ansible, history, group).tasks)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_group_that_the_host_lacks_takes_no_history_from_the_unit(ansible, tmp_path):
     history = tmp_path / "history"
     history.mkdir(mode=0o750)
