@@ -242,6 +242,9 @@ def test_a_change_that_is_taken_back_is_a_change(passes):
     ]
     ends = [event.get("ignored") or event["change"] for event in found]
     assert ends == ["new", "changed", "changed", "repeated", "repeated", "repeated"]
+    again = passes({"payload": message(at="2022-04-15T05:24:00Z")})
+    assert again["change"] == "changed"
+    assert again["meta"]["uuid"] not in [event["meta"]["uuid"] for event in found[:3]]  # ansible-rulebook would drop it
 
 
 def test_it_remembers_a_bounded_number_of_events(monkeypatch):

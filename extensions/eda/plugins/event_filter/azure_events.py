@@ -295,6 +295,6 @@ def _as_change(event: dict[str, Any]) -> dict[str, Any]:
         _KNOWN.popitem(last=False)
     change = "gone" if event["event_status"] in OVER else "changed" if passed else "new"
     # ansible-rulebook drops what it has stored before it was killed, and could not be remembered.
-    what = this if change == "changed" else f"{key} {change}"
+    what = f"{this} {order}" if change == "changed" else f"{key} {change}"
     meta = {**event.get("meta", {}), "uuid": str(uuid.uuid5(uuid.NAMESPACE_OID, what))}
     return with_time_left({**event, "change": change, "id": this, "repeated": 0, "meta": meta})
