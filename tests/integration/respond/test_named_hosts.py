@@ -37,7 +37,7 @@ def test_a_playbook_refuses_to_run_without_named_hosts(ansible, playbook, variab
     assert "web1" not in hosts_of(run)
 
 
-@pytest.mark.parametrize("serial", ["x", [1, "50 %", "x"]])
+@pytest.mark.parametrize("serial", ["x", [1, "50 %", "x"], ["1", None], ["50% "]])
 @pytest.mark.parametrize("playbook", ["drill", "rolling_maintenance"])
 def test_a_serial_that_is_not_a_number_is_refused_by_its_name(ansible, playbook, serial):
     extra = {f"{playbook}_hosts": "web1", f"{playbook}_serial": serial}
