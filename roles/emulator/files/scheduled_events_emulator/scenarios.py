@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Callable
+from typing import Any, Callable, NamedTuple
 
 from scheduled_events_emulator.checks import Fields, InputError, shown
 from scheduled_events_emulator.events import KEYS, EventSpec, parse_spec
@@ -55,42 +55,40 @@ def _twice(machines: Sequence[Machine]) -> list[list[Machine]]:
     return [list(machines), list(machines)]
 
 
-def _timeline(event_type: str, scheduled: float, started: float, **fields: Any) -> dict[str, Any]:
-    return {"type": event_type, "notice": scheduled, "started_for": started, **fields}
+class _Scenario(NamedTuple):
+    """The fields of its events, the cut of the VMs, and whether an event waits until the one before has left."""
+
+    event: dict[str, Any]
+    cut: Cut
+    serial: bool
 
 
-# name → (the event, how the VMs are cut, whether the next event waits until the one before has left)
-_SCENARIOS: Mapping[str, tuple[dict[str, Any], Cut, bool]] = {
-    "live_migration": (
-        _timeline("Freeze", 15 * MINUTE, 5 * MINUTE, duration=5, description=LIVE_MIGRATION),
-        _together,
-        False,
+def _scenario(
+    event_type: str, scheduled: float, started: float, cut: Cut = _together, *, serial: bool = False, **fields: Any
+) -> _Scenario:
+    """The scenario whose events are so many seconds Scheduled and Started."""
+    return _Scenario({"type": event_type, "notice": scheduled, "started_for": started, **fields}, cut, serial)
+
+
+_SCENARIOS: Mapping[str, _Scenario] = {
+    "live_migration": _scenario("Freeze", 15 * MINUTE, 5 * MINUTE, duration=5, description=LIVE_MIGRATION),
+    "user_reboot": _scenario("Reboot", 15 * MINUTE, 10 * MINUTE, duration=-1, source="User"),
+    "host_agent_maintenance": _scenario("Freeze", 15 * MINUTE, 10 * MINUTE, duration=9, description=MAINTENANCE),
+    "platform_redeploy": _scenario("Redeploy", 15 * MINUTE, 10 * MINUTE, duration=-1, description=MAINTENANCE),
+    "user_redeploy": _scenario("Redeploy", 15 * MINUTE, 10 * MINUTE, duration=-1, source="User"),
+    "cancelled": _scenario("Reboot", 15 * MINUTE, 10 * MINUTE, cancel_after=8 * MINUTE, description=MAINTENANCE),
+    "spot_eviction": _scenario("Preempt", 30, 5 * MINUTE, _each_spot),
+    "scale_set_terminate": _scenario("Terminate", 5 * MINUTE, 5 * MINUTE, _each_of_scale_set),
+    "spot_rebalance": _scenario("SpotRebalanceRecommendation", 0, 60 * MINUTE, _each_spot),
+    "hardware_failure": _scenario("Redeploy", 0, 10 * MINUTE, direct_started=True),
+    "degraded_hardware": _scenario("Redeploy", 7 * DAY, 10 * MINUTE, description=DEGRADED),
+    "os_image_upgrade": _scenario("Reboot", 15 * MINUTE, 10 * MINUTE, _each_of_scale_set, source="User"),
+    "fault_domains": _scenario(
+        "Reboot", 15 * MINUTE, 10 * MINUTE, _fault_domains, serial=True, description=MAINTENANCE
     ),
-    "user_reboot": (_timeline("Reboot", 15 * MINUTE, 10 * MINUTE, duration=-1, source="User"), _together, False),
-    "host_agent_maintenance": (
-        _timeline("Freeze", 15 * MINUTE, 10 * MINUTE, duration=9, description=MAINTENANCE),
-        _together,
-        False,
+    "back_to_back": _scenario(
+        "Freeze", 15 * MINUTE, 5 * MINUTE, _twice, serial=True, duration=5, description=MAINTENANCE
     ),
-    "platform_redeploy": (
-        _timeline("Redeploy", 15 * MINUTE, 10 * MINUTE, duration=-1, description=MAINTENANCE),
-        _together,
-        False,
-    ),
-    "user_redeploy": (_timeline("Redeploy", 15 * MINUTE, 10 * MINUTE, duration=-1, source="User"), _together, False),
-    "cancelled": (
-        _timeline("Reboot", 15 * MINUTE, 10 * MINUTE, cancel_after=8 * MINUTE, description=MAINTENANCE),
-        _together,
-        False,
-    ),
-    "spot_eviction": (_timeline("Preempt", 30, 5 * MINUTE), _each_spot, False),
-    "scale_set_terminate": (_timeline("Terminate", 5 * MINUTE, 5 * MINUTE), _each_of_scale_set, False),
-    "spot_rebalance": (_timeline("SpotRebalanceRecommendation", 0, 60 * MINUTE), _each_spot, False),
-    "hardware_failure": (_timeline("Redeploy", 0, 10 * MINUTE, direct_started=True), _together, False),
-    "degraded_hardware": (_timeline("Redeploy", 7 * DAY, 10 * MINUTE, description=DEGRADED), _together, False),
-    "os_image_upgrade": (_timeline("Reboot", 15 * MINUTE, 10 * MINUTE, source="User"), _each_of_scale_set, False),
-    "fault_domains": (_timeline("Reboot", 15 * MINUTE, 10 * MINUTE, description=MAINTENANCE), _fault_domains, True),
-    "back_to_back": (_timeline("Freeze", 15 * MINUTE, 5 * MINUTE, duration=5, description=MAINTENANCE), _twice, True),
 }
 NAMES = tuple(_SCENARIOS)
 
