@@ -31,7 +31,6 @@ def provisioning_state(body: Body) -> str:
 def bring(
     arm: Arm,
     target: str,
-    api_version: str,
     body: Body,
     change: t.Callable[[Body], Body | None],
     *,
@@ -45,6 +44,7 @@ def bring(
     :param setting: the option of the user for ``timeout``.
     :raises ArmError: it could not be done, or not within ``timeout`` seconds. Its ``sent`` is set.
     """
+    api_version = pools.api_version_of(target)
     give_up_at, sent, accepted = arm.clock.monotonic() + timeout, False, False
     try:
         while True:
@@ -111,7 +111,7 @@ def protect(arm: Arm, instance: str, body: Body, *, wanted: bool, timeout: float
         # Azure documents this request, which leaves the rest of the instance as it is.
         return {"properties": {"protectionPolicy": {**_policy(body), "protectFromScaleIn": wanted}}}
 
-    return bring(arm, instance, pools.COMPUTE_API, body, change, timeout=timeout, setting="operation_timeout")
+    return bring(arm, instance, body, change, timeout=timeout, setting="operation_timeout")
 
 
 def _policy(instance: Body) -> Body:
@@ -187,7 +187,6 @@ class Resources:
         return bring(
             self._arm,
             target,
-            pools.api_version_of(target),
             body,
             change,
             timeout=self._timeout,
