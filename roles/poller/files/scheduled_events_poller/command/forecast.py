@@ -76,7 +76,7 @@ def show_forecast(chosen: argparse.Namespace) -> int:
 def _read(chosen: argparse.Namespace, facts: Sequence[Fact]) -> str:
     """What the forecast follows from: the facts, their times and their directories."""
     times = f", from {format_epoch(facts[0].time)} to {format_epoch(facts[-1].time)}" if facts else ""
-    return f"read: {len(facts)} facts in {show_history.directories(chosen)}{times}"
+    return f"read: {len(facts)} facts in {' and '.join(show_history.directories(chosen))}{times}"
 
 
 def _window(event_type: str, decided: terms.Config, *, now: float) -> str:

@@ -5,12 +5,12 @@
 """The command ``scheduled-events history``: what happened to the events of this VM."""
 
 import argparse
-import datetime
 import re
 import time
 from typing import List, Tuple
 
 from _scheduled_events import history, history_file
+from _scheduled_events.document import format_epoch
 from _scheduled_events.history import Fact
 
 from .output import CommandError, complain, places, say, say_json, say_table
@@ -35,20 +35,16 @@ def show_history(chosen: argparse.Namespace) -> int:
     return 1 if problems else 0
 
 
-def _directories(chosen: argparse.Namespace) -> Tuple[str, str]:
+def directories(chosen: argparse.Namespace) -> Tuple[str, str]:
+    """Those of the histories of the polling unit and of the roles."""
     return places(chosen).history_directory, chosen.roles_directory
-
-
-def directories(chosen: argparse.Namespace) -> str:
-    """The directories of the histories, for a line of text."""
-    return " and ".join(_directories(chosen))
 
 
 def found(chosen: argparse.Namespace, *, since: float = 0.0) -> Tuple[List[Fact], List[str]]:
     """The facts of the polling unit and of the roles, in the order of their times, and why others are missing."""
     facts: List[Fact] = []
     problems: List[str] = []
-    for directory in _directories(chosen):
+    for directory in directories(chosen):
         read = history_file.read(directory, now=time.time(), since=since)
         facts += read.facts
         problems += read.problems
@@ -91,8 +87,7 @@ def _details(fact: Fact) -> List[str]:
         details.append(f"through the {fact.via}")
     details.append(fact.rule)
     if fact.kind == history.SEEN and fact.not_before is not None:
-        not_before = datetime.datetime.fromtimestamp(fact.not_before, datetime.timezone.utc)
-        details.append(f"NotBefore {not_before:%Y-%m-%dT%H:%M:%SZ}")
+        details.append(f"NotBefore {format_epoch(fact.not_before)}")
     if fact.announced is not None:
         details.append("announced: not known" if fact.announced < 0 else f"announced: {fact.announced:g} s")
     if fact.measured is not None:
