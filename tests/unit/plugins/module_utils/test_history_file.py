@@ -87,8 +87,9 @@ def test_a_fact_that_does_not_fit_on_the_disk_leaves_the_file_as_it_was(history,
     assert facts_of(history.directory) == [a_fact(1)]
 
 
-def test_a_full_file_is_followed_by_another_and_the_third_replaces_the_first(history):
-    lines_of_a_file = MAX_FILE // len(line_of(a_fact(10000, reason="x" * 400)))
+def test_a_full_file_is_followed_by_another_and_the_third_replaces_the_first(history, monkeypatch):
+    monkeypatch.setattr(history_file, "MAX_FILE", 32 * 1024)
+    lines_of_a_file = history_file.MAX_FILE // len(line_of(a_fact(10000, reason="x" * 400)))
     for number in range(3 * lines_of_a_file):
         history.append([a_fact(10000 + number, reason="x" * 400)], now=NOW)
     found = facts_of(history.directory)
