@@ -10,6 +10,7 @@ from . import document, policies, terms
 from . import rules as decisions
 from .runs import OK, PHASES
 from .state import RUNNING, EventState, State
+from .text import some
 
 
 class ConditionKind(str):
@@ -138,8 +139,6 @@ WAITS_PREPARED = ConditionKind(
 )
 TO_BE_ACKNOWLEDGED = ConditionKind("to be acknowledged", "to be acknowledged now", held=False)
 
-NAMES_SHOWN = 20  # names of VMs in one sentence
-
 
 class Condition(NamedTuple):
     """``phases``: those whose hooks run. ``detail``: a reason, or the names of hooks or of VMs. ``until``: the deadline
@@ -256,8 +255,7 @@ def _held_by_policy(entry: EventState, config: terms.Config) -> Condition:
     others = [name for name in entry.event.resources if name.lower() != config.vm_name.lower()]
     if config.acknowledge != terms.ALONE or not others:
         return Condition(HELD_BY_POLICY, detail=config.acknowledge)
-    more = f" and {len(others) - NAMES_SHOWN} more" if len(others) > NAMES_SHOWN else ""
-    return Condition(HELD_FOR_OTHERS, detail=", ".join(others[:NAMES_SHOWN]) + more)
+    return Condition(HELD_FOR_OTHERS, detail=some(others))
 
 
 def _nothing_prepares(entry: EventState, config: terms.Config) -> bool:

@@ -7,7 +7,7 @@
 import json
 import math
 import re
-from typing import Any, Dict, Tuple, Union
+from typing import Any, Dict, Sequence, Tuple, Union
 
 MAX_DEPTH = 32
 MAX_SHOWN = 200
@@ -119,6 +119,12 @@ def sanitize_fields(fields: Dict[str, Any], room: int) -> Dict[str, Any]:
             sanitized[key] = f"(cut: {error})"
             left -= len(sanitized[key])
     return sanitized
+
+
+def some(names: Sequence[str], most: int = 20) -> str:
+    """The first names, and how many there are besides."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def in_words(seconds: float) -> str:

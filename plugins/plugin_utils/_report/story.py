@@ -12,7 +12,7 @@ from __future__ import annotations
 import typing as t
 from types import MappingProxyType
 
-from ...module_utils._scheduled_events import condition, document, history
+from ...module_utils._scheduled_events import condition, document, history, text
 from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ...module_utils._scheduled_events.history import Fact
 from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
@@ -447,7 +447,5 @@ def count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
 
 
-def some(names: t.Sequence[str], most: int = 5) -> str:
-    """The first names, and how many there are besides."""
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+def some(names: t.Sequence[str]) -> str:
+    return text.some(names, most=5)
