@@ -11,8 +11,7 @@ their directory, which is never held during a wait.
 """
 
 import contextlib
-import time
-from typing import Any, Callable, Dict, Iterator, List, Optional
+from typing import Any, Dict, Iterator, List, Optional
 
 from .._maintenance import MaintenanceError, read_mark
 from .._scheduled_events.clock import CLOCK, Clock, lease, lease_left
@@ -35,9 +34,9 @@ class TurnMemory:
     :param folder: the state directory of the host.
     """
 
-    def __init__(self, folder: Folder, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, folder: Folder, clock: Clock = CLOCK) -> None:
         self._folder = folder
-        self._wall = wall
+        self._clock = clock
 
     def load(self) -> State:
         """The state.
@@ -49,7 +48,7 @@ class TurnMemory:
             content = self._folder.read(STATE_FILE)
         except FileNotFoundError:
             # Ids of runs are never used twice, so that a late outcome of an earlier one has no effect.
-            return State(serial=int(self._wall() * 1000))
+            return State(serial=int(self._clock.wall() * 1000))
         try:
             return parse_state(content.decode())
         except (StateError, UnicodeDecodeError) as error:
@@ -99,10 +98,10 @@ class TurnHistory:
         return dict(shown, problems=[*shown["problems"], *filter(None, [problem])], facts=self._facts)
 
 
-def is_under_maintenance(folder: Folder, wall: Callable[[], float] = time.time) -> bool:
+def is_under_maintenance(folder: Folder, clock: Clock = CLOCK) -> bool:
     """Whether the role rolling_maintenance has marked this host, and the owner of the mark counts as alive."""
     try:
-        mark = read_mark(folder, CLOCK._replace(wall=wall))
+        mark = read_mark(folder, clock)
     except MaintenanceError:
         return True  # it is not known, and the event waits for NotBefore less a margin at most
     return mark is not None and mark.live

@@ -11,7 +11,7 @@ lost when the run that had begun it is, and outlives a reboot of the host.
 import datetime
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, Dict, Iterable, Iterator, List, NamedTuple, Optional, Sequence, Tuple
+from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
 
 from .._scheduled_events import engine, policies, terms
 from .._scheduled_events import rules as decisions
@@ -26,6 +26,7 @@ from .._scheduled_events.history_file import experience
 from .._scheduled_events.runs import FAILED, NOTHING, OK, parse_run_id
 from .._scheduled_events.state import EventState, State, StateError
 from .._scheduled_events.state import dump as dump_state
+from .._scheduled_events.text import some
 from .._scheduled_events.transitions import Step
 from .memory import Lease, Locked, TurnHistory, TurnMemory, is_under_maintenance
 from .request import TurnRequest, engine_config
@@ -36,8 +37,6 @@ if TYPE_CHECKING:
 HANDED_OUT = ("started", "prepare", "recover", "advised")
 
 CHANGED_AT_MOST = 5  # times that a step is taken again since others have written meanwhile
-
-NAMES_SHOWN = 20  # names of VMs in one message
 
 POLL_TIMEOUT = 30.0  # seconds for an answer; only the first one may take longer, since it enables the service
 ACKNOWLEDGE_LEASE = 600.0  # seconds, more than a request and its repetitions take
@@ -103,7 +102,7 @@ class Turn:
         self._clock = clock
         self._folder = folder or Folder(options["state_directory"])
         self._lease = Lease(self._folder, request.run, request.host, request.owner, self._clock)
-        self._memory = TurnMemory(self._folder, self._clock.wall)
+        self._memory = TurnMemory(self._folder, self._clock)
         self._history = TurnHistory(self._folder, request, within_maintenance=options["within_maintenance"])
         self._planned = request.state
         self._began = self._clock.monotonic()
@@ -240,7 +239,7 @@ class Turn:
         return Moment(self._clock.wall(), self._request.monotonic + elapsed, self._request.run)
 
     def _config(self) -> terms.Config:
-        maintained = is_under_maintenance(self._folder, self._clock.wall)
+        maintained = is_under_maintenance(self._folder, self._clock)
         return engine_config(
             self._options,
             vm_name=self._vm_name,
@@ -390,14 +389,9 @@ def _change(claim: Dict[str, Any], event: ScheduledEvent) -> str:
     event_type, names = claim["event_type"], {name.lower() for name in claim["names"]}
     if (event_type, names) == (event.event_type or "", set(event.names)):
         return ""
-    before, now = f"{event_type} of {_some(names)}", f"{event.event_type} of {_some(event.names)}"
+    vms, vms_now = (some(sorted(each)) or "no VM" for each in (names, {*event.names}))
+    before, now = f"{event_type} of {vms}", f"{event.event_type} of {vms_now}"
     return f"{event.event_id} is not acknowledged: the play has prepared for a {before}, and it is a {now} now"
-
-
-def _some(names: Iterable[str]) -> str:
-    each = sorted(set(names))
-    more = f" and {len(each) - NAMES_SHOWN} more" if len(each) > NAMES_SHOWN else ""
-    return (", ".join(each[:NAMES_SHOWN]) or "no VM") + more
 
 
 def _handed_out(state: State) -> Tuple[str, List[EventState]]:

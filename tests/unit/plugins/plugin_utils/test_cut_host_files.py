@@ -14,7 +14,7 @@ from plugins.module_utils._maintenance import HELD, MARK, RECORD, UNNAMED_LEASE,
 from plugins.module_utils._maintenance_calls import OPTIONS, survey
 from plugins.module_utils._respond.memory import LEASE_FILE, STATE_FILE, Lease, Locked, TurnMemory, is_under_maintenance
 from plugins.module_utils._scheduled_events import engine, terms
-from plugins.module_utils._scheduled_events.clock import Moment
+from plugins.module_utils._scheduled_events.clock import Clock, Moment
 from plugins.module_utils._scheduled_events.document import parse
 from plugins.module_utils._scheduled_events.files import Folder
 from plugins.module_utils._scheduled_events.state import State, StateError
@@ -46,8 +46,8 @@ def look(folder):
 
 
 def test_the_runs_of_a_host_without_a_state_have_numbers_that_no_earlier_run_had(folder):
-    first = TurnMemory(folder, lambda: 1600000000.0).load()
-    later = TurnMemory(folder, lambda: 1600000001.0).load()
+    first = TurnMemory(folder, Clock(wall=lambda: 1600000000.0)).load()
+    later = TurnMemory(folder, Clock(wall=lambda: 1600000001.0)).load()
     assert later.serial - first.serial == 1000, "a run a millisecond is possible"
     assert first.serial > 0
 
