@@ -143,18 +143,14 @@ def needed(seconds: Sequence[float]) -> Optional[float]:
 def cleaned(fact: Fact) -> Fact:
     """The fact as a line holds it: harmless texts of limited length, and times in milliseconds."""
     fields: Dict[str, Any] = {name: clean(getattr(fact, name), limit) for name, limit in _LIMITS.items()}
-    fields.update({name: _milliseconds(getattr(fact, name)) for name in _TIMES})
-    fields.update({name: _bounded(getattr(fact, name)) for name in _NUMBERS})
+    fields.update({name: _bounded(getattr(fact, name), 0.0, _LAST) for name in _TIMES})
+    fields.update({name: _bounded(getattr(fact, name), -1.0, float(LARGEST)) for name in _NUMBERS})
     fields["resources"] = tuple(clean(name, _RESOURCE_LIMIT) for name in fact.resources[:MOST_RESOURCES])
     return fact._replace(**fields)
 
 
-def _milliseconds(time: Optional[float]) -> Optional[float]:
-    return None if time is None else round(min(max(time, 0.0), _LAST), 3)
-
-
-def _bounded(number: Optional[float]) -> Optional[float]:
-    return None if number is None else round(min(max(number, -1.0), float(LARGEST)), 3)
+def _bounded(seconds: Optional[float], least: float, most: float) -> Optional[float]:
+    return None if seconds is None else round(min(max(seconds, least), most), 3)
 
 
 def as_json(fact: Fact) -> Dict[str, Any]:
