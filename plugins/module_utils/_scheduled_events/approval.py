@@ -151,7 +151,7 @@ class _Attempts:
             outcome = _sort(document, self._event_ids, self._may_approve)
             # The service answers an absent id with 400 or 404, for all ids of the request
             # (docs/contract.md, section 5). So a refusal counts only if all of them are present.
-            if self.sorted and isinstance(self.failure, Refused) and not _fewer(outcome, self.sorted):
+            if self.sorted and isinstance(self.failure, Refused) and len(outcome.approved) >= len(self.sorted.approved):
                 raise self.failure
             if not outcome.approved:
                 return outcome
@@ -168,10 +168,6 @@ class _Attempts:
                 self.failure = error
                 if not isinstance(error, Refused):
                     raise
-
-
-def _fewer(outcome: Approvals, before: Approvals) -> bool:
-    return len(outcome.approved) < len(before.approved)
 
 
 def _sort(document: Document, event_ids: Sequence[str], may_approve: Callable[[ScheduledEvent], bool]) -> Approvals:
