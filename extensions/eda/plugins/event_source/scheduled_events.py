@@ -13,7 +13,6 @@ import asyncio
 import datetime
 import json
 import logging
-import math
 import sys
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,7 +21,7 @@ import aiohttp
 
 sys.path.append(str(Path(__file__).resolve().parents[4] / "plugins" / "module_utils"))
 
-from _scheduled_events.checks import check, show
+from _scheduled_events.checks import Kind, WrongValue, check_fields, choice, converted, list_of, number, show, text
 from _scheduled_events.document import describe, parse
 from _scheduled_events.exchange import API_VERSION, ENDPOINT, MAX_BODY
 from _scheduled_events.rulebook import as_variables, content_id, harmless, host_names_of, hosts_of, with_time_left
@@ -173,82 +172,72 @@ class Endpoint(NamedTuple):
 class SourceSettings(NamedTuple):
     """The arguments of the source, checked."""
 
-    endpoints: list[Endpoint]
-    everything: bool  # also what names other VMs
-    limit: bool
+    endpoints: tuple[Endpoint, ...]
+    scope: str
+    limit_to_resources: bool
     host_names: dict[str, str]
     interval: float
     repeat: float
     request_timeout: float
     api_version: str
+    feedback: bool
 
 
 def read_settings(args: dict[str, Any]) -> SourceSettings:
     """Check the arguments.
 
-    :raises ValueError: one of them cannot be used; the message names it and its value.
+    :raises WrongValue: one of them cannot be used; the message names it and its value.
     """
-    unknown = sorted(set(args) - set(DEFAULTS) - {FEEDBACK_QUEUE})
-    if unknown:
-        raise ValueError(f"{', '.join(unknown)}: not an argument of this source; expected {', '.join(DEFAULTS)}")
-    given = {**DEFAULTS, **args}
-    _boolean("feedback", given["feedback"])
-    if given["scope"] not in ("this_vm", "all"):
-        raise _unusable("scope", given["scope"], "this_vm or all")
-    return SourceSettings(
-        endpoints=_endpoints(given["endpoints"]),
-        everything=given["scope"] == "all",
-        limit=_boolean("limit_to_resources", given["limit_to_resources"]),
-        host_names=host_names_of(given["host_names"]),
-        interval=_seconds("interval", given["interval"], 0.25, 5.0),
-        repeat=_seconds("repeat", given["repeat"], 0.0, math.inf),
-        request_timeout=_seconds("request_timeout", given["request_timeout"], 0.001, 3600.0),
-        # YAML takes it for a date where it is not quoted.
-        api_version=check(str(given["api_version"]), API_VERSION, "api_version"),
-    )
+    given = {name: value for name, value in args.items() if name != FEEDBACK_QUEUE}
+    return SourceSettings(**check_fields({**DEFAULTS, **given}, _KINDS, required=list(_KINDS)))
 
 
-def _unusable(name: str, value: Any, expected: str) -> ValueError:
-    return ValueError(f"{name} {show(value)} cannot be used: expected {expected}")
-
-
-def _endpoints(value: Any) -> list[Endpoint]:
-    if not isinstance(value, list) or not value:
-        raise _unusable("endpoints", value, "a list of URLs, or of dictionaries of endpoint and vm_name")
-    endpoints = [_endpoint(item) for item in value]
+def _endpoints(value: Any, place: str) -> tuple[Endpoint, ...]:
+    endpoints: tuple[Endpoint, ...] = _LIST_OF_ENDPOINTS.read(value, place)
     urls = [endpoint.url for endpoint in endpoints]
     for url in urls:
         if urls.count(url) > 1:
-            raise _unusable("endpoints", url, "each endpoint once")
+            raise WrongValue(f"{place}: expected each endpoint once, not {show(url)} twice")
     return endpoints
 
 
-def _endpoint(item: Any) -> Endpoint:
+def _endpoint(item: Any, place: str) -> Endpoint:
     fields = item if isinstance(item, dict) else {"endpoint": item}
-    url, name = fields.get("endpoint"), fields.get("vm_name")
-    if not isinstance(url, str) or set(fields) - {"endpoint", "vm_name"}:
-        raise _unusable("endpoints", item, "http://HOST or http://HOST:PORT, or a dictionary of endpoint and vm_name")
-    if name is not None and not (isinstance(name, str) and name.strip()):
-        raise _unusable("vm_name", name, "the name of the VM in Azure; leave it out to ask the service")
-    return Endpoint(check(url, ENDPOINT, "endpoints"), name and name.strip())
+    checked = check_fields(fields, _ENDPOINT, place=place, required=["endpoint"])
+    return Endpoint(checked["endpoint"], checked.get("vm_name"))
 
 
-def _boolean(name: str, value: Any) -> bool:
-    words = {"true": True, "yes": True, "false": False, "no": False}  # a variable of the rulebook can be a string
-    if str(value).lower() not in words:
-        raise _unusable(name, value, "true or false")
-    return words[str(value).lower()]
+# A variable of the rulebook can be a string, and YAML takes a version for a date where it is not quoted.
 
 
-def _seconds(name: str, value: Any, least: float, most: float) -> float:
-    try:
-        seconds = math.nan if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError):
-        seconds = math.nan
-    if not (least <= seconds <= most and math.isfinite(seconds)):
-        bounds = f"at least {least:g}" if math.isinf(most) else f"from {least:g} to {most:g}"
-        raise _unusable(name, value, f"seconds, {bounds}")
-    return seconds
+def _boolean(value: Any) -> bool:
+    return choice("true", "yes", "false", "no").read(str(value).lower(), "") in ("true", "yes")
+
+
+def _seconds(least: float, most: float) -> Kind:
+    kind = number(least, most, "seconds")
+    return kind._replace(read=lambda value, place: kind.read(float(value) if isinstance(value, str) else value, place))
+
+
+_ENDPOINT = {
+    "endpoint": ENDPOINT,
+    "vm_name": converted(
+        "the name of the VM in Azure; leave it out to ask the service",
+        lambda value: text(pattern=".+").read(value.strip(), ""),
+    ),
+}
+_LIST_OF_ENDPOINTS = list_of(Kind("a URL", _endpoint), "URLs, or of dictionaries of endpoint and vm_name", least=1)
+_KINDS = {
+    "endpoints": Kind(_LIST_OF_ENDPOINTS.expected, _endpoints),
+    "scope": choice("this_vm", "all"),
+    "limit_to_resources": converted("true or false", _boolean),
+    "host_names": converted("a dictionary of names of VMs to names of the inventory", host_names_of),
+    "interval": _seconds(0.25, 5.0),
+    "repeat": _seconds(0.0, 1e9),
+    "request_timeout": _seconds(0.001, 3600.0),
+    "api_version": API_VERSION._replace(read=lambda value, place: API_VERSION.read(str(value), place)),
+    "feedback": converted("true or false", _boolean),
+}
 
 
 # Documents of the service
@@ -411,7 +400,7 @@ class Watch:
             self._vm_name = await self._ask_name()
         body = await self._get(EVENTS_PATH, {"api-version": self._settings.api_version})
         events = read_events(body, vm_name=self._vm_name, api_version=self._settings.api_version)
-        wanted = [event for event in events if self._settings.everything or event["affects_this_vm"]]
+        wanted = [event for event in events if self._settings.scope == "all" or event["affects_this_vm"]]
         for key, known in self._news.of(wanted, asyncio.get_running_loop().time()):
             self._send(key, known)
 
@@ -424,7 +413,7 @@ class Watch:
             "vm_name": harmless(self._vm_name),
             "endpoint": self._url,
         }
-        if self._settings.limit:
+        if self._settings.limit_to_resources:
             hosts = hosts_of(known.event, self._settings.host_names, self._settings.api_version)
             if not hosts:
                 # An empty list would be no limit at all.
