@@ -17,7 +17,9 @@ from arm_stand_in import COMPUTE, ArmStandIn, serve
 from arm_stand_in import environment as with_arm
 from haproxies import Backend, HAProxy
 from page_blocks import block
+from responders import ended, result
 from windows import CONNECTION, windows
+from zygotes import ZYGOTES
 
 from playbooks import LOCAL, environment
 
@@ -124,19 +126,34 @@ def test_the_last_play_of_the_role_respond_concludes(web):
     web.run(block("roles/respond/README.md", "- hosts: web\n  gather_facts"))
 
 
-def test_the_play_with_a_fallback_acknowledges_for_a_host_that_is_lost(web, arm, tmp_path):
+NO_CREDENTIALS = """
+- name: Find no credentials in what one task of the run leaves to the next
+  ansible.builtin.command: {argv: [grep, -rsq, auth_source, %s]}
+  register: found
+  failed_when: found.rc != 1
+"""
+
+
+def test_the_play_with_a_fallback_acknowledges_for_a_host_that_is_lost_after_its_tasks(web, arm, tmp_path):
+    with (web.directory / "drain.yml").open("a") as tasks:
+        tasks.write(NO_CREDENTIALS % (ZYGOTES.home / "tmp"))
     event_id = web.emulator.schedule("Preempt", "web1", notice=36000)
     lost = {
         **with_arm(arm),
         "BREAKS_BEFORE": "scheduled_events_turn",
-        "BREAKS_AT": "2",
+        "BREAKS_AT": "2",  # which would have taken the outcome
         "BREAKS_FOR_GOOD": "yes",
         "BREAKS_MARKER": str(tmp_path / "breaks"),
     }
     play = block("docs/azure-resource-manager.md", "- hosts: web", "respond_fallback")
-    own = {"ansible_connection": "breaks_once", "respond_fallback_max_age": 250}
-    web.run(play, own=own, env=lost, options=("--limit", "web1"))
+    options = ("--limit", "web1", "-e", "respond_fallback_max_age=250")  # a string
+    run = web.run(play, own={"ansible_connection": "breaks_once"}, env=lost, options=options)
     assert arm.acknowledged == [event_id]
+    [(_method, path)] = arm.calls
+    assert path.lower().partition("/providers/microsoft.maintenance")[0].endswith("/virtualmachines/web1")
+    assert result(run, "web1")["acknowledged"] == [event_id]
+    assert "acknowledged through Azure Resource Manager" in ended(run, "web1")["summary"]
+    assert web.approved() == []
     assert web.traces("web1") == ["drain"]
 
 
