@@ -136,10 +136,10 @@ class Controller:
         query: Optional[Mapping[str, Any]] = None,
         body: Optional[Mapping[str, Any]] = None,
     ) -> Dict[str, Any]:
-        what = self.hide(f"{method} {self._url}{path}")  # its beginning comes from the controller
+        what = f"{method} {self._url}{path}"  # a part of it comes from the controller
         seconds = min(self._seconds, self._left())
         if seconds <= 0:
-            raise NotNow(f"{what}: there is no time left for it", sent=False)
+            raise NotNow(f"{self.hide(what)}: there is no time left for it", sent=False)
         words = {key: str(value) for key, value in (query or {}).items()}
         text = None if body is None else json.dumps(body)
         began = self._clock.monotonic()
@@ -154,7 +154,7 @@ class Controller:
         if isinstance(decoded, dict):
             return decoded
         said = excerpt(self.hide(answer.body.decode("utf-8", "replace")))
-        raise NotNow(f"{what}: expected JSON, not {said}: {NO_API}", sent=method == "POST")
+        raise NotNow(f"{self.hide(what)}: expected JSON, not {said}: {NO_API}", sent=method == "POST")
 
 
 def _decoded(answer: Answer) -> Any:

@@ -106,22 +106,24 @@ class Requests:
     def send(self, request: HttpRequest, seconds: float, *, what: str = "") -> Answer:
         """The answer, which has a status from 200 to 299.
 
-        :param what: the name of the request in messages.
+        :param what: the name of the request in messages, which hide the secrets in it.
         :raises Failed: there is no such answer.
         """
-        place = f"{what}: " if what else ""
         try:
             answer = self._transport.exchange(request, seconds)
-        except NotTrusted as error:
-            text = self.hide(str(error))
-            raise Declined(f"{place}its certificate is not trusted: {text}: name its authority in ca_file") from None
-        except BadUrl as error:
-            raise Declined(f"{place}its url cannot be used: {self.hide(str(error))}: correct it") from None
         except ExchangeFailed as error:
-            raise NotNow(place + self.hide(str(error)), sent=not isinstance(error, NotConnected)) from None
+            raise self._not_exchanged(f"{self.hide(what)}: " if what else "", error) from None
         if not 200 <= answer.status < 300:
-            raise self._failure(what or "it", answer)
+            raise self._failure(self.hide(what) or "it", answer)
         return answer
+
+    def _not_exchanged(self, place: str, error: ExchangeFailed) -> Failed:
+        text = self.hide(str(error))
+        if isinstance(error, NotTrusted):
+            return Declined(f"{place}its certificate is not trusted: {text}: name its authority in ca_file")
+        if isinstance(error, BadUrl):
+            return Declined(f"{place}its url cannot be used: {text}: correct it")
+        return NotNow(place + text, sent=not isinstance(error, NotConnected))
 
     def _failure(self, what: str, answer: Answer) -> Failed:
         status = answer.status
