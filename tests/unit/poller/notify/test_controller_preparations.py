@@ -242,7 +242,7 @@ def lose(controller, answer, path="/launch/"):
 def test_a_launch_whose_answer_cannot_be_read_may_have_been_carried_out(controller, make_vm, answer):
     controller.status = "running"
     lose(controller, answer)
-    vm = make_vm(grace=120)
+    vm = make_vm(grace=120, request_timeout=3)
     assert vm.run(deadline=IN_60) == (TRY_AGAIN, "job 1 is running")
     assert (len(controller.jobs), len(controller.labels)) == (1, 1)
 
