@@ -114,10 +114,9 @@ def _add_check_fleet(verbs: Any) -> None:
     parser.add_argument("fleet", metavar="FILE")
 
 
-def _check_fleet(arguments: argparse.Namespace) -> int:
+def _check_fleet(arguments: argparse.Namespace) -> None:
     fleet = load_fleet(arguments.fleet)
     print(f"{arguments.fleet}: {len(fleet.machines)} VMs")
-    return 0
 
 
 def _clock(arguments: argparse.Namespace) -> Clock:
@@ -133,7 +132,7 @@ def _clock(arguments: argparse.Namespace) -> Clock:
     return Clock(float(int(start)), speed=0) if arguments.manual_clock else Clock(start, arguments.speed)
 
 
-def _serve(arguments: argparse.Namespace) -> int:
+def _serve(arguments: argparse.Namespace) -> None:
     try:
         from scheduled_events_emulator import server
     except ImportError as error:
@@ -157,7 +156,6 @@ def _serve(arguments: argparse.Namespace) -> int:
         asyncio.run(emulator.run())
     except server.CannotListen as error:
         raise InputError(str(error)) from None
-    return 0
 
 
 # Verbs of the control API
@@ -267,7 +265,7 @@ def _add_fault(parser: argparse.ArgumentParser) -> None:
     add("--location", metavar="URL", help="target of a redirect")
 
 
-def _control(arguments: argparse.Namespace) -> int:
+def _control(arguments: argparse.Namespace) -> None:
     values = vars(arguments)
     method, path = arguments.call.format_map({name: quoted(str(value)) for name, value in values.items()}).split()
     # The emulator has the defaults of the options that were not given.
@@ -280,7 +278,6 @@ def _control(arguments: argparse.Namespace) -> int:
     except (LookupError, TypeError, AttributeError):
         raise client.strange(f"{method} {arguments.control} {path}", "answered other JSON") from None
     print(text)
-    return 0
 
 
 # What a person reads
@@ -363,7 +360,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             stream.reconfigure(errors="backslashreplace")
     try:
         parsed = _parser().parse_args(arguments)
-        exit_status = int(parsed.run(parsed))
+        parsed.run(parsed)
         sys.stdout.flush()
     except (InputError, ControlError) as error:
         print(f"{PROGRAM}: {error}", file=sys.stderr)
@@ -372,7 +369,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
     except OSError as error:
         return _cannot_write(error)
-    return exit_status
+    return 0
 
 
 def _cannot_write(error: OSError) -> int:

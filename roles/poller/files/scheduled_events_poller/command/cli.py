@@ -50,7 +50,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
             "the Python library requests is missing. Install the package python3-requests of your distribution"
         )
     try:
-        return int(chosen.function(chosen))
+        return int(chosen.function(chosen) or 0)
     except config.ConfigError as error:
         _fail(_with_advice(error))
         return EX_CONFIG if chosen.function is commands.run else 1
@@ -161,7 +161,7 @@ def _group(commands_: Any, name: str, meaning: str) -> Any:
     return group
 
 
-def _command(group: Any, name: str, function: Callable[[Any], int], meaning: str) -> argparse.ArgumentParser:
+def _command(group: Any, name: str, function: Callable[[Any], Optional[int]], meaning: str) -> argparse.ArgumentParser:
     command: argparse.ArgumentParser = group.add_parser(name, help=meaning, description=meaning)
     command.set_defaults(function=function)
     return command

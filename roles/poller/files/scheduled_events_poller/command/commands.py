@@ -2,7 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The commands of ``scheduled-events``. Each takes the parsed arguments and returns an exit status."""
+"""The commands of ``scheduled-events``. Each takes the parsed arguments; some return an exit status."""
 
 import argparse
 import contextlib
@@ -44,22 +44,19 @@ SAMPLE_NOTICE = 900.0  # seconds from now to the NotBefore of the sample event
 LOOK_TIMEOUT = 5.0  # seconds for a look that may fail
 
 
-def run(chosen: argparse.Namespace) -> int:
+def run(chosen: argparse.Namespace) -> None:
     """Poll until a signal."""
-    service = poller.Poller(lambda: config.load(chosen.config), places(chosen), spawn_hooks=chosen.spawn_hooks)
-    service.run()
-    return 0
+    poller.Poller(lambda: config.load(chosen.config), places(chosen), spawn_hooks=chosen.spawn_hooks).run()
 
 
-def check_config(chosen: argparse.Namespace) -> int:
+def check_config(chosen: argparse.Namespace) -> None:
     """Check a configuration file, or all settings that the role is going to install."""
     if chosen.file == "-":
         check_settings(json.load(sys.stdin))
-        return 0
+        return
     path = chosen.file or chosen.config
     config.load(path)
     say(f"{path}: the configuration is valid")
-    return 0
 
 
 def check_settings(given: Dict[str, Any]) -> None:
@@ -78,7 +75,7 @@ def check_settings(given: Dict[str, Any]) -> None:
         raise config.ConfigError(str(error)) from error
 
 
-def list_events(chosen: argparse.Namespace) -> int:
+def list_events(chosen: argparse.Namespace) -> None:
     """Show the events of the service."""
     settings = config.load(chosen.config)
     client = _client(settings, chosen)
@@ -92,7 +89,6 @@ def list_events(chosen: argparse.Namespace) -> int:
         say(f"no events{'' if chosen.all else ' of ' + vm_name} (incarnation {document.incarnation})")
     else:
         _print_table(shown)
-    return 0
 
 
 def _print_table(events: List[Dict[str, Any]]) -> None:
@@ -111,11 +107,10 @@ def _print_table(events: List[Dict[str, Any]]) -> None:
     say_table(rows)
 
 
-def show_prepared(chosen: argparse.Namespace) -> int:
+def show_prepared(chosen: argparse.Namespace) -> None:
     """Show from which events this VM has to recover, as the saved state has it."""
     for event_id in policies.unrecovered(_load_state(chosen)):
         say(event_id)
-    return 0
 
 
 def show_status(chosen: argparse.Namespace) -> int:
@@ -186,21 +181,19 @@ def _said(event: Dict[str, Any], directories: spool.Directories) -> str:
     return ""
 
 
-def show_leases(_chosen: argparse.Namespace) -> int:
+def show_leases(_chosen: argparse.Namespace) -> None:
     """Show the addresses of the service in the DHCP leases of this host."""
     for line in search_leases().lines:
         say(line)
-    return 0
 
 
-def send_command(chosen: argparse.Namespace) -> int:
+def send_command(chosen: argparse.Namespace) -> None:
     """Have the unit retry or clear an event."""
     name = chosen.event_id or "all events"
     objection = control.send(places(chosen).directories.socket, chosen.command, chosen.event_id or "")
     if objection:
         raise CommandError(f"{name}: {objection}. See 'scheduled-events status'")
     say(f"{name}: the polling unit has accepted the request. See 'scheduled-events status'")
-    return 0
 
 
 def approve_events(chosen: argparse.Namespace) -> int:
@@ -294,7 +287,7 @@ def _objection(event: ScheduledEvent, state: State, decided: terms.Config, *, fo
     return f"its prepare hooks {ended}; --force does it"
 
 
-def poll(chosen: argparse.Namespace) -> int:
+def poll(chosen: argparse.Namespace) -> None:
     """Show what the unit would do about the document of now."""
     settings = config.load(chosen.config)
     client = _client(settings, chosen)
@@ -313,7 +306,6 @@ def poll(chosen: argparse.Namespace) -> int:
     if not actions:
         events = status.count(list(document.events))
         say(f"nothing to do (incarnation {document.incarnation}, {events})")
-    return 0
 
 
 def test_hooks(chosen: argparse.Namespace) -> int:

@@ -40,7 +40,7 @@ class Read(NamedTuple):
     vm_name: str = ""
 
 
-def show_replay(chosen: argparse.Namespace) -> int:
+def show_replay(chosen: argparse.Namespace) -> None:
     """Show the decisions for recorded documents, or for the history of a VM."""
     settings = config.load(chosen.config)
     state = State(serial=0)
@@ -56,7 +56,6 @@ def show_replay(chosen: argparse.Namespace) -> int:
             state, shown = _step(state, read, decided, shown)
     if decided is not None:
         _wait(state, math.inf, decided, shown)
-    return 0
 
 
 def _wait(state: State, until: float, decided: terms.Config, shown: Dict[str, str]) -> Tuple[State, Dict[str, str]]:
