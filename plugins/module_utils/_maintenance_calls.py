@@ -164,7 +164,13 @@ def mark(module: Any, host: Host) -> Dict[str, Any]:
         module.fail_json(msg="owner is empty, expected the name that the action plugin gives it")
     if module.check_mode:
         return {"changed": True}
-    changed = _marked(module, host)
+    changed = True
+    if options["step"] == HOLD:
+        _hold(module, host)
+    elif options["step"] == DONE:
+        _done(module, host)
+    else:
+        changed = host.drop(options["owner"])
     history = options["history"]
     if not history:
         return {"changed": changed}
@@ -196,16 +202,7 @@ def _facts(noted: Sequence[Mapping[str, Any]], now: Moment, *, maintenance: str,
     ]
 
 
-def _marked(module: Any, host: Host) -> bool:
-    step = module.params["step"]
-    if step == HOLD:
-        return _hold(module, host)
-    if step == DONE:
-        return _done(module, host)
-    return host.drop(module.params["owner"])
-
-
-def _hold(module: Any, host: Host) -> bool:
+def _hold(module: Any, host: Host) -> None:
     options = module.params
     other = host.take(options["owner"], by=options["by"], stage=HELD, lease=options["lease"])
     if other is not None:
@@ -213,10 +210,9 @@ def _hold(module: Any, host: Host) -> bool:
             f"{other.owner or 'Another run'} has marked this host as under maintenance. Wait until that run has ended, "
             "and run this one again"
         )
-    return True
 
 
-def _done(module: Any, host: Host) -> bool:
+def _done(module: Any, host: Host) -> None:
     of = module.params["round"]
     try:
         name, round_id, hosts, since_begin = of["name"], of["id"], of["hosts"], float(of["since_begin"])
@@ -226,4 +222,3 @@ def _done(module: Any, host: Host) -> bool:
     # makes the removal durable, too. Without a record, the host is maintained again.
     host.drop(module.params["owner"], ended=True)
     host.done(name, round_id=round_id, hosts=hosts, since_begin=since_begin)
-    return True
