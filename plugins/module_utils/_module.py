@@ -4,7 +4,6 @@
 
 """The connection of the library to AnsibleModule. Private to the collection: it may change in any release."""
 
-import datetime
 import re
 from typing import Any, Callable, Dict, Iterable, List, Optional
 
@@ -146,7 +145,7 @@ class ImdsModule:
 
         :raises ImdsError: the service does not give the name of this VM.
         """
-        now = datetime.datetime.now(datetime.timezone.utc)
+        now = self.clock.wall()
         described = []
         for event in events:
             for problem in event.problems():

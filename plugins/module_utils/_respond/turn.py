@@ -8,7 +8,6 @@ A task list runs on the control node, so what a boot is for the polling unit is 
 lost when the run that had begun it is, and outlives a reboot of the host.
 """
 
-import datetime
 import hashlib
 import json
 from typing import TYPE_CHECKING, Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple
@@ -322,10 +321,10 @@ class Turn:
     def _show(self, state: State, actions: Sequence[terms.Action], document: Optional[Document]) -> Dict[str, Any]:
         config = self._config()
         phase, entries = _handed_out(state)
-        known = state.events.values()
+        known, now = state.events.values(), self._clock.wall()
         shown: Dict[str, Any] = {
             "next": phase or ("done" if all(_is_left_alone(state, key, config) for key in state.events) else "wait"),
-            "events": [self._describe(entry.event) for entry in entries],
+            "events": [describe(entry.event, vm_name=self._vm_name, now=now) for entry in entries],
             "request_ids": [entry.runs[phase].request_id for entry in entries] if phase else [],
             "ready": [action.event_id for action in actions if isinstance(action, terms.Approve)],
             "prepared": [
@@ -347,10 +346,6 @@ class Turn:
             named=[event.event_id for event in document.events if event.affects(self._vm_name)] if document else [],
             state=self._planned,
         )
-
-    def _describe(self, event: ScheduledEvent) -> Dict[str, Any]:
-        now = datetime.datetime.fromtimestamp(self._clock.wall(), datetime.timezone.utc)
-        return describe(event, vm_name=self._vm_name, now=now)
 
     def _waiting(self, state: State, key: str, config: terms.Config) -> Dict[str, Any]:
         entry = state.events[key]

@@ -268,11 +268,11 @@ def parse_not_before(text: Optional[str]) -> Optional[datetime.datetime]:
         return None
 
 
-def describe(event: ScheduledEvent, *, vm_name: str, now: datetime.datetime) -> Dict[str, Any]:
+def describe(event: ScheduledEvent, *, vm_name: str, now: float) -> Dict[str, Any]:
     """The event as users see it: what ``scheduled_events_info`` returns and what a hook reads on standard input.
 
     :param vm_name: the name of this VM in Azure.
-    :param now: an aware time, from which ``seconds_until_not_before`` counts.
+    :param now: seconds since the epoch, from which ``seconds_until_not_before`` counts.
     """
     not_before = event.not_before
     return {
@@ -283,7 +283,7 @@ def describe(event: ScheduledEvent, *, vm_name: str, now: datetime.datetime) -> 
         "resource_type": event.resource_type,
         "resources": list(event.resources),
         "not_before": format_time(not_before) if not_before else None,
-        "seconds_until_not_before": round((not_before - now).total_seconds(), 3) if not_before else None,
+        "seconds_until_not_before": round(not_before.timestamp() - now, 3) if not_before else None,
         "description": event.description,
         "duration_in_seconds": event.duration_in_seconds,
         "affects_this_vm": event.affects(vm_name),

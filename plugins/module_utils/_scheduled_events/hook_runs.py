@@ -4,7 +4,6 @@
 
 """The runs of hooks: when one may begin, what becomes of it, and when it is asked for again. No clock, no I/O."""
 
-import datetime
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import rules as decisions
@@ -239,8 +238,7 @@ class HookRuns:
 
     def _issue(self, key: str, phase: str, run: Run) -> None:
         self._set_run(key, phase, run)
-        now = datetime.datetime.fromtimestamp(self._now.wall, datetime.timezone.utc)
-        event = describe(self.events[key].event, vm_name=self._config.vm_name, now=now)
+        event = describe(self.events[key].event, vm_name=self._config.vm_name, now=self._now.wall)
         event["event_type"] = run.event_type or None  # a repetition may be the first request that is carried out
         self.actions.append(
             RunHooks(

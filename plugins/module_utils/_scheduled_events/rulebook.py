@@ -4,10 +4,10 @@
 
 """The events as a rulebook of Event-Driven Ansible gets them, from a metadata service or from Azure Event Grid."""
 
-import datetime
 import hashlib
 import json
 import re
+import time
 from typing import Any, Dict, List
 
 from .checks import WrongValue, show
@@ -75,5 +75,4 @@ def hosts_of(event: Dict[str, Any], host_names: Dict[str, str], api_version: str
 def with_time_left(message: Dict[str, Any]) -> Dict[str, Any]:
     """The message with ``seconds_until_not_before``, which goes on while the message waits."""
     moment = parse_not_before(message["not_before"])
-    now = datetime.datetime.now(datetime.timezone.utc)
-    return dict(message, seconds_until_not_before=round((moment - now).total_seconds(), 3) if moment else None)
+    return dict(message, seconds_until_not_before=round(moment.timestamp() - time.time(), 3) if moment else None)

@@ -62,7 +62,7 @@ NO_URL = "endpoints[0].endpoint: expected http://HOST or http://HOST:PORT, not"
     ],
 )
 def test_an_argument_that_cannot_be_used_is_refused_with_its_value(source, args, message):
-    with pytest.raises(ValueError, match="expected|allowed") as refusal:
+    with pytest.raises(ValueError, match=r"expected|allowed") as refusal:
         source.read_settings(args)
     assert str(refusal.value) == message
 

@@ -11,7 +11,7 @@ import documents
 import pytest
 from _scheduled_events.document import describe, parse
 
-NOW = datetime.datetime(2022, 4, 11, 22, 11, 58, tzinfo=datetime.timezone.utc)
+NOW = datetime.datetime(2022, 4, 11, 22, 11, 58, tzinfo=datetime.timezone.utc).timestamp()
 
 
 def by_the_library(body, vm_name, api_version):

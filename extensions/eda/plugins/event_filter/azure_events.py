@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import collections
 import contextlib
-import datetime
 import json
 import logging
 import os
 import re
 import sys
+import time
 import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -241,16 +241,16 @@ def _event_of(message: Any) -> dict[str, Any]:
     properties.setdefault("EventId", info.get("name"))
     event = parse_event(properties)  # each field is the same in a document
     status = next((word for word in ORDER if word.lower() == (event.event_status or "").lower()), None)
-    found = as_variables(describe(event, vm_name="", now=datetime.datetime.now(datetime.timezone.utc)))
+    found = as_variables(describe(event, vm_name="", now=time.time()))
     if found["event_id"] is None or status is None:
         raise ValueError(
             f"its EventId is {show(properties['EventId'])} and its EventStatus {show(event.event_status)}, expected an "
             f"id and one of {', '.join(ORDER)}"
         )
-    time = str(message.get("eventTime") or message.get("time") or "")
-    sent_at, fraction = parse_not_before(_FRACTION.sub("", time)), _FRACTION.search(time)
+    text = str(message.get("eventTime") or message.get("time") or "")
+    sent_at, fraction = parse_not_before(_FRACTION.sub("", text)), _FRACTION.search(text)
     if sent_at is None:
-        raise ValueError(f"its time is {show(time)}, expected ISO 8601")
+        raise ValueError(f"its time is {show(text)}, expected ISO 8601")
     del found["affects_this_vm"], found["is_leader"]
     target = _EVENT.sub("", str(info.get("id", "")))
     vms = [{"name": name, "resource_id": resource_id_of(target, name)} for name in found["resources"]]

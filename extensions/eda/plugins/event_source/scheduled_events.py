@@ -10,10 +10,10 @@ ansible-rulebook runs this file by its path, which is also how it finds the libr
 from __future__ import annotations
 
 import asyncio
-import datetime
 import json
 import logging
 import sys
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -248,9 +248,8 @@ def read_events(body: bytes, *, vm_name: str, api_version: str) -> list[dict[str
 
     :raises ValueError: the body is not a document.
     """
-    now = datetime.datetime.now(datetime.timezone.utc)
     events = parse(body, api_version=api_version).events
-    return [as_variables(describe(event, vm_name=vm_name, now=now)) for event in events]
+    return [as_variables(describe(event, vm_name=vm_name, now=time.time())) for event in events]
 
 
 # What the rulebook hears

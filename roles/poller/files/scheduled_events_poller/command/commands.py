@@ -6,7 +6,6 @@
 
 import argparse
 import contextlib
-import datetime
 import json
 import os
 import sys
@@ -82,7 +81,7 @@ def list_events(chosen: argparse.Namespace) -> None:
     document = client.fetch()
     vm_name = settings.vm_name or client.fetch_name()
     events = [event for event in document.events if chosen.all or event.affects(vm_name)]
-    shown = [describe(event, vm_name=vm_name, now=_now()) for event in events]
+    shown = [describe(event, vm_name=vm_name, now=time.time()) for event in events]
     if chosen.json:
         say_json({"vm_name": vm_name, "incarnation": document.incarnation, "events": shown})
     elif not shown:
@@ -354,7 +353,7 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
         )
     say("with a sample event. Use --event FILE for another event")
     sample = sample_event(vm_name, "Reboot", not_before=time.time() + SAMPLE_NOTICE)
-    return describe(sample, vm_name=vm_name, now=_now()), vm_name
+    return describe(sample, vm_name=vm_name, now=time.time()), vm_name
 
 
 def _known_name(status_file: str) -> str:
@@ -407,7 +406,7 @@ def _read_event(path: str, settings: config.Settings, vm_name: str) -> Dict[str,
         if isinstance(raw, dict) and ("EventId" in raw or "Events" in raw):
             azure = raw if "Events" in raw else {"Events": [raw]}
             events = parse(json.dumps(azure), api_version=settings.api_version).events
-            raw = describe(events[0], vm_name=vm_name, now=_now()) if events else {}
+            raw = describe(events[0], vm_name=vm_name, now=time.time()) if events else {}
     except (OSError, ValueError, RecursionError, DocumentError) as error:
         raise CommandError(f"{path}: {error}") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("event_id"), str):
@@ -424,7 +423,3 @@ def _client(settings: config.Settings, chosen: argparse.Namespace, *, briefly: b
         retry_for=0 if briefly else 10,
         drill_directory=chosen.drill_directory,
     )
-
-
-def _now() -> datetime.datetime:
-    return datetime.datetime.now(datetime.timezone.utc)

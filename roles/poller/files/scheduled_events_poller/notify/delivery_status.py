@@ -5,12 +5,11 @@
 """The status of webhooks: a file that all users can read, without URLs or other secrets."""
 
 import contextlib
-import datetime
 import json
 import os
 from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Sequence
 
-from _scheduled_events.document import format_time
+from _scheduled_events.document import format_epoch
 from _scheduled_events.files import plain, read_plain
 
 from .messages import LOST, MARK, REASONS, MessageSpool, SpoolError
@@ -117,7 +116,7 @@ def _words(receiver: Dict[str, Any]) -> str:
     waiting = receiver["waiting"]
     parts = [f"{waiting} message{'s wait' if waiting != 1 else ' waits'}" if waiting else "nothing waits"]
     if receiver["trouble"]:
-        parts.append(f"{receiver['trouble']}, next attempt at {_time(receiver['next_attempt'])}")
+        parts.append(f"{receiver['trouble']}, next attempt at {format_epoch(receiver['next_attempt'])}")
     reasons = {
         "dropped": "dropped, as the spool was full",
         "refused": "dropped, as the receiver refused them",
@@ -125,9 +124,5 @@ def _words(receiver: Dict[str, Any]) -> str:
     }
     parts += [f"{receiver[reason]} {words}" for reason, words in reasons.items() if receiver[reason]]
     if receiver["last_loss"] is not None:
-        parts.append(f"the last loss was at {_time(receiver['last_loss'])}")
+        parts.append(f"the last loss was at {format_epoch(receiver['last_loss'])}")
     return "; ".join(parts)
-
-
-def _time(seconds: float) -> str:
-    return format_time(datetime.datetime.fromtimestamp(seconds, datetime.timezone.utc))
