@@ -154,7 +154,7 @@ class ImdsClient:
         self._ended_drills: Set[str] = set()
         self._clock = clock
         self._exchanger = exchanger or transport.Transport()
-        self._user = "that Ansible connects as" if exchanger else _own_user()
+        self._user = "that Ansible connects as" if exchanger else user_name(os.geteuid())
 
     def poll(self, *, request_timeout: Optional[float] = None) -> Document:
         """Ask once for the document, with the event of a drill.
@@ -323,11 +323,12 @@ def _not_the_service(method: str, answer: Answer, expected: str, more: str = "")
     return BadAnswer(f"{method} {answer.url} answered 200 OK, but not {expected}; {CHECK_ENDPOINT}{more}", status=200)
 
 
-def _own_user() -> str:
+def user_name(uid: int) -> str:
+    """The name of a user; its number where it has none."""
     try:
-        return pwd.getpwuid(os.geteuid()).pw_name
+        return pwd.getpwuid(uid).pw_name
     except KeyError:
-        return str(os.geteuid())
+        return str(uid)
 
 
 def without_service(error: ImdsError) -> Unreachable:

@@ -418,7 +418,7 @@ def test_another_user_than_that_of_the_state_is_refused_and_leaves_nothing(unit,
     before = sorted(os.listdir(unit.path(".")) + os.listdir(unit.path("run")))
     code, _output, errors = unit.command("run")
     assert code == 1
-    assert "belongs to user 12345, and this process runs as the user root" in errors
+    assert "belongs to the user 12345, and this process runs as the user root" in errors
     assert "scheduled-events poll" in errors
     assert sorted(os.listdir(unit.path(".")) + os.listdir(unit.path("run"))) == before
 

@@ -6,10 +6,10 @@
 
 import contextlib
 import os
-import pwd
 import uuid
 from typing import Dict, Iterator, Tuple
 
+from _scheduled_events.client import user_name
 from _scheduled_events.files import NotPlain, Occupied, locked, read_plain, write_atomically
 
 from ..spool import Directories
@@ -25,17 +25,11 @@ def check_owner(state_file: str, runtime_directory: str) -> None:
             owner = os.lstat(path).st_uid
             if owner != os.geteuid():
                 raise PermissionError(
-                    f"{path} belongs to {_name(owner)}, and this process runs as {_name(os.geteuid())}. Start "
-                    "scheduled-events-poller.service instead, or use 'scheduled-events poll', which only shows what "
-                    "would be done. If the owner of the file is wrong, run chown"
+                    f"{path} belongs to the user {user_name(owner)}, and this process runs as the user "
+                    f"{user_name(os.geteuid())}. Start scheduled-events-poller.service instead, or use "
+                    "'scheduled-events poll', which only shows what would be done. If the owner of the file is wrong, "
+                    "run chown"
                 )
-
-
-def _name(uid: int) -> str:
-    try:
-        return f"the user {pwd.getpwuid(uid).pw_name}"
-    except KeyError:
-        return f"user {uid}"
 
 
 @contextlib.contextmanager
