@@ -84,8 +84,10 @@ def test_a_host_that_leaves_the_play_during_its_maintenance_stays_out_and_stops_
 def test_with_any_errors_fatal_no_host_is_put_back_unhealthy_and_the_next_run_finishes(hosts_of):
     hosts = hosts_of("web1", "web2", "web3")
     play = {"any_errors_fatal": True}
-    hosts.run(rc=2, play=play, serial=2, rolling_maintenance_max_unavailable=2, broken=["web1"])
+    run = hosts.run(rc=2, play=play, serial=2, rolling_maintenance_max_unavailable=2, broken=["web1"])
     assert "web3" not in hosts.maintained()
+    assert hosts.marked() == []  # also of the host of which no task failed
+    assert says(run, 'The maintenance of web1 failed at "Fail where the test wants it": as the test wants it')
     hosts.run(play=play, serial=2, rolling_maintenance_max_unavailable=2)
     assert {"web1", "web3"} <= set(hosts.maintained())
     assert hosts.marked() == []
