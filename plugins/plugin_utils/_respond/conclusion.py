@@ -31,7 +31,8 @@ class Conclusion:
 
     def _why_it_was_stopped(self) -> str:
         """The reason of a phase that failed although no task of this host did."""
-        lost = [host for host in self._coordinator.play_hosts if host not in {*self._context.active_hosts, self._host}]
+        inactive = {*self._coordinator.play_hosts} - {*self._context.active_hosts}
+        lost = [host for host in sorted(inactive) if self._coordinator.others_respond(self._host, [host], silent=True)]
         if lost:
             return f"no task of this host failed. Ansible stopped it when it lost {', '.join(lost)} (any_errors_fatal)"
         return (

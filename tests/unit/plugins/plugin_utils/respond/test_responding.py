@@ -711,6 +711,15 @@ def test_a_phase_that_ended_with_another_host_says_so(host, active, reason):
     assert host.asked[0][1]["reason"] == reason  # which the state of the host holds
 
 
+def test_a_host_that_had_ended_before_is_not_lost_with_another_one(host):
+    host.coordinator.end("web2")
+    host.responds(shown("prepare"))
+    host.active_hosts = ["web1"]
+    end = host.responds(shown("done"), fresh=False, outcome=prepared(ok=False, reason=""))
+    [failure] = end["respond_result"]["failures"]
+    assert "web2" not in failure
+
+
 def test_a_run_whose_tags_may_leave_out_tasks_acknowledges_nothing_and_says_what_to_do(host):
     host.in_part = True
     host.tell(A1="prepared")
