@@ -22,6 +22,7 @@ from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.module_utils.parsing.convert_bool import boolean
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader
+from ansible.template import Templar
 
 from .core import copy_beside, is_windows, name_of, refuse_variables_of_host, shell_of, task_id, variables_of
 
@@ -95,7 +96,8 @@ class HostVariables:
         if found is None:
             raise OtherHostError(f"{name} is not a host of the inventory. Add it, or correct its name")
         self._raw = found
-        self._templar = action._templar.copy_with_new_env(available_variables=self._raw)
+        # Not a copy, which before ansible-core 2.19 ignores jinja2_native: null would be the text None.
+        self._templar = Templar(loader=action._loader, variables=self._raw)
         self.of_own_host = action._templar.available_variables
 
     def __contains__(self, name: object) -> bool:

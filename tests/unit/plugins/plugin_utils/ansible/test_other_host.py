@@ -7,7 +7,9 @@ import time
 import types
 
 import pytest
+from ansible import constants, template
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
+from ansible.parsing.dataloader import DataLoader
 
 from plugins.plugin_utils._ansible import other_host
 from plugins.plugin_utils._ansible.other_host import (
@@ -28,6 +30,17 @@ def test_no_fact_of_another_host_chooses_a_file_of_the_control_node(monkeypatch)
     action = types.SimpleNamespace(_task=None)
     with pytest.raises(OtherHostError, match=r"^web2: web2 has returned the facts rolling_maintenance_tasks"):
         HostVariables(action, "web2", {"hostvars": {}})
+
+
+def test_the_variables_of_another_host_keep_their_types_with_jinja2_native(monkeypatch):
+    monkeypatch.setattr(constants, "DEFAULT_JINJA2_NATIVE", True, raising=False)  # an option before ansible-core 2.19
+    trusted = getattr(template, "trust_as_template", str)
+    found = {"vm_name": trusted("{{ given | default(none) }}"), "backends": trusted("{{ ['www'] }}")}
+    monkeypatch.setattr(other_host, "variables_of", lambda *_arguments: found)
+    loader = DataLoader()
+    action = types.SimpleNamespace(_task=None, _loader=loader, _templar=template.Templar(loader=loader))
+    variables = HostVariables(action, "web2", {"hostvars": {}})
+    assert variables.of(found) == {"vm_name": None, "backends": ["www"]}
 
 
 def test_what_never_answers_is_given_up():
