@@ -14,6 +14,7 @@ from ansible.errors import AnsibleActionFail
 from ..module_utils._load_balancer.call import ARM_OPTIONS
 from ..module_utils._scheduled_events.files import write_atomically
 from ..module_utils._scheduled_events.history import Fact, format_moment
+from ..module_utils._scheduled_events.text import shown
 from ..plugin_utils._ansible.core import arguments_of
 from ..plugin_utils._ansible.lines import show
 from ..plugin_utils._azure import graph
@@ -21,7 +22,7 @@ from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
 from ..plugin_utils._report.audit import compare
 from ..plugin_utils._report.data import as_json, as_junit, as_otlp
-from ..plugin_utils._report.gather import collection_version, histories_of, vm_names_of
+from ..plugin_utils._report.gather import LONGEST_NAME, collection_version, histories_of, vm_names_of
 from ..plugin_utils._report.page import page
 from ..plugin_utils._report.story import tell
 
@@ -56,7 +57,9 @@ class ActionModule(ArmAction):
         if options["audit"]:
             events, policies = self._rows(options["audit"], variables)
             names = vm_names_of(hosts, variables["hostvars"], histories)
-            audit = compare(events, policies, histories, story, names, since=made - options["audit"]["days"] * 86400.0)
+            ids = {shown(host, LONGEST_NAME): variables["hostvars"][host].get("id") for host in hosts}
+            since = made - options["audit"]["days"] * 86400.0
+            audit = compare(events, policies, histories, story, names, vm_ids=ids, since=since)
         texts = {
             "html": lambda: page(story, made=made, version=version, audit=audit),
             "json": lambda: as_json(story, made=made, version=version, audit=audit),

@@ -91,22 +91,25 @@ def compare(
     story: Story,
     vm_names: t.Mapping[str, str],
     *,
+    vm_ids: t.Mapping[str, t.Any] | None = None,
     since: float,
 ) -> Audit:
     """Find the events that hosts were not ready for.
 
     :param event_rows: of Microsoft.Maintenance/scheduledevents; ``policy_rows``: of VMs, scale sets, availability sets.
-    :param vm_names: by host, the name of its VM in Azure.
+    :param vm_names: by host, the name of its VM in Azure; ``vm_ids``: its resource id, where that is known.
     :param since: seconds since the epoch; an event with an earlier NotBefore does not count.
     """
     events, unreadable = _events_of(event_rows, since)
     names = {host: name.lower() for host, name in vm_names.items()}
+    groups = {host: _group_of(vm_id) for host, vm_id in (vm_ids or {}).items()}
     findings: list[Finding] = []
     named: set[str] = set()
     event_count = 0
-    for event in events:
+    for event, group in events:
         lanes = [lane for heard in story.events if heard.event_id.lower() == event.key for lane in heard.lanes]
-        hosts = [host for host, name in names.items() if event.affects(name)]
+        own_group = [host for host in names if not (group and groups.get(host)) or groups[host] == group]
+        hosts = [host for host in own_group if event.affects(names[host])]
         event_count += bool(hosts)
         named.update(hosts)
         for host in hosts:
@@ -123,7 +126,7 @@ def compare(
         "history_read": histories.keys() - story.unread.keys(),
         "named_by_events": named,
         "heard_all_of_them": named - {each.host for each in findings if each.problem in (UNKNOWN, UNHEARD)},
-        "vms_without_a_host": {name for event in events for name in event.names}.difference(names.values()),
+        "vms_without_a_host": {name for event, _group in events for name in event.names}.difference(names.values()),
     }
     consequences: dict[str, list[str]] = {}
     for host, name in sorted(names.items()):
@@ -133,9 +136,15 @@ def compare(
     return Audit(event_count, tuple(findings), every, dict(sorted(consequences.items())), unreadable)
 
 
-def _events_of(rows: t.Sequence[t.Any], since: float) -> tuple[list[ScheduledEvent], list[str]]:
-    """The events since then, each once, and why rows cannot be read."""
-    found: dict[str, ScheduledEvent] = {}
+def _group_of(resource_id: t.Any) -> str:
+    """The subscription and the resource group of a VM or of an event, whose VMs are all in one group."""
+    group, found, _rest = str(resource_id).lower().partition("/providers/")
+    return group if found else ""
+
+
+def _events_of(rows: t.Sequence[t.Any], since: float) -> tuple[list[tuple[ScheduledEvent, str]], list[str]]:
+    """The events since then, each once and with its group, and why rows cannot be read."""
+    found: dict[str, tuple[ScheduledEvent, str]] = {}
     wrong: list[str] = []
     for row in rows:
         try:
@@ -151,8 +160,8 @@ def _events_of(rows: t.Sequence[t.Any], since: float) -> tuple[list[ScheduledEve
             wrong.append(f"a row has {shown(had)}, expected an id, one of {', '.join(STATUSES)}, and VMs")
             continue
         before = found.get(event.key)
-        if before is None or STATUSES.index(status) >= STATUSES.index(str(before.event_status)):
-            found[event.key] = event._replace(event_status=status)
+        if before is None or STATUSES.index(status) >= STATUSES.index(str(before[0].event_status)):
+            found[event.key] = event._replace(event_status=status), _group_of(row.get("id"))
     return list(found.values()), wrong
 
 

@@ -56,7 +56,7 @@ def report(ansible, fleet, tmp_path_factory):
         "maintops.scheduled_events.report",
         inventory=inventory,
         extra_vars={"report_hosts": "all", **extra},
-        env={"ANSIBLE_STRATEGY": "free"},  # with which each host would write a report, and the first one of itself alone
+        env={"ANSIBLE_STRATEGY": "free"},  # with which run_once runs for each host
     )
     assert run.rc == 0, run.output
     run.one(task="Write the report")

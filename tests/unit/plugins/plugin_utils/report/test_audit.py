@@ -33,12 +33,11 @@ def a_vm(name="web1", *, kind="virtualMachines", **more):
     return {**known, "policy": PUBLISHES, "profile": NOTIFIES, **more}
 
 
-def audited(events=(), policies=(), histories=None, *, unread=(), names=None, since=0.0):
+def audited(events=(), policies=(), histories=None, *, unread=(), names=None, since=0.0, ids=None):
     histories = {"web1": []} if histories is None else histories
     reasons = {host: ["it cannot be read"] for host in unread}
-    return compare(
-        events, policies, histories, tell(histories, reasons), names or {host: host for host in histories}, since=since
-    )
+    names = names or {host: host for host in histories}
+    return compare(events, policies, histories, tell(histories, reasons), names, vm_ids=ids, since=since)
 
 
 def problems(*arguments, **more):
@@ -52,6 +51,21 @@ def without(facts, *kinds):
 @pytest.mark.parametrize("status", ["Scheduled", "Started", "Completed", "Canceled", "completed"])
 def test_an_event_without_a_fact_of_its_vm_was_not_heard(status):
     assert problems([a_row(status)]) == [("web1", "it was not heard")]
+
+
+@pytest.mark.parametrize(
+    ("vm_id", "is_found"),
+    [
+        (None, True),
+        (17, True),
+        (f"{COMPUTE}/virtualMachines/web1".upper(), True),
+        (f"{COMPUTE}/x".replace("/g/", "/staging/"), False),
+    ],
+)
+def test_an_event_of_a_vm_of_the_same_name_in_another_resource_group_is_not_one_of_the_host(vm_id, is_found):
+    row = {**a_row(), "id": f"{COMPUTE}/virtualMachines/web1/providers/microsoft.maintenance/scheduledevents/{ID}"}
+    assert bool(problems([row], ids={"web1": vm_id})) is is_found
+    assert problems([a_row()], ids={"web1": vm_id})  # a row whose group is not known
 
 
 def test_an_event_of_a_host_without_a_whole_history_may_not_have_been_heard():
