@@ -35,6 +35,7 @@ from ..plugin_utils._ansible.zones import rules_with_offsets
 from ..plugin_utils._azure.acknowledgement import AcknowledgementResult, acknowledge, check_ids, scope_of
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
+from ..plugin_utils._gate.store import Store
 from ..plugin_utils._respond.context import Context, Notes, Published
 from ..plugin_utils._respond.ends import (
     ARTIFACT,
@@ -63,6 +64,10 @@ WINDOWS_INTERVALS = Intervals(poll_gap=3.0, short_lease=600.0)
 FORGOTTEN = (
     "No rescue section of the tasks file handles it, and the tasks went on, as after meta: clear_host_errors. Handle "
     "the failure in the tasks file itself, or use the strategy ansible.builtin.free"
+)
+UNMAINTAINED = (
+    "did not come to the end of its maintenance: a task such as meta: end_host took it out of the play, and it may be "
+    "out of its load balancer. Remove the task, and run the role again"
 )
 # A later call of a run takes the other options from the first one. Credentials are not kept in a file.
 OF_EACH_CALL = ("reached", "fallback_credentials")
@@ -197,13 +202,17 @@ class ActionModule(ArmAction):
 
     def _conclude(self, options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Leave the part of the host in the report of the job, or conclude the previous plays."""
-        left: set[str] = set()
+        left: list[str] = []
         if options["conclude"] == "run":
             plays = ends_of_all_plays(Path(constants.DEFAULT_LOCAL_TMP))
             summary = [line for play in plays for line in play.show()]
             part = merge(each for play in plays for each in play.parts().values())
             # Ansible itself shows which hosts failed or became unreachable.
-            left = {host for play in plays for host in play.unfinished()} & {*self._variables["ansible_play_hosts"]}
+            active = {*self._variables["ansible_play_hosts"]}
+            unfinished = sorted({host for play in plays for host in play.unfinished()} & active)
+            left = [f"{host} {text}" for host in unfinished for text in part["failures"][host]]
+            begun = sorted(Store(Path(constants.DEFAULT_LOCAL_TMP)).begun() & active)
+            left += [f"{host} {UNMAINTAINED}" for host in begun]
         else:
             part = KINDS[options["conclude"]](self._variables["inventory_hostname"], options["result"] or {})
             summary = self._leave(part, kind=BEGUN if options["within_maintenance"] else WHOLE)
@@ -211,7 +220,7 @@ class ActionModule(ArmAction):
         artifacts = {name: value for name, value in part.items() if value}
         return {
             "summary": summary,
-            "left": [f"{host} {text}" for host in sorted(left) for text in part["failures"][host]],
+            "left": left,
             # As of the module set_stats, which would cost each host another result.
             "ansible_stats": {"data": {ARTIFACT: artifacts} if artifacts else {}, "per_host": False, "aggregate": True},
         }

@@ -15,9 +15,9 @@ from ...module_utils._maintenance_calls import DONE, FAILED, HOLD, NOTE
 from .._ansible.core import is_windows, play_id
 from .._windows.modules import run_for
 from .decision import GateError
-from .store import HostNotes, Store, note_end, note_phase, note_waits, note_written, to_write
+from .store import BEGAN, HostNotes, Store, note_end, note_phase, note_waits, note_written, to_write
 
-PROGRESS = {HOLD: "began", DONE: "done", FAILED: "failed"}
+PROGRESS = {HOLD: BEGAN, DONE: "done", FAILED: "failed"}
 
 
 def mark(

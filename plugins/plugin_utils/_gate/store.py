@@ -20,7 +20,7 @@ from ...module_utils._scheduled_events.runs import FAILED, OK
 from .._ansible.run import this_owner
 
 FILE = "rolling-maintenance.json"
-DRAIN = "drain"
+DRAIN, BEGAN = "drain", "began"
 MOST_WAITS = 10  # reasons to wait at the gate that the history has; later ones are left out
 
 
@@ -54,6 +54,12 @@ class Store:
         """What the gate last decided for a host; None if the host did not come to the gate."""
         with self.open() as content:
             return content.get("decided", {}).get(play, {}).get(host)
+
+    def begun(self) -> set[str]:
+        """The hosts whose maintenance began in this run and did not end."""
+        with self.open() as content:
+            plays = content.get("progress", {}).values()
+        return {host for play in plays for host, progress in play.items() if progress == BEGAN}
 
     @contextlib.contextmanager
     def open(self) -> t.Iterator[dict[str, t.Any]]:

@@ -72,13 +72,22 @@ def test_a_host_that_left_the_play_before_the_gate_does_not_stop_the_others(host
     assert hosts.maintained() == ["web2", "web3"]
 
 
-def test_a_host_that_leaves_the_play_during_its_maintenance_stays_out_and_stops_the_run(hosts_of):
+@pytest.fixture
+def leaving():
+    return {**BALANCED, "rolling_maintenance_tasks": str(TASKS / "leave.yml")}
+
+
+def test_a_host_that_leaves_the_play_during_its_maintenance_stays_out_and_stops_the_run(hosts_of, leaving):
     hosts = hosts_of("web1", "web2")
-    own = {**BALANCED, "rolling_maintenance_tasks": str(TASKS / "leave.yml")}
-    run = hosts.run(rc=2, play={}, **own)
+    run = hosts.run(rc=2, play={}, **leaving)
     assert hosts.trace("web1") == ["drain"]
     assert hosts.trace("web2") == []
     assert says(run, "web1 failed or was lost, so no further host is taken down")
+
+
+def test_the_last_host_that_leaves_the_play_during_its_maintenance_fails_the_run(hosts_of, leaving):
+    run = hosts_of("web1").run(rc=2, **leaving)
+    assert says(run, "web1 did not come to the end of its maintenance: a task such as meta: end_host took it")
 
 
 def test_with_any_errors_fatal_no_host_is_put_back_unhealthy_and_the_next_run_finishes(hosts_of):
