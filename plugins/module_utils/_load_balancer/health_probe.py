@@ -11,7 +11,7 @@ from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTupl
 
 from .._scheduled_events.clock import CLOCK, Clock
 from .._scheduled_events.files import Folder
-from .drain import Drain
+from .drain import Drain, not_put_back
 from .record import PUT_BACK, DrainError, Record, take_note
 
 HONOURED_WITHIN = 5.0  # seconds that the health endpoint has to notice the flag
@@ -244,7 +244,8 @@ class Probed(Drain):
     def remark(self) -> str:
         seconds = self._notice + self.options["interval"]
         unknown = f"whether its balancers send it traffic again is not known: they had {seconds:g} s to notice"
-        return self._stays_out() or unknown
+        others = ", ".join(place for place in self.found if place != "flag")
+        return "; ".join([self._stays_out() or unknown, *not_put_back(others, "load_balancer_provider")])
 
     def _stays_out(self) -> str:
         return f"stays out, for {self.options['flag']} existed before" if self.found.get("flag") else ""

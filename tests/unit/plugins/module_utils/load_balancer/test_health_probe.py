@@ -299,6 +299,14 @@ def test_check_mode_says_that_a_flag_of_an_operator_stays(host, make, service):
     assert make(simulate=True).put_back("first")["msg"].startswith("stays out, for ")
 
 
+def test_the_message_names_where_another_provider_took_the_host_out(host, record):
+    host.drain("first")
+    record.hold("first", {"lb1/www": "ready"})
+    assert host.put_back("first")["msg"] == (
+        f"{UNKNOWN}; not put back in lb1/www, which load_balancer_provider does not list any more"
+    )
+
+
 def test_a_flag_stays_for_another_holder(host, service):
     host.drain("first")
     host.drain("second")
