@@ -12,6 +12,8 @@ from __future__ import annotations
 import re
 import typing as t
 
+from ansible.module_utils.parsing.convert_bool import boolean
+
 Variables = t.Mapping[str, t.Any]
 Template = t.Callable[[t.Any], t.Any]
 
@@ -47,6 +49,7 @@ UNLESS_EMPTY = (
 # The role load_balancer has the same defaults.
 OF_THE_BALANCER = {"drain_timeout": "load_balancer_drain_timeout", "drain_on_timeout": "load_balancer_on_timeout"}
 PROVIDER = "load_balancer_provider"
+PROVIDERS = ("health_probe", "haproxy", "azure_load_balancer", "azure_application_gateway", "tasks")
 # The gate and the endpoint of nginx also read some, and the role load_balancer has its own state directory.
 DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_|state_directory)")
 
@@ -84,7 +87,15 @@ def _slice_problem(variables: Variables, template: Template) -> str:
 
 
 def _balancer_problem(variables: Variables, template: Template, choice: str) -> str:
-    if PROVIDER in variables or template(variables.get(choice)) not in (None, ""):
+    chosen = template(variables.get(choice))
+    if PROVIDER in variables:
+        provider = template(variables[PROVIDER])
+        if provider in PROVIDERS or not (chosen in (None, "") or boolean(chosen, strict=False)):
+            return ""
+        return (
+            f"{PROVIDER} is {provider!r}, expected one of {', '.join(PROVIDERS)}. Correct it, or set {choice} to false"
+        )
+    if chosen not in (None, ""):
         return ""
     unused = sorted(name for name in variables if DESCRIBES_A_BALANCER.match(name))
     if not unused:

@@ -35,6 +35,12 @@ CASES = {
         "load_balancer_haproxy_hosts, load_balancer_ports describes",
     ),
     "provider": ({**HALF, "load_balancer_provider": "haproxy"}, ""),
+    "typo": (
+        {**HALF, "load_balancer_provider": "haproxi"},
+        "load_balancer_provider is 'haproxi', expected one of health_probe, haproxy, azure_load_balancer, "
+        "azure_application_gateway, tasks. Correct it, or set {}_load_balancer to false",
+    ),
+    "typo_of_nobody": ({"load_balancer_provider": "haproxi", "{}_load_balancer": False}, ""),
     "chosen": ({**HALF, "{}_load_balancer": False}, ""),
     "chosen_by_a_template": ({**HALF, "{}_load_balancer": "{{ 1 == 1 }}"}, ""),
     "useful_alone": (

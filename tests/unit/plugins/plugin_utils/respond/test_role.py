@@ -9,7 +9,14 @@ import yaml
 
 from plugins.module_utils._module import COMMON_OPTIONS
 from plugins.module_utils._respond.request import OPTIONS
-from plugins.plugin_utils._respond.role import ALWAYS, UNLESS_EMPTY, failed_task, options_of_role, refusal_of_role
+from plugins.plugin_utils._respond.role import (
+    ALWAYS,
+    PROVIDERS,
+    UNLESS_EMPTY,
+    failed_task,
+    options_of_role,
+    refusal_of_role,
+)
 
 SPECS = pathlib.Path(__file__).parents[5] / "roles" / "respond" / "meta" / "argument_specs.yml"
 OF_THE_PLAYBOOK = {"hosts", "become"}
@@ -63,6 +70,23 @@ def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
     assert refusal_of_role(half, as_it_is).startswith(text)
     assert refusal_of_role({**half, "respond_load_balancer": False}, as_it_is) == ""
     assert refusal_of_role({**half, "load_balancer_provider": "haproxy"}, as_it_is) == ""
+
+
+@pytest.mark.parametrize("provider", ["haproxi", "", None, ["haproxy"]])
+@pytest.mark.parametrize("role", ["respond", "rolling_maintenance"])
+def test_a_provider_that_does_not_exist_is_refused_at_the_start(provider, role):
+    variables = {"load_balancer_provider": "{{ which }}", "load_balancer_ports": [443]}
+    refusal = refusal_of_role(variables, lambda value: provider if value == "{{ which }}" else value, role)
+    assert refusal == (
+        f"load_balancer_provider is {provider!r}, expected one of health_probe, haproxy, azure_load_balancer, "
+        f"azure_application_gateway, tasks. Correct it, or set {role}_load_balancer to false"
+    )
+    assert refusal_of_role({**variables, f"{role}_load_balancer": "no"}, as_it_is, role) == ""
+
+
+def test_the_providers_are_those_of_the_role_load_balancer():
+    documented = yaml.safe_load((SPECS.parents[2] / "load_balancer" / "meta" / "argument_specs.yml").read_text())
+    assert list(PROVIDERS) == documented["argument_specs"]["main"]["options"]["load_balancer_provider"]["choices"]
 
 
 def test_a_slice_of_a_job_is_refused_and_a_job_of_a_workflow_is_not():
