@@ -28,7 +28,7 @@ def show_history(chosen: argparse.Namespace) -> int:
     elif facts:
         heading = ("TIME", "EVENT ID", "TYPE", "SOURCE", "FACT", "DETAILS")
         say_table([heading, *(_row(fact) for fact in facts)])
-    else:
+    elif not problems:
         say("no facts")
     for problem in problems:
         complain(f"scheduled-events: {problem}")
