@@ -255,6 +255,27 @@ def test_config_check_refuses_a_mistake_with_its_place(unit):
     assert unit.command("config", "check", path) == (0, f"{path}: the configuration is valid\n", "")
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("{", "-: cannot be read as JSON: Expecting property name"),
+        ("[" * 100000, "-: cannot be read as JSON: "),
+        ("[]", "-: expected a dictionary with config, controller and webhooks, not []"),
+        ('{"config": {}}', '-: expected a dictionary with config, controller and webhooks, not {"config": {}}'),
+        ('{"config": 5, "controller": {}, "webhooks": []}', "expected a dictionary, not 5"),
+        ('{"config": {}, "controller": [1], "webhooks": []}', "controller: expected a dictionary"),
+        ('{"config": {}, "controller": {}, "webhooks": 5}', "webhooks: expected a list of at most"),
+        ('{"config": {}, "controller": {}, "webhooks": []}', ""),
+    ],
+)
+def test_config_check_of_all_settings_refuses_odd_json(unit, content, message):
+    command = [*unit.arguments, "config", "check", "-"]
+    done = subprocess.run(command, input=content.encode(), stderr=subprocess.PIPE, check=False)
+    assert done.returncode == (1 if message else 0)
+    assert done.stderr.decode().startswith("scheduled-events: " + message if message else "")
+    assert b"Traceback" not in done.stderr
+
+
 @pytest.mark.parametrize("closed", ["| true", ">&-", ">&- 2>&-"])
 @pytest.mark.parametrize(
     ("words", "wanted"),

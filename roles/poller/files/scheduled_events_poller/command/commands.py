@@ -15,6 +15,7 @@ from typing import Any, Dict, List, Tuple
 from _scheduled_events import engine, policies, terms
 from _scheduled_events import rules as decisions
 from _scheduled_events.approval import approve
+from _scheduled_events.checks import show
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
@@ -51,20 +52,22 @@ def run(chosen: argparse.Namespace) -> None:
 def check_config(chosen: argparse.Namespace) -> None:
     """Check a configuration file, or all settings that the role is going to install."""
     if chosen.file == "-":
-        check_settings(json.load(sys.stdin))
+        check_settings(config.read_json("-"))
         return
     path = chosen.file or chosen.config
     config.load(path)
     say(f"{path}: the configuration is valid")
 
 
-def check_settings(given: Dict[str, Any]) -> None:
+def check_settings(given: Any) -> None:
     """Check the settings of the unit, of the controller and of webhooks, by the names of their options.
 
     :raises ConfigError: the first mistake.
     """
     from ..notify import settings  # here, since only this command uses it
 
+    if not isinstance(given, dict) or not {"config", "controller", "webhooks"} <= given.keys():
+        raise config.ConfigError(f"-: expected a dictionary with config, controller and webhooks, not {show(given)}")
     config.parse(given["config"])
     try:
         if given["controller"]:

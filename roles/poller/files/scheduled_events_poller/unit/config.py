@@ -60,18 +60,26 @@ class Settings(NamedTuple):
     metrics_directory: Optional[str] = None
 
 
+def read_json(path: str) -> Any:
+    """The decoded content of a file; "-" is standard input.
+
+    :raises ConfigError: it cannot be read.
+    """
+    try:
+        with open(0 if path == "-" else path, encoding="utf-8") as file:
+            return json.load(file)
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path}: cannot be read as JSON: {error}") from error
+
+
 def load(path: str) -> Settings:
     """Read the file.
 
     :raises ConfigError: the file cannot be read, or the first mistake found in it.
     """
-    try:
-        with open(path, encoding="utf-8") as file:
-            decoded = json.load(file)
-    except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: cannot be read as JSON: {error}") from error
+    decoded = read_json(path)
     try:
         return parse(decoded)
     except ConfigError as error:
