@@ -91,7 +91,9 @@ ADVISED_FAILED = ConditionKind(
     "advised hooks failed", "a hint of Azure, and its advised hooks did not succeed: {detail}", trouble=True, held=False
 )
 HELD_BY_RULE = ConditionKind(
-    "held by a rule", "not acknowledged, because the action of a rule is hold; waiting for NotBefore"
+    "held by a rule",
+    "not acknowledged, because the action of a rule is hold; waiting for NotBefore. Run "
+    "'scheduled-events approve {event_id}' to acknowledge it by hand",
 )
 HELD_BY_POLICY = ConditionKind(
     "held by the policy",

@@ -81,7 +81,9 @@ def test_a_rule_of_this_configuration_decides(unit):
     with open(path, "w") as file:
         event = {"EventId": ID, "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]}
         json.dump({"Events": [event]}, file)
-    assert "not acknowledged, because the action of a rule is hold" in unit.command("replay", "--vm-name=vm1", path)[1]
+    output = unit.command("replay", "--vm-name=vm1", path)[1]
+    assert "not acknowledged, because the action of a rule is hold; waiting for NotBefore. Run " in output
+    assert f"'scheduled-events approve {ID}' to acknowledge it by hand" in output
 
 
 def test_the_history_of_another_vm_is_replayed_under_its_name(unit):
