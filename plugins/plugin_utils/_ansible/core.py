@@ -17,6 +17,7 @@ import typing as t
 
 from ansible import constants, template
 from ansible.errors import AnsibleActionFail
+from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
 from ansible.parsing.dataloader import DataLoader
 from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import filter_loader, test_loader
@@ -130,6 +131,25 @@ def arguments_of(action: ActionBase, spec: dict[str, dict[str, t.Any]], **rules:
         raise AnsibleActionFail(wrong)
     _tidy_lists(spec, arguments)
     return t.cast("dict[str, t.Any]", arguments)
+
+
+class WrongOption(ValueError):
+    """A value that the role cannot use; the message says what it is, what was expected, and what to do."""
+
+
+def typed_values(specs: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
+    """The values with the types and the defaults of the specification.
+
+    :raises WrongOption: a value is not of its type.
+    """
+    typed = {}
+    for name, spec in specs.items():  # one by one, since not every message of the validator has the name
+        given = {name: values[name]} if values.get(name) is not None else {}
+        result = ArgumentSpecValidator({name: spec}).validate(given)
+        for message in result.error_messages:
+            raise WrongOption(f"{name}: {message}")
+        typed.update(result.validated_parameters)
+    return typed
 
 
 def tidy(texts: t.Iterable[t.Any]) -> list[str]:

@@ -15,9 +15,8 @@ import re
 import shlex
 import typing as t
 
-from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
-
 from ...module_utils._scheduled_events.runs import WEBHOOK_HOOK
+from .._ansible.core import WrongOption, typed_values
 from .._ansible.zones import rules_with_offsets
 
 # Options of the role that are not keys of poller.json.
@@ -42,10 +41,6 @@ exit 77
 """
 
 Values = t.Mapping[str, t.Any]
-
-
-class WrongOption(ValueError):
-    """A value that the role cannot use; the message says what it is, what was expected, and what to do."""
 
 
 class Plan(t.NamedTuple):
@@ -118,21 +113,6 @@ def plan(
     if problem:
         raise WrongOption(f"poller_{problem}")
     return Plan(config, controller, webhooks, hooks)
-
-
-def typed_values(specs: Values, values: Values) -> dict[str, t.Any]:
-    """The values with the types and the defaults of the specification.
-
-    :raises WrongOption: a value is not of its type.
-    """
-    typed = {}
-    for name, spec in specs.items():  # one by one, since not every message of the validator has the name
-        given = {name: values[name]} if values.get(name) is not None else {}
-        result = ArgumentSpecValidator({name: spec}).validate(given)
-        for message in result.error_messages:
-            raise WrongOption(f"{name}: {message}")
-        typed.update(result.validated_parameters)
-    return typed
 
 
 def _settings_of_the_unit(specs: Values) -> list[str]:

@@ -9,10 +9,17 @@ As arguments of a task, each of these would be an expression that every worker o
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import re
 import typing as t
+from pathlib import Path
 
+from ansible.errors import AnsibleError
+from ansible.module_utils.common.yaml import yaml_load
 from ansible.module_utils.parsing.convert_bool import boolean
+
+from .._ansible.core import WrongOption, tidy, typed_values
 
 Variables = t.Mapping[str, t.Any]
 Template = t.Callable[[t.Any], t.Any]
@@ -49,7 +56,8 @@ UNLESS_EMPTY = (
 # The role load_balancer has the same defaults.
 OF_THE_BALANCER = {"drain_timeout": "load_balancer_drain_timeout", "drain_on_timeout": "load_balancer_on_timeout"}
 PROVIDER = "load_balancer_provider"
-PROVIDERS = ("health_probe", "haproxy", "azure_load_balancer", "azure_application_gateway", "tasks")
+BALANCERS = "load_balancer_haproxy_hosts"
+ROLE_OF_THE_BALANCER = Path(__file__).parents[3] / "roles" / "load_balancer"
 # The gate and the endpoint of nginx also read some, and the role load_balancer has its own state directory.
 DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_|state_directory)")
 
@@ -88,15 +96,10 @@ def _slice_problem(variables: Variables, template: Template) -> str:
 
 def _balancer_problem(variables: Variables, template: Template, choice: str) -> str:
     chosen = template(variables.get(choice))
-    if PROVIDER in variables:
-        provider = template(variables[PROVIDER])
-        if provider in PROVIDERS or not (chosen in (None, "") or boolean(chosen, strict=False)):
-            return ""
-        return (
-            f"{PROVIDER} is {provider!r}, expected one of {', '.join(PROVIDERS)}. Correct it, or set {choice} to false"
-        )
-    if chosen not in (None, ""):
-        return ""
+    if PROVIDER in variables or chosen not in (None, ""):
+        wrong = chosen in (None, "") or boolean(chosen, strict=False)
+        wrong = wrong and _wrong_value(variables, template)
+        return f"{wrong}. Correct it, or set {choice} to false" if wrong else ""
     unused = sorted(name for name in variables if DESCRIBES_A_BALANCER.match(name))
     if not unused:
         return ""
@@ -104,6 +107,33 @@ def _balancer_problem(variables: Variables, template: Template, choice: str) -> 
         f"{', '.join(unused)} describes a load balancer, but {PROVIDER} is not set, so the hosts would stay in it. Set "
         f"{PROVIDER}, for example to health_probe, or set {choice} to false"
     )
+
+
+@functools.cache
+def _options_of_the_balancer() -> dict[str, t.Any]:
+    specs = yaml_load((ROLE_OF_THE_BALANCER / "meta" / "argument_specs.yml").read_text())
+    return t.cast("dict[str, t.Any]", specs["argument_specs"]["main"]["options"])
+
+
+def _wrong_value(variables: Variables, template: Template) -> str:
+    """What the role load_balancer would refuse when an event comes."""
+    specs = {name: spec for name, spec in _options_of_the_balancer().items() if name in variables}
+    given = {}
+    for name in specs:
+        with contextlib.suppress(AnsibleError):  # a template of what is not known yet
+            given[name] = template(variables[name])
+    if PROVIDER in given and given[PROVIDER] is None:  # an empty answer to a survey
+        given[PROVIDER] = ""
+    try:
+        typed = typed_values({name: specs[name] for name in given}, given)
+    except WrongOption as error:
+        return str(error)
+    if typed.get(PROVIDER) != "haproxy":
+        return ""
+    balancers = tidy(typed[BALANCERS] if BALANCERS in typed else template(variables.get(BALANCERS)) or [])
+    if balancers and all(name in variables["hostvars"] for name in balancers):
+        return ""
+    return f"{BALANCERS} is {balancers}, expected hosts of the inventory"
 
 
 class FailedTask(t.NamedTuple):

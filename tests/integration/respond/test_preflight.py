@@ -34,11 +34,17 @@ CASES = {
         {**HALF, "{}_load_balancer": ""},
         "load_balancer_haproxy_hosts, load_balancer_ports describes",
     ),
-    "provider": ({**HALF, "load_balancer_provider": "haproxy"}, ""),
+    "provider": ({**HALF, "load_balancer_provider": "health_probe"}, ""),
+    "balancer": (
+        {**HALF, "load_balancer_provider": "haproxy"},
+        "load_balancer_haproxy_hosts is ['lb1'], expected hosts of the inventory. Correct it, or set "
+        "{}_load_balancer to false",
+    ),
     "typo": (
         {**HALF, "load_balancer_provider": "haproxi"},
-        "load_balancer_provider is 'haproxi', expected one of health_probe, haproxy, azure_load_balancer, "
-        "azure_application_gateway, tasks. Correct it, or set {}_load_balancer to false",
+        "load_balancer_provider: value of load_balancer_provider must be one of: health_probe, haproxy, "
+        "azure_load_balancer, azure_application_gateway, tasks, got: haproxi. Correct it, or set {}_load_balancer to "
+        "false",
     ),
     "typo_of_nobody": ({"load_balancer_provider": "haproxi", "{}_load_balancer": False}, ""),
     "chosen": ({**HALF, "{}_load_balancer": False}, ""),

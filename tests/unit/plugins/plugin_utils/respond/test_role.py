@@ -6,12 +6,12 @@ import pathlib
 
 import pytest
 import yaml
+from ansible.errors import AnsibleError
 
 from plugins.module_utils._module import COMMON_OPTIONS
 from plugins.module_utils._respond.request import OPTIONS
 from plugins.plugin_utils._respond.role import (
     ALWAYS,
-    PROVIDERS,
     UNLESS_EMPTY,
     failed_task,
     options_of_role,
@@ -69,24 +69,74 @@ def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
     text = "load_balancer_haproxy_sockets describes a load balancer, but load_balancer_provider is not set, so"
     assert refusal_of_role(half, as_it_is).startswith(text)
     assert refusal_of_role({**half, "respond_load_balancer": False}, as_it_is) == ""
-    assert refusal_of_role({**half, "load_balancer_provider": "haproxy"}, as_it_is) == ""
+    assert refusal_of_role({**half, "load_balancer_provider": "tasks"}, as_it_is) == ""
 
 
-@pytest.mark.parametrize("provider", ["haproxi", "", None, ["haproxy"]])
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("haproxy_hosts", {"lb1": None}, "argument 'load_balancer_haproxy_hosts' is of type "),
+        ("provider", "haproxi", "value of load_balancer_provider must be one of: health_probe, haproxy, azure_load_ba"),
+        ("provider", None, "value of load_balancer_provider must be one of: health_probe, haproxy, azure_load_balance"),
+        ("provider", "", "value of load_balancer_provider must be one of: health_probe, haproxy, azure_load_balancer,"),
+        ("on_timeout", "fial", "value of load_balancer_on_timeout must be one of: fail, continue, got: fial. Correct"),
+        ("probe_interval", "5 s", "argument 'load_balancer_probe_interval' is of type "),
+        ("ports", ["https"], "Elements value for option 'load_balancer_ports' is of type "),
+        ("azure_credentials", "cli", "argument 'load_balancer_azure_credentials' is of type "),
+    ],
+)
 @pytest.mark.parametrize("role", ["respond", "rolling_maintenance"])
-def test_a_provider_that_does_not_exist_is_refused_at_the_start(provider, role):
-    variables = {"load_balancer_provider": "{{ which }}", "load_balancer_ports": [443]}
-    refusal = refusal_of_role(variables, lambda value: provider if value == "{{ which }}" else value, role)
-    assert refusal == (
-        f"load_balancer_provider is {provider!r}, expected one of health_probe, haproxy, azure_load_balancer, "
-        f"azure_application_gateway, tasks. Correct it, or set {role}_load_balancer to false"
+def test_what_the_role_load_balancer_would_refuse_is_refused_at_the_start(name, value, message, role):
+    variable, choice = f"load_balancer_{name}", f"{role}_load_balancer"
+    variables = {"load_balancer_provider": "haproxy", variable: "{{ which }}"}
+
+    def template(text):
+        return value if text == "{{ which }}" else text
+
+    refusal = refusal_of_role(variables, template, role)
+    assert refusal.startswith(f"{variable}: {message}")
+    assert refusal.endswith(f". Correct it, or set {choice} to false")
+    assert refusal_of_role({**variables, choice: "no"}, template, role) == ""
+    assert refusal_of_role({**variables, choice: True}, template, role) == refusal
+
+
+@pytest.mark.parametrize("value", [["lb1", "lb3"], [], ""])
+def test_a_haproxy_that_is_no_host_of_the_inventory_is_refused_at_the_start(value):
+    variables = {"load_balancer_provider": "haproxy", "load_balancer_haproxy_hosts": value, "hostvars": {"lb1": {}}}
+    shown = value or []
+    assert refusal_of_role(variables, as_it_is) == (
+        f"load_balancer_haproxy_hosts is {shown}, expected hosts of the inventory. Correct it, or set "
+        "respond_load_balancer to false"
     )
-    assert refusal_of_role({**variables, f"{role}_load_balancer": "no"}, as_it_is, role) == ""
+    assert refusal_of_role({**variables, "load_balancer_haproxy_hosts": "lb1, "}, as_it_is) == ""
+    assert refusal_of_role({**variables, "load_balancer_provider": "health_probe"}, as_it_is) == ""
 
 
-def test_the_providers_are_those_of_the_role_load_balancer():
-    documented = yaml.safe_load((SPECS.parents[2] / "load_balancer" / "meta" / "argument_specs.yml").read_text())
-    assert list(PROVIDERS) == documented["argument_specs"]["main"]["options"]["load_balancer_provider"]["choices"]
+def test_a_group_of_balancers_that_does_not_exist_is_refused_at_the_start():
+    def template(text):
+        if text == "{{ groups['balancer'] }}":
+            raise AnsibleError("no attribute 'balancer'")
+        return text
+
+    variables = {"load_balancer_provider": "haproxy", "load_balancer_haproxy_hosts": "{{ groups['balancer'] }}"}
+    with pytest.raises(AnsibleError, match="no attribute 'balancer'"):
+        refusal_of_role(variables, template)
+
+
+def test_right_values_of_the_load_balancer_are_accepted_and_one_that_is_not_known_yet():
+    def template(text):
+        if text == "{{ later }}":
+            raise AnsibleError
+        return text
+
+    variables = {
+        "load_balancer_provider": "tasks",
+        "load_balancer_drain_timeout": "60",
+        "load_balancer_azure_drain_time": None,
+        "load_balancer_ports": "80,443",
+        "load_balancer_probe_interval": "{{ later }}",
+    }
+    assert refusal_of_role(variables, template) == ""
 
 
 def test_a_slice_of_a_job_is_refused_and_a_job_of_a_workflow_is_not():
