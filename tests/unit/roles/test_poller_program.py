@@ -41,6 +41,12 @@ CASES = {
         "localhost has returned the facts poller_hooks, which are variables of this collection",
     ),
     "only webhooks": ({"poller_hooks": [], "poller_webhooks": [WEBHOOK]}, "check", "and 10-drain would be removed"),
+    "no Python": (
+        {"poller_python": "/usr/bin/pyhton3"},
+        "check",
+        "/usr/bin/pyhton3 does not run as Python on this host, expected the path of Python 3.6 or newer. Set poller",
+    ),
+    "another program": ({"poller_python": "/bin/echo"}, "check", "/bin/echo does not run as Python on this host"),
     "a hidden Python": (
         {"poller_python": "{{ home }}/python", "__poller_hidden": "{{ home }}/"},
         "check",
