@@ -217,11 +217,11 @@ def test_a_host_is_left_out_after_the_drill_of_another_one_failed(drill, vm, out
     assert vm.ran("prepare") == []
 
 
-@pytest.mark.parametrize("serial", [None, []])
-def test_an_empty_serial_of_a_drill_means_one_host_at_a_time(ansible, vm, serial):
+@pytest.mark.parametrize("answer", [None, [], "[1, '50%']"])
+def test_an_answer_of_a_survey_about_the_serial_of_a_drill_is_empty_or_a_list(ansible, vm, answer):
     vm.stop()
     hosts = {name: {**LOCAL, "drill_become": False} for name in ("web1", "web2")}
-    variables = {"drill_hosts": "all", "drill_serial": serial}
+    variables = {"drill_hosts": "all", "drill_serial": answer}
     run = ansible.run_playbook(
         "maintops.scheduled_events.drill", inventory={"all": {"hosts": hosts}}, extra_vars=variables, check=True
     )

@@ -49,8 +49,8 @@ def test_a_failed_host_stops_the_run_and_the_next_run_takes_up_where_it_stopped(
     assert hosts.maintained() == ["web1", "web3"]
 
 
-@pytest.mark.parametrize("answer", [None, ""])
-def test_an_empty_answer_of_a_survey_about_the_batch_means_one_host_at_a_time(hosts_of, answer):
+@pytest.mark.parametrize("answer", [None, "", "1,1", "[1, '50%']", ["50 %", 1]])
+def test_an_answer_of_a_survey_about_the_batch_is_empty_or_a_list(hosts_of, answer):
     hosts = hosts_of("web1", "web2")
     run = hosts.run(check=True, serial=answer)
     assert run.output.count("PLAY [Maintain") == 2, run.output
