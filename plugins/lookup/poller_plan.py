@@ -62,9 +62,9 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.lookup import LookupBase
 
-from ..plugin_utils._ansible.core import refuse_variables_of_host
+from ..plugin_utils._ansible.core import WrongOption, refuse_variables_of_host
 from ..plugin_utils._poller import bundle
-from ..plugin_utils._poller.options import WrongOption, plan
+from ..plugin_utils._poller.options import plan
 
 
 class LookupModule(LookupBase):

@@ -9,7 +9,6 @@ As arguments of a task, each of these would be an expression that every worker o
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import re
 import typing as t
@@ -120,8 +119,12 @@ def _wrong_value(variables: Variables, template: Template) -> str:
     specs = {name: spec for name, spec in _options_of_the_balancer().items() if name in variables}
     given = {}
     for name in specs:
-        with contextlib.suppress(AnsibleError):  # a template of what is not known yet
+        try:
             given[name] = template(variables[name])
+        except AnsibleError as error:
+            if name == BALANCERS:
+                return f"{name}: {error}"
+            # A template of another one may need what is not known yet.
     if PROVIDER in given and given[PROVIDER] is None:  # an empty answer to a survey
         given[PROVIDER] = ""
     try:
@@ -130,7 +133,7 @@ def _wrong_value(variables: Variables, template: Template) -> str:
         return str(error)
     if typed.get(PROVIDER) != "haproxy":
         return ""
-    balancers = tidy(typed[BALANCERS] if BALANCERS in typed else template(variables.get(BALANCERS)) or [])
+    balancers = tidy(typed.get(BALANCERS) or [])
     if balancers and all(name in variables["hostvars"] for name in balancers):
         return ""
     return f"{BALANCERS} is {balancers}, expected hosts of the inventory"

@@ -119,8 +119,9 @@ def test_a_group_of_balancers_that_does_not_exist_is_refused_at_the_start():
         return text
 
     variables = {"load_balancer_provider": "haproxy", "load_balancer_haproxy_hosts": "{{ groups['balancer'] }}"}
-    with pytest.raises(AnsibleError, match="no attribute 'balancer'"):
-        refusal_of_role(variables, template)
+    assert refusal_of_role(variables, template) == (
+        "load_balancer_haproxy_hosts: no attribute 'balancer'. Correct it, or set respond_load_balancer to false"
+    )
 
 
 def test_right_values_of_the_load_balancer_are_accepted_and_one_that_is_not_known_yet():
