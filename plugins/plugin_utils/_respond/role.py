@@ -18,6 +18,10 @@ from ansible.errors import AnsibleError
 from ansible.module_utils.common.yaml import yaml_load
 from ansible.module_utils.parsing.convert_bool import boolean
 
+from ...module_utils._checked_module import wrong_option
+from ...module_utils._scheduled_events.checks import WrongValue, check_fields
+from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
+from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
 from .._ansible.core import WrongOption, tidy, typed_values
 
 Variables = t.Mapping[str, t.Any]
@@ -57,6 +61,7 @@ OF_THE_BALANCER = {"drain_timeout": "load_balancer_drain_timeout", "drain_on_tim
 PROVIDER = "load_balancer_provider"
 BALANCERS = "load_balancer_haproxy_hosts"
 ROLE_OF_THE_BALANCER = Path(__file__).parents[3] / "roles" / "load_balancer"
+PLACES = {"endpoint": ENDPOINT_OR_AUTO, "api_version": API_VERSION_OR_AUTO}
 # The gate and the endpoint of nginx also read some, and the role load_balancer has its own state directory.
 DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_|state_directory)")
 
@@ -77,7 +82,11 @@ def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any
 
 def refusal_of_role(variables: Variables, template: Template, role: str = "respond") -> str:
     """Why the role does not begin: what it would only notice too late. Empty if it does."""
-    return _slice_problem(variables, template) or _balancer_problem(variables, template, f"{role}_load_balancer")
+    return (
+        _slice_problem(variables, template)
+        or _place_problem(variables, template, role)
+        or _balancer_problem(variables, template, f"{role}_load_balancer")
+    )
 
 
 def _slice_problem(variables: Variables, template: Template) -> str:
@@ -91,6 +100,17 @@ def _slice_problem(variables: Variables, template: Template) -> str:
         "if it were alone. Set Job Slicing of the template to 1. If this job is not a slice, give the workflow another "
         "name than its template"
     )
+
+
+def _place_problem(variables: Variables, template: Template, role: str) -> str:
+    """What is wrong with where the role asks and writes: the gate would wait for a host that cannot be read."""
+    given = {name: template(variables.get(f"{role}_{name}")) for name in (*PLACES, "state_directory")}
+    wrong = wrong_option({"state_directory": {"type": "path"}}, given)
+    try:
+        check_fields(given, PLACES, others=True)
+    except WrongValue as error:
+        wrong = str(error)
+    return f"{role}_{wrong}" if wrong else ""
 
 
 def _balancer_problem(variables: Variables, template: Template, choice: str) -> str:

@@ -140,6 +140,22 @@ def test_right_values_of_the_load_balancer_are_accepted_and_one_that_is_not_know
     assert refusal_of_role(variables, template) == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("endpoint", "htp://vm", 'endpoint: expected http://HOST or http://HOST:PORT, or auto, not "htp://vm"'),
+        ("api_version", "latest", 'api_version: expected a date, such as 2020-07-01, or auto, not "latest"'),
+        ("state_directory", "state", "state_directory is state, expected an absolute path"),
+        ("endpoint", "auto", ""),
+        ("state_directory", "C:\\state", ""),
+    ],
+)
+@pytest.mark.parametrize("role", ["respond", "rolling_maintenance"])
+def test_what_no_look_at_a_host_can_mend_is_refused_by_the_name_of_its_variable(name, value, message, role):
+    refusal = refusal_of_role({f"{role}_{name}": value}, as_it_is, role)
+    assert refusal == (f"{role}_{message}" if message else "")
+
+
 def test_a_slice_of_a_job_is_refused_and_a_job_of_a_workflow_is_not():
     job = {"awx_job_id": 7, "awx_job_template_name": "respond"}
     assert refusal_of_role({**job, "awx_workflow_job_name": "respond"}, as_it_is).startswith(
