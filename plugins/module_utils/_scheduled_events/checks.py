@@ -73,8 +73,8 @@ def check_fields(
 def show(value: Any) -> str:
     """The value for a message, on one line and not too long."""
     try:
-        text_of_value = json.dumps(sanitize_or_report(value, MAX_SHOWN), default=str)
-    except ValueError:  # a number of thousands of digits
+        text_of_value = json.dumps(sanitize_or_report(value, MAX_SHOWN))
+    except (TypeError, ValueError):  # what only YAML has, or a number of thousands of digits
         return f"this {type(value).__name__}"
     return shown(_PASSWORD.sub("//…@", text_of_value))
 

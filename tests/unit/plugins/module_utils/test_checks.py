@@ -2,6 +2,8 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+import datetime
+
 import pytest
 from _scheduled_events import checks
 from _scheduled_events.checks import WrongValue, check, check_fields
@@ -114,7 +116,12 @@ def deep():
     return value
 
 
-@pytest.mark.parametrize("value", [deep(), 10**5000, "\x1b[31m\ud800", ["x" * 10**6], {"\n": 1}], ids=range(5))
+OF_YAML = [datetime.date(2020, 7, 1), {1: "a"}, b"a"]
+
+
+@pytest.mark.parametrize(
+    "value", [deep(), 10**5000, "\x1b[31m\ud800", ["x" * 10**6], {"\n": 1}, *OF_YAML], ids=range(5 + len(OF_YAML))
+)
 def test_whatever_a_value_is_the_message_is_one_printable_line(value):
     with pytest.raises(WrongValue) as raised:
         check(value, checks.FLAG, "flag")
