@@ -197,8 +197,8 @@ def test_a_job_that_does_not_succeed_fails_the_hook(controller, make_vm, status)
 
 
 NOWHERE = (
-    "job 1 has ended: successful: it did nothing on this VM: expected it in the inventory, and among the hosts of the "
-    "playbook"
+    "job 1 has ended: successful: it did nothing on this VM: expected it in the inventory, and a task that runs on it, "
+    "not run_once"
 )
 
 
@@ -220,6 +220,22 @@ def test_a_job_is_done_when_the_controller_has_counted_its_hosts(controller, mak
     controller.faults["/jobs/1/"] = [(200, {}, {"event_processing_finished": False})] * 2
     assert make_vm().run() == (DONE, "job 1 has ended: successful")
     assert controller.asked.count("GET /api/v2/jobs/1/job_host_summaries/") == 3
+
+
+NOT_COUNTED = "the controller has not counted the hosts of job 1 yet"
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, (TRY_AGAIN, f"job 1 is successful: {NOT_COUNTED}")),
+        ({"grace": 120}, (NOTHING_PREPARED, f"{NOT_COUNTED}; this VM continues without the job")),
+    ],
+)
+def test_a_controller_that_never_counts_the_hosts_of_a_job_is_given_up(controller, make_vm, settings, expected):
+    controller.faults["/job_host_summaries/"] = [(200, {}, {"results": []})] * 900
+    controller.faults["/jobs/1/"] = [(200, {}, {"event_processing_finished": False})] * 900
+    assert make_vm(**settings).run(not_before=IN_300, deadline=IN_900) == expected
 
 
 def test_a_job_that_has_not_ended_at_the_deadline_is_left_running(controller, make_vm):

@@ -280,13 +280,12 @@ class ControllerHook:
         stays = ", and stays unchanged" if self._job or self.memory.may_run else ""
         return _cancelled(f"; {self._known()}{stays}")
 
-    def _ended(self, jobs: Jobs, job: ControllerJob) -> Optional[Ending]:
+    def _ended(self, jobs: Jobs, job: ControllerJob) -> Ending:
         reason = f"job {job.id} has ended: {job.status}"
         if job.status == SUCCESSFUL:
-            ran = jobs.ran_here(job)
-            if ran is not False:
-                return Ending(DONE, reason) if ran else None
-            why = "it did nothing on this VM: expected it in the inventory, and among the hosts of the playbook"
+            if jobs.ran_here(job):
+                return Ending(DONE, reason)
+            why = "it did nothing on this VM: expected it in the inventory, and a task that runs on it, not run_once"
         else:
             why = self._why(jobs, job)
         reason += why and f": {why}"

@@ -205,9 +205,11 @@ class Jobs:
             if self._controller.get(f"jobs/{job.id}/").get("status") not in ENDED:
                 raise
 
-    def ran_here(self, job: ControllerJob) -> Optional[bool]:
-        """Whether a job that has succeeded, or one that it repeats in part, did something on this VM; ``None``: the
-        controller has not counted its hosts yet. Ansible leaves out an unknown host, skips tasks, and ends well.
+    def ran_here(self, job: ControllerJob) -> bool:
+        """Whether a job that has succeeded, or one that it repeats in part, did something on this VM. Ansible leaves out
+        an unknown host, skips tasks, and ends well.
+
+        :raises NotNow: the controller has not counted its hosts yet.
         """
         own = ",".join(self._own_hosts)
         query: Dict[str, Union[str, int]] = {"host_name__in": own, "ok__gt": 0, "failed": "false", "page_size": 1}
@@ -216,7 +218,9 @@ class Jobs:
         counted = self._counted == job.id  # before this look
         if self._controller.get(f"jobs/{job.id}/").get("event_processing_finished"):
             self._counted = job.id
-        return False if counted else None
+        if not counted:
+            raise NotNow(f"the controller has not counted the hosts of job {job.id} yet")
+        return False
 
     def why(self, job: ControllerJob) -> Optional[str]:
         """The result of a job in addition to its status; ``None`` until the controller has counted its hosts."""
