@@ -238,6 +238,16 @@ def test_a_controller_that_never_counts_the_hosts_of_a_job_is_given_up(controlle
     assert make_vm(**settings).run(not_before=IN_300, deadline=IN_900) == expected
 
 
+def test_an_event_that_starts_before_the_hosts_of_its_job_are_counted_was_prepared_as_by_one_that_runs(
+    controller, make_vm
+):
+    controller.faults["/job_host_summaries/"] = [(200, {}, {"results": []})] * 900
+    controller.faults["/jobs/1/"] = [(200, {}, {"event_processing_finished": False})] * 900
+    vm = make_vm()
+    vm.clock.at = [(10, lambda: vm.knows(status="Started"))]
+    assert vm.run() == (DONE, f"the event has started; job 1 is successful: {NOT_COUNTED}")
+
+
 def test_a_job_that_has_not_ended_at_the_deadline_is_left_running(controller, make_vm):
     controller.status = "running"
     vm = make_vm()

@@ -273,7 +273,9 @@ class ControllerHook:
     def _over(self, notice: Notice) -> Optional[Ending]:
         """Return the end of the hook, because the event needs no preparation any more."""
         if notice.started:
-            prepares = self.memory.may_run and (self._job is None or self._job.counts)
+            job = self._job
+            may_prepare = self.memory.may_run or (job and job.status == SUCCESSFUL)  # whose hosts are not counted yet
+            prepares = may_prepare and (job is None or job.counts)
             return Ending(DONE if prepares else FAILED, f"the event has started; {self._known_now()}")
         if notice.present or self._settings.cancel_on_cancelled:
             return None
