@@ -206,8 +206,8 @@ class Jobs:
                 raise
 
     def ran_here(self, job: ControllerJob) -> bool:
-        """Whether a job that has succeeded, or one that it repeats in part, did something on this VM. Ansible leaves out
-        an unknown host, skips tasks, and ends well.
+        """Whether a job that has succeeded, or one that it repeats in part, did something on this VM. Ansible leaves
+        out an unknown host, skips tasks, and ends well.
 
         :raises NotNow: the controller has not counted its hosts yet.
         """
