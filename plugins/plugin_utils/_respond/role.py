@@ -19,7 +19,7 @@ from ansible.module_utils.common.yaml import yaml_load
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ...module_utils._checked_module import wrong_option
-from ...module_utils._scheduled_events.checks import WrongValue, check_fields
+from ...module_utils._scheduled_events.checks import check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
 from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
 from .._ansible.core import WrongOption, tidy, typed_values
@@ -61,7 +61,10 @@ OF_THE_BALANCER = {"drain_timeout": "load_balancer_drain_timeout", "drain_on_tim
 PROVIDER = "load_balancer_provider"
 BALANCERS = "load_balancer_haproxy_hosts"
 ROLE_OF_THE_BALANCER = Path(__file__).parents[3] / "roles" / "load_balancer"
+# What the roles give to it themselves.
+OF_THE_CALL = [f"load_balancer_{name}" for name in ("state", "holder", "deadline", "state_directory")]
 PLACES = {"endpoint": ENDPOINT_OR_AUTO, "api_version": API_VERSION_OR_AUTO}
+PLACE_OPTIONS = {**dict.fromkeys(PLACES, {"type": "str"}), "state_directory": {"type": "path"}}
 # The gate and the endpoint of nginx also read some, and the role load_balancer has its own state directory.
 DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_|state_directory)")
 
@@ -104,11 +107,13 @@ def _slice_problem(variables: Variables, template: Template) -> str:
 
 def _place_problem(variables: Variables, template: Template, role: str) -> str:
     """What is wrong with where the role asks and writes: the gate would wait for a host that cannot be read."""
-    given = {name: template(variables.get(f"{role}_{name}")) for name in (*PLACES, "state_directory")}
-    wrong = wrong_option({"state_directory": {"type": "path"}}, given)
-    try:
+    found = {name: template(variables.get(f"{role}_{name}")) for name in PLACE_OPTIONS}
+    omitted = variables.get("omit", found)
+    try:  # with the types of the module, for which a date is a text, and ~ a directory
+        given = typed_values(PLACE_OPTIONS, {name: value for name, value in found.items() if value != omitted})
         check_fields(given, PLACES, others=True)
-    except WrongValue as error:
+        wrong = wrong_option(PLACE_OPTIONS, given)
+    except ValueError as error:
         wrong = str(error)
     return f"{role}_{wrong}" if wrong else ""
 
@@ -131,13 +136,15 @@ def _balancer_problem(variables: Variables, template: Template, choice: str) -> 
 @functools.cache
 def _options_of_the_balancer() -> dict[str, t.Any]:
     specs = yaml_load((ROLE_OF_THE_BALANCER / "meta" / "argument_specs.yml").read_text())
-    return t.cast("dict[str, t.Any]", specs["argument_specs"]["main"]["options"])
+    options = specs["argument_specs"]["main"]["options"]
+    return {name: spec for name, spec in options.items() if name not in OF_THE_CALL}
 
 
 def _wrong_value(variables: Variables, template: Template) -> str:
     """What the role load_balancer would refuse when an event comes."""
     specs = {name: spec for name, spec in _options_of_the_balancer().items() if name in variables}
-    given = {}
+    given: dict[str, t.Any] = {}
+    omitted = variables.get("omit", given)
     for name in specs:
         try:
             given[name] = template(variables[name])
@@ -148,7 +155,7 @@ def _wrong_value(variables: Variables, template: Template) -> str:
     if PROVIDER in given and given[PROVIDER] is None:  # an empty answer to a survey
         given[PROVIDER] = ""
     try:
-        typed = typed_values({name: specs[name] for name in given}, given)
+        typed = typed_values({name: specs[name] for name in given if given[name] != omitted}, given)
     except WrongOption as error:
         return str(error)
     if typed.get(PROVIDER) != "haproxy":

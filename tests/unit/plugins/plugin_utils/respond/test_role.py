@@ -2,6 +2,7 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
+import datetime
 import pathlib
 
 import pytest
@@ -141,6 +142,15 @@ def test_right_values_of_the_load_balancer_are_accepted_and_one_that_is_not_know
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [("state", "present"), ("state", None), ("deadline", "soon"), ("drain_timeout", "__omit__")],
+)
+def test_what_the_roles_give_to_the_role_load_balancer_themselves_is_not_checked(name, value):
+    variables = {"load_balancer_provider": "tasks", f"load_balancer_{name}": value, "omit": "__omit__"}
+    assert refusal_of_role(variables, as_it_is) == ""
+
+
+@pytest.mark.parametrize(
     ("name", "value", "message"),
     [
         ("endpoint", "htp://vm", 'endpoint: expected http://HOST or http://HOST:PORT, or auto, not "htp://vm"'),
@@ -148,11 +158,16 @@ def test_right_values_of_the_load_balancer_are_accepted_and_one_that_is_not_know
         ("state_directory", "state", "state_directory is state, expected an absolute path"),
         ("endpoint", "auto", ""),
         ("state_directory", "C:\\state", ""),
+        ("state_directory", "~/state", ""),
+        ("state_directory", "$HOME/state", ""),
+        ("state_directory", None, ""),
+        ("api_version", datetime.date(2020, 7, 1), ""),  # 2020-07-01 in YAML
+        *((name, "__omit__", "") for name in ("endpoint", "api_version", "state_directory")),
     ],
 )
 @pytest.mark.parametrize("role", ["respond", "rolling_maintenance"])
 def test_what_no_look_at_a_host_can_mend_is_refused_by_the_name_of_its_variable(name, value, message, role):
-    refusal = refusal_of_role({f"{role}_{name}": value}, as_it_is, role)
+    refusal = refusal_of_role({f"{role}_{name}": value, "omit": "__omit__"}, as_it_is, role)
     assert refusal == (f"{role}_{message}" if message else "")
 
 
