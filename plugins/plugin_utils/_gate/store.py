@@ -58,8 +58,9 @@ class Store:
     def begun(self) -> set[str]:
         """The hosts whose maintenance began in this run and did not end."""
         with self.open() as content:
-            plays = content.get("progress", {}).values()
-        return {host for play in plays for host, progress in play.items() if progress == BEGAN}
+            plays = sorted(content.get("progress", {}).items())  # ansible-core numbers the plays of a run
+        latest = {host: progress for _play, hosts in plays for host, progress in hosts.items()}
+        return {host for host, progress in latest.items() if progress == BEGAN}
 
     @contextlib.contextmanager
     def open(self) -> t.Iterator[dict[str, t.Any]]:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 
 import pytest
+from ansible.utils.vars import get_unique_id
 
 from plugins.plugin_utils._ansible.run import owner_of
 from plugins.plugin_utils._gate.store import Store
@@ -54,6 +55,16 @@ def test_each_host_reads_the_last_decision_of_its_own_gate(tmp_path):
         {"open": False},
         None,
     ]
+
+
+def test_of_a_host_that_several_plays_maintain_the_last_one_counts(tmp_path):
+    store, plays = Store(tmp_path), [get_unique_id() for _play in range(2)]  # as ansible-core does
+    with store.open() as content:
+        content["progress"] = {
+            plays[1]: {"web1": "done", "web2": "began"},
+            plays[0]: {"web1": "began", "web2": "done", "web3": "began", "web4": "failed"},
+        }
+    assert store.begun() == {"web2", "web3"}
 
 
 def test_no_change_of_several_processes_at_once_is_lost(tmp_path):
