@@ -64,7 +64,7 @@ ROLE_OF_THE_BALANCER = Path(__file__).parents[3] / "roles" / "load_balancer"
 # What the roles give to it themselves.
 OF_THE_CALL = [f"load_balancer_{name}" for name in ("state", "holder", "deadline", "state_directory")]
 PLACES = {"endpoint": ENDPOINT_OR_AUTO, "api_version": API_VERSION_OR_AUTO}
-PLACE_OPTIONS = {**dict.fromkeys(PLACES, {"type": "str"}), "state_directory": {"type": "path"}}
+PLACE_OPTIONS = {**{name: {"type": "str"} for name in PLACES}, "state_directory": {"type": "path"}}
 # The gate and the endpoint of nginx also read some, and the role load_balancer has its own state directory.
 DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_|state_directory)")
 

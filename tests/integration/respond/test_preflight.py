@@ -49,6 +49,7 @@ CASES = {
     "typo_of_nobody": ({"load_balancer_provider": "haproxi", "{}_load_balancer": False}, ""),
     "chosen": ({**HALF, "{}_load_balancer": False}, ""),
     "chosen_by_a_template": ({**HALF, "{}_load_balancer": "{{ 1 == 1 }}"}, ""),
+    "home": ({"{}_state_directory": "~/state"}, ""),
     "useful_alone": (
         {f"load_balancer_{name}": "/x" for name in ("probe_flag", "nginx_snippet", "state_directory")},
         "",
