@@ -158,12 +158,11 @@ def _wrong_value(variables: Variables, template: Template) -> str:
         typed = typed_values({name: specs[name] for name in given if given[name] != omitted}, given)
     except WrongOption as error:
         return str(error)
-    if typed.get(PROVIDER) != "haproxy":
-        return ""
-    balancers = tidy(typed.get(BALANCERS) or [])
-    if balancers and all(name in variables["hostvars"] for name in balancers):
-        return ""
-    return f"{BALANCERS} is {balancers}, expected hosts of the inventory"
+    provider, balancers = typed.get(PROVIDER), tidy(typed.get(BALANCERS) or [])
+    unknown = [name for name in balancers if name not in variables["hostvars"]]
+    if (provider == "haproxy" and not balancers) or (provider in ("haproxy", "health_probe") and unknown):
+        return f"{BALANCERS} is {balancers}, expected hosts of the inventory"
+    return ""
 
 
 class FailedTask(t.NamedTuple):

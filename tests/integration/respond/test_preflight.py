@@ -34,7 +34,11 @@ CASES = {
         {**HALF, "{}_load_balancer": ""},
         "load_balancer_haproxy_hosts, load_balancer_ports describes",
     ),
-    "provider": ({**HALF, "load_balancer_provider": "health_probe"}, ""),
+    "provider": ({**HALF, "load_balancer_provider": "tasks"}, ""),
+    "probe": (
+        {**HALF, "load_balancer_provider": "health_probe"},
+        "load_balancer_haproxy_hosts is ['lb1'], expected hosts of the inventory. Correct it",
+    ),
     "balancer": (
         {**HALF, "load_balancer_provider": "haproxy"},
         "load_balancer_haproxy_hosts is ['lb1'], expected hosts of the inventory. Correct it, or set "

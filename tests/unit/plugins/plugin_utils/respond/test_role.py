@@ -110,7 +110,10 @@ def test_a_haproxy_that_is_no_host_of_the_inventory_is_refused_at_the_start(valu
         "respond_load_balancer to false"
     )
     assert refusal_of_role({**variables, "load_balancer_haproxy_hosts": "lb1, "}, as_it_is) == ""
-    assert refusal_of_role({**variables, "load_balancer_provider": "health_probe"}, as_it_is) == ""
+    # Which may have none, but asks those that it has.
+    refusal = refusal_of_role({**variables, "load_balancer_provider": "health_probe"}, as_it_is)
+    assert refusal.startswith(f"load_balancer_haproxy_hosts is {shown}, expected hosts of") is bool(shown)
+    assert refusal_of_role({**variables, "load_balancer_provider": "tasks"}, as_it_is) == ""
 
 
 def test_a_group_of_balancers_that_does_not_exist_is_refused_at_the_start():
