@@ -4,12 +4,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 import time
 import typing as t
 
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleError
 
 from ..module_utils._load_balancer.call import ARM_OPTIONS
 from ..module_utils._scheduled_events.files import write_atomically
@@ -57,7 +58,10 @@ class ActionModule(ArmAction):
         if options["audit"]:
             events, policies = self._rows(options["audit"], variables)
             names = vm_names_of(hosts, variables["hostvars"], histories)
-            ids = {shown(host, LONGEST_NAME): variables["hostvars"][host].get("id") for host in hosts}
+            ids = {}
+            for host in hosts:
+                with contextlib.suppress(AnsibleError):  # a variable of another meaning may need what is not known here
+                    ids[shown(host, LONGEST_NAME)] = variables["hostvars"][host].get("id")
             since = made - options["audit"]["days"] * 86400.0
             audit = compare(events, policies, histories, story, names, vm_ids=ids, since=since)
         texts = {

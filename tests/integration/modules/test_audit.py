@@ -49,6 +49,7 @@ def audited(ansible, emulate, installed_collection, tmp_path_factory):
             units[name] = Vm(installed_collection, directory, endpoint)
             history = {"report_history_directories": [str(directory / "history")]}
             inventory["all"]["hosts"][name] = {**LOCAL, **history}
+        inventory["all"]["hosts"]["web1"]["id"] = "{{ a_role_of_the_owner }}"  # another meaning, and unknown here
         try:
             for name, unit in units.items():
                 unit.start()
