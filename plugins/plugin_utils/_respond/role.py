@@ -61,8 +61,10 @@ OF_THE_BALANCER = {"drain_timeout": "load_balancer_drain_timeout", "drain_on_tim
 PROVIDER = "load_balancer_provider"
 BALANCERS = "load_balancer_haproxy_hosts"
 ROLE_OF_THE_BALANCER = Path(__file__).parents[3] / "roles" / "load_balancer"
-# What the roles give to it themselves.
-OF_THE_CALL = [f"load_balancer_{name}" for name in ("state", "holder", "deadline", "state_directory")]
+# What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
+UNCHECKED = [
+    f"load_balancer_{name}" for name in ("state", "holder", "deadline", "state_directory", "azure_credentials")
+]
 PLACES = {"endpoint": ENDPOINT_OR_AUTO, "api_version": API_VERSION_OR_AUTO}
 PLACE_OPTIONS = {**{name: {"type": "str"} for name in PLACES}, "state_directory": {"type": "path"}}
 # The gate and the endpoint of nginx also read some, and the role load_balancer has its own state directory.
@@ -137,7 +139,7 @@ def _balancer_problem(variables: Variables, template: Template, choice: str) -> 
 def _options_of_the_balancer() -> dict[str, t.Any]:
     specs = yaml_load((ROLE_OF_THE_BALANCER / "meta" / "argument_specs.yml").read_text())
     options = specs["argument_specs"]["main"]["options"]
-    return {name: spec for name, spec in options.items() if name not in OF_THE_CALL}
+    return {name: spec for name, spec in options.items() if name not in UNCHECKED}
 
 
 def _wrong_value(variables: Variables, template: Template) -> str:

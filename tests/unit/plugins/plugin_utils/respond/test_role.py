@@ -83,7 +83,6 @@ def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
         ("on_timeout", "fial", "value of load_balancer_on_timeout must be one of: fail, continue, got: fial. Correct"),
         ("probe_interval", "5 s", "argument 'load_balancer_probe_interval' is of type "),
         ("ports", ["https"], "Elements value for option 'load_balancer_ports' is of type "),
-        ("azure_credentials", "cli", "argument 'load_balancer_azure_credentials' is of type "),
     ],
 )
 @pytest.mark.parametrize("role", ["respond", "rolling_maintenance"])
@@ -99,6 +98,15 @@ def test_what_the_role_load_balancer_would_refuse_is_refused_at_the_start(name, 
     assert refusal.endswith(f". Correct it, or set {choice} to false")
     assert refusal_of_role({**variables, choice: "no"}, template, role) == ""
     assert refusal_of_role({**variables, choice: True}, template, role) == refusal
+
+
+def test_the_credentials_of_a_balancer_are_not_read_at_the_start():
+    def template(text):
+        assert text != "{{ of_a_vault }}"
+        return text
+
+    variables = {"load_balancer_provider": "azure_load_balancer", "load_balancer_azure_credentials": "{{ of_a_vault }}"}
+    assert refusal_of_role(variables, template) == ""
 
 
 @pytest.mark.parametrize("value", [["lb1", "lb3"], [], ""])
