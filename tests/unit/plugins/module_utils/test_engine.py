@@ -1756,6 +1756,10 @@ def undone(vm, read, *results):
     return hooks.undone
 
 
+def test_the_first_event_of_a_vm_has_nothing_that_a_recovery_may_have_undone():
+    assert not undone(Engine(), document(event()))
+
+
 def test_a_recovery_that_ended_before_a_document_without_the_event_has_undone_nothing_of_it():
     vm = Engine()
     vm.step(None, *prepared_and_over(vm))

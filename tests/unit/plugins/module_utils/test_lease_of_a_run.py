@@ -49,6 +49,11 @@ def test_a_lease_keeps_all_out_but_its_own_host_of_its_own_run(host, other, refu
     assert is_refused(host.lease(**other)) is refused
 
 
+def test_a_look_for_a_lease_makes_no_directory_on_a_host_that_no_run_has_had(tmp_path):
+    assert not is_refused(Host(tmp_path / "state").lease())
+    assert not (tmp_path / "state").exists()
+
+
 def test_a_lease_that_has_run_out_or_whose_run_was_abandoned_keeps_nobody_out(host):
     host.lease().renew(60.0)
     assert not is_refused(host.lease("run2"), abandoned="run1")

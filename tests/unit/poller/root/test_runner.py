@@ -561,6 +561,7 @@ def test_a_configured_hook_that_is_not_there_fails_the_run_before_any_hook_runs(
     directory = os.path.join(root_side.directories.hooks, "prepare.d")
     assert (result.outcome, names_run(root_side)) == ("failed", ["20-b"])
     assert result.reason == f"20-b: configured, but not in {directory}. Run the role again"
+    assert "prepare hook 20-b: failed after 0.0 s configured, but not in" in root_side.printed()
 
 
 def test_a_configured_hook_is_missing_where_there_is_no_directory(root_side):
