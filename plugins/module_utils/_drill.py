@@ -9,7 +9,6 @@ Nothing has to be restored. The file counts for a minute at a time, and every lo
 """
 
 import email.utils
-import json
 import os
 import uuid
 from typing import Any, Dict, List, Optional, Sequence
@@ -17,7 +16,7 @@ from typing import Any, Dict, List, Optional, Sequence
 from ._scheduled_events import announced, history, history_file
 from ._scheduled_events.clock import CLOCK, Clock
 from ._scheduled_events.document import SCHEDULED, STARTED, ScheduledEvent, parse_event
-from ._scheduled_events.files import LARGEST_STATUS, STALE, Folder, explained, read_plain
+from ._scheduled_events.files import STALE, Folder, explained, read_status
 from ._scheduled_events.rules import decide, parse_rules
 from ._scheduled_events.runs import PHASES, WEBHOOK_HOOK
 
@@ -228,7 +227,7 @@ def _event_of(vm_name: str, event_type: str, not_before: float) -> Event:
 
 
 def _read(path: str) -> Dict[str, Any]:
-    read = json.loads(read_plain(path, most=LARGEST_STATUS).decode("utf-8"))
+    read = read_status(path)
     if not isinstance(read, dict):
         raise ValueError(f"{path} is not an object")
     return read

@@ -4,7 +4,6 @@
 
 """What the module of a rolling maintenance does, on any host. Private to the collection."""
 
-import json
 from typing import Any, Callable, Dict, List, Mapping, Sequence, Tuple
 
 from ._load_balancer.record import FILE as LOAD_BALANCER_FILE
@@ -14,7 +13,7 @@ from ._module import ImdsModule
 from ._scheduled_events.checks import WrongValue
 from ._scheduled_events.client import ImdsError
 from ._scheduled_events.clock import CLOCK, Moment
-from ._scheduled_events.files import LARGEST_STATUS, STALE, Changed, Folder, explained, read_plain
+from ._scheduled_events.files import STALE, Changed, Folder, explained, read_status
 from ._scheduled_events.history import ROLLING_MAINTENANCE, Fact, as_json
 from ._scheduled_events.history_file import append_where_possible
 
@@ -88,7 +87,7 @@ def _said_by_the_unit() -> Tuple[List[str], bool]:
     has to recover. Nothing without a present status.
     """
     try:
-        known = json.loads(read_plain(STATUS_FILE, most=LARGEST_STATUS).decode("utf-8"))
+        known = read_status(STATUS_FILE)
         waiting = [str(each["event_id"]) for each in known["events"] if each["waits_until"] and not each["hooks"]]
         # One that does not say it yet has prepared the host for any event that it knows.
         is_prepared = bool(known.get("unrecovered", known["events"]))

@@ -98,6 +98,16 @@ def read_plain(path: str, *, most: int, linked: bool = False) -> bytes:
     return content
 
 
+def read_status(path: str) -> Any:
+    """Return what a file such as the status of the polling unit has as JSON; see :func:`plain`.
+
+    :raises OSError: it cannot be read.
+    :raises ValueError: it is not JSON.
+    :raises RecursionError: it is nested too deeply.
+    """
+    return json.loads(read_plain(path, most=LARGEST_STATUS).decode("utf-8"))
+
+
 def write_atomically(
     path: Path, content: bytes, *, mode: int, durable: bool = False, directory: Optional[str] = None
 ) -> None:

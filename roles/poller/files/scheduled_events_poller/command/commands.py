@@ -28,7 +28,7 @@ from _scheduled_events.document import (
     parse,
     parse_event,
 )
-from _scheduled_events.files import LARGEST_STATUS, read_plain
+from _scheduled_events.files import read_status
 from _scheduled_events.history_file import append_beside, experience
 from _scheduled_events.runs import NOTHING, OK
 from _scheduled_events.state import RUNNING, State, StateFile
@@ -120,7 +120,7 @@ def show_status(chosen: argparse.Namespace) -> int:
     path = places(chosen).status_file
     known: Dict[str, Any] = {}
     try:
-        read = json.loads(read_plain(path, most=LARGEST_STATUS).decode("utf-8"))
+        read = read_status(path)
         code, summary = status.judge(read, time.time())
         for event in read["events"]:
             event["said"] = _said(event, places(chosen).directories)
@@ -362,7 +362,7 @@ def _event_for_hooks(chosen: argparse.Namespace, settings: config.Settings) -> T
 def _known_name(status_file: str) -> str:
     """The name of this VM that the polling unit heard last."""
     with contextlib.suppress(OSError, ValueError, RecursionError, LookupError, TypeError):
-        return str(json.loads(read_plain(status_file, most=LARGEST_STATUS).decode("utf-8"))["vm_name"] or "this-vm")
+        return str(read_status(status_file)["vm_name"] or "this-vm")
     return "this-vm"
 
 
