@@ -4,18 +4,16 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
 import time
 import typing as t
 
-from ansible.errors import AnsibleActionFail, AnsibleError
+from ansible.errors import AnsibleActionFail
 
 from ..module_utils._load_balancer.call import ARM_OPTIONS
 from ..module_utils._scheduled_events.files import write_atomically
 from ..module_utils._scheduled_events.history import Fact, format_moment
-from ..module_utils._scheduled_events.text import shown
 from ..plugin_utils._ansible.core import arguments_of
 from ..plugin_utils._ansible.lines import show
 from ..plugin_utils._azure import graph
@@ -23,7 +21,7 @@ from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
 from ..plugin_utils._report.audit import compare
 from ..plugin_utils._report.data import as_json, as_junit, as_otlp
-from ..plugin_utils._report.gather import LONGEST_NAME, collection_version, histories_of, vm_names_of
+from ..plugin_utils._report.gather import collection_version, histories_of, vm_ids_of, vm_names_of
 from ..plugin_utils._report.page import page
 from ..plugin_utils._report.story import tell
 
@@ -58,10 +56,7 @@ class ActionModule(ArmAction):
         if options["audit"]:
             events, policies = self._rows(options["audit"], variables)
             names = vm_names_of(hosts, variables["hostvars"], histories)
-            ids = {}
-            for host in hosts:
-                with contextlib.suppress(AnsibleError):  # a variable of another meaning may need what is not known here
-                    ids[shown(host, LONGEST_NAME)] = variables["hostvars"][host].get("id")
+            ids = vm_ids_of(hosts, variables["hostvars"])
             since = made - options["audit"]["days"] * 86400.0
             audit = compare(events, policies, histories, story, names, vm_ids=ids, since=since)
         texts = {

@@ -91,7 +91,7 @@ def compare(
     story: Story,
     vm_names: t.Mapping[str, str],
     *,
-    vm_ids: t.Mapping[str, t.Any] | None = None,
+    vm_ids: t.Mapping[str, t.Any],
     since: float,
 ) -> Audit:
     """Find the events that hosts were not ready for.
@@ -102,7 +102,7 @@ def compare(
     """
     events, unreadable = _events_of(event_rows, since)
     names = {host: name.lower() for host, name in vm_names.items()}
-    groups = {host: _group_of(vm_id) for host, vm_id in (vm_ids or {}).items()}
+    groups = {host: _group_of(vm_id) for host, vm_id in vm_ids.items()}
     findings: list[Finding] = []
     named: set[str] = set()
     event_count = 0

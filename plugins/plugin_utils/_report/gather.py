@@ -6,11 +6,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import typing as t
 from pathlib import Path
 
 import yaml
+from ansible.errors import AnsibleError
 
 from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.history import Fact, parse
@@ -50,6 +52,15 @@ def vm_names_of(
     of_facts = {host: fact.vm_name for host, facts in histories.items() for fact in facts if fact.vm_name}
     given = {shown(name, LONGEST_NAME): hostvars[name].get("scheduled_events_vm_name") for name in hosts}
     return {host: str(name or of_facts.get(host, host)) for host, name in given.items()}
+
+
+def vm_ids_of(hosts: t.Iterable[str], hostvars: t.Mapping[str, t.Mapping[str, t.Any]]) -> dict[str, t.Any]:
+    """By host, the resource id of its VM, as azure.azcollection.azure_rm sets it."""
+    ids = {}
+    for name in hosts:
+        with contextlib.suppress(AnsibleError):  # a variable of another meaning may need what is not known here
+            ids[shown(name, LONGEST_NAME)] = hostvars[name].get("id")
+    return ids
 
 
 def _facts_of(read: t.Mapping[str, t.Any]) -> tuple[list[Fact], list[str]]:

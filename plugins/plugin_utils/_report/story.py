@@ -448,4 +448,5 @@ def count(number: int, what: str) -> str:
 
 
 def some(names: t.Sequence[str]) -> str:
+    """The first names for a line of a report, and how many there are besides."""
     return text.some(names, most=5)

@@ -37,7 +37,7 @@ def audited(events=(), policies=(), histories=None, *, unread=(), names=None, si
     histories = {"web1": []} if histories is None else histories
     reasons = {host: ["it cannot be read"] for host in unread}
     names = names or {host: host for host in histories}
-    return compare(events, policies, histories, tell(histories, reasons), names, vm_ids=ids, since=since)
+    return compare(events, policies, histories, tell(histories, reasons), names, vm_ids=ids or {}, since=since)
 
 
 def problems(*arguments, **more):
