@@ -75,14 +75,19 @@ def options_of_role(variables: Variables, template: Template) -> dict[str, t.Any
     """The options that the variables of the role give to the first turn of a host."""
     names = {name: f"respond_{name}" for name in (*ALWAYS, *UNLESS_EMPTY)}
     names.update({**OF_THE_BALANCER, "within_maintenance": "__respond_within_maintenance"})
-    found = {name: template(variables[names[name]]) for name in names if names[name] in variables}
-    omitted = variables.get("omit", found)  # found: no value is that
-    options = {
-        name: value
-        for name, value in found.items()
-        if value != omitted and not (name in UNLESS_EMPTY and value in (None, ""))
-    }
+    given = _given(variables, template, names)
+    options = {name: value for name, value in given.items() if not (name in UNLESS_EMPTY and value in (None, ""))}
     return {"load_balancer": PROVIDER in variables, **options}
+
+
+def _given(variables: Variables, template: Template, names: t.Mapping[str, str]) -> dict[str, t.Any]:
+    """The values of the variables that are set and not omitted.
+
+    :param names: of the variables, by that of the option.
+    """
+    found = {name: template(variables[variable]) for name, variable in names.items() if variable in variables}
+    omitted = variables.get("omit", found)  # found: no value is that
+    return {name: value for name, value in found.items() if value != omitted}
 
 
 def refusal_of_role(variables: Variables, template: Template, role: str = "respond") -> str:
@@ -109,10 +114,9 @@ def _slice_problem(variables: Variables, template: Template) -> str:
 
 def _place_problem(variables: Variables, template: Template, role: str) -> str:
     """What is wrong with where the role asks and writes: the gate would wait for a host that cannot be read."""
-    found = {name: template(variables.get(f"{role}_{name}")) for name in PLACE_OPTIONS}
-    omitted = variables.get("omit", found)
+    given = _given(variables, template, {name: f"{role}_{name}" for name in PLACE_OPTIONS})
     try:  # with the types of the module, for which a date is a text, and ~ a directory
-        given = typed_values(PLACE_OPTIONS, {name: value for name, value in found.items() if value != omitted})
+        given = typed_values(PLACE_OPTIONS, given)
         check_fields(given, PLACES, others=True)
         wrong = wrong_option(PLACE_OPTIONS, given)
     except ValueError as error:
@@ -122,9 +126,10 @@ def _place_problem(variables: Variables, template: Template, role: str) -> str:
 
 def _balancer_problem(variables: Variables, template: Template, choice: str) -> str:
     chosen = template(variables.get(choice))
-    if PROVIDER in variables or chosen not in (None, ""):
-        wrong = chosen in (None, "") or boolean(chosen, strict=False)
-        wrong = wrong and _wrong_value(variables, template)
+    is_chosen = chosen not in (None, "")
+    if PROVIDER in variables or is_chosen:
+        is_used = not is_chosen or boolean(chosen, strict=False)
+        wrong = _wrong_value(variables, template) if is_used else ""
         return f"{wrong}. Correct it, or set {choice} to false" if wrong else ""
     unused = sorted(name for name in variables if DESCRIBES_A_BALANCER.match(name))
     if not unused:
@@ -144,12 +149,10 @@ def _options_of_the_balancer() -> dict[str, t.Any]:
 
 def _wrong_value(variables: Variables, template: Template) -> str:
     """What the role load_balancer would refuse when an event comes."""
-    specs = {name: spec for name, spec in _options_of_the_balancer().items() if name in variables}
-    given: dict[str, t.Any] = {}
-    omitted = variables.get("omit", given)
+    specs, given = _options_of_the_balancer(), {}
     for name in specs:
         try:
-            given[name] = template(variables[name])
+            given.update(_given(variables, template, {name: name}))
         except AnsibleError as error:
             if name == BALANCERS:
                 return f"{name}: {error}"
@@ -157,7 +160,7 @@ def _wrong_value(variables: Variables, template: Template) -> str:
     if PROVIDER in given and given[PROVIDER] is None:  # an empty answer to a survey
         given[PROVIDER] = ""
     try:
-        typed = typed_values({name: specs[name] for name in given if given[name] != omitted}, given)
+        typed = typed_values({name: specs[name] for name in given}, given)
     except WrongOption as error:
         return str(error)
     provider, balancers = typed.get(PROVIDER), tidy(typed.get(BALANCERS) or [])
