@@ -608,12 +608,23 @@ def test_the_hooks_of_the_owner_and_of_the_role_run_in_the_order_of_their_names(
     for name in ("10-a", "30-c"):
         root_side.add_hook(f"#!/bin/sh\necho role {name}\n", name)
     os.rename(root_side.directories.hooks, str(tmp_path / "set"))
-    for name in ("20-b", "30-c"):
-        root_side.add_hook(f"#!/bin/sh\necho owner {name}\n", name)
+    root_side.add_hook("#!/bin/sh\necho owner 20-b\n", "20-b")
     os.symlink(str(tmp_path / "set"), os.path.join(root_side.directories.hooks, "managed"))
     assert root_side.run_phase(hooks=("10-a", "30-c")).outcome == "ok"
     printed = [line for line in root_side.printed().splitlines() if line.startswith(("role", "owner"))]
     assert printed == ["role 10-a", "owner 20-b", "role 30-c"]
+
+
+def test_a_hook_of_the_owner_with_the_name_of_one_of_the_role_fails_its_phase(root_side, tmp_path):
+    roles = root_side.add_hook("#!/bin/sh\necho role\n").replace(root_side.directories.hooks, str(tmp_path / "set"))
+    os.rename(root_side.directories.hooks, str(tmp_path / "set"))
+    owners = root_side.add_hook("#!/bin/sh\necho owner\n")
+    os.symlink(str(tmp_path / "set"), os.path.join(root_side.directories.hooks, "managed"))
+    result = root_side.run_phase(hooks=("10-hook",))
+    assert (result.outcome, result.reason) == (
+        "failed",
+        f"10-hook: refused: {owners} and {roles} have the same name. Rename one of them",
+    )
 
 
 def test_a_link_to_the_set_of_the_role_in_a_directory_that_others_can_write_is_refused(root_side, tmp_path):

@@ -112,10 +112,14 @@ class HookSet:
     def check(self, name: str) -> None:
         """Make sure that only root can change the hook (or the user of this process, if that is not root).
 
-        :raises HookRefused: another user could change it, or it is not a program.
+        :raises HookRefused: another user could change it, it is not a program, or the owner and the role have one each.
         :raises Vanished: it no longer exists.
         """
         path = self.path(name)
+        owners = os.path.join(os.fsencode(self.directory), os.path.basename(path))
+        if path != owners and os.path.lexists(owners):
+            both = f"{os.fsdecode(owners)} and {os.fsdecode(path)}"
+            raise HookRefused(f"refused: {both} have the same name. Rename one of them")
         try:
             status = os.lstat(path)
         except OSError as error:
