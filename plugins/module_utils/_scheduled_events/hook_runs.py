@@ -9,7 +9,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from . import rules as decisions
 from .clock import Moment, pause_after
 from .document import ADVISORY, SCHEDULED, ScheduledEvent, describe
-from .policies import counts_no_longer, epoch, is_running, never_asked
+from .policies import counts_no_longer, epoch, is_running, never_asked, prepared_nothing
 from .runs import BESIDE, FAILED, OK, PHASES, TIMEOUT, run_id_of
 from .state import INTERRUPTED, RUNNING, EventState, Failure, Run, State
 from .terms import Action, Config, Report, ReportKind, RunHooks
@@ -197,7 +197,8 @@ class HookRuns:
             **self._about(entry.event, phase),
         )
         if phase in ("prepare", "started"):
-            self.set(key, ran=True, owed=entry.owed or "recover" in self._config.hooks)
+            did = self.serial if entry.ran and not prepared_nothing(entry) else entry.did
+            self.set(key, ran=True, owed=entry.owed or "recover" in self._config.hooks, did=did)
         self._issue(key, phase, run)
 
     def _first_of(self, entry: EventState, phase: str) -> Tuple[int, int]:

@@ -162,7 +162,8 @@ def prepared_nothing(entry: EventState) -> bool:
 def unrecovered(state: State) -> List[str]:
     """The ids of the events that this VM is prepared for, or may be, and has not recovered from; what was lost, too."""
     ran = [entry for entry in state.events.values() if entry.ran]
-    ids = [entry.event.event_id or "" for entry in ran if "started" in entry.runs or not prepared_nothing(entry)]
+    did = [entry for entry in ran if entry.did or "started" in entry.runs or not prepared_nothing(entry)]
+    ids = [entry.event.event_id or "" for entry in did]
     return [*ids, *([f"an event that is not known ({state.lost})"] if state.lost else [])]
 
 

@@ -95,6 +95,7 @@ class EventState(NamedTuple):
     ``event``: as it was seen last. ``present``: the last document held it, and named this VM. ``impact``: it was seen
     Started once. ``runs``: by phase. ``failures``: those whose ``failed`` hooks have not ended. ``ran``: prepare or
     started hooks ran, or may have, and are not undone. ``owed``: recover hooks were configured when they began.
+    ``did``: the number of a run before which another one did something, or may have, that ``runs`` shows no longer.
     ``lost_recovery``: the first run of a recovery that a reboot interrupted, or that failed and is repeated, or 0.
     ``unannounced``: ``State.unannounced`` when it was seen first, or UNKNOWN. ``waits_until``: when the
     preparation begins, or the acknowledgement is sent, in seconds since the epoch, if a rule chose a later moment;
@@ -110,6 +111,7 @@ class EventState(NamedTuple):
     approval: Approval = Approval()
     ran: bool = False
     owed: bool = False
+    did: Optional[int] = None
     lost_recovery: int = 0
     unannounced: int = 0
     waits_until: Optional[float] = None

@@ -363,6 +363,19 @@ def test_hooks_that_prepared_nothing_are_undone_by_a_recovery():
     assert vm.step(document()) == [run("recover", 2)]
 
 
+def test_a_vm_has_to_recover_from_a_preparation_that_a_second_one_which_prepared_nothing_followed():
+    vm = Engine()
+    vm.step(document(event()))
+    vm.step(None, nothing(run("prepare", 1)))
+    assert policies.unrecovered(vm.state) == []
+    assert vm.step(document(event(kind="Redeploy"))) == [run("prepare", 2)]
+    vm.step(None, ok(run("prepare", 2)))
+    for number in (3, 4):
+        assert vm.step(document(event(kind=f"Type{number}"))) == [run("prepare", number)]
+        vm.step(None, nothing(run("prepare", number)))
+        assert policies.unrecovered(vm.state) == [ID]
+
+
 @pytest.mark.parametrize("before", [*NOTHING, {"preparation": "report"}])
 def test_what_is_configured_later_prepares_for_an_event_that_nothing_prepared_for(before):
     vm = Engine(**before)
