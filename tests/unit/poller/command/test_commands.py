@@ -106,6 +106,22 @@ def test_a_command_of_the_page_about_the_moment_starts_the_preparation_of_an_eve
     until(lambda: "prepare hooks ended: ok" in unit.log(), "the preparation")
 
 
+def test_approve_asks_for_the_other_events_also_where_its_output_cannot_be_written(unit, imds):
+    unit.add_hook("prepare", "true")
+    unit.configure(acknowledge="never")
+    unit.start()
+    imds.announce(OTHER_ID)
+    waits = email.utils.formatdate(time.time() + 7200, usegmt=True)
+    imds.events = [*imds.events, dict(imds.events[0], EventId=ID, NotBefore=waits)]
+    until(lambda: ID in unit.log() and "prepare hooks ended: ok" in unit.log(), "the preparation of the event that does not wait")
+    with open("/dev/full", "w") as full:
+        command = [*unit.arguments, "approve", ID, OTHER_ID]
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert (ended.returncode, b"No space left" in ended.stderr) == (1, True)
+    assert imds.acknowledged() == [[OTHER_ID]]
+    until(lambda: unit.log().count("prepare hooks ended: ok") == 2, "the preparation")
+
+
 def test_the_status_names_the_other_vm_the_option_and_a_command_for_an_event_that_alone_holds(unit, imds):
     unit.add_hook("prepare", "true")
     unit.start()

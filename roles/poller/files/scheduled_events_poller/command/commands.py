@@ -209,7 +209,8 @@ def approve_events(chosen: argparse.Namespace) -> int:
         return State(serial=0) if chosen.force else _load_state(chosen)
 
     known = state()
-    ids = [event_id for event_id in chosen.event_id if not _starts_now(event_id, known, chosen)]
+    begun = [event_id for event_id in chosen.event_id if _starts_now(event_id, known, chosen)]
+    ids = [event_id for event_id in chosen.event_id if event_id not in begun]
     reasons: Dict[str, str] = {}
     seen: Dict[str, ScheduledEvent] = {}
 
@@ -221,7 +222,11 @@ def approve_events(chosen: argparse.Namespace) -> int:
             reasons[event.key] = reason
         return not reason
 
-    outcome = approve(client, ids, may_approve=allowed)
+    try:
+        outcome = approve(client, ids, may_approve=allowed)
+    finally:  # last, since the disk of the output may be full
+        for event_id in begun:
+            say(f"{event_id}: its preparation begins now, before its moment. Run 'scheduled-events status' to follow it")
     _record_approval(chosen, [seen[event_id.lower()] for event_id in outcome.approved], vm_name)
     for event_id in outcome.approved:
         say(f"{event_id}: acknowledged")
@@ -237,10 +242,8 @@ def approve_events(chosen: argparse.Namespace) -> int:
 def _starts_now(event_id: str, state: State, chosen: argparse.Namespace) -> bool:
     """Whether the preparation waited for a moment, and begins now. The unit acknowledges the event after it."""
     entry = state.events.get(event_id.lower())
-    if entry is None or not entry.is_put_off or control.send(places(chosen).directories.socket, "retry", event_id):
-        return False
-    say(f"{event_id}: its preparation begins now, before its moment. Run 'scheduled-events status' to follow it")
-    return True
+    waits = entry is not None and entry.is_put_off
+    return waits and not control.send(places(chosen).directories.socket, "retry", event_id)
 
 
 def _record_approval(chosen: argparse.Namespace, events: List[ScheduledEvent], vm_name: str) -> None:
