@@ -362,7 +362,20 @@ def test_a_request_that_is_removed_before_it_is_taken_gets_no_result(root_side, 
     assert (starter.ids, root_side.result()) == ([], None)
 
 
-def test_a_run_that_cannot_be_started_gets_a_result_and_a_line_in_the_journal(root_side, starter, look, capsys):
+def test_a_run_that_cannot_be_started_for_a_moment_waits(root_side, starter, look):
+    starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
+    root_side.leave()
+    assert look() == (0, True)
+    del starter.reasons[root_side.run_id]
+    assert look() == (1, False)
+    assert (starter.ids, root_side.result()) == ([root_side.run_id] * 2, None)
+    assert (root_side.jobs(), root_side.requests()) == ([root_side.run_id], [])
+
+
+def test_a_run_that_cannot_be_started_gets_a_result_and_a_line_in_the_journal(
+    root_side, starter, look, monkeypatch, capsys
+):
+    monkeypatch.setattr(dispatcher, "UNSTARTED", 0.0)
     starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
     root_side.leave()
     look()
@@ -375,6 +388,7 @@ def test_a_run_that_cannot_be_started_waits_while_its_result_cannot_be_left(root
     def fail(*_arguments, **_options):
         raise OSError(28, "No space left on device")
 
+    monkeypatch.setattr(dispatcher, "UNSTARTED", 0.0)
     starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
     root_side.leave()
     with monkeypatch.context() as full:
@@ -389,7 +403,8 @@ def test_a_spool_that_does_not_exist_yet_is_empty(root_side, look):
     assert look() == (0, False)
 
 
-def test_a_repetition_that_cannot_be_started_does_not_end_a_run(root_side, starter, look):
+def test_a_repetition_that_cannot_be_started_does_not_end_a_run(root_side, starter, look, monkeypatch):
+    monkeypatch.setattr(dispatcher, "UNSTARTED", 0.0)
     starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
     root_side.accept(ends_at=1000.0)
     root_side.leave(ends_at=1000.0)

@@ -35,6 +35,7 @@ RUN_COST = 0.1  # seconds of a processor for a run without its hooks, most of th
 LINGER = 0.3  # seconds to wait for the next request, which costs less than to start again
 LONGEST = 20.0  # seconds until it ends in any case; systemd starts it again if requests remain
 PATIENCE = 15.0  # seconds for systemctl
+UNSTARTED = 10.0  # seconds for which a run is tried again that systemd does not start, as during its own upgrade
 
 # Begins the name of a request that is being handled. Not hidden: for systemd the spool would be empty.
 _TAKEN = "taken:"
@@ -67,6 +68,7 @@ class Dispatcher:
         self._directories = directories
         self._start = start
         self._complaints: Set[str] = set()
+        self._unstarted: Dict[str, float] = {}  # when a run could not be started first
         self._removed = 0
 
     def serve(
@@ -153,8 +155,11 @@ class Dispatcher:
         return refused + [request_id for request_id in accepted if request_id not in waiting]
 
     def _give_up(self, request_id: str, reason: str) -> bool:
-        """Leave a result for a run that cannot be started; ``False`` if that is not possible now."""
+        """Leave a result for a run that cannot be started; ``False`` if it waits, or if that is not possible now."""
         self._complain(f"request {request_id}: {reason}")
+        now = time.monotonic()
+        if now - self._unstarted.setdefault(request_id, now) < UNSTARTED:
+            return False
         try:
             jobs.give_up(self._directories, request_id, reason)
         except OSError as error:
