@@ -113,7 +113,7 @@ def test_approve_asks_for_the_other_events_also_where_its_output_cannot_be_writt
     imds.announce(OTHER_ID)
     waits = email.utils.formatdate(time.time() + 7200, usegmt=True)
     imds.events = [*imds.events, dict(imds.events[0], EventId=ID, NotBefore=waits)]
-    until(lambda: ID in unit.log() and "prepare hooks ended: ok" in unit.log(), "the preparation of the event that does not wait")
+    until(lambda: ID in unit.log() and "prepare hooks ended: ok" in unit.log(), "the preparation")
     with open("/dev/full", "w") as full:
         command = [*unit.arguments, "approve", ID, OTHER_ID]
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)

@@ -226,7 +226,9 @@ def approve_events(chosen: argparse.Namespace) -> int:
         outcome = approve(client, ids, may_approve=allowed)
     finally:  # last, since the disk of the output may be full
         for event_id in begun:
-            say(f"{event_id}: its preparation begins now, before its moment. Run 'scheduled-events status' to follow it")
+            say(
+                f"{event_id}: its preparation begins now, before its moment. Run 'scheduled-events status' to follow it"
+            )
     _record_approval(chosen, [seen[event_id.lower()] for event_id in outcome.approved], vm_name)
     for event_id in outcome.approved:
         say(f"{event_id}: acknowledged")
