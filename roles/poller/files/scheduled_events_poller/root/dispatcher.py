@@ -12,7 +12,7 @@ import contextlib
 import errno
 import os
 import time
-from typing import Callable, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple
+from typing import Callable, Dict, List, NamedTuple, Sequence, Set
 
 from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.files import LACKING, plain, trim
@@ -299,29 +299,21 @@ class BoundedCleaner:
 
 
 def start_units(ids: Sequence[str]) -> Dict[str, str]:
-    """Have systemd start the units of runs; returns why it did not, by id."""
-    status, reason = _systemctl_start(ids)
-    if not reason:
-        return {}
-    if len(ids) == 1 or status is None:
-        return dict.fromkeys(ids, reason)
-    reasons = ((request_id, _systemctl_start([request_id])[1]) for request_id in ids)
-    return {request_id: reason for request_id, reason in reasons if reason}
+    """Have systemd start the units of runs; returns why it did not start all of them, by id."""
+    reason = _systemctl_start([f"scheduled-events-hook@{request_id}.service" for request_id in ids])
+    return dict.fromkeys(ids, reason) if reason else {}
 
 
-def _systemctl_start(ids: Sequence[str]) -> Tuple[Optional[int], str]:
-    """The exit status, ``None`` if there is none, and why it failed; empty if it did not."""
-    units = [f"scheduled-events-hook@{request_id}.service" for request_id in ids]
+def _systemctl_start(units: Sequence[str]) -> str:
     try:
         process = Process(["systemctl", "start", "--no-block", "--", *units])
     except OSError as error:
-        return None, f"systemctl cannot be started: {error}"
+        return f"systemctl cannot be started: {error}"
     status = process.wait(PATIENCE)
     if status is None:
         process.end(1.0)
-        return None, f"systemctl start did not end within {PATIENCE:g} s"
-    failed = f"systemctl start ended with status {status}; see journalctl -u scheduled-events-hooks"
-    return status, failed if status else ""
+        return f"systemctl start did not end within {PATIENCE:g} s"
+    return f"systemctl start ended with status {status}; see journalctl -u scheduled-events-hooks" if status else ""
 
 
 def spawner(directories: Directories) -> Start:
