@@ -75,13 +75,18 @@ def sanitize(value: Any, room: int) -> Tuple[Any, int]:
             return [copy_of(child, depth + 1) for child in item]
         copy = {}
         for key, child in item.items():
-            name = clean(key, room)
+            name = _name(key, room)
             take(len(json.dumps(name)) + 2)
             copy[name] = copy_of(child, depth + 1)
         return copy
 
     copied = copy_of(value, 0)
     return copied, room - left
+
+
+def _name(key: str, limit: int) -> str:
+    """The clean name of a field; ansible-rulebook hears no event any more after one with an empty name."""
+    return clean(key, limit) or "(empty)"
 
 
 def _scalar(value: Any, room: int) -> Any:
@@ -105,7 +110,7 @@ def sanitize_fields(fields: Dict[str, Any], room: int) -> Dict[str, Any]:
     sanitized: Dict[str, Any] = {}
     left = room
     for name, value in fields.items():
-        key = clean(name, 256)
+        key = _name(name, 256)
         left -= len(json.dumps(key)) + 4
         if left <= 0:
             sanitized["(cut)"] = (

@@ -409,6 +409,10 @@ class TestTooMuch:
         additional = parsed(event(Long="x" * 20000, Short="y")).events[0].additional
         assert additional == {"Long": "(cut: longer than 16374 characters)", "Short": "y"}
 
+    def test_a_field_without_a_name_gets_one(self):
+        # ansible-rulebook looks for a key of an event with dpath, which raises at an empty one.
+        assert parsed(event(**{"": {"": 1}})).events[0].additional == {"(empty)": {"(empty)": 1}}
+
     def test_numbers_that_json_does_not_have_become_texts(self):
         read = self.with_field("[NaN, -Infinity, 1e999, %s, 1.5, 7]" % ("9" * 5000))
         assert read.additional["New"] == ["NaN", "-Infinity", "inf", "9" * 39 + "…", 1.5, 7]
