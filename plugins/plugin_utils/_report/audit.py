@@ -31,6 +31,7 @@ PUBLISHED = ("policy", "scheduledEventsAdditionalPublishingTargets", "eventGridA
 TERMINATE = ("profile", "terminateNotificationProfile")
 SETS = ("scaleSet", "availabilitySet")  # of a VM, whose policy is theirs
 NOT_PUBLISHED = "Resource Graph has no policy that publishes events: this audit cannot show what these hosts missed"
+NOT_FOUND = "Resource Graph has no VM of this name that the audit may read: it cannot show what these hosts missed"
 BEGINS_AS_STARTED = "automaticallyApprove: a {} by a user begins as Started, prepare hooks will not run"
 NO_TERMINATE = "terminate notification is off: no Terminate event"
 AMBIGUOUS = "several VMs have this name: which policy holds is not known"
@@ -221,7 +222,7 @@ class _Policies:
         :param seconds: that a preparation of it needs, if that is known.
         """
         if len(self.rows_of(name)) != 1:
-            yield from [AMBIGUOUS] if self.rows_of(name) else []
+            yield AMBIGUOUS if self.rows_of(name) else NOT_FOUND
             return
         if not self.is_on(name, *PUBLISHED):
             yield NOT_PUBLISHED

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from plugins.module_utils._scheduled_events.history import format_moment
-from plugins.plugin_utils._report.audit import AMBIGUOUS, NO_TERMINATE, NOT_PUBLISHED, compare
+from plugins.plugin_utils._report.audit import AMBIGUOUS, NO_TERMINATE, NOT_FOUND, NOT_PUBLISHED, compare
 from plugins.plugin_utils._report.data import as_json
 from plugins.plugin_utils._report.page import LARGEST, page
 from plugins.plugin_utils._report.story import tell
@@ -200,6 +200,10 @@ def test_the_policy_of_a_set_is_that_of_its_vms():
 
 def test_vms_of_the_same_name_are_not_told_apart():
     assert audited(policies=[a_vm(), a_vm(id="/subscriptions/other")]).policies == {AMBIGUOUS: ["web1"]}
+
+
+def test_a_host_of_a_subscription_that_may_not_be_read_is_not_one_that_missed_nothing():
+    assert audited(policies=[a_vm("web2")], histories={"web1": [], "web2": []}).policies == {NOT_FOUND: ["web1"]}
 
 
 def test_a_row_that_cannot_be_read_is_counted_and_does_not_hide_the_others():
