@@ -9,7 +9,7 @@ import contextlib
 import os
 import socket
 
-from raw_service import RawService
+from raw_service import Hang, Mark, RawService
 from test_hostile_answers import FAULTS, whole
 
 ANNOUNCED = b'{"DocumentIncarnation":2,"Events":[{"EventId":"A1","EventStatus":"Started","Resources":["vm1"]}]}'
@@ -287,6 +287,17 @@ def test_an_endpoint_that_does_not_answer_does_not_hold_up_another(emulate, list
     served.schedule("Reboot", "web1", "web2")
     rulebook = listen(served.endpoint("web2"), served.endpoint("web1"))
     assert rulebook.take(1)[0]["vm_name"] == "web1"
+
+
+def test_an_endpoint_that_becomes_silent_after_an_answer_is_asked_again_soon(listen, source, monkeypatch):
+    monkeypatch.setattr(source, "TIMEOUT_AFTER_SUCCESS", 0.1)
+    given_up = Mark()
+    service = RawService([whole(b'{"Events":[]}')], [Hang(), given_up], [whole(ANNOUNCED)])
+    try:
+        assert listen({"endpoint": service.endpoint, "vm_name": "vm1"}).take(1)
+        assert given_up.reached.wait(60)
+    finally:
+        service.stop()
 
 
 def test_any_number_of_endpoints_that_do_not_answer_does_not_hold_up_another(emulate, listen):

@@ -92,6 +92,7 @@ options:
   request_timeout:
     description:
       - Seconds for one answer. The first request to the service can take two minutes.
+      - After a poll that succeeded, an answer has 10 seconds at most. So a dead connection hides no event for long.
     type: float
     default: 125
   api_version:
@@ -153,6 +154,7 @@ NAME_PATH = "/metadata/instance/compute/name"
 NAME_QUERY = {"api-version": "2017-08-01", "format": "text"}
 
 CONNECT_TIMEOUT = 5.0
+TIMEOUT_AFTER_SUCCESS = 10.0
 LONGEST_PAUSE = 5.0
 FEEDBACK_TIMEOUT = 60.0
 
@@ -372,6 +374,7 @@ class Watch:
         self._news = News(settings.repeat)
         self._trouble = ""
         self._pause = settings.interval
+        self._timeout = settings.request_timeout
 
     async def run(self) -> None:
         while True:
@@ -380,9 +383,11 @@ class Watch:
             except (aiohttp.ClientError, asyncio.TimeoutError, OSError, ValueError) as error:
                 self._note(str(error) or type(error).__name__)  # a timeout has no text
                 self._pause = max(self._settings.interval, min(self._pause * 2, LONGEST_PAUSE))
+                self._timeout = self._settings.request_timeout
             else:
                 self._note("")
                 self._pause = self._settings.interval
+                self._timeout = min(TIMEOUT_AFTER_SUCCESS, self._settings.request_timeout)
             await asyncio.sleep(self._pause)
 
     def _note(self, trouble: str) -> None:
@@ -437,7 +442,8 @@ class Watch:
 
         :raises ValueError: the answer is not usable, which never means that there are no events.
         """
-        async with self._session.get(self._url + path, params=query, allow_redirects=False) as answer:
+        limit = aiohttp.ClientTimeout(total=self._timeout, sock_connect=CONNECT_TIMEOUT)
+        async with self._session.get(self._url + path, params=query, allow_redirects=False, timeout=limit) as answer:
             if answer.status != 200:
                 raise ValueError(f"GET {path} answered {answer.status} {answer.reason}")
             for header, plain in (("Content-Encoding", "identity"), ("Transfer-Encoding", "chunked")):
@@ -479,7 +485,6 @@ async def main(queue: Any, args: dict[str, Any]) -> None:
         connector=aiohttp.TCPConnector(limit=0),  # endpoints that do not answer take no place of another
         cookie_jar=aiohttp.DummyCookieJar(),
         headers={"Metadata": "true", "Accept-Encoding": "identity"},
-        timeout=aiohttp.ClientTimeout(total=settings.request_timeout, sock_connect=CONNECT_TIMEOUT),
         trust_env=False,
     ) as session:
         watches = [Watch(endpoint, settings, session, outbox) for endpoint in settings.endpoints]
