@@ -14,6 +14,7 @@ description:
   - An error of the service, a timeout or an empty answer never counts as "no events". The module tolerates such polls
     until O(timeout), or for O(retry_for) if that is set. It fails at once only if the service refuses the request from
     the start, for example because of a wrong O(api_version). It fails within 10 seconds if there is no connection.
+  - After the first document, a poll fails without an answer within 30 seconds, also with a greater O(request_timeout).
   - An event with the status V(Advisory) is a hint that never starts. It counts only if O(event_id), O(event_types) or
     O(event_statuses) select it.
   - Use this module as a gate before work that must not be interrupted by an event. Use it after an acknowledgement to

@@ -16,7 +16,7 @@ from .._scheduled_events import engine, policies, terms
 from .._scheduled_events import rules as decisions
 from .._scheduled_events.approval import acknowledge
 from .._scheduled_events.checks import WrongValue
-from .._scheduled_events.client import BadAnswer, ImdsClient, ImdsError, Refused
+from .._scheduled_events.client import POLL_TIMEOUT, BadAnswer, ImdsClient, ImdsError, Refused
 from .._scheduled_events.clock import CLOCK, Clock, Moment
 from .._scheduled_events.condition import condition
 from .._scheduled_events.document import Document, ScheduledEvent, describe, format_epoch
@@ -37,7 +37,6 @@ HANDED_OUT = ("started", "prepare", "recover", "advised")
 
 CHANGED_AT_MOST = 5  # times that a step is taken again since others have written meanwhile
 
-POLL_TIMEOUT = 30.0  # seconds for an answer; only the first one may take longer, since it enables the service
 ACKNOWLEDGE_LEASE = 600.0  # seconds, more than a request and its repetitions take
 COMPUTE_TIMEOUT = 2.5  # seconds for an answer that nothing waits for
 IDENTITY = ("subscriptionId", "resourceGroupName", "vmScaleSetName", "name")  # what the resource id is made of

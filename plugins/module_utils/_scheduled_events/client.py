@@ -43,6 +43,7 @@ COMPUTE_PATH = "/metadata/instance/compute"
 COMPUTE_API_VERSION = "2017-12-01"  # the first that names the scale set
 
 REQUEST_TIMEOUT = 125.0  # the first request can take two minutes (docs/contract.md, section 6)
+POLL_TIMEOUT = 30.0  # seconds for an answer after the first one, since a connection can be dead without a sign
 RETRY_FOR = 70.0  # after status 410 (docs/contract.md, section 5)
 
 # Seconds for which to look for a service that nothing was ever heard of; the last attempt may take 5 seconds more.

@@ -9,6 +9,7 @@ from typing import Callable, NamedTuple, Optional, Tuple
 from .client import (
     FIRST_CONTACT,
     LONGEST_PAUSE,
+    POLL_TIMEOUT,
     REQUEST_TIMEOUT,
     ImdsClient,
     ImdsError,
@@ -136,11 +137,12 @@ class Wait:
         # One limit for both requests, so that the second one cannot carry the wait beyond its timeout either.
         available = max(self._timeout - self._elapsed(), SHORTEST_REQUEST_TIMEOUT)
         ends = self._clock.monotonic() + available
-        self._cut_short = available < self._request_timeout
-        document = self._client.poll(request_timeout=min(self._request_timeout, available))
+        patience = min(POLL_TIMEOUT, self._request_timeout) if self._document_read else self._request_timeout
+        self._cut_short = available < patience
+        document = self._client.poll(request_timeout=min(patience, available))
         self._document_read = True
         left = max(ends - self._clock.monotonic(), SHORTEST_NAME_TIMEOUT)
-        return document, self._wanted(min(self._request_timeout, left)).select(document)
+        return document, self._wanted(min(patience, left)).select(document)
 
     def _fail(self, error: ImdsError) -> None:
         if isinstance(error, (NotAllowed, Refused)) and self._last is None:

@@ -210,6 +210,13 @@ def test_no_request_waits_far_beyond_the_timeout(clock):
     assert client.limits == [("document", 125), ("document", 3.0)]
 
 
+def test_only_the_answers_up_to_the_first_document_may_take_two_minutes(clock):
+    client = Scripted(clock, (100, THERE_NAMED), (1, "vm1"), (1000, None))
+    with pytest.raises(WaitTimeout):
+        client.wait(timeout=150, request_timeout=125)
+    assert client.limits[:3] == [("document", 125), ("name", 50), ("document", 30)]
+
+
 def test_a_name_that_does_not_come_keeps_the_timeout_and_is_named(clock):
     client = Scripted(clock, (1, NOTHING), (1000, None))
     with pytest.raises(WaitTimeout) as caught:
