@@ -366,9 +366,10 @@ def test_the_name_endpoint_does_not_enable_the_service(emulate, send):
     assert served.get("web1").body == b""
 
 
-def test_a_vm_is_identified_by_the_address_of_its_request(emulate, send):
+@pytest.mark.parametrize("address", ["127.0.10.200", "::ffff:127.0.10.200"])
+def test_a_vm_is_identified_by_the_address_of_its_request(emulate, send, address):
     fleet = {"vms": [{"name": "outside", "from": ["127.0.0.1"]}]}
-    served = emulate(fleet, options={"listen": ["127.0.10.200"]})
+    served = emulate(fleet, options={"listen": [address]})
     assert send(served.endpoint("outside"), "GET", NAME, headers=METADATA).body == b"outside"
 
 

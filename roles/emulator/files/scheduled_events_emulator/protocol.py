@@ -354,7 +354,9 @@ def _addresses(request: web.BaseRequest) -> tuple[str, str]:
     transport = request.transport
     if transport is None:
         return "", ""
-    return transport.get_extra_info("sockname")[0], transport.get_extra_info("peername")[0]
+    # A socket for :: also takes calls over IPv4, and writes their addresses so.
+    called, calling = (transport.get_extra_info(name)[0].removeprefix("::ffff:") for name in ("sockname", "peername"))
+    return called, calling
 
 
 async def _wait(fault: Fault) -> None:
