@@ -119,19 +119,19 @@ def compare(
             if problem:
                 kind, status = event.event_type or "event", str(event.event_status)
                 findings.append(Finding(str(event.event_id), kind, status, host, shown(problem, 400)))
-    policies = _Policies(policy_rows)
+    policies, vms = _Policies(policy_rows), {host: (name, groups.get(host, "")) for host, name in names.items()}
     coverage: dict[str, t.Collection[str]] = {
         "hosts": names,
-        "found_in_azure": [host for host, name in names.items() if policies.rows_of(name)],
-        "published_by_policy": [host for host, name in names.items() if policies.is_on(name, *PUBLISHED)],
+        "found_in_azure": [host for host, vm in vms.items() if policies.rows_of(vm)],
+        "published_by_policy": [host for host, vm in vms.items() if policies.is_on(vm, *PUBLISHED)],
         "history_read": histories.keys() - story.unread.keys(),
         "named_by_events": named,
         "heard_all_of_them": named - {each.host for each in findings if each.problem in (UNKNOWN, UNHEARD)},
         "vms_without_a_host": {name for event, _group in events for name in event.names}.difference(names.values()),
     }
     consequences: dict[str, list[str]] = {}
-    for host, name in sorted(names.items()):
-        for text in policies.consequences(name, needed(preparations(histories.get(host, ())))):
+    for host, vm in sorted(vms.items()):
+        for text in policies.consequences(vm, needed(preparations(histories.get(host, ())))):
             consequences.setdefault(text, []).append(host)
     every = {what: sorted(hosts) for what, hosts in coverage.items()}
     return Audit(event_count, tuple(findings), every, dict(sorted(consequences.items())), unreadable)
@@ -192,7 +192,7 @@ def _entry(value: t.Any, key: str) -> t.Any:
 
 
 class _Policies:
-    """The policies of VMs, by the names of VMs in lower case."""
+    """The policies of VMs. A VM is its name in lower case, and its group, which is empty if it is not known."""
 
     def __init__(self, rows: t.Sequence[t.Any]) -> None:
         self._by_id = {str(row.get("id")).lower(): row for row in rows if isinstance(row, dict)}
@@ -201,38 +201,43 @@ class _Policies:
             kind = str(row.get("type")).lower().rpartition("/")[2]
             self._by_name.setdefault((kind, str(row.get("name")).lower()), []).append(row)
 
-    def rows_of(self, name: str) -> list[dict[str, t.Any]]:
+    def rows_of(self, vm: tuple[str, str]) -> list[dict[str, t.Any]]:
         """The VMs with this name, or the scale sets with this instance."""
-        vms = self._by_name.get(("virtualmachines", name))
-        return vms or self._by_name.get(("virtualmachinescalesets", _INSTANCE.sub(r"\1", name)), [])
+        name, group = vm
+        for key in (("virtualmachines", name), ("virtualmachinescalesets", _INSTANCE.sub(r"\1", name))):
+            rows = self._by_name.get(key, [])
+            rows = [row for row in rows if not group or _group_of(row.get("id")) in ("", group)]
+            if rows:
+                return rows
+        return []
 
-    def value(self, name: str, *path: str) -> t.Any:
+    def value(self, vm: tuple[str, str], *path: str) -> t.Any:
         """What the set of a VM says, or else the VM itself."""
-        rows = self.rows_of(name)
+        rows = self.rows_of(vm)
         parents = [self._by_id.get(str(row.get(key)).lower()) for row in rows for key in SETS]
         found = (functools.reduce(_entry, path, row) for row in (*parents, *rows))
         return next((value for value in found if value is not None), None)
 
-    def is_on(self, name: str, *path: str) -> bool:
-        return self.value(name, *path) is True
+    def is_on(self, vm: tuple[str, str], *path: str) -> bool:
+        return self.value(vm, *path) is True
 
-    def consequences(self, name: str, seconds: float | None) -> t.Iterator[str]:
+    def consequences(self, vm: tuple[str, str], seconds: float | None) -> t.Iterator[str]:
         """What the policies of a VM mean.
 
         :param seconds: that a preparation of it needs, if that is known.
         """
-        if len(self.rows_of(name)) != 1:
-            yield AMBIGUOUS if self.rows_of(name) else NOT_FOUND
+        if len(self.rows_of(vm)) != 1:
+            yield AMBIGUOUS if self.rows_of(vm) else NOT_FOUND
             return
-        if not self.is_on(name, *PUBLISHED):
+        if not self.is_on(vm, *PUBLISHED):
             yield NOT_PUBLISHED
         for setting, what in (("userInitiatedReboot", "restart"), ("userInitiatedRedeploy", "redeploy")):
-            if self.is_on(name, "policy", setting, "automaticallyApprove"):
+            if self.is_on(vm, "policy", setting, "automaticallyApprove"):
                 yield BEGINS_AS_STARTED.format(what)
-        if not self.is_on(name, *TERMINATE, "enable"):
+        if not self.is_on(vm, *TERMINATE, "enable"):
             yield NO_TERMINATE
             return
-        timeout = str(self.value(name, *TERMINATE, "notBeforeTimeout"))
+        timeout = str(self.value(vm, *TERMINATE, "notBeforeTimeout"))
         minutes = _MINUTES.match(timeout)
         if not minutes:
             yield f"notBeforeTimeout is {shown(timeout, 40)}, expected PT5M to PT15M"

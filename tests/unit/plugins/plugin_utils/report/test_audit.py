@@ -202,6 +202,14 @@ def test_vms_of_the_same_name_are_not_told_apart():
     assert audited(policies=[a_vm(), a_vm(id="/subscriptions/other")]).policies == {AMBIGUOUS: ["web1"]}
 
 
+def test_the_policy_of_a_vm_of_the_same_name_in_another_resource_group_is_not_that_of_the_host():
+    vm_id = f"{COMPUTE}/virtualMachines/web1"
+    other = a_vm(id=vm_id.replace("/g/", "/staging/"), policy=None)
+    assert audited(policies=[other, a_vm()], ids={"web1": vm_id}).policies == {}
+    found = audited(policies=[other], ids={"web1": vm_id})
+    assert (found.policies, found.coverage["found_in_azure"]) == ({NOT_FOUND: ["web1"]}, [])
+
+
 def test_a_host_of_a_subscription_that_may_not_be_read_is_not_one_that_missed_nothing():
     assert audited(policies=[a_vm("web2")], histories={"web1": [], "web2": []}).policies == {NOT_FOUND: ["web1"]}
 
