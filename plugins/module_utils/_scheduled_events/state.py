@@ -48,9 +48,9 @@ class Run(NamedTuple):
     monotonic seconds of the boot ``boot_id``, ``timeout`` a number of seconds.
     """
 
-    request_id: str = ""
-    serial: int = 0
-    first: int = 0
+    request_id: str
+    serial: int
+    first: int
     recovered: int = 0
     outcome: str = RUNNING
     reason: str = ""
@@ -73,8 +73,8 @@ class Run(NamedTuple):
 class Failure(NamedTuple):
     """A phase that failed, and why."""
 
-    phase: str = ""
-    reason: str = ""
+    phase: str
+    reason: str
 
 
 class Approval(NamedTuple):
@@ -228,12 +228,12 @@ _INCARNATION = converted(
 )
 _NOT_BEFORE = converted("a time or null", lambda value: parse_not_before(_cleaned(value)))
 _MAY_BE_NULL = (_NULLABLE_TEXT, _NULLABLE_NUMBER, _NULLABLE_WHOLE, _INCARNATION, _NOT_BEFORE)
-_OF_TYPE = {bool: FLAG, int: _WHOLE, float: _NUMBER, str: TEXT, type(None): _NULLABLE_NUMBER}
+_OF_TYPE = {bool: FLAG, int: _WHOLE, float: _NUMBER, str: TEXT, Optional[float]: _NULLABLE_NUMBER}
 
 
-def _of_values(example: Any) -> Dict[str, Kind]:
-    """The kinds of the fields of a NamedTuple whose values in an example show their types."""
-    return {name: _OF_TYPE[type(value)] for name, value in example._asdict().items() if type(value) in _OF_TYPE}
+def _plain_fields(made: Any) -> Dict[str, Kind]:
+    """The kinds of those fields of a NamedTuple whose types show them."""
+    return {name: _OF_TYPE[each] for name, each in made.__annotations__.items() if each in _OF_TYPE}
 
 
 _EVENT = _record(
@@ -248,20 +248,20 @@ _EVENT = _record(
         "unreadable": _FIELDS,
     },
 )
-_RUN = _record(Run, {**_of_values(Run()), "outcome": choice(*_OUTCOMES)})
+_RUN = _record(Run, {**_plain_fields(Run), "outcome": choice(*_OUTCOMES)})
 _ENTRY = _record(
     EventState,
     {
-        **_of_values(EventState(None, 0.0)),  # type: ignore[arg-type]
         "event": _EVENT,
+        **_plain_fields(EventState),
         "runs": map_of(_RUN, "runs", keys=choice(*PHASES)),
         "failures": list_of(_record(Failure, {"phase": choice(*PHASES), "reason": TEXT}), "failures"),
-        "approval": _record(Approval, _of_values(Approval())),
+        "approval": _record(Approval, _plain_fields(Approval)),
         "window": _CLEAN,
     },
 )
 _STATE = {
-    **_of_values(State(0)),
+    **_plain_fields(State),
     "incarnation": _INCARNATION,
     "events": _by_key(_ENTRY),
     "ignored": _by_key(_EVENT),

@@ -78,6 +78,8 @@ def test_an_event_whose_hooks_ran_and_that_has_not_returned_is_a_failed_recovery
     assert parse(dump(state)) == state
     assert conditions(state) == {A: condition.RECOVERY_FAILED}
     assert state.unannounced == UNKNOWN
+    known = {name: value for name, value in state.events[A].runs["recover"]._asdict().items() if value}
+    assert set(known) == {"request_id", "serial", "first", "outcome", "reason", "issued"}  # no time, and no boot
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 from _scheduled_events import engine, terms
 from _scheduled_events.clock import Moment
 from _scheduled_events.document import parse as parse_document
-from _scheduled_events.state import State, StateError, StateFile, dump, parse
+from _scheduled_events.state import EventState, State, StateError, StateFile, dump, parse
 from _scheduled_events.terms import ApprovalResult, HookResult, NotAsked
 
 A, B = "c7061bac-afdc-4513-b24b-aa5f13a16123", "51941b56-8080-45ac-81ae-8bda818f5958"
@@ -54,10 +54,38 @@ def test_a_state_is_read_again_as_it_was(state):
     assert parse(dump(state)) == state
 
 
+def known_of(fields):
+    return {name: value for name, value in fields._asdict().items() if value}
+
+
+def test_a_new_event_is_kept_with_what_is_known_of_it_and_nothing_else():
+    state, _actions = engine.step(State(serial=4), document(event()), [], now(100.0), CONFIG)
+    [entry] = state.events.values()
+    assert known_of(State(4)) == {"serial": 4}
+    assert known_of(state) == {"serial": 5, "incarnation": 8, "events": {A: entry}}
+    assert set(known_of(entry)) == {"event", "first_seen", "present", "runs", "approval", "ran", "owed"}
+    assert set(known_of(EventState(entry.event, 1.0))) == {"event", "first_seen", "present", "approval"}
+    assert known_of(entry.approval) == {}
+    assert known_of(entry.runs["prepare"]) == {
+        "request_id": A + ".prepare.5",
+        "serial": 5,
+        "first": 5,
+        "outcome": "running",
+        "boot_id": "4f2f0c8e",
+        "issued": True,
+        "event_type": "Reboot",
+        "preparation": "hooks",
+        "timeout": 600.0,
+        "deadline": 1600000700.0,
+        "ends_at": 700.0,
+    }
+
+
 def test_the_file_keeps_the_state(tmp_path):
     file = StateFile(str(tmp_path / "state.json"))
     assert file.load() is None
     file.save(a_rich_state())
+    assert stat.S_IMODE(os.stat(file.path).st_mode) == 0o640
     assert file.load() == a_rich_state()
 
 
