@@ -94,6 +94,15 @@ def test_a_request_whose_run_has_ended_is_dropped(root_side, starter, look):
     assert root_side.result().outcome == "ok"
 
 
+def test_a_look_leaves_no_descriptor_open(root_side, look):
+    root_side.leave()
+    os.makedirs(os.path.join(root_side.directories.requests, "junk", "inner"))
+    before = os.listdir("/proc/self/fd")
+    look()
+    dispatcher.spawner(root_side.directories)([])
+    assert os.listdir("/proc/self/fd") == before
+
+
 def test_a_repeated_request_neither_replaces_its_job_nor_revises_it(root_side, starter, look):
     job = root_side.job()
     for vm_name in ("vm1", "another"):
@@ -230,7 +239,7 @@ def test_a_request_that_is_not_a_separate_plain_file_is_refused_with_a_result(ro
 
 @pytest.mark.parametrize("is_link", [True, False])
 def test_what_is_not_a_directory_in_place_of_the_requests_is_not_followed_and_ends_nothing(
-    root_side, look, tmp_path, is_link
+    root_side, look, tmp_path, capsys, is_link
 ):
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "elsewhere" / root_side.run_id).write_text("secret")
@@ -240,6 +249,7 @@ def test_what_is_not_a_directory_in_place_of_the_requests_is_not_followed_and_en
     else:
         open(root_side.directories.requests, "w").close()
     assert look() == (0, True)
+    assert capsys.readouterr().err.startswith("requests cannot be read: ")
     assert (tmp_path / "elsewhere" / root_side.run_id).exists()
 
 
@@ -299,10 +309,11 @@ def test_a_spool_that_is_a_link_is_not_followed(root_side, starter, look, tmp_pa
     assert starter.ids == []
 
 
-def test_requests_wait_while_there_are_too_many_jobs(root_side, starter, look, monkeypatch):
+def test_requests_wait_while_there_are_too_many_jobs(root_side, starter, look, monkeypatch, capsys):
     monkeypatch.setattr(dispatcher, "MAX_JOBS", 2)
     leave_many(root_side, range(3))
     assert look() == (2, True)
+    assert f"request {a_run_id(2)} waits: there are 2 jobs already" in capsys.readouterr().err
     assert look() == (0, True)
     assert starter.ids == [a_run_id(0), a_run_id(1)]
     jobs.end(root_side.directories, RunResult(a_run_id(0), "ok", "", 1.0))
@@ -317,6 +328,13 @@ def test_requests_wait_while_the_jobs_are_too_large_together(root_side, starter,
     leave_many(root_side, range(2))
     assert look() == (1, True)
     assert starter.ids == [a_run_id(0)]
+
+
+def test_requests_wait_while_the_jobs_are_as_large_as_they_may_be(root_side, look, monkeypatch):
+    root_side.accept()
+    monkeypatch.setattr(dispatcher, "MAX_JOB_BYTES", *jobs.sizes(root_side.directories).values())
+    leave_many(root_side, [0])
+    assert look() == (0, True)
 
 
 def test_a_running_job_is_revised_while_there_are_too_many_jobs(root_side, look, monkeypatch):
@@ -336,7 +354,9 @@ def test_a_running_job_is_revised_while_there_are_too_many_jobs(root_side, look,
         (os, "rename", errno.ENOMEM),
     ],
 )
-def test_a_request_waits_while_it_cannot_be_kept_or_read(root_side, starter, look, monkeypatch, place, name, error):
+def test_a_request_waits_while_it_cannot_be_kept_or_read(
+    root_side, starter, look, monkeypatch, capsys, place, name, error
+):
     def fail(*_arguments, **_options):
         raise OSError(error, os.strerror(error))
 
@@ -344,6 +364,7 @@ def test_a_request_waits_while_it_cannot_be_kept_or_read(root_side, starter, loo
     with monkeypatch.context() as lacking:
         lacking.setattr(place, name, fail)
         assert look() == (0, True)
+    assert f"request {root_side.run_id} waits: [Errno {error}] " in capsys.readouterr().err
     assert (starter.ids, root_side.result()) == ([], None)
     look()
     assert starter.ids == [root_side.run_id]
@@ -384,7 +405,9 @@ def test_a_run_that_cannot_be_started_gets_a_result_and_a_line_in_the_journal(
     assert f"request {root_side.run_id}: systemctl start ended with status 1" in capsys.readouterr().err
 
 
-def test_a_run_that_cannot_be_started_waits_while_its_result_cannot_be_left(root_side, starter, look, monkeypatch):
+def test_a_run_that_cannot_be_started_waits_while_its_result_cannot_be_left(
+    root_side, starter, look, monkeypatch, capsys
+):
     def fail(*_arguments, **_options):
         raise OSError(28, "No space left on device")
 
@@ -394,6 +417,7 @@ def test_a_run_that_cannot_be_started_waits_while_its_result_cannot_be_left(root
     with monkeypatch.context() as full:
         full.setattr(jobs, "end", fail)
         assert look() == (0, True)
+    assert f"request {root_side.run_id} waits: [Errno 28] No space left" in capsys.readouterr().err
     assert look() == (1, False)
     assert root_side.result().outcome == "failed"
 
@@ -441,6 +465,9 @@ def test_a_look_removes_a_bounded_number_of_files(root_side, look, monkeypatch):
         root_side.leave_text(b"", f"junk{number}")
     lefts = [look().left, look().left, look().left]
     assert (lefts, root_side.requests()) == ([True, True, False], [])
+    for number in range(10):
+        root_side.leave_text(b"", f"junk{number}")
+    assert (look().left, root_side.requests()) == (False, [])  # as many as it may remove
 
 
 def test_a_look_removes_a_bounded_part_of_a_directory(root_side, look, monkeypatch):
@@ -449,7 +476,7 @@ def test_a_look_removes_a_bounded_part_of_a_directory(root_side, look, monkeypat
     for number in range(25):
         root_side.leave_text(b"", f"junk/{number}")
     assert look().left
-    assert 10 <= len(os.listdir(os.path.join(root_side.directories.requests, "junk"))) < 25
+    assert len(os.listdir(os.path.join(root_side.directories.requests, "junk"))) == 25 - 9  # one try for itself
     while look().left:
         pass
     assert root_side.requests() == []
@@ -553,9 +580,10 @@ class FakeClock:
         self.on_sleep()
 
 
-def test_an_empty_spool_ends_it_after_a_while(root_side, starter):
+def test_an_empty_spool_ends_it_after_a_while_without_a_word(root_side, starter, capsys):
     clock = FakeClock()
     Dispatcher(root_side.directories, starter).serve(clock=clock)
+    assert capsys.readouterr().err == ""
     assert dispatcher.LINGER <= clock.now - clock.began < 2 * dispatcher.LINGER
 
 
@@ -569,11 +597,20 @@ def test_a_request_that_comes_while_it_lingers_is_taken(root_side, starter):
     assert starter.ids == [root_side.run_id]
 
 
+def test_it_lingers_once_the_last_junk_is_removed(root_side, starter, monkeypatch):
+    monkeypatch.setattr(dispatcher, "MAX_REMOVALS", 1)
+    for number in range(10):
+        root_side.leave_text(b"", f"junk{number}")
+    clock = FakeClock()
+    Dispatcher(root_side.directories, starter).serve(clock=clock, processor=lambda: 0.0)
+    assert clock.now - clock.began == pytest.approx(8 * dispatcher.PAUSE + dispatcher.LINGER, abs=dispatcher.PAUSE)
+
+
 def test_a_spool_that_cannot_be_emptied_is_looked_at_at_intervals_and_for_a_limited_time(root_side, starter):
     os.rmdir(root_side.directories.requests)
     os.symlink("/", root_side.directories.requests)
     clock = FakeClock()
-    Dispatcher(root_side.directories, starter).serve(clock=clock)
+    Dispatcher(root_side.directories, starter).serve(clock=clock, processor=lambda: 0.0)
     assert dispatcher.LONGEST <= clock.now - clock.began < dispatcher.LONGEST + 1
     assert set(clock.pauses) == {dispatcher.PAUSE}
 

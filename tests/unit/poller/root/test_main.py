@@ -29,6 +29,14 @@ def test_dispatch_starts_units_unless_processes_are_asked_for(root_side, monkeyp
     assert (directories.requests, given, lingered) == (root_side.directories.requests, start, linger)
 
 
+def test_a_failed_dispatch_ends_after_a_second_since_systemd_starts_it_again_at_once(root_side, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(main.time, "sleep", pauses.append)
+    with pytest.raises(NotADirectoryError):
+        main.main(["--hooks-runtime-directory=/dev/null", "dispatch"])
+    assert pauses == [1.0]
+
+
 @pytest.mark.parametrize(
     "arguments", [[], ["run"], ["run", "1", "2"], ["other", "1"], ["--other-directory=/", "dispatch"]]
 )

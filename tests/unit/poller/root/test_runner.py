@@ -128,6 +128,7 @@ def test_a_job_that_cannot_be_read_is_a_failure(root_side):
         file.write("no job")
     runner.run(root_side.run_id, root_side.directories)
     assert root_side.result().reason.startswith("the job cannot be read: it is not JSON")
+    assert root_side.result().seconds == 0.0
 
 
 def test_a_result_that_exists_is_never_overwritten(root_side):
@@ -333,12 +334,13 @@ def test_the_end_of_a_unit_reports_the_failure_that_it_stores(root_side, capsys)
 
 
 @pytest.mark.parametrize("state", ["stopping", "running", "degraded"])
-def test_a_run_that_ends_because_the_machine_goes_down_has_no_result(root_side, tmp_path, monkeypatch, state):
+def test_a_run_that_ends_because_the_machine_goes_down_has_no_result(root_side, tmp_path, monkeypatch, capsys, state):
     (tmp_path / "systemctl").write_text(f"#!/bin/sh\necho {state}\nexit 1\n")
     (tmp_path / "systemctl").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     root_side.accept()
-    runner.ended(root_side.run_id, root_side.directories, {})
+    assert runner.ended(root_side.run_id, root_side.directories, {}) == 0
+    assert ("goes down" in capsys.readouterr().err) == (state == "stopping")
     kept = (None, [root_side.run_id]) if state == "stopping" else ("failed", [])
     assert (root_side.result() and root_side.result().outcome, root_side.jobs()) == kept
 
@@ -433,6 +435,7 @@ def test_hooks_that_cannot_be_listed_are_a_failure(root_side):
     result = root_side.run_phase(phase="recover")
     assert result.outcome == "failed"
     assert result.reason.startswith("recover.d: the hooks cannot be listed: ")
+    assert "failed after 0.0 s" in root_side.printed()
 
 
 def test_a_hook_that_exits_with_75_is_run_again(root_side, tmp_path):
