@@ -29,7 +29,7 @@ def test_dispatch_starts_units_unless_processes_are_asked_for(root_side, monkeyp
     assert (directories.requests, given, lingered) == (root_side.directories.requests, start, linger)
 
 
-def test_a_failed_dispatch_ends_after_a_second_since_systemd_starts_it_again_at_once(root_side, monkeypatch):
+def test_a_failed_dispatch_ends_after_a_second_since_systemd_starts_it_again_at_once(monkeypatch):
     pauses = []
     monkeypatch.setattr(main.time, "sleep", pauses.append)
     with pytest.raises(NotADirectoryError):
