@@ -8,6 +8,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import subprocess
 import time
 import types
 
@@ -33,6 +34,24 @@ def test_every_host_is_asked_once_by_as_many_processes_as_there_are_forks():
     answers = ask_all(HOSTS, lambda host: {"host": host, "pid": os.getpid()}, forks=3, timeout=PATIENCE)
     assert {host: answer["host"] for host, answer in answers.items()} == {host: host for host in HOSTS}
     assert len({answer["pid"] for answer in answers.values()} - {os.getpid()}) == 3
+
+
+def test_asking_leaves_no_connection_to_a_process_open():
+    before = os.listdir("/proc/self/fd")
+    ask_all(HOSTS, lambda _host: {}, forks=3, timeout=PATIENCE)
+    assert os.listdir("/proc/self/fd") == before
+
+
+def test_a_process_ends_at_an_interrupt_whatever_ansible_does_at_one():
+    def handlers(_host):
+        return {"default": [signal.getsignal(each) is signal.SIG_DFL for each in (signal.SIGINT, signal.SIGTERM)]}
+
+    before = {each: signal.signal(each, signal.SIG_IGN) for each in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        assert ask_all(["web1"], handlers, forks=1, timeout=PATIENCE) == {"web1": {"default": [True, True]}}
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
 
 
 def test_as_many_are_asked_at_the_same_time_as_there_are_forks(tmp_path):
@@ -111,8 +130,10 @@ def test_no_process_outlives_the_one_that_asks(tmp_path):
 def test_a_host_that_hangs_is_given_up_and_those_that_wait_for_it_as_well(tmp_path):
     def hang(host):
         if host != "web0":
+            program = subprocess.Popen(["sleep", str(PATIENCE)])
+            (tmp_path / "program").write_text(str(program.pid))
             (tmp_path / host).write_text(str(os.getpid()))
-            time.sleep(PATIENCE)
+            program.wait()
         return {}
 
     def clock():
@@ -125,6 +146,10 @@ def test_a_host_that_hangs_is_given_up_and_those_that_wait_for_it_as_well(tmp_pa
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "web1").read_text()), 0)
     assert not (tmp_path / "web2").exists()
+    give_up_at = time.monotonic() + PATIENCE
+    while not is_zombie((tmp_path / "program").read_text()):  # or gone
+        assert time.monotonic() < give_up_at, "the program of the host goes on"
+        time.sleep(0.01)
 
 
 def test_without_hosts_the_answer_is_empty():
@@ -149,7 +174,7 @@ def test_a_look_may_take_as_long_as_the_hosts_that_each_fork_asks(variables, of_
 class Asked:
     """A host of a fleet that returns what the test says, or raises it."""
 
-    answers = {}
+    answers, directory = {}, None
 
     def __init__(self, action, name, _variables, *, facts):
         self.name, self.facts, self.timeout = name, facts, action._task.timeout
@@ -161,7 +186,7 @@ class Asked:
         return {**answer, "asked": [module, options, within], "known": self.facts, "timeout": self.timeout}
 
     def close(self):
-        pass
+        pathlib.Path(self.directory, f"{self.name} is closed").touch()
 
 
 @pytest.fixture
@@ -173,6 +198,7 @@ def ask(tmp_path, monkeypatch):
         return fleet.ask(list(answers), lambda host: {"name": host.name})
 
     monkeypatch.setattr(fleets, "FleetHost", Asked)
+    monkeypatch.setattr(Asked, "directory", tmp_path)
     action = types.SimpleNamespace(_task=types.SimpleNamespace(timeout=7200))
     fleet = Fleet(action, {"hostvars": {}}, Store(tmp_path), [])
     return hosts
@@ -190,8 +216,9 @@ def test_the_timeout_of_the_task_which_ends_no_forked_process_leaves_each_host_i
 
 
 @pytest.mark.parametrize(("kind", "unreachable"), [(OtherHostError, False), (OtherHostUnreachable, True)])
-def test_a_host_that_cannot_be_asked_has_its_problem_without_its_name(ask, kind, unreachable):
+def test_a_host_that_cannot_be_asked_has_its_problem_without_its_name(ask, tmp_path, kind, unreachable):
     assert ask(web1=kind("web1: no route"), web2={})["web1"] == {"problem": "no route", "unreachable": unreachable}
+    assert sorted(path.name for path in tmp_path.glob("* is closed")) == ["web1 is closed", "web2 is closed"]
 
 
 @pytest.mark.parametrize(

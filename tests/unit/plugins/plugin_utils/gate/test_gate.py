@@ -158,6 +158,34 @@ def test_a_gate_says_which_file_of_a_host_it_cannot_read(play):
     assert reason == "web2 (drained: /state/load-balancer.json cannot be read)"
 
 
+@pytest.mark.parametrize(
+    ("found", "balancer", "why"),
+    [
+        ({"returning": {"holder": "respond"}}, None, "is put back into its load balancer for respond"),
+        ({}, ["web2"], "drained"),
+        ({"events": None, "problem": "no document"}, [], "its events cannot be read: no document"),
+    ],
+)
+def test_a_batch_waits_for_what_another_host_or_its_balancer_says(play, found, balancer, why):
+    play.answers["web2"].update(found)
+    (reason,) = play.gate(check_mode=True, hosts_without_traffic=balancer).wait()["waits_for"]
+    assert reason == f"web2 ({why})"
+
+
+def test_the_history_of_a_host_gets_the_last_ten_reasons_for_which_it_waited(play):
+    for number in range(12):
+        drained = f"reason {number}"
+        play.at[1000.0 + 60 * number] = lambda why=drained: play.answers["web2"].update(
+            drained=True, drained_because=why
+        )
+    play.at[1800.0] = lambda: play.answers["web2"].update(drained=False)
+    play.answers["web2"]["drained"] = True
+    assert play.gate(timeout=3600.0).wait()["open"]
+    with play.store.open() as store:
+        waits = store["rounds"]["play"]["web1"]["waits"]
+    assert [each["why"] for each in waits] == [f"web2 (drained: reason {number})" for number in range(2, 12)]
+
+
 def test_a_gate_that_stays_shut_for_its_timeout_fails_and_withdraws(play):
     play.answers["web2"] = {"problem": "no route", "unreachable": True}
     with pytest.raises(GateError, match=r"stayed shut for 600 s: web1 waits for web2 \(cannot be reached\)"):

@@ -390,8 +390,9 @@ def test_a_claim_that_was_not_accepted_is_given_back(host, answer):
     assert host.coordinator.status("A1") is ClaimStatus.FREE
 
 
-def test_a_module_that_fails_while_it_acknowledges_ends_the_run_with_its_result(host):
+def test_a_module_that_fails_ends_the_run_with_its_result_also_while_it_acknowledges(host):
     failed = {"failed": True, "msg": "no"}
+    assert host.responds(failed) == failed
     host.tell(A1="prepared")
     assert host.responds(shown(ready=["A1"], prepared=["A1"]), failed, shown("done")) == failed
 
