@@ -12,7 +12,7 @@ import contextlib
 import math
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, Optional, Tuple
 
-from .._scheduled_events.clock import CLOCK, Clock
+from .._scheduled_events.clock import Clock
 from .record import LONGEST_LEASE, PUT_BACK
 
 RETURN_LEASE = 60.0  # seconds beyond the waits of a return, so that a run that lives keeps its lease
@@ -46,8 +46,8 @@ class Drain:
         options: Mapping[str, Any],
         record: Callable[[Dict[str, Any]], Answer],
         *,
-        simulate: bool = False,
-        clock: Clock = CLOCK,
+        simulate: bool,
+        clock: Clock,
     ) -> None:
         self.options = options
         self.simulate = simulate

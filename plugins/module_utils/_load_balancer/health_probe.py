@@ -9,7 +9,7 @@ import os
 import re
 from typing import Any, Callable, ContextManager, Dict, List, Mapping, NamedTuple, Optional, Tuple
 
-from .._scheduled_events.clock import CLOCK, Clock
+from .._scheduled_events.clock import Clock
 from .._scheduled_events.files import Folder
 from .drain import Drain, not_put_back
 from .record import PUT_BACK, DrainError, Record, take_note
@@ -68,8 +68,8 @@ class Probed(Drain):
         probe: Callable[[], ProbeAnswer],
         peers: Callable[[], List[str]],
         flag: Optional[Flag] = None,
-        simulate: bool = False,
-        clock: Clock = CLOCK,
+        simulate: bool,
+        clock: Clock,
     ) -> None:
         super().__init__(options, lambda note: take_note(record, note), simulate=simulate, clock=clock)
         self._notes = record

@@ -216,6 +216,7 @@ class ProbedWorld(World):
             probe=probe,
             peers=list,
             flag=Flag(),
+            simulate=False,
             clock=self.clocks,
         )
         host.bring()

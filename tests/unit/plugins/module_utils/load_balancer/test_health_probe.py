@@ -139,7 +139,7 @@ WRONG = {
     "a service that is down": ([ProbeAnswer(502)], f"{URL} answers 502 before .*Correct the URL, or start the service"),
     "a flag that is not honoured": (
         [ProbeAnswer(200)],
-        f"{URL} answers 200 although .*/drained exists, expected 503; wait",
+        f"{URL} answers 200 although .*/drained exists, expected 503; waited 5 s. Let the health endpoint of your ",
     ),
     "another status": (
         [ProbeAnswer(200), ProbeAnswer(404)],
@@ -214,6 +214,13 @@ def test_the_wait_for_the_notice_ends_with_the_time_there_is(host, service, cloc
     assert service.flag.exists()
 
 
+def test_a_service_that_does_not_honour_the_flag_is_not_waited_for_longer_than_there_is_time(host, service, clock):
+    service.answers = [ProbeAnswer(200)]
+    with pytest.raises(DrainError, match="waited 0 s"):
+        host.drain("first", finish_within=0)
+    assert clock.now == 1000
+
+
 def test_a_return_is_waited_for_half_of_the_time_there_is(host, make, clock, record):
     host.drain("first")
     assert host.put_back("first", timeout=600, balancers=["lb1"])["ask"]
@@ -254,11 +261,14 @@ def test_a_wait_for_connections_ends_with_its_stretch_and_is_continued(host, ser
     assert clock.now == 1030
 
 
-def test_a_host_is_back_when_it_answers_200_and_the_balancer_had_time_to_notice(host, service, clock):
+def test_a_host_is_back_when_it_answers_200_and_the_balancer_had_time_to_notice(host, service, clock, record):
+    leases = []
+    clock.at = [(1012, lambda: leases.append(record.returning()))]
     host.drain("first")
     service.answers = [ProbeAnswer(0, "refused"), ProbeAnswer(502), ProbeAnswer(200)]
     assert host.put_back("first") == {"changed": True, "msg": UNKNOWN, "resume": {}}
     assert clock.now == 1011 + 18  # 2 s for the service, then 11 s to notice and one interval more
+    assert leases == [{"holder": "first", "seconds": 135}]  # 60, 16 to notice, and 60 to spare, one second ago
     assert not service.flag.exists()
     assert host.put_back("first") == {"changed": False, "msg": "", "resume": {}}
 
@@ -282,13 +292,14 @@ def test_a_host_that_does_not_answer_is_named_and_stays_held_so_that_a_second_ru
     assert host.put_back("first")["changed"]
 
 
-def test_a_flag_of_an_operator_stays(host, service):
+@pytest.mark.parametrize("balancers", [[], ["lb1"]])
+def test_a_flag_of_an_operator_stays(host, service, balancers):
     service.flag.parent.mkdir()
     service.flag.touch()
     host.drain("first")
     host.drain("first")
-    back = host.put_back("first")
-    assert (back["changed"], service.flag.exists()) == (True, True)
+    back = host.put_back("first", balancers=balancers)
+    assert (back["changed"], service.flag.exists(), back.get("ask", False)) == (True, True, False)
     assert back["msg"].startswith("stays out, for ")
 
 

@@ -160,6 +160,7 @@ def test_without_hosts_the_answer_is_empty():
     ("variables", "of_web1", "seconds"),
     [
         ({"ansible_forks": 10}, {}, 60.0 + 20.0),
+        ({"ansible_forks": 1}, {}, 60.0 + 6 * 20.0),
         ({}, {}, 60.0 + 2 * 20.0),  # five forks, as Ansible has them
         ({"ansible_forks": 3}, {"ansible_connection": "ssh"}, 60.0 + 2 * 20.0),
         ({"ansible_forks": 10}, {"ansible_connection": "ansible.builtin.winrm"}, 4 * 80.0),

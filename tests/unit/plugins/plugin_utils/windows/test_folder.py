@@ -300,6 +300,7 @@ def probed(folder, flag, time, holder, state):
         probe=lambda: health_probe.ProbeAnswer(503 if flag.up else 200),
         peers=list,
         flag=flag,
+        simulate=False,
         clock=clock,
     ).bring()
 
