@@ -164,11 +164,11 @@ def test_azure_has_time_for_a_change_but_no_longer_than_the_drain(monkeypatch, s
 
 
 def test_all_processes_of_a_run_find_the_orders_for_azure_in_one_directory_of_the_run(monkeypatch):
-    monkeypatch.setattr(providers.constants, "DEFAULT_LOCAL_TMP", "/tmp/of-this-run")
+    monkeypatch.setattr(providers.constants, "DEFAULT_LOCAL_TMP", "/of-this-run")
     monkeypatch.setattr(providers, "Orders", lambda directory, target, hosts: (str(directory), target, hosts))
     monkeypatch.setattr(providers, "Resources", lambda arm, orders, timeout: (arm, orders("/pool"), timeout))
     made = providers.resources_of_run("arm", hosts=3, timeout=60.0)
-    assert made == ("arm", ("/tmp/of-this-run/scheduled-events-arm", "/pool", 3), 60.0)
+    assert made == ("arm", ("/of-this-run/scheduled-events-arm", "/pool", 3), 60.0)
 
 
 def test_a_host_without_pools_is_refused():
