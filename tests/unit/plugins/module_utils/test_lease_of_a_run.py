@@ -2,13 +2,18 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The lease that a run of the role respond has on a host."""
+"""The lease that a run of the role respond has on a host, and the state that it keeps there."""
+
+import os
+import stat
 
 import pytest
 
-from plugins.module_utils._respond.memory import LEASE_FILE, Lease, Locked
+from plugins.module_utils._respond.memory import LEASE_FILE, STATE_FILE, Lease, Locked, TurnMemory
 from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.module_utils._scheduled_events.document import parse_event
 from plugins.module_utils._scheduled_events.files import Folder
+from plugins.module_utils._scheduled_events.state import EventState, State
 
 
 class Host:
@@ -78,3 +83,14 @@ def test_a_host_that_no_run_has_used_gets_a_directory_only_when_something_is_to_
     host.folder = Folder(host.folder.path_of("state"))
     assert not is_refused(host.lease(), make=make)
     assert host.folder.is_there() is make
+
+
+def test_the_state_of_a_host_is_for_its_group_and_survives_a_loss_of_power(host, monkeypatch):
+    kinds = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: kinds.append(stat.S_IFMT(os.fstat(descriptor).st_mode)))
+    event = parse_event({"EventId": "A1", "EventType": "Reboot", "EventStatus": "Scheduled", "Resources": ["vm1"]})
+    state = State(4, events={"a1": EventState(event, 1000.0)})
+    TurnMemory(host.folder).save(state)
+    assert {stat.S_IFREG, stat.S_IFDIR} <= set(kinds)
+    assert stat.S_IMODE(os.stat(host.folder.path_of(STATE_FILE)).st_mode) == 0o640
+    assert TurnMemory(host.folder).load() == state

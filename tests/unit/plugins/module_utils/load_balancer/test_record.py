@@ -3,6 +3,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 import json
 import os
+import stat
 import threading
 
 import pytest
@@ -52,6 +53,13 @@ def test_the_file_is_for_root_alone_in_a_directory_for_all(record, path):
         os.umask(old)
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o755
+
+
+def test_how_a_host_was_found_survives_a_loss_of_power_from_then_on(record, monkeypatch):
+    kinds = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: kinds.append(stat.S_IFMT(os.fstat(descriptor).st_mode)))
+    hold(record, "first", {"a": "ready"})
+    assert {stat.S_IFREG, stat.S_IFDIR} <= set(kinds)
 
 
 def test_a_directory_that_was_there_keeps_its_mode(record, path):
@@ -108,6 +116,18 @@ def test_the_wait_for_another_holder_ends_with_its_lease_or_with_the_time(record
     assert clock.now == goes_on_at
     assert kept.holders == ["second"]  # it puts the host back in the end, also if the first one is never run again
     assert kept.found == {"a": "ready"}
+
+
+@pytest.mark.parametrize("lease", [0, -5])
+def test_a_return_without_a_lease_or_one_that_has_failed_keeps_no_other_holder_waiting(record, lease):
+    hold(record, "first", {"a": "ready"})
+    release(record, "first", lease=lease)
+    assert record.returning() is None
+    release(record, "first", lease=100)
+    assert record.returning() == {"holder": "first", "seconds": 100}
+    with record.locked():
+        assert record.interrupt("first") == PUT_BACK
+    assert record.returning() is None
 
 
 def test_a_holder_that_was_killed_while_it_put_the_host_back_does_not_wait_for_itself(record, clock):
