@@ -103,7 +103,6 @@ class PlayCoordinator:
             "sight": {**before.get("sight", {}), **sight},
             "outcomes": {**kept, **outcomes},
             "gone": sorted((known - sight.keys()) | undone),
-            "busy": report.busy,
             "last": report.last,
         }
         self._write(report.host, told)
@@ -128,7 +127,7 @@ class PlayCoordinator:
         told = {event_id.lower(): _as_seen(seen) for event_id, seen in prepared.items()}
         outcomes = {event_id: Outcome(PREPARED, seen.event_type) for event_id, seen in told.items()}
         outcomes = {**report["outcomes"], **outcomes}
-        self._write(host, {**report, "outcomes": outcomes, "told": told, "busy": False, "last": last})
+        self._write(host, {**report, "outcomes": outcomes, "told": told, "last": last})
         for event_id in told:
             self._set(f"dealt-{digest(event_id)}", report["vm_name"], True)
         self._set("busy", host, False)

@@ -373,11 +373,14 @@ def test_a_wait_ends_as_soon_as_another_event_comes(host):
     assert host.wall < NOW + 10
 
 
-def test_a_wait_ends_with_its_slice(host):
+def test_a_wait_polls_once_a_second_and_ends_with_its_slice(host):
     host.service.events = [event()]
     host.phase(host.turn())
+    host.service.timeouts.clear()
     assert host.turn(slice=30.0)["next"] == "wait"
     assert NOW + 30 <= host.wall < NOW + 32
+    assert len(host.service.timeouts) == 31
+    assert host.turn("run2")["lease"]["seconds"] == 120.0
 
 
 def test_an_outage_in_a_later_turn_changes_nothing_and_keeps_the_outcome(host):

@@ -150,6 +150,16 @@ def test_a_malformed_request_is_refused_with_a_result_and_removed(root_side, sta
     assert (starter.ids, root_side.jobs(), root_side.requests()) == ([], [], [])
 
 
+def test_a_request_as_long_as_it_may_be_is_read_whole_and_so_is_its_job(root_side, starter, look, monkeypatch):
+    size = os.path.getsize(root_side.leave())
+    for module in (dispatcher, jobs):
+        monkeypatch.setattr(module, "MAX_REQUEST", size)
+    look()
+    assert starter.ids == [root_side.run_id]
+    with jobs.held(root_side.directories, root_side.run_id) as text:
+        assert len(text) == size
+
+
 def test_a_malformed_repetition_does_not_end_a_run(root_side, look):
     root_side.accept()
     root_side.leave_raw(timeout="1")
