@@ -78,7 +78,7 @@ def _key(event: t.Mapping[str, t.Any]) -> str:
     """The id of an event. Without one, hosts see the same event where they see the same fields."""
     if event["event_id"]:
         return str(event["event_id"])
-    fields = json.dumps([event[name] for name in SHOWN], sort_keys=True)
+    fields = json.dumps([event[name] for name in SHOWN])
     return f"without EventId ({hashlib.sha256(fields.encode()).hexdigest()[:8]})"
 
 
