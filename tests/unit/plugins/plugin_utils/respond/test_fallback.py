@@ -459,10 +459,12 @@ def test_an_event_that_azure_does_not_acknowledge_any_more_is_asked_for_once(hos
     assert [text for text in host.warned if "does not acknowledge it any more" in text]
 
 
-def test_a_request_that_azure_calls_wrong_is_not_repeated(host):
-    host.arm.answers.append(raises(Refused(400, "BadRequest", "The body is wrong.")))
+@pytest.mark.parametrize(("status", "repeated"), [(400, False), (499, False), (500, True)])
+def test_a_request_that_azure_calls_wrong_is_not_repeated_and_one_that_azure_cannot_answer_is(host, status, repeated):
+    host.arm.answers.append(raises(Refused(status, "Odd", "The body is odd.")))
     host.is_lost_after_preparing(reconnect_timeout=200.0)
-    assert len(host.arm.calls) == 1
+    assert (len(host.sent_at) > 1) is repeated
+    assert repeated or len(host.arm.calls) == 1
 
 
 def test_an_acknowledgement_that_meets_another_change_of_azure_is_repeated(host):
