@@ -142,11 +142,11 @@ class Context:
     say: t.Callable[[str], None]
     warn: t.Callable[[str], None]
     active_hosts: t.Sequence[str]
-    in_part: bool = False
-    has_failed: bool = False
-    shares_fork: bool = False
-    lockstep: bool = False
-    check_mode: bool = False
+    in_part: bool
+    has_failed: bool
+    shares_fork: bool
+    lockstep: bool
+    check_mode: bool
     clock: Clock = CLOCK
     send: Send | None = None
     published: Published = dataclasses.field(default_factory=lambda: Published([]))

@@ -83,6 +83,21 @@ def test_an_event_whose_hooks_ran_and_that_has_not_returned_is_a_failed_recovery
 
 
 @pytest.mark.parametrize(
+    ("facts", "status", "not_before", "resources"),
+    [
+        (PREPARED, "Scheduled", NOW.wall + 600.0, ("vm1", "vm2")),
+        ([*PREPARED, fact("started", not_before=NOW.wall)], "Started", None, ("vm1", "vm2")),
+        ([phase("began", "prepare")], "Scheduled", None, ("vm1",)),
+        ([fact("started", not_before=NOW.wall), phase("began", "started")], "Started", None, ("vm1",)),
+    ],
+)
+def test_a_lost_event_is_as_the_history_has_it(facts, status, not_before, resources):
+    event = lost(*facts).events[A].event
+    assert (event.event_id, event.event_type, event.event_status) == (A.upper(), "Reboot", status)
+    assert (event.not_before and event.not_before.timestamp(), event.resources) == (not_before, resources)
+
+
+@pytest.mark.parametrize(
     "facts",
     [
         [],

@@ -396,8 +396,11 @@ class World(RuleBasedStateMachine):
                 say=lambda _line: None,
                 warn=lambda _line: None,
                 active_hosts=[each.host for each in self.plays.values() if not each.is_lost],
-                shares_fork=True,
                 in_part=self.in_part,
+                has_failed=False,
+                shares_fork=True,
+                lockstep=False,
+                check_mode=False,
                 clock=Clock(lambda: self.now, lambda: self.now, self._sleep),
             )
         )
