@@ -94,6 +94,8 @@ def test_a_job_that_runs_is_not_run_a_second_time(root_side, tmp_path):
     root_side.accept()
     with jobs.held(root_side.directories, root_side.run_id):
         assert runner.run(root_side.run_id, root_side.directories) == 0
+        with pytest.raises(Occupied, match="and 0 s of waiting"), jobs.held(root_side.directories, root_side.run_id):
+            pass
     assert not (tmp_path / "ran").exists()
     assert root_side.result() is None
 

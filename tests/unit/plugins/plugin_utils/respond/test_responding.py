@@ -565,6 +565,15 @@ def test_a_host_that_waits_gives_its_fork_back_where_there_are_few(host):
     assert host.responds(shown(), shares_fork=True) == {"next": "wait"}
 
 
+@pytest.mark.parametrize(("later", "seconds"), [(9.0, 5.0), (399.0, 40.0), (3598.5, 1.0)])
+def test_a_host_that_shares_its_fork_polls_for_a_tenth_of_its_wait_and_at_the_end_for_a_second(host, later, seconds):
+    following = shown(waiting=[waiting(present=False)])
+    assert host.responds(following, shares_fork=True) == {"next": "wait"}
+    host.now = 1001.0 + later
+    host.responds(following, shown("done"), fresh=False, shares_fork=True)
+    assert host.asked[0][0]["slice"] == seconds
+
+
 def test_an_event_that_all_have_prepared_for_is_held_for_its_own_reason(host):
     host.tell(A1="prepared")
     host.tell(host="web1", vm_name="vm1", A1="prepared")
