@@ -137,6 +137,7 @@ def test_the_way_of_an_event(host):
     host.service.events = []
     shown = host.turn()
     assert (shown["next"], [each["event_id"] for each in shown["events"]]) == ("recover", [ID])
+    assert [each["text"] for each in shown["story"]] == ["over"]
     assert host.phase(shown)["next"] == "done"
     assert host.files() == []
 
@@ -414,6 +415,27 @@ def test_only_the_first_answer_of_a_run_may_take_as_long_as_enabling_the_service
     host.service.events = [event()]
     host.phase(host.turn())
     assert host.service.timeouts == [None, 30.0]
+
+
+def test_an_outage_after_the_first_answer_of_the_first_turn_changes_nothing_either(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+
+    def fail():
+        host.service.errors = [NoAnswer("no answer")]
+
+    host.on_sleep = fail
+    shown = host.turn("run2", abandoned="run1", known=host.markers["run1"], slice=3.0)
+    assert (shown["next"], shown["sight"], shown["problems"]) == ("wait", None, ["no answer"])
+
+
+def test_no_other_run_takes_the_host_while_an_acknowledgement_is_under_way(host):
+    host.service.events = [event()]
+    host.phase(host.turn())
+    leases = []
+    host.service.approve = lambda _ids: leases.append(host.turn("run2")["lease"]["seconds"])
+    assert host.turn(acknowledge=[CLAIM])["acknowledged"] == [ID]
+    assert leases == [600.0]
 
 
 def test_the_first_contact_of_a_run_decides(host):

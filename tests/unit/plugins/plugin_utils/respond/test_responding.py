@@ -1034,6 +1034,7 @@ def test_a_run_that_may_be_alive_keeps_its_host_and_is_named(host):
         "another run (process 7 on tower) still has this host. Run the role again when that run has ended"
     ]
     assert [text for text in host.warned if "process 7 on tower" in text]
+    assert [controller["slice"] for controller, _outcome in host.asked][:3] == [0.0, 15.0, 15.0]
 
 
 def test_one_vm_under_two_names_is_a_failure_also_where_its_lease_shows_it_first(host):
@@ -1117,6 +1118,8 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "/tmp/ansible_x_payload_
             True,
         ),
         ({"module_stdout": "", "module_stderr": f"{TRACEBACK}KeyError: 'events'\n", "rc": 1}, False),
+        ({"module_stdout": "", "module_stderr": f"{TRACEBACK}KeyError: 'events'\n", "rc": 128}, False),
+        ({"module_stdout": "", "module_stderr": f"{TRACEBACK}KeyError: 'events'\n", "rc": 129}, True),  # SIGHUP
         ({"module_stdout": "", "module_stderr": f"{TRACEBACK}KeyError: 'events'\n"}, False),
         ({"module_stdout": f"{TRACEBACK}KeyError: 'events'\n", "module_stderr": ""}, False),
         ({"failed": True, "msg": "refused", "invocation": {}}, False),
