@@ -238,6 +238,11 @@ def test_a_host_that_the_operator_has_checked_does_not_count_as_left_unfinished_
     assert not play.gate(check_mode=True, checked_hosts=["web2"]).wait()["open"]
 
 
+def test_only_a_host_that_the_operator_has_checked_learns_that_it_was(play):
+    play.gate(checked_hosts=["web2"]).wait()
+    assert [play.steps(SURVEY, host)[0]["checked"] for host in HOSTS] == [False, True, False]
+
+
 def marked(owner="controller2/run/web1", *, stage="held", **by):
     return {"owner": owner, "by": by, "stage": stage, "age": 9.0, "lease": 99.0, "live": True}
 
