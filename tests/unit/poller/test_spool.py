@@ -85,6 +85,8 @@ def test_a_request_with_an_event_that_cannot_be_written_is_a_separate_error(root
         (None, {"timeout": float("inf")}, "timeout: expected a number"),
         (None, {"timeout": 7 * 24 * 3600.0 + 1}, "timeout: expected a number"),
         (None, {"deadline": -1}, "deadline: expected a number"),
+        (None, {"deadline": 1e11 + 1}, "deadline: expected a number"),
+        (None, {"recovered": 10**15 + 1}, "recovered: expected a whole number"),
         (None, {"ends_at": None}, "ends_at: it is missing"),
         (None, {"not_later_than": []}, "not_later_than: expected a number"),
         (None, {"hooks": "10-a"}, "hooks: expected a list of names"),
@@ -102,6 +104,18 @@ def test_a_request_with_an_event_that_cannot_be_written_is_a_separate_error(root
 def test_a_malformed_request_is_refused_with_the_reason(root_side, name, changes, message):
     with pytest.raises(RequestError, match=message):
         parse_request(request(root_side, **changes), name or root_side.run_id)
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        {"timeout": 0.0, "deadline": 0.0, "ends_at": 0.0, "not_later_than": 0.0, "recovered": 0},
+        {"timeout": 7 * 24 * 3600.0, "deadline": 1e11, "ends_at": 1e11, "not_later_than": 1e11, "recovered": 10**15},
+    ],
+)
+def test_a_request_is_read_with_values_at_their_limits(root_side, limits):
+    job = parse_request(request(root_side, **limits, padding=10**99), root_side.run_id)
+    assert {name: getattr(job, name) for name in limits} == limits
 
 
 def test_an_event_that_is_nested_deep_is_refused(root_side):
