@@ -8,7 +8,15 @@ import locale
 import time
 
 import pytest
-from _scheduled_events.document import DocumentError, Filter, describe, parse, parse_not_before
+from _scheduled_events.document import (
+    DELETING_TYPES,
+    LEAST_NOTICE,
+    DocumentError,
+    Filter,
+    describe,
+    parse,
+    parse_not_before,
+)
 
 from .conftest import document_text, event, payload
 
@@ -90,6 +98,7 @@ def vm_in_japan(monkeypatch):
         ("2016-09-19T18:29:47-0130", "2016-09-19T19:59:47"),
         (" 2016-09-19T18:29:47Z ", "2016-09-19T18:29:47"),
         ("Thu, 01 Jan 1970 00:00:00 GMT", "1970-01-01T00:00:00"),
+        ("2199-12-31T23:59:59Z", "2199-12-31T23:59:59"),
     ],
 )
 def test_every_date_form_is_read_as_utc_wherever_the_vm_is(text, expected):
@@ -113,6 +122,8 @@ def test_every_date_form_is_read_as_utc_wherever_the_vm_is(text, expected):
         "Mon, 01 Jan 0001 00:00:00 GMT",  # .NET's "none", which is not the year 2001
         "01-Jan-0001 00:00:00",
         "0001-01-01T00:00:00Z",
+        "1969-12-31T23:59:59Z",
+        "2200-01-01T00:00:00Z",
         "9999-12-31T23:59:59Z",
         "9999-12-31T23:59:59-23:59",
         "Fri, 31 Dec 9999 23:59:59 -2359",
@@ -133,6 +144,11 @@ def test_every_date_form_is_read_as_utc_wherever_the_vm_is(text, expected):
 )
 def test_an_unreadable_date_is_null(text):
     assert parse_not_before(text) is None
+
+
+def test_each_type_has_the_least_notice_that_azure_documents_and_two_delete_the_vm():
+    assert LEAST_NOTICE == {"Freeze": 900, "Reboot": 900, "Redeploy": 600, "Preempt": 30, "Terminate": 300}
+    assert DELETING_TYPES == ("Preempt", "Terminate")
 
 
 def test_english_month_names_are_read_in_another_locale():
