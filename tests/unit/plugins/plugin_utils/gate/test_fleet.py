@@ -42,6 +42,13 @@ def test_asking_leaves_no_connection_to_a_process_open():
     assert os.listdir("/proc/self/fd") == before
 
 
+def test_no_process_goes_on_with_the_code_of_the_one_that_asks(tmp_path):
+    ask_all(HOSTS, lambda _host: {}, forks=2, timeout=PATIENCE)
+    with open(tmp_path / "went on", "a") as file:
+        file.write(f"{os.getpid()}\n")
+    assert (tmp_path / "went on").read_text() == f"{os.getpid()}\n"
+
+
 def test_a_process_ends_at_an_interrupt_whatever_ansible_does_at_one():
     def handlers(_host):
         return {"default": [signal.getsignal(each) is signal.SIG_DFL for each in (signal.SIGINT, signal.SIGTERM)]}

@@ -51,7 +51,7 @@ class Play:
     def __init__(self, directory):
         self.store = Store(directory)
         self.answers = {name: answer(name) for name in HOSTS}
-        self.asked, self.now, self.at, self.ended = [], 1000.0, {}, False
+        self.asked, self.said, self.now, self.at, self.ended = [], [], 1000.0, {}, False
 
     def gate(
         self, batch=("web1",), check_mode=False, active=tuple(HOSTS), tags=None, serial=(1,), order=None, **arguments
@@ -104,6 +104,7 @@ def play(tmp_path, monkeypatch):
     monkeypatch.setattr(gates, "Fleet", lambda *_arguments: fleet)
     monkeypatch.setattr(gates, "names_of_maintenances", lambda *_, hosts, name, **_more: dict.fromkeys(hosts, name))
     monkeypatch.setattr(gates, "main_process_has_ended", lambda: made.ended)
+    monkeypatch.setattr(gates, "show", made.said.append)
     monkeypatch.setattr(
         gates, "time", types.SimpleNamespace(monotonic=lambda: made.now, time=lambda: 0.0, sleep=made.sleep)
     )
@@ -138,6 +139,7 @@ def test_a_batch_waits_without_its_marks_until_the_others_are_back(play):
     play.answers["web2"]["drained"] = True
     play.at[1100.0] = lambda: play.answers["web2"].update(drained=False)
     assert play.gate().wait()["open"]
+    assert play.said == ["web1: waits for web2 (drained)", "web1: goes ahead"]
     assert len(play.steps(WITHDRAW)) == len(play.steps(SURVEY)) - 1
     with play.store.open() as store:
         assert [wait["why"] for wait in store["rounds"]["play"]["web1"]["waits"]] == ["web2 (drained)"]
@@ -150,6 +152,10 @@ def test_the_settling_time_begins_with_the_end_of_an_event_whatever_else_the_bat
     play.at[1150.0] = lambda: play.answers["web3"].update(drained=False)
     assert play.gate(settle=200.0).wait()["open"]
     assert 1300.0 <= play.now < 1320.0  # the end is seen with the next look
+    with play.store.open() as store:
+        waits = [wait["why"] for wait in store["rounds"]["play"]["web1"]["waits"]]
+    waited_for = ["web2 (Reboot Scheduled); web3 (drained)", "web3 (drained); the settling time", "the settling time"]
+    assert waits == waited_for
 
 
 def test_a_gate_says_which_file_of_a_host_it_cannot_read(play):
@@ -326,6 +332,12 @@ def test_a_batch_that_waits_long_has_the_role_read_the_balancer_again_without_ma
     assert (result["open"], result["waits_for"]) == (False, ["web2 (drained)"])
     assert 1060.0 <= play.now < 1090.0
     assert len(play.steps(WITHDRAW)) >= len(play.steps(SURVEY))
+
+
+def test_a_batch_that_insists_keeps_its_mark_until_the_role_reads_the_balancer_again(play):
+    play.answers["web2"]["mark"] = marked("~later/run/web2", stage="asking")
+    assert not play.gate(hosts_without_traffic=[]).wait()["open"]
+    assert (len(play.steps(SURVEY)) > 1, len(play.steps(WITHDRAW))) == (True, 1)
 
 
 def test_a_run_without_some_tags_does_not_count_as_the_whole_maintenance(play):
