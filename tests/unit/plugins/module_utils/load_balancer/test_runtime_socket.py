@@ -1,6 +1,7 @@
 # Copyright (c) 2026 The maintops.scheduled_events authors
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
+import errno
 import os
 import socket
 import threading
@@ -110,12 +111,28 @@ def test_a_path_that_is_too_long_for_a_socket_is_refused():
         RuntimeSocket("/" + "a" * 105 + "/s").ask("show stat")
 
 
+def test_a_path_as_long_as_that_of_a_socket_may_be_is_tried(clock):
+    with pytest.raises(HAProxyError, match="could not be sent to /a.*No such file"):
+        RuntimeSocket("/" + "a" * 104 + "/s", clock=clock.clock).ask("show stat")
+
+
 def test_a_socket_without_a_listener_is_named(sockets, clock):
     path = os.path.join(sockets, "s")
     with socket.socket(socket.AF_UNIX) as holder:
         holder.bind(path)
     with pytest.raises(HAProxyError, match=r"Connection refused\. No program listens there"):
         RuntimeSocket(path, clock=clock.clock).ask("show stat")
+    assert clock.now == 1005  # it may restart
+
+
+def test_what_no_restart_mends_is_not_tried_again(clock, monkeypatch):
+    def connect(_connection, _address):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(socket.socket, "connect", connect)
+    with pytest.raises(HAProxyError, match="Permission denied. Become root"):
+        RuntimeSocket("lb9:9999", clock=clock.clock).ask("show stat")
+    assert clock.now == 1000
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may open any socket")

@@ -291,8 +291,10 @@ def test_an_event_that_names_no_host_of_the_play_is_left_alone(meeting, names):
     assert meeting.obstacle("A1", seen) == "no host has prepared"
 
 
-def test_the_second_host_that_is_the_same_vm_learns_who_the_first_one_is(meeting):
+def test_the_second_host_that_is_the_same_vm_learns_who_the_first_one_is(meeting, tmp_path):
     assert meeting.twin("h1", "vm1") is None
+    (path,) = (tmp_path / "meeting" / "names").iterdir()
+    assert path.stat().st_mode & 0o777 == 0o600
     assert meeting.twin("h2", "VM1") == "h1"
     assert meeting.twin("h1", "vm1") is None
 
