@@ -117,6 +117,7 @@ def ok(request_id):
         (100, [], True),
         (0, [event(f"a{number}", resources=["vm2"]) for number in range(4000)], True),
         (0, [event(resources=["vm1", *(f"pool_{number}" for number in range(5000))])], True),
+        (0, [event(resources=["vm1", *(f"pool_{number}" for number in range(19999))])], True),
         (0, [event(resources=["vm1", *(f"pool_{number}" for number in range(20000))])], False),
         (1, [event("a0", resources=["vm1", *(f"pool_{number}" for number in range(20000))])], False),
     ],

@@ -112,7 +112,7 @@ def test_a_path_that_is_too_long_for_a_socket_is_refused():
 
 
 def test_a_path_as_long_as_that_of_a_socket_may_be_is_tried(clock):
-    with pytest.raises(HAProxyError, match="could not be sent to /a.*No such file"):
+    with pytest.raises(HAProxyError, match=r"could not be sent to /a.*No such file"):
         RuntimeSocket("/" + "a" * 104 + "/s", clock=clock.clock).ask("show stat")
 
 
@@ -130,7 +130,7 @@ def test_what_no_restart_mends_is_not_tried_again(clock, monkeypatch):
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(socket.socket, "connect", connect)
-    with pytest.raises(HAProxyError, match="Permission denied. Become root"):
+    with pytest.raises(HAProxyError, match=r"Permission denied\. Become root"):
         RuntimeSocket("lb9:9999", clock=clock.clock).ask("show stat")
     assert clock.now == 1000
 

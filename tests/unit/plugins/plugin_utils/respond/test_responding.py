@@ -600,6 +600,12 @@ def test_a_wait_that_takes_too_long_fails_and_names_the_event(host):
     ]
 
 
+def test_a_wait_that_takes_too_long_names_what_an_event_waits_for_that_may_not_be_acknowledged(host):
+    started = waiting(impact=True, condition="started", detail="in progress since 14:02")
+    (failure,) = host.responds(shown(waiting=[started]), wait_timeout=100.0)["respond_result"]["failures"]
+    assert failure.startswith("not over after 100 s: Reboot A1 (in progress since 14:02). Run")
+
+
 DETAIL = "waits until 2026-11-23T22:00:00Z (window Mon 22:00 to 05:00 Europe/Berlin)"
 
 
