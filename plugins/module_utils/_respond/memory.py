@@ -67,7 +67,6 @@ class TurnMemory:
         :raises OSError: it cannot be made so.
         """
         if state.events or state.ignored:
-            self._folder.make()
             self._folder.write(STATE_FILE, dump_state(state).encode(), mode=0o640, durable=True)
         else:
             with contextlib.suppress(FileNotFoundError, NotADirectoryError):
