@@ -97,6 +97,7 @@ def test_what_the_role_load_balancer_would_refuse_is_refused_at_the_start(name, 
     assert refusal.startswith(f"{variable}: {message}")
     assert refusal.endswith(f". Correct it, or set {choice} to false")
     assert refusal_of_role({**variables, choice: "no"}, template, role) == ""
+    assert refusal_of_role({**variables, choice: "maybe"}, template, role) == ""  # its option refuses that
     assert refusal_of_role({**variables, choice: True}, template, role) == refusal
 
 
