@@ -4,8 +4,10 @@
 
 """The commands of root's side: units of systemd run hooks, unless a test asks for processes."""
 
+import pathlib
+
 import pytest
-from scheduled_events_poller.root import dispatcher, main
+from scheduled_events_poller.root import dispatcher, main, runner
 
 
 @pytest.mark.parametrize(
@@ -35,6 +37,12 @@ def test_a_failed_dispatch_ends_after_a_second_since_systemd_starts_it_again_at_
     with pytest.raises(NotADirectoryError):
         main.main(["--hooks-runtime-directory=/dev/null", "dispatch"])
     assert pauses == [1.0]
+
+
+def test_a_hook_is_killed_as_many_seconds_after_its_deadline_as_the_page_about_hooks_says():
+    page = pathlib.Path(__file__).parents[4] / "docs" / "hooks.md"
+    assert "gets SIGTERM, and SIGKILL three seconds later" in page.read_text()
+    assert runner.GRACE == 3.0
 
 
 @pytest.mark.parametrize(
