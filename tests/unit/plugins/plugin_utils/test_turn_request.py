@@ -26,7 +26,7 @@ def documented(module):
     page = yaml.safe_load(text)
     options = dict(page["options"])
     for fragment in page["extends_documentation_fragment"]:
-        name, _dot, part = fragment.removeprefix("maintops.scheduled_events.").partition(".")
+        name, _dot, part = fragment[len("maintops.scheduled_events.") :].partition(".")
         fragments = importlib.import_module(f"plugins.doc_fragments.{name}").ModuleDocFragment
         options.update(yaml.safe_load(getattr(fragments, (part or "documentation").upper())).get("options", {}))
     return options
