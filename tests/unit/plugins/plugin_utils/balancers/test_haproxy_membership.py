@@ -166,6 +166,22 @@ def test_a_dead_balancer_is_named_before_anything_is_changed(fleet, membership):
     assert fleet.states("drained") == []
 
 
+@pytest.mark.parametrize(("dies_at", "asked"), [(3, 3), (4, 5), (6, 6), (7, 7)])
+def test_a_balancer_that_dies_during_a_drain_is_named_before_the_next_step(fleet, membership, dies_at, asked):
+    ask, calls = fleet.ask, []
+
+    def dying(balancer, module, options):
+        calls.append(balancer)
+        fleet.dead = {"lb1"} if len(calls) >= dies_at else set()
+        return ask(balancer, module, options)
+
+    fleet.ask, fleet.sessions = dying, {"lb1": 1}
+    with pytest.raises(DrainError, match=r"^lb1 cannot be reached$"):
+        membership(drain_timeout=10, on_timeout="continue").drain({})
+    # Two looks, the order for the first one, the wait for both, a look at the first one, and its end in any case.
+    assert calls == ["lb1", "lb2", "lb1", "lb1", "lb2", "lb1", "lb1"][:asked]
+
+
 def test_balancers_that_lack_the_host_are_named_before_anything_is_changed(fleet, membership):
     fleet.servers["lb2"] = {}
     with pytest.raises(DrainError, match="No server is called web1 on lb2, in any backend"):
@@ -303,11 +319,23 @@ def test_servers_that_do_not_come_up_are_named_with_their_balancer_and_check(fle
     assert fleet.holders == ["respond"]
 
 
+def test_a_balancer_is_asked_once_after_another_one_has_taken_all_the_time_of_a_return(fleet, membership):
+    membership().drain({})
+    fleet.down = {"lb1"}
+    fleet.calls.clear()
+    with pytest.raises(DrainError, match="lb1 www/web1 is DOWN"):
+        membership().restore()
+    active = [call[:3] for call in fleet.calls if call[1] == "active"]
+    assert active == [("lb1", "active", 0), ("lb1", "active", 120.0), ("lb2", "active", 0.0)]
+
+
 def test_check_mode_names_what_would_change(fleet, membership):
     result = membership(simulate=True).drain({})
     assert result["msg"] == "would take out lb1 www/web1, which is UP; lb2 www/web1, which is UP"
     membership().drain({})
+    fleet.calls.clear()
     assert membership(simulate=True).restore()["msg"] == "would put it back on lb1, lb2"
+    assert [call[:3] for call in fleet.calls if call[1] == "active"] == [("lb1", "active", 0), ("lb2", "active", 0)]
     assert fleet.holders == ["respond"]
 
 
