@@ -265,7 +265,9 @@ def test_an_event_is_held_unless_it_goes_on_by_itself_or_nothing_is_to_come():
 )
 def test_a_vm_has_to_recover_from_what_its_hooks_did(ran, runs, has_to_recover):
     [announced] = parse(json.dumps({"Events": [event()]}), api_version="2020-07-01").events
-    entry = EventState(announced, 0.0, ran=ran, runs={phase: Run(outcome=outcome) for phase, outcome in runs.items()})
+    entry = EventState(
+        announced, 0.0, ran=ran, runs={phase: Run("", 0, 0, outcome=outcome) for phase, outcome in runs.items()}
+    )
     assert policies.unrecovered(State(serial=0, events={A: entry})) == [A] * has_to_recover
 
 
