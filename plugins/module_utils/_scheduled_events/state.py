@@ -228,7 +228,14 @@ _INCARNATION = converted(
 )
 _NOT_BEFORE = converted("a time or null", lambda value: parse_not_before(_cleaned(value)))
 _MAY_BE_NULL = (_NULLABLE_TEXT, _NULLABLE_NUMBER, _NULLABLE_WHOLE, _INCARNATION, _NOT_BEFORE)
-_OF_TYPE = {bool: FLAG, int: _WHOLE, float: _NUMBER, str: TEXT, Optional[float]: _NULLABLE_NUMBER}
+_OF_TYPE = {
+    bool: FLAG,
+    int: _WHOLE,
+    float: _NUMBER,
+    str: TEXT,
+    Optional[int]: _NULLABLE_WHOLE,
+    Optional[float]: _NULLABLE_NUMBER,
+}
 
 
 def _plain_fields(made: Any) -> Dict[str, Kind]:
