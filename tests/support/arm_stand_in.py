@@ -137,8 +137,8 @@ class ArmStandIn:
         self._updating[path.lower()] = self.updating_for
         return 200, {"id": before["id"], "properties": {"provisioningState": "Updating"}}
 
-    def _post(self, path, body):
-        self.acknowledged += body["value"] if body else [path.split("/")[-2]]
+    def _post(self, path, _body):
+        self.acknowledged.append(path.split("/")[-2])
         return 200, {"value": "Successfully Approved"}
 
     def _resource(self, path):

@@ -12,7 +12,7 @@ import typing as t
 from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from .arm import AVAILABILITY_SET, CONFLICT_CODES, INSTANCE, SCALE_SET, VM, Arm, ArmError, AzureId, azure_id
 
-ONE_API, SEVERAL_API = "2023-10-01-preview", "2025-10-01-preview"
+API = "2023-10-01-preview"
 _EVENT = re.compile(r"[0-9A-Za-z-]+")
 
 
@@ -92,63 +92,21 @@ def check_ids(event_ids: t.Sequence[str]) -> list[str]:
 
 
 def acknowledge(arm: Arm, scope: str, event_ids: t.Sequence[str]) -> AcknowledgementResult:
-    """Acknowledge events, in one request. To repeat it does no harm.
+    """Acknowledge events, one after the other. To repeat it does no harm.
 
-    :raises ArmError: nothing was acknowledged, or it is not known.
+    :raises ArmError: an event was not acknowledged, or it is not known. Those before it are.
     """
-    base = f"{scope}/providers/Microsoft.Maintenance/scheduledevents"
-    if len(event_ids) == 1:
-        return _acknowledge_one(arm, base, event_ids[0])
-    answer = arm.write("POST", base, SEVERAL_API, {"value": list(event_ids)}, harmless=True)
-    problems = _problems(answer)
-    left = {event_id: problems.get(event_id.lower()) for event_id in event_ids}
-    unknown = set(problems) - {event_id.lower() for event_id in event_ids}
-    if unknown:
-        raise ArmError(
-            f"POST {base} was answered with problems of {', '.join(sorted(unknown))}, expected only the "
-            "events that were sent. Check the events of the VM, and run this task again"
-        )
-    return AcknowledgementResult(
-        approved=[event_id for event_id, problem in left.items() if problem is None],
-        absent=[event_id for event_id, problem in left.items() if problem and problem["code"] == "NotFound"],
-        refused=[
-            {"event_id": event_id, **problem}
-            for event_id, problem in left.items()
-            if problem and problem["code"] != "NotFound"
-        ],
-    )
-
-
-def _acknowledge_one(arm: Arm, base: str, event_id: str) -> AcknowledgementResult:
-    try:
-        arm.write("POST", f"{base}/{event_id}/acknowledge", ONE_API, None, harmless=True)
-    except ArmError as error:
-        if error.code == "NotFound":
-            return AcknowledgementResult([], [event_id], [])
-        if error.status == 409 and error.code not in CONFLICT_CODES:
-            return AcknowledgementResult([], [], [{"event_id": event_id, "code": error.code, "message": error.message}])
-        raise
-    return AcknowledgementResult([event_id], [], [])
-
-
-def _problems(answer: t.Any) -> dict[str, dict[str, str]]:
-    """The details of a 207 by the id that they are about; empty when all were acknowledged.
-
-    :raises ArmError: it says that there are problems, and not which.
-    """
-    error = answer.get("error") if isinstance(answer, dict) else None
-    if error is None:
-        return {}
-    details = error.get("details") if isinstance(error, dict) else None
-    if not isinstance(details, list) or not details or not all(isinstance(each, dict) for each in details):
-        raise ArmError(
-            f"Azure acknowledged some events, but its answer does not name them: {answer}. Check the events, and run "
-            "this task again"
-        )
-    return {
-        str(each.get("target", "")).lower(): {
-            "code": str(each.get("code", "")),
-            "message": str(each.get("message", "")),
-        }
-        for each in details
-    }
+    result = AcknowledgementResult([], [], [])
+    for event_id in event_ids:
+        url = f"{scope}/providers/Microsoft.Maintenance/scheduledevents/{event_id}/acknowledge"
+        try:
+            arm.write("POST", url, API, None, harmless=True)
+            result.approved.append(event_id)
+        except ArmError as error:
+            if error.code == "NotFound":
+                result.absent.append(event_id)
+            elif error.status == 409 and error.code not in CONFLICT_CODES:
+                result.refused.append({"event_id": event_id, "code": error.code, "message": error.message})
+            else:
+                raise
+    return result
