@@ -452,7 +452,7 @@ def test_a_repetition_that_cannot_be_started_does_not_end_a_run(root_side, start
 
 
 def nest(directory, levels):
-    """Make directories in one another, deeper than a path can name."""
+    """Make directories in one another."""
     descriptor = os.open(directory, os.O_RDONLY)
     for _level in range(levels):
         os.mkdir("d", dir_fd=descriptor)
@@ -462,11 +462,10 @@ def nest(directory, levels):
     os.close(descriptor)
 
 
-def test_directories_nested_deeper_than_a_path_can_name_are_removed(root_side, look):
-    nest(root_side.directories.requests, 5000)
-    while look().left:
-        pass
-    assert root_side.requests() == []
+def test_a_directory_goes_back_to_the_poller_however_much_it_holds(root_side, look):
+    nest(root_side.directories.requests, 50)
+    assert (look().left, root_side.requests()) == (False, [])
+    assert {name.partition("-")[0] for name in os.listdir(root_side.directories.runtime)} == {"requests", "removed"}
 
 
 def test_a_look_removes_a_bounded_number_of_files(root_side, look, monkeypatch):
@@ -480,25 +479,13 @@ def test_a_look_removes_a_bounded_number_of_files(root_side, look, monkeypatch):
     assert (look().left, root_side.requests()) == (False, [])  # as many as it may remove
 
 
-def test_a_look_removes_a_bounded_part_of_a_directory(root_side, look, monkeypatch):
-    monkeypatch.setattr(dispatcher, "MAX_REMOVALS", 10)
-    os.mkdir(os.path.join(root_side.directories.requests, "junk"))
-    for number in range(25):
-        root_side.leave_text(b"", f"junk/{number}")
-    assert look().left
-    assert len(os.listdir(os.path.join(root_side.directories.requests, "junk"))) == 25 - 9  # one try for itself
-    while look().left:
-        pass
-    assert root_side.requests() == []
-
-
 def test_a_directory_that_cannot_be_removed_is_left_for_the_next_look(root_side, look, monkeypatch):
     def busy(*_arguments, **_options):
         raise OSError(errno.EBUSY, "Device or resource busy")
 
     os.mkdir(os.path.join(root_side.directories.requests, "junk"))
     with monkeypatch.context() as patched:
-        patched.setattr(os, "rmdir", busy)
+        patched.setattr(os, "rename", busy)
         assert look().left
     assert (look().left, root_side.requests()) == (False, [])
 

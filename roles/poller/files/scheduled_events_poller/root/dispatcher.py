@@ -24,7 +24,7 @@ from .jobs import Process
 
 MAX_REQUESTS = 16  # taken in one look
 MAX_JOBS, MAX_JOB_BYTES = 64, 8 * 1024 * 1024  # what their processes read takes 12 times as much memory
-MAX_REMOVALS = 5000  # files and directories of junk, in one look
+MAX_REMOVALS = 5000  # names of junk, in one look
 MAX_RESULTS = MAX_SAID = 1000
 MAX_COMPLAINTS = 100  # lines in the journal
 KEEP_RESULTS = 30 * 24 * 3600.0  # seconds
@@ -116,18 +116,28 @@ class Dispatcher:
         names = os.listdir(spool)
         ids = {_id_of(name) for name in names} - {""}
         chosen = _newest(spool, ids) if len(ids) > MAX_REQUESTS else sorted(ids)
-        cleaner = BoundedCleaner(spool, MAX_REMOVALS)
         done = self._take(spool, chosen)
         for request_id in done:
-            cleaner.remove(_TAKEN + request_id)
+            self._remove(spool, _TAKEN + request_id)
         if done:
             self._purge()
-        removed = cleaner.removed
-        for name in names:
-            if not _id_of(name):
-                cleaner.remove(name)
-        self._removed += cleaner.removed - removed
-        return Look(len(done), left=len(done) < len(ids) or cleaner.left)
+        junk = [name for name in names if not _id_of(name)]
+        self._removed += sum(self._remove(spool, name) for name in junk[:MAX_REMOVALS])
+        return Look(len(done), left=bool(os.listdir(spool)))
+
+    def _remove(self, spool: int, name: str) -> bool:
+        """Remove a name from the spool; whether that was done.
+
+        A directory goes to the others of the poller's user: whatever it holds takes no time here.
+        """
+        with contextlib.suppress(OSError):
+            try:
+                os.unlink(name, dir_fd=spool)
+            except (IsADirectoryError, PermissionError):
+                away = os.path.join(self._directories.runtime, f"removed-{os.urandom(8).hex()}")
+                os.rename(name, away, src_dir_fd=spool)
+            return True
+        return False
 
     def _take(self, spool: int, ids: Sequence[str]) -> List[str]:
         """Carry out the requests; returns those that have to be removed."""
@@ -236,63 +246,6 @@ def _read(spool: int, request_id: str) -> bytes:
         if error.errno in _NOT_ITS_FAULT:
             raise
         raise RequestError(f"it cannot be read: {error.strerror or error}") from error
-
-
-class BoundedCleaner:
-    """Removes whatever lies in a directory, in bounded steps, following no link and without recursion.
-
-    A directory in it is emptied by moving what it holds one level up: however deep it is, one descriptor is enough.
-    """
-
-    def __init__(self, directory: int, budget: int) -> None:
-        self._directory = directory
-        self._budget = budget
-        self.removed = 0
-        self.left = False
-
-    def remove(self, name: str) -> None:
-        """Remove a file, or a directory with all that it holds, as far as the budget goes."""
-        names = [name]
-        while names:
-            if not self._spend():
-                return
-            name = names.pop()
-            try:
-                os.unlink(name, dir_fd=self._directory)
-                self.removed += 1
-            except FileNotFoundError:
-                pass
-            except OSError:
-                names += self._remove_directory(name)
-
-    def _remove_directory(self, name: str) -> List[str]:
-        """Remove a directory; returns the new names of the directories that were in it."""
-        moved: List[str] = []
-        try:
-            descriptor = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._directory)
-            try:
-                for inner in os.listdir(descriptor):
-                    if not self._spend():
-                        return moved
-                    try:
-                        os.unlink(inner, dir_fd=descriptor)
-                        self.removed += 1
-                    except OSError:
-                        outer = f"removed-{os.urandom(8).hex()}"
-                        os.rename(inner, outer, src_dir_fd=descriptor, dst_dir_fd=self._directory)
-                        moved.append(outer)
-            finally:
-                os.close(descriptor)
-            os.rmdir(name, dir_fd=self._directory)
-            self.removed += 1
-        except OSError:
-            self.left = True
-        return moved
-
-    def _spend(self) -> bool:
-        self._budget -= 1
-        self.left = self.left or self._budget < 0
-        return self._budget >= 0
 
 
 # Starting
