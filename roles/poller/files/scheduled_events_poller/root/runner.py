@@ -8,7 +8,6 @@ import contextlib
 import errno
 import json
 import os
-import re
 import select
 import stat
 import sys
@@ -17,7 +16,7 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple,
 
 from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.files import Occupied
-from _scheduled_events.runs import FAILED, NOTHING, OK, TIMEOUT, WEBHOOK_HOOK, token_of
+from _scheduled_events.runs import FAILED, NOTHING, OK, TIMEOUT, WEBHOOK_HOOK
 from _scheduled_events.text import shown
 
 from ..spool import (
@@ -168,8 +167,7 @@ def _carry_out(text: bytes, request_id: str, directories: Directories) -> RunRes
         job = parse_request(text, request_id)
     except RequestError as error:
         return RunResult(request_id, FAILED, f"the job cannot be read: {error}", 0.0)
-    with _journal(job) as output:
-        return run_phase(job, directories.hooks, output, revised=_revisions(directories, request_id))
+    return run_phase(job, directories.hooks, sys.stdout.buffer, revised=_revisions(directories, request_id))
 
 
 def _revisions(directories: Directories, request_id: str) -> Callable[[], Optional[Job]]:
@@ -427,36 +425,6 @@ def _value(value: Any) -> bytes:
 
 
 # Output
-
-
-@contextlib.contextmanager
-def _journal(job: Job) -> Iterator[IO[bytes]]:
-    """A stream into the journal under the event's id, or the standard output of this process without a journal."""
-    # A unit has JOURNAL_STREAM; otherwise the output belongs to the parent process.
-    connection = _connect_to_journal(job) if "JOURNAL_STREAM" in os.environ else None
-    if connection is None:
-        yield sys.stdout.buffer
-        return
-    with connection:
-        yield connection
-
-
-def _connect_to_journal(job: Job) -> Optional[IO[bytes]]:
-    import socket  # here, since it takes long to import
-
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
-        try:
-            connection.connect("/run/systemd/journal/stdout")
-            # Identifier, unit, priority (info), level prefixes, and forwarding to syslog, kernel and console.
-            connection.sendall(f"{_identifier(job)}\n\n6\n0\n0\n0\n0\n".encode())
-        except OSError:
-            return None
-        return os.fdopen(os.dup(connection.fileno()), "wb", buffering=0)
-
-
-def _identifier(job: Job) -> str:
-    event_id = str(job.event["event_id"])
-    return event_id if re.match(r"[0-9A-Za-z._-]{1,64}\Z", event_id) else token_of(event_id.lower())
 
 
 def _log(output: IO[bytes], message: str) -> None:
