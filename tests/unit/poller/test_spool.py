@@ -98,7 +98,7 @@ def test_a_request_with_an_event_that_cannot_be_written_is_a_separate_error(root
         (None, {"padding": "x" * spool.MAX_REQUEST}, "longer than"),
         (None, {"padding": [{}] * spool.MOST_BRACKETS}, "more than 20000 objects and lists"),
         (None, {"event": {"event_id": "x" * 257}}, "event: expected an event"),
-        (None, {"padding": 10**100}, "more than 100 digits"),
+        (None, {"timeout": 10**100}, "timeout: expected a number from 0 to 604800"),
     ],
 )
 def test_a_malformed_request_is_refused_with_the_reason(root_side, name, changes, message):

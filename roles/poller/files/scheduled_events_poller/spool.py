@@ -15,7 +15,7 @@ from typing import Any, Dict, Iterable, NamedTuple, Optional, Sequence, Tuple
 
 from _scheduled_events.checks import FLAG, TEXT, WrongValue, check_fields, choice, converted, list_of, number, whole
 from _scheduled_events.runs import OUTCOMES, PHASES, parse_run_id, token_of
-from _scheduled_events.text import clean
+from _scheduled_events.text import clean, parse_number
 
 HOOKS_DIRECTORY = "/etc/scheduled-events/hooks"
 MANAGED_HOOKS = "managed"  # in that directory: a link to the set of hooks of the role
@@ -34,7 +34,6 @@ SAID = "said-"  # begins the name of the file with the last output of a running 
 MAX_RESULT = 64 * 1024
 LONGEST_REASON = 2000  # characters
 DEEPEST = 50  # levels of lists and objects in an event
-MOST_DIGITS = 100  # of a number: what has more takes long to read, and Python may refuse to show it
 
 VERSION = 2
 
@@ -212,20 +211,12 @@ def _read_object(text: bytes) -> Dict[str, Any]:
     if text.count(b"{") + text.count(b"[") > MOST_BRACKETS:
         raise RequestError(f"it holds more than {MOST_BRACKETS} objects and lists")
     try:
-        raw = json.loads(text.decode("utf-8"), parse_int=_whole_number)
-    except RequestError:
-        raise
+        raw = json.loads(text.decode("utf-8"), parse_int=parse_number)
     except (ValueError, RecursionError) as error:
         raise RequestError(f"it is not JSON: {error}") from error
     if not isinstance(raw, dict) or raw.get("version") != VERSION:
         raise RequestError(f"it is not an object of version {VERSION}")
     return raw
-
-
-def _whole_number(digits: str) -> int:
-    if len(digits) > MOST_DIGITS:
-        raise RequestError(f"a number has more than {MOST_DIGITS} digits")
-    return int(digits)
 
 
 def _is_shallow(value: Any) -> bool:
