@@ -8,6 +8,7 @@ import json
 import re
 
 import pytest
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.rules import Rule
 from scheduled_events_poller.unit import config
 
@@ -117,7 +118,7 @@ NESTED = json.loads("[" * 900 + "]" * 900)
     ],
 )
 def test_a_mistake_is_refused_with_its_place_and_what_is_allowed(given, message):
-    with pytest.raises(config.ConfigError, match=re.escape(message)):
+    with pytest.raises(WrongValue, match=re.escape(message)):
         config.parse(given)
 
 
@@ -127,7 +128,7 @@ def test_phases_without_a_hook_are_as_good_as_absent():
 
 
 def test_a_message_quotes_only_the_beginning_of_a_long_value():
-    with pytest.raises(config.ConfigError) as caught:
+    with pytest.raises(WrongValue) as caught:
         config.parse({"acknowledge": "x" * 100000})
     assert len(str(caught.value)) < 400
 
@@ -160,13 +161,13 @@ def test_a_file_that_cannot_be_used_gives_an_error_that_names_it_and_can_be_prin
     path = tmp_path / "poller.json"
     if content is not None:
         path.write_bytes(content)
-    with pytest.raises(config.ConfigError, match=re.escape(str(path))) as caught:
+    with pytest.raises(WrongValue, match=re.escape(str(path))) as caught:
         config.load(str(path))
     str(caught.value).encode("utf-8")
 
 
 def test_a_file_that_cannot_be_opened_is_not_reported_as_bad_json(tmp_path):
-    with pytest.raises(config.ConfigError) as caught:
+    with pytest.raises(WrongValue) as caught:
         config.load(str(tmp_path))
     assert str(caught.value) == f"{tmp_path}: cannot be read: Is a directory"
 

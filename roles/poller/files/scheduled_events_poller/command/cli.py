@@ -11,6 +11,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from _scheduled_events import announced, history_file
 from _scheduled_events.approval import ApprovalFailed
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError, NotAllowed
 from _scheduled_events.document import EVENT_TYPES
 from _scheduled_events.runs import PHASES
@@ -51,7 +52,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         )
     try:
         return int(chosen.function(chosen) or 0)
-    except config.ConfigError as error:
+    except WrongValue as error:
         _fail(_with_advice(error))
         return EX_CONFIG if chosen.function is commands.run else 1
     except NotAllowed as error:

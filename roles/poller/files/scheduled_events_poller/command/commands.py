@@ -15,7 +15,7 @@ from typing import Any, Dict, List, Tuple
 from _scheduled_events import engine, policies, terms
 from _scheduled_events import rules as decisions
 from _scheduled_events.approval import approve
-from _scheduled_events.checks import show
+from _scheduled_events.checks import WrongValue, show
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsError
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
@@ -62,19 +62,16 @@ def check_config(chosen: argparse.Namespace) -> None:
 def check_settings(given: Any) -> None:
     """Check the settings of the unit, of the controller and of webhooks, by the names of their options.
 
-    :raises ConfigError: the first mistake.
+    :raises WrongValue: the first mistake.
     """
     from ..notify import settings  # here, since only this command uses it
 
     if not isinstance(given, dict) or not {"config", "controller", "webhooks"} <= given.keys():
-        raise config.ConfigError(f"-: expected a dictionary with config, controller and webhooks, not {show(given)}")
+        raise WrongValue(f"-: expected a dictionary with config, controller and webhooks, not {show(given)}")
     config.parse(given["config"])
-    try:
-        if given["controller"]:
-            settings.parse_controller(given["controller"])
-        settings.parse_receivers(given["webhooks"], place="webhooks")
-    except ValueError as error:
-        raise config.ConfigError(str(error)) from error
+    if given["controller"]:
+        settings.parse_controller(given["controller"])
+    settings.parse_receivers(given["webhooks"], place="webhooks")
 
 
 def list_events(chosen: argparse.Namespace) -> None:

@@ -31,10 +31,6 @@ from ..spool import LONGEST_TIMEOUT
 CONFIG_FILE = "/etc/scheduled-events/poller.json"
 
 
-class ConfigError(ValueError):
-    """A configuration that cannot be used; the message names its place, the value and what was expected."""
-
-
 class Settings(NamedTuple):
     """The settings of the owner. Times are in seconds.
 
@@ -63,45 +59,42 @@ class Settings(NamedTuple):
 def read_json(path: str) -> Any:
     """The decoded content of a file; "-" is standard input.
 
-    :raises ConfigError: it cannot be read.
+    :raises WrongValue: it cannot be read.
     """
     try:
         with open(0 if path == "-" else path, encoding="utf-8") as file:
             return json.load(file)
     except OSError as error:
-        raise ConfigError(f"{path}: cannot be read: {error.strerror}") from error
+        raise WrongValue(f"{path}: cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
-        raise ConfigError(f"{path}: cannot be read as JSON: {error}") from error
+        raise WrongValue(f"{path}: cannot be read as JSON: {error}") from error
 
 
 def load(path: str) -> Settings:
     """Read the file.
 
-    :raises ConfigError: the file cannot be read, or the first mistake found in it.
+    :raises WrongValue: the file cannot be read, or the first mistake found in it.
     """
     decoded = read_json(path)
     try:
         return parse(decoded)
-    except ConfigError as error:
-        raise ConfigError(f"{path}: {error}") from error
+    except WrongValue as error:
+        raise WrongValue(f"{path}: {error}") from error
 
 
 def parse(decoded: Any) -> Settings:
     """Check a decoded configuration; a key that it lacks, or that is null, has its default.
 
-    :raises ConfigError: the first mistake found.
+    :raises WrongValue: the first mistake found.
     """
-    try:
-        settings = Settings(**check_fields(decoded, _KINDS))
-    except WrongValue as error:
-        raise ConfigError(str(error)) from error
+    settings = Settings(**check_fields(decoded, _KINDS))
     grace = settings.controller_grace
     if grace and settings.acknowledge != CONTROLLER:
-        raise ConfigError(
+        raise WrongValue(
             f"controller_grace: expected 0 unless acknowledge is {CONTROLLER}, not {grace:g}: set acknowledge"
         )
     if grace and grace <= settings.margin:
-        raise ConfigError(
+        raise WrongValue(
             f"controller_grace: expected more seconds than margin, {settings.margin:g}, not {grace:g}: by then the "
             f"prepare hooks must have ended, so raise it"
         )

@@ -11,6 +11,7 @@ import traceback
 from typing import Any, Callable, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
 from _scheduled_events import announced, engine, terms
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import CLOCK, Clock, Moment, pause_after
 from _scheduled_events.document import Document
 from _scheduled_events.history_file import UNIT_DIRECTORY, History
@@ -21,7 +22,7 @@ from _scheduled_events.transitions import Step
 from .. import systemd
 from ..spool import Directories
 from . import control, effects, hooks, instance, status
-from .config import ConfigError, Settings
+from .config import Settings
 from .display import HEARTBEAT, Display, of_action
 from .endpoint_resolver import EndpointResolver, find
 from .service import SHORT_TIMEOUT, Acknowledger, Polled, PollEnded, Polling, Source
@@ -353,7 +354,7 @@ class Poller:
         before = self._settings
         try:
             self._settings = self._load_settings()
-        except ConfigError as error:
+        except WrongValue as error:
             systemd.log(systemd.ERROR, f"the new configuration is refused, the running one stays in force: {error}")
         else:
             self._take_settings(before)

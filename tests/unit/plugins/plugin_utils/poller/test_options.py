@@ -12,6 +12,7 @@ import subprocess
 
 import pytest
 import yaml
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.rules import Rule
 from scheduled_events_poller.command import commands
 from scheduled_events_poller.notify import delivery_status
@@ -31,7 +32,7 @@ def check_settings(settings):
     """As the program does it that the role runs."""
     try:
         commands.check_settings(json.loads(json.dumps(settings)))
-    except config.ConfigError as error:
+    except WrongValue as error:
         return str(error)
     return ""
 
