@@ -110,7 +110,7 @@ def number(least: float, most: float, what: str = "a number") -> Kind:
     return Kind(f"{what} from {least:g} to {most:g}", read)
 
 
-def whole(least: int, most: Optional[int] = None, what: str = "a whole number") -> Kind:
+def whole(least: int, most: Optional[int] = None) -> Kind:
     """A whole number, also if it is written as 3.0."""
 
     def read(value: Any, _place: str) -> int:
@@ -120,7 +120,7 @@ def whole(least: int, most: Optional[int] = None, what: str = "a whole number") 
             raise ValueError
         return int(value)
 
-    return Kind(f"{what}, {least} or more" if most is None else f"{what} from {least} to {most}", read)
+    return Kind("a whole number" + (f", {least} or more" if most is None else f" from {least} to {most}"), read)
 
 
 def choice(*allowed: str, any_case: bool = False) -> Kind:

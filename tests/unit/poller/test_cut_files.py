@@ -153,7 +153,7 @@ def test_a_result_that_was_cut_is_none():
 def test_a_message_that_was_cut_is_given_up_and_counted(tmp_path):
     spool = MessageSpool(str(tmp_path))
     content = json.dumps(message()).encode()
-    spool.put(content, message()["id"], "ops", max_messages=9, max_bytes=10**6)
+    spool.put(content, message()["id"], "ops", max_messages=9)
     [entry] = spool.entries()
     for cut in cuts(content):
         write(tmp_path / "messages" / entry.file, cut)
@@ -165,7 +165,7 @@ def test_a_message_that_was_cut_is_given_up_and_counted(tmp_path):
 
 def test_losses_that_were_cut_are_still_shown_as_losses(tmp_path):
     spool = MessageSpool(str(tmp_path), clock=Clock(wall=lambda: NOW.wall))
-    spool.put(b"{}", message()["id"], "ops", max_messages=9, max_bytes=1000)
+    spool.put(b"{}", message()["id"], "ops", max_messages=9)
     spool.give_up(spool.entries()[0], UNREADABLE)
     with open(str(tmp_path / "losses.json"), "rb") as file:
         content = file.read()

@@ -87,7 +87,6 @@ def test_keys_that_are_null_have_their_defaults():
         ({"timeout": 0}, "[0].timeout: expected seconds from 1 to 120, not 0"),
         ({"timeout": float("nan")}, "[0].timeout: expected seconds from 1 to 120, not "),
         ({"max_messages": 1.5}, "[0].max_messages: expected a whole number from 1 to 10000, not 1.5"),
-        ({"max_bytes": 10}, "[0].max_bytes: expected a whole number of bytes from 262144"),
         ({"template": "text"}, "[0].template: expected a dictionary, which is the body"),
         ({"template": {"a": ["${evnt}"]}}, "[0].template: ${evnt} is not a field, expected id, time, phase"),
         ({"template": {"a": SECRET + "$"}}, "[0].template: a text has a lone $, expected ${FIELD}, or $$ for a $"),

@@ -65,7 +65,7 @@ class Delivery:
 
     def put(self, number):
         made = receivers.message(number)
-        self.spool.put(json.dumps(made).encode(), made["id"], "ops", max_messages=100, max_bytes=10**6)
+        self.spool.put(json.dumps(made).encode(), made["id"], "ops", max_messages=100)
 
     def restart(self):
         self.courier = Courier(self.receiver, self.spool, clock=self.clock, spread=lambda: 1.0)

@@ -50,7 +50,7 @@ class Unit:
     def put(self, name, *numbers):
         for number in numbers:
             made = receivers.message(number)
-            self.spool.put(json.dumps(made).encode(), made["id"], name, max_messages=100, max_bytes=10**6)
+            self.spool.put(json.dumps(made).encode(), made["id"], name, max_messages=100)
 
     def start(self):
         places = [str(self.directory / name) for name in ("webhooks.json", "state", "run")]
@@ -211,7 +211,7 @@ def test_what_a_full_spool_dropped_is_shown(unit, service):
     unit.configure(ops=service.url)
     for number in (1, 2, 3):
         made = receivers.message(number)
-        unit.spool.put(json.dumps(made).encode(), made["id"], "ops", max_messages=2, max_bytes=10**6)
+        unit.spool.put(json.dumps(made).encode(), made["id"], "ops", max_messages=2)
     unit.start()
     assert unit.process.wait(GIVE_UP) == 0
     assert service.ids() == ids(2, 3)

@@ -36,10 +36,10 @@ class FakeClock:
         self.now += seconds
 
 
-def put(spool, number, receiver="ops", text=None, max_messages=100, max_bytes=10**6):
+def put(spool, number, receiver="ops", text=None, max_messages=100):
     made = message(number)
     content = (text or json.dumps(made)).encode()
-    return spool.put(content, made["id"], receiver, max_messages=max_messages, max_bytes=max_bytes)
+    return spool.put(content, made["id"], receiver, max_messages=max_messages)
 
 
 def numbers(spool, receiver="ops"):
@@ -80,21 +80,6 @@ def test_the_oldest_messages_of_a_full_receiver_are_dropped_and_counted_and_no_o
     assert dropped == [0, 0, 0, 1, 1]
     assert (numbers(spool), numbers(spool, "other")) == ([3, 4, 5], [1])
     assert spool.losses() == {"ops": {DROPPED: 2, "last": 1769860200.0}}
-
-
-def test_a_receiver_whose_messages_are_too_large_together_loses_the_oldest(tmp_path):
-    spool = MessageSpool(str(tmp_path))
-    assert [put(spool, number, text="x" * 400, max_bytes=1000) for number in (1, 2, 3)] == [0, 0, 1]
-    assert numbers(spool) == [2, 3]
-
-
-def test_a_message_that_is_too_large_alone_is_refused_and_counted(tmp_path):
-    spool = MessageSpool(str(tmp_path))
-    put(spool, 1)
-    with pytest.raises(SpoolError, match="it has 1001 bytes, and max_bytes allows 1000"):
-        put(spool, 2, text="x" * 1001, max_bytes=1000)
-    assert numbers(spool) == [1]
-    assert spool.losses()["ops"][DROPPED] == 1
 
 
 def test_a_spool_that_another_process_keeps_locked_is_given_up(tmp_path):

@@ -52,7 +52,7 @@ class MessageSpool:
         self._losses = os.path.join(directory, "losses.json")
         self._clock = clock
 
-    def put(self, content: bytes, message_id: str, receiver: str, *, max_messages: int, max_bytes: int) -> int:
+    def put(self, content: bytes, message_id: str, receiver: str, *, max_messages: int) -> int:
         """Keep a message, unless one with its id waits already; returns how many older ones had to make room.
 
         :raises SpoolError: it cannot be kept.
@@ -60,9 +60,6 @@ class MessageSpool:
         try:
             os.makedirs(self.directory, mode=0o700, exist_ok=True)
             with self._locked():
-                if len(content) > max_bytes:
-                    self._count(receiver, DROPPED, 1)
-                    raise SpoolError(f"it has {len(content)} bytes, and max_bytes allows {max_bytes}")
                 entries = self.entries()
                 waiting = [entry for entry in entries if entry.receiver == receiver]
                 if any(entry.id == message_id for entry in waiting):
@@ -71,28 +68,16 @@ class MessageSpool:
                 number = max(last + 1, int(self._clock.wall() * 1e6))  # numbers grow even where the clock is set back
                 path = os.path.join(self.directory, f"{number:020d}.{receiver}.{message_id}.json")
                 write_atomically(path, content, mode=0o600, durable=True)
-                return self._make_room(waiting, receiver, len(content), max_messages, max_bytes)
+                # After the new one is written: a crash in between leaves one too many, and loses none.
+                too_many = waiting[: max(0, len(waiting) + 1 - max_messages)]
+                for entry in too_many:
+                    self.remove(entry)
+                if too_many:
+                    with contextlib.suppress(OSError):  # the message itself is kept
+                        self._count(receiver, DROPPED, len(too_many))
+                return len(too_many)
         except OSError as error:
             raise SpoolError(str(error.strerror or error)) from error
-
-    def _make_room(self, waiting: List[Entry], receiver: str, size: int, max_messages: int, max_bytes: int) -> int:
-        # After the new one is written: a crash in between leaves one too many, and loses none.
-        sizes = [self._size(entry) for entry in waiting]
-        dropped = 0
-        while dropped < len(waiting) and (
-            len(waiting) - dropped >= max_messages or size + sum(sizes[dropped:]) > max_bytes
-        ):
-            self.remove(waiting[dropped])
-            dropped += 1
-        if dropped:
-            with contextlib.suppress(OSError):  # the message itself is kept
-                self._count(receiver, DROPPED, dropped)
-        return dropped
-
-    def _size(self, entry: Entry) -> int:
-        with contextlib.suppress(FileNotFoundError):  # delivered meanwhile
-            return os.stat(os.path.join(self.directory, entry.file)).st_size
-        return 0
 
     def entries(self) -> List[Entry]:
         """All messages in their order.

@@ -42,7 +42,7 @@ class Receiver(NamedTuple):
 
     ``template``: the body, in place of that of the format. ``secret``: signs each request. ``routing_key``: of
     PagerDuty. ``ca_file``: the CA certificates, ``None`` takes those of the system. ``timeout``: seconds for a request
-    and its answer. ``max_messages`` and ``max_bytes``: what may wait.
+    and its answer. ``max_messages``: how many may wait.
     """
 
     name: str
@@ -57,7 +57,6 @@ class Receiver(NamedTuple):
     proxy: Optional[str] = None
     timeout: float = 10.0
     max_messages: int = 1000
-    max_bytes: int = 10 * 1024 * 1024
 
     def secrets(self) -> List[str]:
         """What no message may show."""
@@ -276,7 +275,6 @@ _RECEIVER = {
     "proxy": _PROXY,
     "timeout": checks.number(1, 120, "seconds"),
     "max_messages": checks.whole(1, 10000),
-    "max_bytes": checks.whole(256 * 1024, 1024 * 1024 * 1024, "a whole number of bytes"),
 }
 
 _CONTROLLER = {

@@ -67,9 +67,8 @@ def leave(environment: Mapping[str, str], text: str, config: str, state: str, ru
         _leave_sign(runtime, MARK)
     spool, content = MessageSpool(state), json.dumps(message).encode()
     for each in receivers:
-        limits = {"max_messages": each.max_messages, "max_bytes": each.max_bytes}
         try:
-            dropped = spool.put(content, str(message["id"]), each.name, **limits)
+            dropped = spool.put(content, str(message["id"]), each.name, max_messages=each.max_messages)
         except SpoolError as error:
             _say_lost(runtime, f"webhook {each.name}: the message cannot be kept and is lost: {error}")
         else:
