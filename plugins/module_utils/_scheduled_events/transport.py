@@ -146,20 +146,10 @@ class _Reader(io.BufferedReader):
         return line
 
 
-class _Response(http.client.HTTPResponse):
-    """An answer that any number of interim ones may precede, such as 103 Early Hints; http.client skips 100 alone."""
-
-    def _read_status(self) -> Any:
-        version, status, reason = super()._read_status()  # type: ignore[misc]
-        interim = 100 <= status < 200 and status != http.HTTPStatus.SWITCHING_PROTOCOLS
-        return version, http.HTTPStatus.CONTINUE.value if interim else status, reason
-
-
 def _bounded(pool: Any, limits: _Limits) -> Any:
     """A pool of urllib3 whose connections keep to the limits."""
 
     class Connection(pool.ConnectionCls):
-        response_class = _Response
         sock: Any
 
         def connect(self) -> None:
@@ -291,7 +281,7 @@ def _read(raw: Any, *, whole: bool) -> Any:
 
 
 def _read_whole(raw: Any) -> bytes:
-    length = announced_length(raw.headers)
+    length = announced_length(raw.headers.get("content-length"))
     parts = []
     received = 0
     while True:

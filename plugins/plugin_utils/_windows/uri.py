@@ -106,7 +106,7 @@ def _body(result: t.Mapping[str, t.Any], status: int) -> bytes:
         return body[:MAX_BODY]
     if content is None or result.get("failed"):
         raise BrokenOff(_reason(result))
-    length = announced_length(_headers(result))
+    length = announced_length(str(result.get("content_length")))
     if len(body) > MAX_BODY:
         raise Malformed(f"its body is longer than {MAX_BODY} bytes")
     # win_uri puts U+FFFD in place of what is not UTF-8, which the service never sends itself.
@@ -115,11 +115,3 @@ def _body(result: t.Mapping[str, t.Any], status: int) -> bytes:
     if length not in (None, len(body)):
         raise BrokenOff(f"it broke off after {len(body)} of {length} bytes")
     return body
-
-
-def _headers(result: t.Mapping[str, t.Any]) -> dict[str, str]:
-    """Those that say how long the body is; win_uri says -1 where none does, and "" for no coding."""
-    names = {"content-length": "content_length", "content-encoding": "content_encoding"}
-    names["transfer-encoding"] = "transfer_encoding"
-    values = {name: str(result[key]) for name, key in names.items() if result.get(key) is not None}
-    return {name: value for name, value in values.items() if value not in ("", "-1")}

@@ -84,11 +84,9 @@ def test_a_redirect_keeps_its_location():
         ({}, BrokenOff, "win_uri failed and gave no reason", True),
         ({**OK, "content": None, "failed": True, "msg": SENT + "closed"}, BrokenOff, "closed", True),
         ({**OK, "failed": True, "msg": "odd"}, BrokenOff, "odd", True),
-        ({**OK, "content_encoding": "gzip"}, Malformed, "it is compressed, which was not requested", True),
         ({**OK, "content": BODY[:-1] + "\ufffd", "content_length": -1}, Malformed, "it is not text in UTF-8", True),
         ({**OK, "content": BODY[:-1]}, BrokenOff, "it broke off after 36 of 37 bytes", True),
         ({**OK, "content": "x" * (1024 * 1024 + 1), "content_length": -1}, Malformed, "longer than 1048576", True),
-        ({**OK, "content_length": 10**9}, Malformed, "its body is longer than 1048576 bytes", True),
     ],
 )
 def test_an_incomplete_answer_fails_as_on_other_hosts(result, kind, message, connected):
