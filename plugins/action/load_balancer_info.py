@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import functools
 import typing as t
 
 from ansible.errors import AnsibleActionFail, AnsibleError
@@ -16,7 +17,7 @@ from ..plugin_utils._ansible.other_host import HostVariables, OtherHostError
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
 from ..plugin_utils._azure.pools import Me
-from ..plugin_utils._azure.resources import Places, Snapshot, Traffic, survey
+from ..plugin_utils._azure.resources import Places, Traffic, survey
 from ..plugin_utils._balancers.providers import PRODUCTS, balancers_of, resources_of_run
 
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
@@ -65,7 +66,7 @@ class ActionModule(ArmAction):
         places = {host: _places(host, own) for host, own in hosts.items()}
         with self._arm(options, variables) as arm:
             resources = resources_of_run(arm, hosts=1, timeout=options["operation_timeout"])
-            return survey(PRODUCTS[options["provider"]](Snapshot(resources)), places)
+            return survey(PRODUCTS[options["provider"]](functools.cache(resources.look)), places)
 
 
 def _gets_traffic(backends: dict[str, bool], only: list[str]) -> bool | None:

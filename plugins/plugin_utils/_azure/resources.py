@@ -126,7 +126,7 @@ class Resources:
         self._orders = orders
         self._timeout = timeout
 
-    def look(self, target: str, *, at_most: float) -> Body:
+    def look(self, target: str, at_most: float) -> Body:
         """The resource, as it was ``at_most`` seconds ago or later."""
         return self._orders(target).recall(at_most, lambda: self._read(target))
 
@@ -152,7 +152,7 @@ class Resources:
     def without_place(self, keys: t.Iterable[str]) -> list[str]:
         """The members for which their resource has no place any more; see :func:`pools.without_place`."""
         targets = _by_target(dict.fromkeys(keys))
-        bodies = {target: self.look(target, at_most=FRESH_FOR) for target in targets}
+        bodies = {target: self.look(target, FRESH_FOR) for target in targets}
         return [key for target, own in targets.items() for key in pools.without_place(target, bodies[target], own)]
 
     def _fulfil_one(self, host: str, target: str, own: t.Mapping[str, t.Any]) -> bool:
@@ -197,43 +197,29 @@ class Resources:
         return self._arm.read(target, pools.api_version_of(target))
 
 
-class Snapshot:
-    """Resources as they are now: each is read once, however many hosts are looked for in it."""
-
-    def __init__(self, resources: Resources | Snapshot) -> None:
-        self._resources = resources
-        self._bodies: dict[str, Body] = {}
-
-    def look(self, target: str, *, at_most: float) -> Body:
-        """The resource, as it was ``at_most`` seconds before the first look or later."""
-        if target not in self._bodies:
-            self._bodies[target] = self._resources.look(target, at_most=at_most)
-        return self._bodies[target]
-
-
 class LoadBalancer:
     """Pools of load balancers. A host is out if its members have the admin state Down."""
 
     out = pools.DOWN
 
-    def __init__(self, resources: Resources | Snapshot) -> None:
-        self._resources = resources
+    def __init__(self, look: t.Callable[[str, float], Body]) -> None:
+        self._look = look
 
     def find(self, pool: str, me: Me, *, at_most: float) -> dict[str, t.Any]:
         """What the host is in the pool, by the keys of its members."""
         self._check_rules(pool)
-        return pools.in_load_balancer_pool(pool, self._resources.look(pool, at_most=at_most), me)
+        return pools.in_load_balancer_pool(pool, self._look(pool, at_most), me)
 
     def is_own(self, member: PoolMember, value: t.Any, me: Me) -> bool:
         """Whether it is of the host, as far as the pool shows."""
-        return pools.is_own_address(member, value, self._resources.look(member.pool, at_most=KNOWN_FOR), me)
+        return pools.is_own_address(member, value, self._look(member.pool, KNOWN_FOR), me)
 
     def drain_time(self, pool: str) -> float:
         """The seconds that connections of the pool get to end."""
-        return pools.load_balancer_drain(self._resources.look(pool, at_most=KNOWN_FOR))
+        return pools.load_balancer_drain(self._look(pool, KNOWN_FOR))
 
     def _check_rules(self, pool: str) -> None:
-        balancer = self._resources.look(pools.owner_of(pool, pools.BALANCERS), at_most=NEVER_STALE)
+        balancer = self._look(pools.owner_of(pool, pools.BALANCERS), NEVER_STALE)
         without = pools.rules_without_probe(balancer, pool)
         if without:
             raise DrainError(
@@ -247,8 +233,8 @@ class ApplicationGateway:
 
     out = pools.REMOVED
 
-    def __init__(self, resources: Resources | Snapshot) -> None:
-        self._resources = resources
+    def __init__(self, look: t.Callable[[str, float], Body]) -> None:
+        self._look = look
 
     def find(self, pool: str, me: Me, *, at_most: float) -> dict[str, t.Any]:
         """What the host is in the pool, by the keys of its members."""
@@ -263,7 +249,7 @@ class ApplicationGateway:
         return pools.gateway_drain(self._gateway(pool, KNOWN_FOR), pool)
 
     def _gateway(self, pool: str, at_most: float) -> Body:
-        return self._resources.look(pools.owner_of(pool, pools.GATEWAYS), at_most=at_most)
+        return self._look(pools.owner_of(pool, pools.GATEWAYS), at_most)
 
 
 class Places(t.NamedTuple):

@@ -98,7 +98,7 @@ def in_pools(action: ActionBase, variables: dict[str, t.Any], options: Options, 
         options,
         record_on_host(action, variables),
         variables["inventory_hostname"],
-        PRODUCTS[options["provider"]](resources),
+        PRODUCTS[options["provider"]](resources.look),
         resources,
         simulate=bool(action._task.check_mode),
     )

@@ -38,7 +38,6 @@ from plugins.plugin_utils._azure.resources import (
     LoadBalancer,
     Places,
     Resources,
-    Snapshot,
     survey,
 )
 from plugins.plugin_utils._balancers.azure import Pooled
@@ -142,7 +141,7 @@ def host(arm, clock, tmp_path, monkeypatch):
 
         def call(resume):
             own = {**options, "resume": resume}
-            return Pooled(own, run_record, name, product(resources), resources, simulate=simulate, clock=own_clock)
+            return Pooled(own, run_record, name, product(resources.look), resources, simulate=simulate, clock=own_clock)
 
         return types.SimpleNamespace(
             drain=lambda resume: call(resume).drain(), restore=lambda resume: call(resume).restore(), record=record
@@ -597,7 +596,7 @@ def look(arm, clock, tmp_path):
         def orders(target):
             return Orders(tmp_path / "run", target, hosts=1, clock=clocks.Clock(clock, clock, clock.sleep))
 
-        return survey(product(Snapshot(Resources(transport, orders, timeout=0))), hosts)
+        return survey(product(functools.cache(Resources(transport, orders, timeout=0).look)), hosts)
 
     return run
 

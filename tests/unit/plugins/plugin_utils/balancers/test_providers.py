@@ -155,7 +155,12 @@ def test_a_server_is_called_as_its_host_unless_it_has_another_name(monkeypatch, 
 )
 def test_azure_has_time_for_a_change_but_no_longer_than_the_drain(monkeypatch, state, finish_within, timeout):
     made = []
-    monkeypatch.setattr(providers, "resources_of_run", lambda _arm, **how: made.append(how))
+
+    def resources(_arm, **how):
+        made.append(how)
+        return types.SimpleNamespace(look=None)
+
+    monkeypatch.setattr(providers, "resources_of_run", resources)
     monkeypatch.setattr(providers, "Pooled", lambda options, *_rest, simulate: (options["pools"], simulate))
     variables = {"inventory_hostname": "web1", "ansible_play_batch": ["web1", "web2"]}
     options = {**POOLS, "state": state, "finish_within": finish_within}
