@@ -19,7 +19,7 @@ from scheduled_events_emulator.clock import Clock
 from scheduled_events_emulator.events import EventSpec
 from scheduled_events_emulator.fleet import parse_fleet
 from scheduled_events_emulator.platform import Journal, Platform
-from scheduled_events_emulator.rendering import render_document, render_events
+from scheduled_events_emulator.rendering import render_document
 
 from plugins.module_utils._scheduled_events import engine, terms
 from plugins.module_utils._scheduled_events.clock import Moment
@@ -51,7 +51,7 @@ def three_days() -> list[Fact]:
     while clock.now() < MONDAY_NOON + 86400:
         now = Moment(platform.sync(), clock.now() - MONDAY_NOON, "boot")
         events = platform.scope_state(vm).events.values()
-        document = parse(render_document(1, render_events(events, VERSION)), api_version=VERSION)
+        document = parse(render_document(1, events, VERSION), api_version=VERSION)
         results = [terms.HookResult(run, "ok") for run, end in ends.items() if end <= now.wall]
         ends = {run: end for run, end in ends.items() if end > now.wall}
         while True:

@@ -64,8 +64,6 @@ class Fields:
         return f"{self._path}.{key}" if self._path else key
 
     def _take(self, key: str, default: Any) -> tuple[bool, Any]:
-        if key not in self._known:
-            raise AssertionError(f"{key} is read but not known")
         if key in self._values and self._values[key] is not None:
             return True, self._values[key]
         if default is REQUIRED:

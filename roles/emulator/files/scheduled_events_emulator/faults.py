@@ -7,7 +7,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from dataclasses import dataclass, field
 from typing import Any, Callable
 
@@ -77,7 +76,7 @@ def _body(fields: Fields) -> bytes | None:
 class Faults:
     """The faults in force, the oldest first to match."""
 
-    def __init__(self, fleet: Fleet, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, fleet: Fleet, *, monotonic: Callable[[], float]) -> None:
         self._fleet = fleet
         self._monotonic = monotonic
         self._faults: list[Fault] = []

@@ -50,12 +50,10 @@ class ScopeState:
 
     events: dict[str, Event] = field(default_factory=dict)
     changes: dict[str, int] = field(default_factory=dict)
-    version: int = 0
 
     def changed(self, event_type: str) -> None:
         """Count a change of the array that concerns events of ``event_type``."""
         self.changes[event_type] = self.changes.get(event_type, 0) + 1
-        self.version += 1
 
     def revision(self, visible: Iterable[str]) -> int:
         """Return how many changes the array of the ``visible`` types has seen."""

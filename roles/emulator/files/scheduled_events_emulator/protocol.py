@@ -13,7 +13,6 @@ import json
 import re
 import socket
 import struct
-import time
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Any, Callable
@@ -105,7 +104,7 @@ class Imds:
         faults: Faults,
         settings: ServiceSettings,
         *,
-        monotonic: Callable[[], float] = time.monotonic,
+        monotonic: Callable[[], float],
     ) -> None:
         self._platform = platform
         self._faults = faults

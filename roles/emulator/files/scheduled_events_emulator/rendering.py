@@ -22,12 +22,11 @@ PREVIEW = "2017-03-01"
 CURRENT = "2020-07-01"
 VERSIONS = (PREVIEW, "2017-08-01", "2017-11-01", "2019-01-01", "2019-04-01", "2019-08-01", CURRENT, "2024-07-09")
 DISABLED_AFTER = 24 * 3600.0
+_VISIBLE = {
+    version: tuple(event_type for event_type, (since, _notice) in TYPES.items() if version >= since)
+    for version in VERSIONS
+}
 _FIELDS_SINCE = (("Description", "2019-04-01"), ("EventSource", "2019-08-01"), ("DurationInSeconds", "2020-07-01"))
-
-
-def visible_types(version: str) -> tuple[str, ...]:
-    """Return the event types that the api-version knows."""
-    return tuple(event_type for event_type, (since, _notice) in TYPES.items() if version >= since)
 
 
 def fields(event: Event, version: str) -> dict[str, Any]:
@@ -56,16 +55,10 @@ def fields(event: Event, version: str) -> dict[str, Any]:
     return shown
 
 
-def render_events(events: Iterable[Event], version: str) -> bytes:
-    """Return the JSON array of the events that the api-version knows."""
-    types = visible_types(version)
-    shown = [fields(event, version) for event in events if event.spec.event_type in types]
-    return json.dumps(shown, separators=(",", ":")).encode("ascii")
-
-
-def render_document(incarnation: int, events: bytes) -> bytes:
-    """Return the response document around a rendered array."""
-    return b'{"DocumentIncarnation":%d,"Events":%s}' % (incarnation, events)
+def render_document(incarnation: int, events: Iterable[Event], version: str) -> bytes:
+    """Return the response document with the events that the api-version knows."""
+    shown = [fields(event, version) for event in events if event.spec.event_type in _VISIBLE[version]]
+    return json.dumps({"DocumentIncarnation": incarnation, "Events": shown}, separators=(",", ":")).encode("ascii")
 
 
 def render_error(message: str, newest_versions: Sequence[str] = ()) -> bytes:
@@ -74,9 +67,6 @@ def render_error(message: str, newest_versions: Sequence[str] = ()) -> bytes:
     if newest_versions:
         body["newest-versions"] = list(newest_versions)
     return json.dumps(body, separators=(",", ":")).encode("ascii")
-
-
-_VISIBLE = {version: visible_types(version) for version in VERSIONS}
 
 
 class Service:
@@ -104,10 +94,8 @@ class Service:
 
     def document(self, version: str) -> bytes:
         """Return the document for the api-version. The service must be enabled."""
-        cached = self._cache.get(version)
-        if cached is None or cached[0] != self._scope.version:
-            types = _VISIBLE[version]
-            incarnation = self._scope.revision(types) - self._bases[types] + 1
-            document = render_document(incarnation, render_events(self._scope.events.values(), version))
-            cached = self._cache[version] = (self._scope.version, document)
-        return cached[1]
+        types = _VISIBLE[version]
+        incarnation = self._scope.revision(types) - self._bases[types] + 1
+        if self._cache.get(version, (0, b""))[0] != incarnation:
+            self._cache[version] = incarnation, render_document(incarnation, self._scope.events.values(), version)
+        return self._cache[version][1]

@@ -17,7 +17,7 @@ from scheduled_events_emulator.clock import Clock as EmulatorClock
 from scheduled_events_emulator.events import parse_spec
 from scheduled_events_emulator.fleet import parse_fleet
 from scheduled_events_emulator.platform import Journal, Platform
-from scheduled_events_emulator.rendering import render_document, render_events
+from scheduled_events_emulator.rendering import render_document
 
 from plugins.module_utils._respond import request as turn_request
 from plugins.module_utils._respond import turn as turns
@@ -40,7 +40,7 @@ class Service:
     def poll(self, **_how):
         self._platform.sync()
         events = self._platform.scope_state(self._machine).events.values()
-        return parse(render_document(1, render_events(events, "2020-07-01")), api_version="2020-07-01")
+        return parse(render_document(1, events, "2020-07-01"), api_version="2020-07-01")
 
     fetch = poll
 
