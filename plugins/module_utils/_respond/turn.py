@@ -330,7 +330,6 @@ class Turn:
                 entry.event.event_id for entry in known if _is_prepared(entry, config, recovered=state.recovered)
             ],
             "unprepared": [entry.event.event_id for entry in known if _failed(entry, "prepare")],
-            "recover_failed": [entry.event.event_id for entry in known if _failed(entry, "recover")],
             "waiting": [self._waiting(state, key, config) for key in state.events],
             "sight": None if document is None else _sight(document, self._rules),
             "drill": document is not None and bool(document.drill),

@@ -59,30 +59,22 @@ class Conclusion:
         self._coordinator.end(self._host)
         result = {
             "vm_name": notes["vm_name"],
-            **{name: notes[name] for name in ("prepared", "acknowledged")},
+            **{name: notes[name] for name in ("prepared", "acknowledged", "recovered", "failures", "drill")},
             "held": held,
-            **{name: notes[name] for name in ("recovered", "failures", "drill")},
             "story": notes["told"],
             "history": notes["facts"],
         }
-        stories = [f"{event} {', '.join(texts)}" for event, texts in notes["story"].items()]
         lines = [
-            *stories,
+            *(f"{event} {', '.join(texts)}" for event, texts in notes["story"].items()),
             *(f"{each['event_id']} held: {each['reason']}" for each in held),
             *(f"FAILED: {failure}" for failure in notes["failures"]),
         ]
         summary = f"{self._host}: " + ("; ".join(lines) or "no event")
         self._context.say(summary)
-        return {
-            "next": "done",
-            "summary": summary,
-            "respond_result": result,
-            **(
-                {"failed": True, "msg": f"{notes['vm_name']}: {'; '.join(notes['failures'])}"}
-                if notes["failures"]
-                else {}
-            ),
-        }
+        done = {"next": "done", "summary": summary, "respond_result": result}
+        if notes["failures"]:
+            done.update(failed=True, msg=f"{notes['vm_name']}: {'; '.join(notes['failures'])}")
+        return done
 
     def failure(self, text: str) -> dict[str, t.Any]:
         """End with a failure."""

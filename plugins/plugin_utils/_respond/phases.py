@@ -29,9 +29,7 @@ class Phases:
     def outcome_without_the_play(self, following: dict[str, t.Any]) -> dict[str, t.Any] | None:
         """The outcome of a phase for which the play has nothing to run; None if it has, or if nothing follows."""
         phase = following.get("next")
-        if phase not in PHASES:
-            return None
-        if self.has_work(phase):
+        if phase not in PHASES or self.has_work(phase):
             return None
         return {"phase": phase, "ok": True, **{key: following[key] for key in ("request_ids", "events")}}
 

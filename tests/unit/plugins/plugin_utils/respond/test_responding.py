@@ -50,7 +50,6 @@ def shown(following="wait", **more):
         "ready": [],
         "prepared": [],
         "unprepared": [],
-        "recover_failed": [],
         "waiting": [waiting()] if following != "done" else [],
         "sight": [sight("vm1", "vm2")],
         "drill": False,
