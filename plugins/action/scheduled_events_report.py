@@ -14,6 +14,7 @@ from ansible.errors import AnsibleActionFail
 from ..module_utils._load_balancer.call import ARM_OPTIONS
 from ..module_utils._scheduled_events.files import write_atomically
 from ..module_utils._scheduled_events.history import Fact, format_moment
+from ..module_utils._scheduled_events.text import counted
 from ..plugin_utils._ansible.core import arguments_of
 from ..plugin_utils._ansible.lines import show
 from ..plugin_utils._azure import graph
@@ -111,4 +112,4 @@ def _read(histories: t.Mapping[str, t.Sequence[Fact]]) -> str:
     """What the report follows from: the hosts, their facts and the times of these."""
     times = sorted(fact.time for facts in histories.values() for fact in facts)
     between = f", from {format_moment(times[0])} to {format_moment(times[-1])}" if times else ""
-    return f"{len(times)} facts of {len(histories)} host{'' if len(histories) == 1 else 's'}{between}"
+    return f"{len(times)} facts of {counted(len(histories), 'host')}{between}"

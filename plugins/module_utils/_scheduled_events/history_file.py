@@ -26,6 +26,7 @@ from .files import (
     write_atomically,
 )
 from .history import MAX_LINE, Fact, line_of, needed, parse_line, preparations
+from .text import counted
 
 UNIT_DIRECTORY, ROLES_DIRECTORY = "/var/lib/scheduled-events-history", "/var/lib/maintops"
 DIRECTORIES = (UNIT_DIRECTORY, ROLES_DIRECTORY)  # where histories are, unless the owner chose other places
@@ -193,8 +194,7 @@ def _facts_of(directory: str, problems: List[str], *, now: float, since: float =
             problems.append(f"{path} cannot be read: {error}")
             continue
         if wrong:
-            count = "1 line" if len(wrong) == 1 else f"{len(wrong)} lines"
-            problems.append(f"{path}: {count} left out. The first: {wrong[0]}")
+            problems.append(f"{path}: {counted(len(wrong), 'line')} left out. The first: {wrong[0]}")
 
 
 def experience(directory: str, *, now: float) -> Dict[str, Any]:

@@ -126,10 +126,15 @@ def sanitize_fields(fields: Dict[str, Any], room: int) -> Dict[str, Any]:
     return sanitized
 
 
-def some(names: Sequence[str], most: int = 20) -> str:
+def some(names: Sequence[str]) -> str:
     """The first names, and how many there are besides."""
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
+    return ", ".join(names[:20]) + more
+
+
+def counted(number: int, what: str) -> str:
+    """The number of things for a sentence."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def in_words(seconds: float) -> str:

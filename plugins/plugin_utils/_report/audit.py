@@ -18,8 +18,8 @@ from ...module_utils._scheduled_events.document import DocumentError, ScheduledE
 from ...module_utils._scheduled_events.history import Fact, needed, preparations
 from ...module_utils._scheduled_events.rules import APPROVE
 from ...module_utils._scheduled_events.runs import OK
-from ...module_utils._scheduled_events.text import shown
-from .story import PREPARE, Lane, Story, count, some
+from ...module_utils._scheduled_events.text import counted, shown, some
+from .story import PREPARE, Lane, Story
 
 STATUSES = (document.SCHEDULED, document.STARTED, "Canceled", "Completed")  # an event never goes back
 MOST = 10  # reasons why rows cannot be read that are shown
@@ -71,12 +71,12 @@ class Audit(t.NamedTuple):
     @property
     def verdict(self) -> str:
         """The audit in a sentence or more."""
-        lines = [f"Azure published {count(self.event_count, 'event')} of these hosts."]
+        lines = [f"Azure published {counted(self.event_count, 'event')} of these hosts."]
         if self.findings:
             hosts = some(sorted({each.host for each in self.findings}))
-            lines.append(f"The audit found {count(len(self.findings), 'problem')}, on {hosts}.")
+            lines.append(f"The audit found {counted(len(self.findings), 'problem')}, on {hosts}.")
         if self.unreadable:
-            lines.append(f"{count(len(self.unreadable), 'row')} of Resource Graph cannot be read.")
+            lines.append(f"{counted(len(self.unreadable), 'row')} of Resource Graph cannot be read.")
         return " ".join(lines)
 
     def as_dict(self) -> dict[str, t.Any]:
@@ -157,7 +157,7 @@ def _events_of(rows: t.Sequence[t.Any], since: float) -> tuple[list[tuple[Schedu
         if status == document.ADVISORY or (event.not_before and event.not_before.timestamp() < since):
             continue
         if not event.key or status not in STATUSES or not event.names:
-            had = f"EventId {event.event_id}, EventStatus {event.event_status}, and {count(len(event.names), 'VM')}"
+            had = f"EventId {event.event_id}, EventStatus {event.event_status}, and {counted(len(event.names), 'VM')}"
             wrong.append(f"a row has {shown(had)}, expected an id, one of {', '.join(STATUSES)}, and VMs")
             continue
         before = found.get(event.key)

@@ -11,8 +11,9 @@ import math
 import typing as t
 
 from ...module_utils._scheduled_events.history import NO_IMPACT, format_moment
+from ...module_utils._scheduled_events.text import counted, some
 from .audit import MOST, Audit, Finding
-from .story import EventStory, Lane, Story, some
+from .story import EventStory, Lane, Story
 
 LARGEST = 256 * 1024  # bytes
 LARGEST_TABLE = LARGEST // 4  # bytes of each table of an audit
@@ -101,7 +102,7 @@ def _head(story: Story, *, made: float, version: str) -> str:
         f'<span><svg class="key"><rect width="100%" height="100%" class="{style}"/></svg>{text}</span>'
         for style, text in LEGEND
     )
-    hosts = "1 host" if len(story.hosts) == 1 else f"{len(story.hosts)} hosts"
+    hosts = counted(len(story.hosts), "host")
     unread = "".join(
         f"<p>The history of {_text(host)} is incomplete: {_text('; '.join(reasons)[:300])}</p>"
         for host, reasons in sorted(story.unread.items())[:20]

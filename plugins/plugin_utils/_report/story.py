@@ -12,11 +12,12 @@ from __future__ import annotations
 import typing as t
 from types import MappingProxyType
 
-from ...module_utils._scheduled_events import condition, document, history, text
+from ...module_utils._scheduled_events import condition, document, history
 from ...module_utils._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ...module_utils._scheduled_events.history import Fact
 from ...module_utils._scheduled_events.rules import APPROVE, IGNORE
 from ...module_utils._scheduled_events.runs import OK
+from ...module_utils._scheduled_events.text import counted, some
 from ...module_utils._scheduled_events.transitions import AGAIN
 from .lives import Stretch, last_of, lives, stretches_of
 
@@ -266,18 +267,18 @@ class Story(t.NamedTuple):
         if bad:
             names = sorted({host for event in bad for host in event.problems})
             verb = "needs" if len(bad) == 1 else "need"
-            lines.append(f"{_counted(bad, self.events)} {verb} a look, on {some(names)}.")
+            lines.append(f"{_each_kind(bad, self.events)} {verb} a look, on {some(names)}.")
         elif self.events:
-            lines.append(f"{_counted(self.events)}, no problem{' so far' if unfinished else ''}.")
+            lines.append(f"{_each_kind(self.events)}, no problem{' so far' if unfinished else ''}.")
         else:
             lines.append(f"No event in the {'history' if len(self.hosts) == 1 else 'histories'}.")
         if unfinished:
             names = sorted({host for event in unfinished for host in event.unfinished})
             verb = "is" if len(unfinished) == 1 else "are"
-            lines.append(f"{_counted(unfinished)} {verb} not finished, on {some(names)}.")
+            lines.append(f"{_each_kind(unfinished)} {verb} not finished, on {some(names)}.")
         ignored = sum(all(lane.ignored for lane in event.lanes) for event in self.events)
         if ignored:
-            lines.append(f"{count(ignored, 'event')} {'was' if ignored == 1 else 'were'} ignored by a rule.")
+            lines.append(f"{counted(ignored, 'event')} {'was' if ignored == 1 else 'were'} ignored by a rule.")
         margins = [(event.margin, event) for event in self.events if event.margin is not None]
         if margins:
             smallest, event = min(margins, key=lambda each: each[0])
@@ -433,20 +434,11 @@ def _time(fact: Fact | None) -> float | None:
     return fact.time if fact else None
 
 
-def _counted(events: t.Sequence[EventStory], of: t.Sequence[EventStory] = ()) -> str:
+def _each_kind(events: t.Sequence[EventStory], of: t.Sequence[EventStory] = ()) -> str:
     """The number of events and of maintenances, each of how many of all."""
     counts = []
     for what, is_maintenance in (("event", False), ("maintenance", True)):
-        number, every = (sum(event.is_maintenance == is_maintenance for event in some) for some in (events, of))
+        number, every = (sum(event.is_maintenance == is_maintenance for event in each) for each in (events, of))
         if number:
-            counts.append(f"{number} of {count(every, what)}" if of else count(number, what))
+            counts.append(f"{number} of {counted(every, what)}" if of else counted(number, what))
     return " and ".join(counts)
-
-
-def count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def some(names: t.Sequence[str]) -> str:
-    """The first names for a line of a report, and how many there are besides."""
-    return text.some(names, most=5)

@@ -17,6 +17,7 @@ import typing as t
 from pathlib import Path
 
 from ...module_utils._scheduled_events.history import ACKNOWLEDGED
+from ...module_utils._scheduled_events.text import counted
 from .._ansible.run import digest, keep_file
 
 ARTIFACT = "scheduled_events_report"
@@ -118,7 +119,7 @@ def summary(parts: t.Mapping[str, t.Mapping[str, t.Any]], *, hosts: int) -> list
     :param hosts: how many hosts the play has.
     """
     whole = merge(parts[host] for host in sorted(parts))
-    lines = [f"Summary of {hosts} host{'' if hosts == 1 else 's'}:"]
+    lines = [f"Summary of {counted(hosts, 'host')}:"]
     for event_id, event in sorted(whole.get("events", {}).items()):
         lines.append(f"  {event.get('event_type', 'event')} {event_id}: {_headline(event)}".replace("  :", ":"))
         lines += [f"    {host}: {text}" for host, text in event["hosts"].items()]
@@ -130,7 +131,7 @@ def summary(parts: t.Mapping[str, t.Mapping[str, t.Any]], *, hosts: int) -> list
         lines += [f"  FAILED {host}: {failure}" for failure in failures]
     idle = [host for host, part in parts.items() if not any(part.values())]
     if idle:
-        lines.append(f"  no event: {len(idle)} host{'' if len(idle) == 1 else 's'}")
+        lines.append(f"  no event: {counted(len(idle), 'host')}")
     if len(parts) < hosts:
         lines.append(f"  without a result: {hosts - len(parts)} (unreachable or not started; see the recap)")
     return lines

@@ -32,6 +32,7 @@ from _scheduled_events.files import read_status
 from _scheduled_events.history_file import append_beside, experience
 from _scheduled_events.runs import NOTHING, OK
 from _scheduled_events.state import RUNNING, State, StateFile
+from _scheduled_events.text import counted
 from _scheduled_events.text import shown as one_line
 from _scheduled_events.transitions import acknowledgement
 
@@ -308,8 +309,7 @@ def poll(chosen: argparse.Namespace) -> None:
         if entry.waits_until is not None:
             say(f"{entry.event.event_id}: {condition(after, key, decided).sentence(entry.event.event_id)}")
     if not actions:
-        events = status.count(list(document.events))
-        say(f"nothing to do (incarnation {document.incarnation}, {events})")
+        say(f"nothing to do (incarnation {document.incarnation}, {counted(len(document.events), 'event')})")
 
 
 def test_hooks(chosen: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from _scheduled_events.document import EVENT_TYPES, LEAST_NOTICE, format_epoch
 from _scheduled_events.history import Fact, needed, preparations
 from _scheduled_events.policies import lead_time
 from _scheduled_events.rules import rule_for
+from _scheduled_events.text import counted
 from _scheduled_events.time_windows import next_opening
 
 from ..unit import config, poller, status
@@ -60,8 +61,7 @@ def show_forecast(chosen: argparse.Namespace) -> int:
     elif enough is None:
         say("UNKNOWN: the history has no preparation that ended well")
     else:
-        counted = f"{len(seconds)} preparation{'' if len(seconds) == 1 else 's'}"
-        took = f"{counted}, of which 95 % took {enough:.1f} s or less"
+        took = f"{counted(len(seconds), 'preparation')}, of which 95 % took {enough:.1f} s or less"
         say(f"{'OK' if code == status.OK else 'WARNING'}: {took}; hooks end {margin:g} s before NotBefore")
         decided = poller.engine_config(settings, settings.vm_name or "this-vm", chosen.hooks_directory)
         for each in found:

@@ -12,6 +12,7 @@ from _scheduled_events import policies, terms
 from _scheduled_events.document import ADVISORY, Document, format_epoch, format_time
 from _scheduled_events.files import STALE
 from _scheduled_events.state import State
+from _scheduled_events.text import counted
 
 if TYPE_CHECKING:  # which need requests, and a hook reads the status
     from _scheduled_events.discovery import FoundEndpoint
@@ -159,15 +160,15 @@ def judge(known: Dict[str, Any], now: float) -> Tuple[int, str]:
         return UNKNOWN, "; ".join([lost, *problems])
     if problems:
         return WARNING, "; ".join(problems)
-    mode = "dry run, " if known["dry_run"] else ""
-    return OK, f"{mode}{count(known['events'])} of {known['vm_name']}, incarnation {known['incarnation']}"
+    mode, events = "dry run, " if known["dry_run"] else "", counted(len(known["events"]), "event")
+    return OK, f"{mode}{events} of {known['vm_name']}, incarnation {known['incarnation']}"
 
 
 def _problems(known: Dict[str, Any]) -> List[str]:
     problems = []
     troubled = sum(1 for event in known["events"] if event["trouble"])
     if troubled:
-        problems.append(f"{troubled} of {count(known['events'])} of {known['vm_name']} in trouble")
+        problems.append(f"{troubled} of {counted(len(known['events']), 'event')} of {known['vm_name']} in trouble")
     for phase, names in known["missing_hooks"].items():
         missing = ", ".join(names)
         problems.append(f"the {phase} hooks {missing} are configured but missing. Run the role poller again")
@@ -177,8 +178,3 @@ def _problems(known: Dict[str, Any]) -> List[str]:
         problems.append(f"an acknowledgement has been under way for {known['acknowledging_for']:.0f} seconds")
     problems += [known[why] for why in ("unsaved", "unrecorded", "unheard", "error") if known[why]]
     return problems
-
-
-def count(events: List[Any]) -> str:
-    """Return the number of events, in words."""
-    return "1 event" if len(events) == 1 else f"{len(events)} events"
