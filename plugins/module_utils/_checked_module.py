@@ -38,21 +38,18 @@ def wrong_option(spec: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any
     :returns: a message that names the option; empty if all are right.
     """
     for name, option in spec.items():
-        value = values.get(name)
-        each_value = value if isinstance(value, list) else [value]
-        for each in each_value:
+        value, wrong = values.get(name), ""
+        for each in value if isinstance(value, list) else [value]:
             if isinstance(each, dict) and option.get("options"):
                 wrong = wrong_option(option["options"], each, f"{within}{name}.")
+                if wrong:
+                    return wrong
             elif {option.get("type"), option.get("elements")} & {"float", "int"}:
                 wrong = _wrong_number(each, *BOUNDS.get(name, (0.0, MOST)))
-            elif name in DIRECTORIES and isinstance(each, str):
-                is_absolute = posixpath.isabs(each) or ntpath.isabs(each)
-                wrong = "" if is_absolute else "an absolute path"
-            else:
-                wrong = ""
+            elif name in DIRECTORIES and isinstance(each, str) and not (posixpath.isabs(each) or ntpath.isabs(each)):
+                wrong = "an absolute path"
             if wrong:
-                is_nested = wrong.startswith(f"{within}{name}.")
-                return wrong if is_nested else f"{within}{name} is {shown(_text(each), 60)}, expected {wrong}"
+                return f"{within}{name} is {shown(_text(each), 60)}, expected {wrong}"
     return ""
 
 

@@ -71,7 +71,7 @@ class Conclusion:
         ]
         summary = f"{self._host}: " + ("; ".join(lines) or "no event")
         self._context.say(summary)
-        done = {"next": "done", "summary": summary, "respond_result": result}
+        done: dict[str, t.Any] = {"next": "done", "summary": summary, "respond_result": result}
         if notes["failures"]:
             done.update(failed=True, msg=f"{notes['vm_name']}: {'; '.join(notes['failures'])}")
         return done
