@@ -23,8 +23,6 @@ else:
     REQUESTS_IMPORT_ERROR = None
 
 WORKERS = 32
-TIMEOUT = 10.0  # seconds for one answer
-SLOW_AFTER = 1.0  # seconds
 SETTLE_PAUSE = 0.05  # seconds
 MOST_FAILURES = 20  # that are named
 MOST_BYTES = 10 * 1024 * 1024  # of an answer
@@ -64,8 +62,8 @@ class Options(t.NamedTuple):
 
     urls: t.Sequence[str]
     rate: float
-    timeout: float = TIMEOUT
-    slow_after: float = SLOW_AFTER
+    timeout: float = 10.0
+    slow_after: float = 1.0
     workers: int = WORKERS
     validate_certs: bool = True
     redirects: bool = False

@@ -282,11 +282,8 @@ def _said(lane: Lane) -> str:
 def _summary(lane: Lane) -> tuple[str, ...]:
     cancelled = "over before NotBefore, not started" if lane.was_cancelled else ""
     ignored = f"ignored by {lane.ignored.partition(':')[0]}" if lane.ignored else ""
-    return ignored, _margin(lane), _impact(lane), cancelled, lane.unfinished
-
-
-def _margin(lane: Lane) -> str:
-    return "" if lane.margin is None else f"margin {_seconds(lane.margin)}"
+    margin = "" if lane.margin is None else f"margin {_seconds(lane.margin)}"
+    return ignored, margin, _impact(lane), cancelled, lane.unfinished
 
 
 def _impact(lane: Lane) -> str:

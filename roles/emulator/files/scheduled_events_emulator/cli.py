@@ -214,14 +214,14 @@ def _add_control_verbs(verbs: Any) -> None:
     parser = verb(
         "event-grid",
         "GET /control/event-grid?schema={schema}",
-        _show_messages,
+        _show_each("messages"),
         "show the messages of Event Grid, one JSON object per line",
     )
     parser.add_argument("--schema", choices=SCHEMAS, default=EVENT_GRID)
     verb("polls", "GET /control/polls", _show_polls, "show how often each VM has polled")
     text = "make requests fail; prints the fault's id"
     _add_fault(verb("fault", "POST /control/faults", lambda answer: answer["fault_id"], text, faults.KEYS))
-    verb("faults", "GET /control/faults", _show_faults, "show the active faults")
+    verb("faults", "GET /control/faults", _show_each("faults"), "show the active faults")
     verb("clear-faults", "DELETE /control/faults", _show_cleared, "remove all faults")
     call = "POST /control/scenarios/{name}"
     parser = verb("scenario", call, lambda answer: "\n".join(answer["event_ids"]), "start a named timeline", KEYS)
@@ -295,8 +295,8 @@ def _show_cleared(answer: Answer) -> str:
     return f"removed {answer['cleared']} faults"
 
 
-def _show_faults(answer: Answer) -> str:
-    return "\n".join(json.dumps(fault) for fault in answer["faults"]) or "no faults"
+def _show_each(what: str) -> Callable[[Answer], str]:
+    return lambda answer: "\n".join(json.dumps(each) for each in answer[what]) or f"no {what}"
 
 
 def _show_state(answer: Answer) -> str:
@@ -318,10 +318,6 @@ def _show_log(answer: Answer) -> str:
         shown = "  ".join(f"{key}={_plain(value)}" for key, value in details.items())
         lines.append(f"{entry['seq']:>5}  {entry['at']}  {entry['kind']:<10}  {shown}")
     return "\n".join(lines) or "nothing logged"
-
-
-def _show_messages(answer: Answer) -> str:
-    return "\n".join(json.dumps(message) for message in answer["messages"]) or "no messages"
 
 
 def _plain(value: Any) -> str:

@@ -92,7 +92,7 @@ class EventMemory:
         """
         directory, name = os.path.split(self._path)
         with contextlib.suppress(OSError):
-            trim(directory, now, oldest=KEPT, most=MOST, keep=(name,), matters=_may_run)
+            trim(directory, now, oldest=KEPT, most=MOST, keep=(name,), matters=lambda path: _running(_read(path)) != 0)
 
 
 def _read(path: str) -> Optional[Dict[str, Any]]:
@@ -110,10 +110,6 @@ def _read(path: str) -> Optional[Dict[str, Any]]:
 def _running(read: Optional[Dict[str, Any]]) -> int:
     """The job that may run; see :class:`EventMemory`."""
     return LAUNCHED if read is None else _number(read.get("running")) or 0
-
-
-def _may_run(path: str) -> bool:
-    return _running(_read(path)) != 0
 
 
 def _number(value: Any) -> Optional[int]:
