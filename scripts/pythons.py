@@ -28,11 +28,15 @@ IDENTIFY = "import sys; print(sys.implementation.name, '%d.%d' % sys.version_inf
 
 
 def find(version):
-    """Return the path of a CPython on PATH or under pyenv that really runs, or "": some commands of pyenv only fail."""
+    """Return the path of a CPython on PATH or under pyenv that really runs, or ""."""
     name = "python" + version
     pyenv = os.environ.get("PYENV_ROOT") or os.path.expanduser("~/.pyenv")
-    paths = [os.path.join(directory, name) for directory in os.environ.get("PATH", "").split(os.pathsep)]
-    for path in paths + sorted(glob.glob(os.path.join(pyenv, "versions", "*", "bin", name)), reverse=True):
+    of_pyenv = sorted(glob.glob(os.path.join(pyenv, "versions", "*", "bin", name)), reverse=True)
+    paths = []
+    for directory in os.environ.get("PATH", "").split(os.pathsep):
+        # Its commands are slow scripts that start one of these, or fail.
+        paths += of_pyenv if directory == os.path.join(pyenv, "shims") else [os.path.join(directory, name)]
+    for path in paths + of_pyenv:
         if os.access(path, os.X_OK):
             run = subprocess.run([path, "-c", IDENTIFY], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False)
             if run.stdout.decode().split() == ["cpython", version]:

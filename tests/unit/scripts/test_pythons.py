@@ -50,6 +50,14 @@ def test_a_python_of_pyenv_is_found_behind_a_command_that_does_not_run(add, tmp_
     assert run(tmp_path / "bin", tmp_path).stdout == real + "\n"
 
 
+def test_a_python_of_pyenv_is_found_in_place_of_the_command_that_starts_it(add, pythons, monkeypatch, tmp_path):
+    add("shims", "3.11")
+    add("bin", "3.11")
+    real = add(os.path.join("versions", "3.11.7", "bin"), "3.11")
+    monkeypatch.setenv("PATH", os.pathsep.join([str(tmp_path / "shims"), str(tmp_path / "bin")]))
+    assert pythons.find("3.11") == real
+
+
 def test_without_a_python_for_the_controller_it_says_what_to_install(add, tmp_path):
     add("bin", "3.10")
     outcome = run(tmp_path / "bin", tmp_path)
