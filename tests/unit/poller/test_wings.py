@@ -128,7 +128,7 @@ def test_a_unit_without_webhooks_and_controller_imports_nothing_of_them_nor_of_r
     unit.arguments[1:1] = ["-c", LIST_MODULES]
     for phase in ("prepare", "recover"):
         unit.add_hook(phase, "true")
-    unit.start()
+    unit.start(separately=True)
     imds.announce()
     until(lambda: imds.posts, "the acknowledgement")
     imds.events = []

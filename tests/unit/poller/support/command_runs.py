@@ -5,15 +5,20 @@
 """Runs of the command `scheduled-events`, each in a fork of one process that has imported it.
 
 To start Python and import requests takes ten times the CPU time of a command. The process is this file as a program:
-it reads a line of JSON for each run, and writes the exit status.
+it reads a line of JSON for each request, and writes a line with a number.
 """
 
 import json
 import os
 import runpy
+import signal
 import subprocess
 import sys
 import tempfile
+import time
+
+GUARD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "..", "guard")
+RUNNING = 1000  # in place of an exit status
 
 
 class Runs:
@@ -25,24 +30,74 @@ class Runs:
 
     def run(self, arguments):
         """Run the command; its exit status, standard output and standard error."""
-        if self._process is None:
-            program = [sys.executable, os.path.abspath(__file__), self._command]
-            self._process = subprocess.Popen(
-                program, stdin=subprocess.PIPE, stdout=subprocess.PIPE, universal_newlines=True
-            )
         with tempfile.NamedTemporaryFile("r") as output, tempfile.NamedTemporaryFile("r") as errors:
-            files = {"output": output.name, "errors": errors.name}
-            request = dict(files, arguments=arguments, environment=dict(os.environ), directory=os.getcwd())
-            self._process.stdin.write(json.dumps(request) + "\n")
-            self._process.stdin.flush()
-            status = int(self._process.stdout.readline())
+            status = self.ended(self._start(arguments, output.name, errors.name, {}), 0)
             return status, output.read(), errors.read()
+
+    def start(self, arguments, log, **environment):
+        """Start the command, which appends what it shows to a file; it is a ``Started``."""
+        return Started(self, self._start(arguments, log, log, environment))
+
+    def ended(self, pid, options):
+        """The exit status of a run, or RUNNING; with the options of waitpid."""
+        return self._ask({"pid": pid, "options": options})
+
+    def _start(self, arguments, output, errors, environment):
+        what = {"arguments": arguments, "environment": dict(os.environ, **environment), "directory": os.getcwd()}
+        return self._ask(dict(what, output=output, errors=errors))
+
+    def _ask(self, request):
+        if self._process is None:
+            self._process = subprocess.Popen(
+                [sys.executable, os.path.abspath(__file__), self._command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                universal_newlines=True,
+                env=dict(os.environ, PYTHONPATH=GUARD),
+            )
+        self._process.stdin.write(json.dumps(request) + "\n")
+        self._process.stdin.flush()
+        return int(self._process.stdout.readline())
+
+
+class Started:
+    """A run that goes on, with the methods of subprocess.Popen."""
+
+    def __init__(self, runs, pid):
+        self.pid, self.returncode = pid, None
+        self._runs = runs
+
+    def poll(self):
+        if self.returncode is None:
+            status = self._runs.ended(self.pid, os.WNOHANG)
+            self.returncode = None if status == RUNNING else status
+        return self.returncode
+
+    def wait(self, timeout):
+        give_up_at = time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > give_up_at:
+                raise subprocess.TimeoutExpired("scheduled-events", timeout)
+            time.sleep(0.01)
+        return self.returncode
+
+    def send_signal(self, number):
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self):
+        self.send_signal(signal.SIGTERM)
+
+    def kill(self):
+        self.send_signal(signal.SIGKILL)
 
 
 def play(command, request):
     """Be the command, as a new process would be."""
     for descriptor, path in ((0, os.devnull), (1, request["output"]), (2, request["errors"])):
-        os.dup2(os.open(path, os.O_RDWR), descriptor)
+        opened = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o644)
+        os.dup2(opened, descriptor)
+        os.close(opened)
     os.chdir(request["directory"])
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -50,16 +105,27 @@ def play(command, request):
     runpy.run_path(command, run_name="__main__")
 
 
+def end_of(pid, options):
+    """Return the exit status of a child as subprocess has it, or RUNNING."""
+    ended, status = os.waitpid(pid, options)
+    if not ended:
+        return RUNNING
+    return os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+
+
 def main():
     command = sys.argv[1]
     runpy.run_path(command, run_name="imported")
     for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            play(command, json.loads(line))
-            sys.exit("the command did not end with sys.exit")
-        _child, status = os.waitpid(child, 0)
-        print(os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status), flush=True)
+        request = json.loads(line)
+        if "pid" in request:
+            answer = end_of(request["pid"], request["options"])
+        else:
+            answer = os.fork()
+            if answer == 0:
+                play(command, request)
+                sys.exit("the command did not end with sys.exit")
+        print(answer, flush=True)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from scheduled_events_poller.unit.config import Settings
 def test_an_event_is_prepared_acknowledged_and_recovered(unit, imds):
     for phase in ("prepare", "recover"):
         unit.add_hook(phase, f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}")
-    unit.start()
+    unit.start(separately=True)
     imds.announce()
     until(lambda: imds.posts, "the acknowledgement")
     assert imds.posts == [{"StartRequests": [{"EventId": ID}]}]
