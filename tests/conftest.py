@@ -8,7 +8,6 @@ They are user and system time of this process and of its children, and of their 
 """
 
 import os
-import pathlib
 import resource
 
 import pytest
@@ -29,18 +28,28 @@ def spent():
     return sum(usage.ru_utime + usage.ru_stime for usage in usages) + sum(map(spent_by, children()))
 
 
+def read(path):
+    """Return the content of a small file of /proc; empty if it does not exist. For each fixture, pathlib is slow."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return b""
+    try:
+        return os.read(descriptor, 65536)
+    except OSError:  # the process has ended
+        return b""
+    finally:
+        os.close(descriptor)
+
+
 def children():
     """Return the processes that this one has started and not waited for, such as emulators."""
-    task = pathlib.Path(f"/proc/self/task/{os.getpid()}/children")
-    return task.read_text().split() if task.exists() else []
+    return read(f"/proc/self/task/{os.getpid()}/children").split()
 
 
 def spent_by(pid):
     """Return the seconds of a process and of its ended children."""
-    try:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    except OSError:  # it has ended
-        return 0
+    fields = read(b"/proc/%s/stat" % pid).rpartition(b")")[2].split()
     return sum(map(int, fields[11:15])) / TICKS
 
 
