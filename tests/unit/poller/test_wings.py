@@ -130,7 +130,7 @@ def test_a_unit_without_webhooks_and_controller_imports_nothing_of_them_nor_of_r
         unit.add_hook(phase, "true")
     unit.start(separately=True)
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     imds.events = []
     until(lambda: ": over\n" in unit.log(), "the end")
     unit.process.terminate()

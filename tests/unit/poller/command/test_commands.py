@@ -53,7 +53,7 @@ def test_status_shows_the_status_of_an_event_only_while_azure_announces_it(unit,
     unit.start()
     imds.announce()
     until(lambda: f"  Reboot {ID} (Scheduled): " in unit.command("status")[1], "the event")
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     imds.events = []
     until(lambda: f"  Reboot {ID}: recovery failed: " in unit.command("status")[1], "the failure")
 
@@ -339,7 +339,7 @@ def test_hooks_test_runs_nothing_beside_an_event_that_the_unit_knows_while_the_s
         unit.add_hook(phase, "echo ran")
     unit.start()
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     imds.status = 500
     code, output, errors = unit.command("hooks", "test", "recover")
     assert (code, output) == (1, "")

@@ -149,6 +149,13 @@ class Unit:
             self.process = COMMANDS.start([*self.arguments[2:], *RUN], self.path("log"), **environment)
         self.await_notification("READY=1")
 
+    def await_acknowledgement(self, event_id=ID):
+        """Wait until the unit has noted that it acknowledged an event.
+
+        The request alone is too early for what follows: the unit can read the next document before the answer.
+        """
+        until(lambda: f"{event_id}: acknowledged" in self.log(), "the acknowledgement")
+
     def await_notification(self, wanted):
         while True:
             message = self.notified.recv(4096).decode()

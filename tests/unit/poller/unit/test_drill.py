@@ -70,7 +70,7 @@ def test_an_event_of_the_service_ends_the_drill_and_is_handled(drilled, imds):
     announce(drilled)
     until(lambda: "acknowledged" in kinds(drilled), "the acknowledgement of the drill")
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement of the event")
+    drilled.await_acknowledgement()
     assert imds.acknowledged() == [[ID]]
     assert "over" in kinds(drilled)
     imds.events = []
@@ -79,8 +79,9 @@ def test_an_event_of_the_service_ends_the_drill_and_is_handled(drilled, imds):
 
 
 def test_a_drill_whose_file_is_not_renewed_ends_by_itself(drilled):
-    announce(drilled, left=1.0)
+    announce(drilled)
     until(lambda: "prepare" in drilled.ran(), "the preparation")
+    announce(drilled, left=1.0)
     until(lambda: "recover" in drilled.ran(), "the recovery")
     assert "over" in kinds(drilled)
 

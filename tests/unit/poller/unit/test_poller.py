@@ -33,7 +33,7 @@ def test_an_event_is_prepared_acknowledged_and_recovered(unit, imds):
         unit.add_hook(phase, f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}")
     unit.start(separately=True)
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     assert imds.posts == [{"StartRequests": [{"EventId": ID}]}]
     imds.events = []
     until(lambda: ": over\n" in unit.log(), "the end")
@@ -63,7 +63,7 @@ def test_an_event_that_nothing_prepares_for_is_left_to_its_not_before_and_every_
     ]
     assert (unit.ran(), imds.posts) == ("prepare\n", [])
     unit.add_hook("prepare", f"echo drained >> {unit.path('ran')}")  # and this one is a preparation
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     assert unit.ran() == "prepare\nprepare\ndrained\n"
 
 
@@ -109,7 +109,7 @@ def test_every_view_of_a_vm_shows_the_moment_for_which_an_event_waits(unit, imds
 def test_an_operator_starts_an_event_before_its_moment(unit, imds, command):
     waits(unit, imds, action="prepare")
     assert unit.command(command, ID)[0] == 0
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     assert (unit.ran(), imds.acknowledged()) == ("prepare\n", [[ID]])
 
 
@@ -136,7 +136,7 @@ def test_the_journal_shows_the_id_of_an_event_as_azure_writes_it_until_the_end(u
         unit.add_hook(phase, "true")
     unit.start()
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     imds.events = []
     until(lambda: ": over\n" in unit.log(), "the end")
     assert f"{ID}: over\n" in unit.log()
@@ -159,7 +159,7 @@ def test_a_hanging_poll_holds_up_no_acknowledgement(unit, imds):
     imds.hang_next = True
     assert imds.hanging.wait(GIVE_UP)
     open(unit.path("go"), "w").close()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     assert not imds.release.is_set()
 
 
@@ -177,7 +177,7 @@ def test_sigterm_ends_it_while_a_request_hangs_and_leaves_hooks_alone(unit, imds
     open(unit.path("go"), "w").close()
     until(lambda: os.path.exists(unit.path("ended")), "the end of the hook")
     unit.start()  # and the next process finds its result
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
 
 
 def test_a_reload_with_a_bad_configuration_keeps_the_running_one_and_says_so(unit, imds):
@@ -189,7 +189,7 @@ def test_a_reload_with_a_bad_configuration_keeps_the_running_one_and_says_so(uni
     unit.await_notification("READY=1")
     assert "the new configuration is refused, the running one stays in force" in unit.log()
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
 
 
 def test_a_reload_brings_new_rules_into_force(unit, imds):
@@ -200,7 +200,7 @@ def test_a_reload_brings_new_rules_into_force(unit, imds):
     until(lambda: "because acknowledge is never" in unit.log(), "the note")
     unit.configure(acknowledge="alone")
     unit.process.send_signal(signal.SIGHUP)
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
 
 
 def test_an_unreadable_state_is_kept_and_reported(unit, imds):
@@ -209,7 +209,7 @@ def test_an_unreadable_state_is_kept_and_reported(unit, imds):
         file.write("{broken")
     unit.start()
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     (kept,) = [name for name in os.listdir(unit.path("")) if name.startswith("state.json.broken-")]
     with open(unit.path(kept)) as file:
         assert file.read() == "{broken"
@@ -229,7 +229,7 @@ def drained_and_over(unit, imds, recover="true"):
     unit.add_hook("recover", recover)
     unit.start()
     imds.announce()
-    until(lambda: f"{ID}: acknowledged" in unit.log(), "the acknowledgement")
+    unit.await_acknowledgement()
 
 
 @pytest.mark.parametrize("text", ["{broken", "", '{"version": 99}'])
@@ -267,7 +267,7 @@ def test_an_event_that_is_announced_when_the_state_is_lost_is_prepared_again_bef
     unit.add_hook("recover", "true")
     unit.start()
     imds.announce()
-    until(lambda: f"{ID}: acknowledged" in unit.log(), "the acknowledgement")
+    unit.await_acknowledgement()
     lose_the_state(unit)
     with open(unit.path("hold"), "w"):
         pass
@@ -359,7 +359,7 @@ def test_a_failing_service_does_not_count_as_an_empty_list(unit, imds):
     unit.add_hook("prepare", "")
     unit.start()
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     imds.events, imds.status = [], 503
     seen = imds.polls
     until(lambda: imds.polls > seen + 2, "failing polls")
@@ -373,7 +373,7 @@ def test_a_flood_of_events_is_a_failed_poll_that_every_view_shows_and_nothing_is
         unit.add_hook(phase, f"echo $SCHEDULED_EVENT_PHASE >> {unit.path('ran')}")
     unit.start()
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     imds.announce(*map(str, range(101)))  # and the event from before is not among them
     reason = "the document announces 101 more events of this VM, and 1 others are not over yet"
     until(lambda: reason in unit.command("status")[1], "the status")
@@ -393,7 +393,7 @@ def test_metrics_are_written_where_a_directory_is_given(unit, imds):
     unit.configure(metrics_directory=unit.path(""))
     unit.start()
     imds.announce(EventType='Odd"\n')
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
 
     def metrics():
         with contextlib.suppress(FileNotFoundError), open(unit.path("scheduled_events.prom")) as file:
@@ -412,7 +412,7 @@ def test_back_to_back_an_event_is_not_acknowledged_while_the_recovery_of_another
     unit.add_hook("recover", f"while ! [ -e {unit.path('go')} ]; do sleep 0.01; done; rm -f {unit.path('draining')}")
     unit.start()
     imds.announce(ID)
-    until(lambda: imds.acknowledged() == [[ID]], "the first acknowledgement")
+    unit.await_acknowledgement()
     imds.events = []
     until(lambda: "recover hooks run" in unit.log(), "recovery")
     imds.announce(OTHER_ID)
@@ -453,7 +453,7 @@ def test_a_start_while_the_first_request_hangs_is_not_blind(unit, imds):
     imds.hang_next = True
     imds.announce()
     unit.start()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     assert imds.hanging.is_set()
     assert not imds.release.is_set()
 
@@ -503,7 +503,7 @@ def test_a_dry_run_shows_that_this_vm_is_prepared_and_waits_for_its_recovery(uni
         unit.add_hook(phase, "true")
     unit.start()
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     unit.configure(dry_run=True)
     unit.process.send_signal(signal.SIGHUP)
     imds.events = []
@@ -527,7 +527,7 @@ def test_what_a_dry_run_left_out_is_done_when_it_ends(unit, imds):
     until(lambda: "would acknowledge it" in unit.log(), "the note")
     unit.configure(dry_run=False)
     unit.process.send_signal(signal.SIGHUP)
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     assert unit.ran() == "prepare\n"
 
 
@@ -539,7 +539,7 @@ def test_hooks_that_are_configured_and_missing_hold_the_event_until_they_are_fou
     until(lambda: unit.command("status")[0] == 1, "the status WARNING")
     assert imds.posts == []
     unit.add_hook("prepare", f"echo prepare >> {unit.path('ran')}")
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     assert unit.ran() == "prepare\n"
 
 
@@ -548,7 +548,7 @@ def test_a_failed_recovery_stays_visible_until_a_retry_succeeds(unit, imds):
     unit.add_hook("recover", "exit 1")
     unit.start()
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     imds.events = []
     until(lambda: "recovery failed: 10-hook: exit status 1" in unit.log(), "the failure")
     unit.restart()
@@ -569,7 +569,7 @@ def test_the_operator_can_clear_a_failed_recovery_and_nothing_else(unit, imds):
     unit.add_hook("recover", "exit 1")
     unit.start()
     imds.announce()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     until(lambda: unit.command("status")[0] == 0, "the status")
     code, _output, errors = unit.command("clear", ID)
     assert (code, errors) == (
@@ -617,7 +617,7 @@ def test_it_ends_when_its_files_in_run_are_removed_and_goes_on_where_it_was_afte
     assert "was removed" in unit.log()
     unit.start()
     open(unit.path("go"), "w").close()
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
     assert unit.ran().count("\n") == 1
 
 
@@ -648,7 +648,7 @@ def test_the_status_file_begins_with_a_brace_on_a_separate_line(unit, imds):
     unit.add_hook("prepare", "true")
     unit.start()
     imds.announce(EventSource="Platform")
-    until(lambda: imds.posts, "the acknowledgement")
+    unit.await_acknowledgement()
 
     def known():
         with open(unit.path("run/status.json")) as file:
@@ -966,8 +966,7 @@ def test_a_maintenance_leaves_a_history(unit, imds):
     unit.add_hook("recover", "true")
     unit.start()
     imds.announce(DurationInSeconds=5)
-    # Not only the request: the unit can read the next document before the answer.
-    until(lambda: "acknowledged" in [fact["kind"] for fact in facts(unit)], "the acknowledgement")
+    unit.await_acknowledgement()
     imds.announce(EventStatus="Started")
     until(lambda: "started; recovery" in unit.log(), "the start")
     imds.events = []
@@ -1013,7 +1012,7 @@ def test_a_history_that_cannot_be_written_delays_nothing_and_shows_as_a_warning(
     unit.add_hook("prepare", "true")
     unit.start()
     imds.announce()
-    until(imds.acknowledged, "the acknowledgement")
+    unit.await_acknowledgement()
     until(lambda: unit.command("status")[0] == status.WARNING, "the warning")
     assert f"the history in {unit.path('history')} cannot be written: " in unit.command("status")[1]
 
