@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("requests")
 
 import receiver as receivers
-from polling_unit import COMMAND, ROOT, until
+from polling_unit import COMMANDS, ROOT, until
 from scheduled_events_poller.notify import delivery_status
 from scheduled_events_poller.notify.messages import MessageSpool
 
@@ -327,6 +327,6 @@ def test_without_webhooks_there_is_nothing_to_judge(tmp_path):
 def test_the_command_shows_the_webhooks(tmp_path, text, said):
     (tmp_path / "status.json").write_text(text)
     arguments = [f"--webhooks-runtime-directory={tmp_path}", f"--runtime-directory={tmp_path / 'none'}", "status"]
-    shown = subprocess.run([sys.executable, COMMAND, *arguments], stdout=subprocess.PIPE, check=False)
-    assert shown.returncode == 2
-    assert said in shown.stdout.decode()
+    status, output, _errors = COMMANDS.run(arguments)
+    assert status == 2
+    assert said in output
