@@ -270,22 +270,28 @@ def poll_alone(fault):
 
 @pytest.fixture(scope="module")
 def slow_polls():
-    """The ended polls of all slow hosts, which were waited for at the same time."""
+    """The polls of all slow hosts, which are waited for at the same time, and beside other tests."""
     slow = [fault for fault in FAULTS if fault.startswith("slow")]
     with concurrent.futures.ThreadPoolExecutor(len(slow)) as threads:
-        return {fault: threads.submit(poll_alone, fault) for fault in slow}
+        yield {fault: threads.submit(poll_alone, fault) for fault in slow}
 
 
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_hostile_answer_is_an_error_of_the_library(slow_polls, fault):
+def verify(fault, poll):
     _script, kind, part = FAULTS[fault]
     with pytest.raises(kind) as caught:
-        slow_polls[fault].result() if fault in slow_polls else poll_alone(fault)
+        poll()
     message = str(caught.value)
     assert part in message
     assert message.startswith("GET http://127.0.0.1:")
     assert len(message) < 1000
     assert not re.search("[\x00-\x1f\x7f-\x9f]", message)
+
+
+# With the fixture, so that the slow hosts are waited for meanwhile.
+@pytest.mark.usefixtures("slow_polls")
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if not fault.startswith("slow")])
+def test_a_hostile_answer_is_an_error_of_the_library(fault):
+    verify(fault, lambda: poll_alone(fault))
 
 
 def test_a_request_without_any_time_is_an_error_of_the_library(serve, ask):
@@ -505,3 +511,8 @@ def test_hostile_answers_take_32_mib_at_most_and_leave_no_descriptor_and_no_thre
     kibibytes, descriptors, threads = (int(word) for word in child.stdout.split())
     assert kibibytes <= 32 * 1024
     assert (descriptors, threads) == (0, 0)
+
+
+@pytest.mark.parametrize("fault", [fault for fault in FAULTS if fault.startswith("slow")])
+def test_a_slow_answer_is_an_error_of_the_library(slow_polls, fault):
+    verify(fault, slow_polls[fault].result)
