@@ -17,6 +17,7 @@ from ansible.errors import AnsibleError
 from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.history import Fact, parse
 from ...module_utils._scheduled_events.text import shown
+from .._ansible.other_host import failure_in
 
 ROOT = Path(__file__).resolve().parents[3]
 LONGEST_NAME, LONGEST_REASON = 256, 400  # characters of the name of a host, and of a reason
@@ -37,8 +38,8 @@ def histories_of(
         host = shown(name, LONGEST_NAME)
         read = hostvars[name].get(variable)
         if not isinstance(read, t.Mapping) or not isinstance(read.get("facts"), list):
-            message = read.get("msg") if isinstance(read, t.Mapping) else None
-            unread[host] = [shown(str(message or NOT_READ), LONGEST_REASON)]
+            has_failed = isinstance(read, t.Mapping) and "facts" not in read
+            unread[host] = [shown(failure_in(read) if has_failed else NOT_READ, LONGEST_REASON)]
             continue
         histories[host], reasons = _facts_of(read)
         unread[host] = [shown(reason, LONGEST_REASON) for reason in reasons]

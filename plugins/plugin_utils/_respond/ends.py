@@ -18,6 +18,7 @@ from pathlib import Path
 
 from ...module_utils._scheduled_events.history import ACKNOWLEDGED
 from ...module_utils._scheduled_events.text import counted
+from .._ansible.other_host import failure_in
 from .._ansible.run import digest, keep_file
 
 ARTIFACT = "scheduled_events_report"
@@ -64,7 +65,7 @@ def _acknowledged(host: str, event_id: str, result: t.Mapping[str, t.Any]) -> di
 def of_events(host: str, result: t.Mapping[str, t.Any]) -> Part:
     """The part of a host whose events were read; ``result`` is that of the module scheduled_events_info."""
     if "events" not in result:
-        return _part(host, {}, [result.get("msg") or "its events could not be read"])
+        return _part(host, {}, [failure_in(result) if result else "its events could not be read"])
     events = {
         _key(event): {
             **{name: event[name] for name in SHOWN},

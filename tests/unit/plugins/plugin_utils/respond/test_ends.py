@@ -105,6 +105,12 @@ def test_a_host_that_ended_without_a_result_is_a_failure(part_of):
     assert list(part_of("web1", {})["failures"]) == ["web1"]
 
 
+def test_a_module_that_could_not_begin_is_shown_with_what_the_host_said():
+    failure = {"msg": "MODULE FAILURE", "module_stdout": "", "module_stderr": "sudo: not found\n"}  # before 2.19
+    assert of_events("web1", failure)["failures"] == {"web1": ["MODULE FAILURE (sudo: not found)"]}
+    assert of_events("web1", {})["failures"] == {"web1": ["its events could not be read"]}
+
+
 def test_the_summary_of_events_shows_which_hosts_are_named():
     parts = {
         "web1": of_events("web1", {"events": [EVENT]}),
