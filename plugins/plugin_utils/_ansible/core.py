@@ -114,6 +114,15 @@ def variables_of(name: str, hostvars: t.Any, task: t.Any) -> dict[str, t.Any] | 
     return t.cast("dict[str, t.Any]", manager.get_vars(play=task.get_play(), host=host, task=task, **more))
 
 
+def rendered(template: t.Callable[[t.Any], t.Any], raw: t.Mapping[str, t.Any], omit: t.Any) -> dict[str, t.Any]:
+    """The values of templates, without those that are omitted.
+
+    :param omit: the variable of this name, which is the value of an omitted one before ansible-core 2.19. Since then,
+        its template fails, unless it is a value of a dictionary.
+    """
+    return {name: value for name, value in template(raw).items() if omit is None or value != omit}
+
+
 def arguments_of(action: ActionBase, spec: dict[str, dict[str, t.Any]], **rules: t.Any) -> dict[str, t.Any]:
     """The checked arguments of the task.
 

@@ -24,7 +24,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import become_loader
 from ansible.template import Templar
 
-from .core import copy_beside, is_windows, name_of, refuse_variables_of_host, shell_of, task_id, variables_of
+from .core import copy_beside, is_windows, name_of, refuse_variables_of_host, rendered, shell_of, task_id, variables_of
 
 
 class HostLost(Exception):
@@ -110,12 +110,11 @@ class HostVariables:
         return self._templar.template(self._raw[name])
 
     def get(self, name: str, default: t.Any = None) -> t.Any:
-        if name not in self:
-            return default
-        return self[name]
+        return self.of([name]).get(name, default)
 
     def of(self, names: t.Iterable[str]) -> dict[str, t.Any]:
-        return {name: self[name] for name in names if name in self}
+        raw = {name: self._raw[name] for name in names if name in self}
+        return rendered(self._templar.template, raw, self._raw.get("omit"))
 
 
 class OtherHost:

@@ -22,7 +22,7 @@ from ...module_utils._checked_module import wrong_option
 from ...module_utils._scheduled_events.checks import check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
 from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
-from .._ansible.core import WrongOption, tidy, typed_values
+from .._ansible.core import WrongOption, rendered, tidy, typed_values
 
 Variables = t.Mapping[str, t.Any]
 Template = t.Callable[[t.Any], t.Any]
@@ -85,9 +85,8 @@ def _given(variables: Variables, template: Template, names: t.Mapping[str, str])
 
     :param names: of the variables, by that of the option.
     """
-    found = {name: template(variables[variable]) for name, variable in names.items() if variable in variables}
-    omitted = variables.get("omit", found)  # found: no value is that
-    return {name: value for name, value in found.items() if value != omitted}
+    raw = {name: variables[variable] for name, variable in names.items() if variable in variables}
+    return rendered(template, raw, variables.get("omit"))
 
 
 def refusal_of_role(variables: Variables, template: Template, role: str = "respond") -> str:
@@ -125,7 +124,7 @@ def _place_problem(variables: Variables, template: Template, role: str) -> str:
 
 
 def _balancer_problem(variables: Variables, template: Template, choice: str) -> str:
-    chosen = template(variables.get(choice))
+    chosen = _given(variables, template, {choice: choice}).get(choice)
     is_chosen = chosen not in (None, "")
     if PROVIDER in variables or is_chosen:
         is_used = not is_chosen or boolean(chosen, strict=False)

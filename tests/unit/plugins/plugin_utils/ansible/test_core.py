@@ -11,6 +11,7 @@ import sys
 import types
 
 import pytest
+from ansible import template
 from ansible.errors import AnsibleActionFail
 from ansible.inventory.manager import InventoryManager
 from ansible.module_utils.common.arg_spec import ArgumentSpecValidator
@@ -86,6 +87,14 @@ def test_meta_and_inclusions_are_known_under_each_name(tasks):
     assert [core.includes_tasks(task) for task in tasks] == [False, False, True]
     assert core.includes_tasks(types.SimpleNamespace(action="ansible.builtin.include_tasks"))
     assert core.runs_nothing(types.SimpleNamespace(action="ansible.builtin.meta"))
+
+
+def test_what_a_template_omits_has_no_value(manager, play):
+    variables = manager.get_vars(play=play, host=manager._inventory.get_host("web1"))
+    trusted = getattr(template, "trust_as_template", str)
+    raw = {"name": trusted("{{ nowhere | default(omit) }}"), "place": trusted("{{ place }}"), "none": None}
+    templar = template.Templar(loader=manager._loader, variables=variables)
+    assert core.rendered(templar.template, raw, variables.get("omit")) == {"place": "one", "none": None}
 
 
 def test_a_connection_has_a_shell_and_its_temporary_directory(connection):

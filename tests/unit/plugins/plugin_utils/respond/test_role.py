@@ -28,6 +28,20 @@ def as_it_is(value):
     return value
 
 
+def templating(values):
+    """A template for dictionaries and their values; a value that is an error is raised."""
+
+    def template(raw):
+        if isinstance(raw, dict):
+            return {name: template(each) for name, each in raw.items()}
+        value = values.get(raw, raw) if isinstance(raw, str) else raw
+        if isinstance(value, Exception):
+            raise value
+        return value
+
+    return template
+
+
 def test_each_variable_of_the_role_is_an_option_of_its_turns():
     documented = yaml.safe_load(SPECS.read_text())["argument_specs"]["main"]["options"]
     names = {name.partition("_")[2] for name in documented}
@@ -43,8 +57,8 @@ def test_the_options_are_the_values_of_the_templates_of_the_variables():
         "load_balancer_drain_timeout": 7,
         "__respond_within_maintenance": True,
     }
-    values = {"{{ folder }}/drain.yml": "/srv/drain.yml"}
-    assert options_of_role(variables, lambda value: values.get(str(value), value)) == {
+    template = templating({"{{ folder }}/drain.yml": "/srv/drain.yml"})
+    assert options_of_role(variables, template) == {
         "rules": ["rule"],
         "prepare_tasks": "/srv/drain.yml",
         "drain_timeout": 7,
@@ -89,10 +103,7 @@ def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
 def test_what_the_role_load_balancer_would_refuse_is_refused_at_the_start(name, value, message, role):
     variable, choice = f"load_balancer_{name}", f"{role}_load_balancer"
     variables = {"load_balancer_provider": "haproxy", variable: "{{ which }}"}
-
-    def template(text):
-        return value if text == "{{ which }}" else text
-
+    template = templating({"{{ which }}": value})
     refusal = refusal_of_role(variables, template, role)
     assert refusal.startswith(f"{variable}: {message}")
     assert refusal.endswith(f". Correct it, or set {choice} to false")
@@ -102,12 +113,8 @@ def test_what_the_role_load_balancer_would_refuse_is_refused_at_the_start(name, 
 
 
 def test_the_credentials_of_a_balancer_are_not_read_at_the_start():
-    def template(text):
-        assert text != "{{ of_a_vault }}"
-        return text
-
     variables = {"load_balancer_provider": "azure_load_balancer", "load_balancer_azure_credentials": "{{ of_a_vault }}"}
-    assert refusal_of_role(variables, template) == ""
+    assert refusal_of_role(variables, templating({"{{ of_a_vault }}": AssertionError()})) == ""
 
 
 @pytest.mark.parametrize("value", [["lb1", "lb3"], [], ""])
@@ -126,11 +133,7 @@ def test_a_haproxy_that_is_no_host_of_the_inventory_is_refused_at_the_start(valu
 
 
 def test_a_group_of_balancers_that_does_not_exist_is_refused_at_the_start():
-    def template(text):
-        if text == "{{ groups['balancer'] }}":
-            raise AnsibleError("no attribute 'balancer'")
-        return text
-
+    template = templating({"{{ groups['balancer'] }}": AnsibleError("no attribute 'balancer'")})
     variables = {"load_balancer_provider": "haproxy", "load_balancer_haproxy_hosts": "{{ groups['balancer'] }}"}
     assert refusal_of_role(variables, template) == (
         "load_balancer_haproxy_hosts: no attribute 'balancer'. Correct it, or set respond_load_balancer to false"
@@ -138,11 +141,7 @@ def test_a_group_of_balancers_that_does_not_exist_is_refused_at_the_start():
 
 
 def test_right_values_of_the_load_balancer_are_accepted_and_one_that_is_not_known_yet():
-    def template(text):
-        if text == "{{ later }}":
-            raise AnsibleError
-        return text
-
+    template = templating({"{{ later }}": AnsibleError()})
     variables = {
         "load_balancer_provider": "tasks",
         "load_balancer_drain_timeout": "60",
