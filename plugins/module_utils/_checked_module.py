@@ -16,11 +16,11 @@ from ansible.module_utils.basic import AnsibleModule
 from ._scheduled_events.text import shown
 
 MOST = 100000000.0  # seconds: 3 years
-# Option → the least and the greatest value, where these are not 0 and MOST.
+# Option, or the end of the name of a role's variable → the least and the greatest value, where these are not 0 and MOST.
 ABOVE_0 = (1e-9, MOST)
 BOUNDS: Dict[str, Tuple[float, float]] = {
     **dict.fromkeys(("request_timeout", "retry_for", "sleep"), ABOVE_0),
-    **dict.fromkeys(("wait_timeout", "reconnect_timeout", "phase_timeout"), ABOVE_0),
+    **dict.fromkeys(("wait_timeout", "reconnect_timeout", "phase_timeout", "reboot_timeout"), ABOVE_0),
     **dict.fromkeys(("days", "interval", "count", "probe_rate", "probe_timeout", "slow_after"), ABOVE_0),
     "finish_within": (-MOST, MOST),  # below 0: no limit
     "ports": (1, 65535),
@@ -45,7 +45,8 @@ def wrong_option(spec: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any
                 if wrong:
                     return wrong
             elif {option.get("type"), option.get("elements")} & {"float", "int"}:
-                wrong = _wrong_number(each, *BOUNDS.get(name, (0.0, MOST)))
+                bounds = next((found for end, found in BOUNDS.items() if name.endswith(end)), (0.0, MOST))
+                wrong = _wrong_number(each, *bounds)
             elif name in DIRECTORIES and isinstance(each, str) and not (posixpath.isabs(each) or ntpath.isabs(each)):
                 wrong = "an absolute path"
             if wrong:

@@ -60,6 +60,8 @@ UNLESS_EMPTY = (
 OF_THE_BALANCER = {"drain_timeout": "load_balancer_drain_timeout", "drain_on_timeout": "load_balancer_on_timeout"}
 PROVIDER = "load_balancer_provider"
 BALANCERS = "load_balancer_haproxy_hosts"
+REQUIRED_FILES = ["load_balancer_drain_tasks", "load_balancer_return_tasks"]  # of the provider tasks
+FILES = [*REQUIRED_FILES, "load_balancer_find_tasks", "load_balancer_out_tasks"]
 ROLE_OF_THE_BALANCER = Path(__file__).parents[3] / "roles" / "load_balancer"
 # What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
 UNCHECKED = [
@@ -67,6 +69,17 @@ UNCHECKED = [
 ]
 PLACES = {"endpoint": ENDPOINT_OR_AUTO, "api_version": API_VERSION_OR_AUTO}
 PLACE_OPTIONS = {**{name: {"type": "str"} for name in PLACES}, "state_directory": {"type": "path"}}
+TIMES = {
+    "respond": (
+        "fallback_max_age",
+        "maintenance_margin",
+        "phase_timeout",
+        "published_timeout",
+        "reconnect_timeout",
+        "wait_timeout",
+    ),
+    "rolling_maintenance": ("gate_timeout", "lease", "reboot_timeout", "resume_within", "settle"),
+}
 # The gate and the endpoint of nginx also read some, and the role load_balancer has its own state directory.
 DESCRIBES_A_BALANCER = re.compile("load_balancer_(?!probe_flag|nginx_|state_directory)")
 
@@ -93,7 +106,7 @@ def refusal_of_role(variables: Variables, template: Template, role: str = "respo
     """Why the role does not begin: what it would only notice too late. Empty if it does."""
     return (
         _slice_problem(variables, template)
-        or _place_problem(variables, template, role)
+        or _value_problem(variables, template, role)
         or _balancer_problem(variables, template, f"{role}_load_balancer")
     )
 
@@ -111,13 +124,16 @@ def _slice_problem(variables: Variables, template: Template) -> str:
     )
 
 
-def _place_problem(variables: Variables, template: Template, role: str) -> str:
-    """What is wrong with where the role asks and writes: the gate would wait for a host that cannot be read."""
-    given = _given(variables, template, {name: f"{role}_{name}" for name in PLACE_OPTIONS})
+def _value_problem(variables: Variables, template: Template, role: str) -> str:
+    """What is wrong with the times of the role, or with where it asks and writes: the gate would wait for a host that
+    cannot be read.
+    """
+    times = dict.fromkeys(TIMES[role], {"type": "float"})
+    given = _given(variables, template, {name: f"{role}_{name}" for name in (*PLACE_OPTIONS, *times)})
     try:  # with the types of the module, for which a date is a text, and ~ a directory
-        given = typed_values(PLACE_OPTIONS, given)
+        given.update(typed_values(PLACE_OPTIONS, given))
         check_fields(given, PLACES, others=True)
-        wrong = wrong_option(PLACE_OPTIONS, given)
+        wrong = wrong_option({**PLACE_OPTIONS, **times}, given)
     except ValueError as error:
         wrong = str(error)
     return f"{role}_{wrong}" if wrong else ""
@@ -148,14 +164,14 @@ def _options_of_the_balancer() -> dict[str, t.Any]:
 
 def _wrong_value(variables: Variables, template: Template) -> str:
     """What the role load_balancer would refuse when an event comes."""
-    specs, given = _options_of_the_balancer(), {}
+    specs, given, later = _options_of_the_balancer(), {}, set()
     for name in specs:
         try:
             given.update(_given(variables, template, {name: name}))
         except AnsibleError as error:
             if name == BALANCERS:
                 return f"{name}: {error}"
-            # A template of another one may need what is not known yet.
+            later.add(name)  # A template of another one may need what is not known yet.
     if PROVIDER in given and given[PROVIDER] is None:  # an empty answer to a survey
         given[PROVIDER] = ""
     try:
@@ -166,7 +182,11 @@ def _wrong_value(variables: Variables, template: Template) -> str:
     unknown = [name for name in balancers if name not in variables["hostvars"]]
     if (provider == "haproxy" and not balancers) or (provider in ("haproxy", "health_probe") and unknown):
         return f"{BALANCERS} is {balancers}, expected hosts of the inventory"
-    return ""
+    for name in FILES if provider == "tasks" else ():
+        path = Path(typed.get(name) or "")
+        if name not in later and not (path.is_file() if path.is_absolute() else name not in REQUIRED_FILES):
+            return f"{name} is '{typed.get(name) or ''}', expected the absolute path of a tasks file"
+    return wrong_option(specs, typed)
 
 
 class FailedTask(t.NamedTuple):

@@ -114,7 +114,9 @@ def test_a_failure_that_another_host_clears_is_no_preparation(hosts_of, tmp_path
 def test_a_load_balancer_that_fails_is_not_blamed_on_the_tasks_file_of_the_user(hosts_of, write):
     hosts = hosts_of("vm1", "vm2")
     ids = {name: hosts.emulator.schedule("Redeploy", name, notice=AHEAD) for name in ("vm1", "vm2")}
-    balancer = {"respond_load_balancer": True, "load_balancer_provider": "tasks"}  # without tasks files
+    path = write("balancer.yml", [{"name": "Drain", "ansible.builtin.fail": {"msg": "the balancer is away"}}])
+    balancer = {f"load_balancer_{each}_tasks": path for each in ("drain", "return")}
+    balancer["load_balancer_provider"] = "tasks"
     drain = write("drain.yml", [END])
     inventory = hosts.inventory(
         vm1={**balancer, "respond_prepare_tasks": ""}, vm2={**balancer, "respond_prepare_tasks": drain}
@@ -126,7 +128,7 @@ def test_a_load_balancer_that_fails_is_not_blamed_on_the_tasks_file_of_the_user(
     assert hosts.emulator.posts() == []
     for name in ids:
         failure = result(run, name)["failures"][0]
-        assert '" (a role, a handler, or an included file) failed: load_balancer_drain_tasks is ' in failure
+        assert '"Drain" (a role, a handler, or an included file) failed: the balancer is away' in failure
 
 
 def test_a_tasks_file_with_which_a_host_would_leave_the_play_fails_that_host_at_the_start(hosts_of):

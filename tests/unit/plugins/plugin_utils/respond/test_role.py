@@ -13,6 +13,7 @@ from plugins.module_utils._module import COMMON_OPTIONS
 from plugins.module_utils._respond.request import OPTIONS
 from plugins.plugin_utils._respond.role import (
     ALWAYS,
+    TIMES,
     UNLESS_EMPTY,
     failed_task,
     options_of_role,
@@ -84,7 +85,7 @@ def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
     text = "load_balancer_haproxy_sockets describes a load balancer, but load_balancer_provider is not set, so"
     assert refusal_of_role(half, as_it_is).startswith(text)
     assert refusal_of_role({**half, "respond_load_balancer": False}, as_it_is) == ""
-    assert refusal_of_role({**half, "load_balancer_provider": "tasks"}, as_it_is) == ""
+    assert refusal_of_role({**half, "load_balancer_provider": "health_probe"}, as_it_is) == ""
 
 
 @pytest.mark.parametrize(
@@ -97,15 +98,17 @@ def test_half_a_load_balancer_is_refused_by_the_names_of_its_variables():
         ("on_timeout", "fial", "value of load_balancer_on_timeout must be one of: fail, continue, got: fial. Correct"),
         ("probe_interval", "5 s", "argument 'load_balancer_probe_interval' is of type "),
         ("ports", ["https"], "Elements value for option 'load_balancer_ports' is of type "),
+        ("ports", [0], " is 0, expected a number from 1 to 65535"),
+        ("probe_interval", "0", " is 0, expected a number above 0, at most 1e+08"),
     ],
 )
 @pytest.mark.parametrize("role", ["respond", "rolling_maintenance"])
 def test_what_the_role_load_balancer_would_refuse_is_refused_at_the_start(name, value, message, role):
     variable, choice = f"load_balancer_{name}", f"{role}_load_balancer"
-    variables = {"load_balancer_provider": "haproxy", variable: "{{ which }}"}
+    variables = {"load_balancer_provider": "health_probe", variable: "{{ which }}"}
     template = templating({"{{ which }}": value})
     refusal = refusal_of_role(variables, template, role)
-    assert refusal.startswith(f"{variable}: {message}")
+    assert refusal.startswith(f"{variable}{message}" if message.startswith(" ") else f"{variable}: {message}")
     assert refusal.endswith(f". Correct it, or set {choice} to false")
     assert refusal_of_role({**variables, choice: "no"}, template, role) == ""
     assert refusal_of_role({**variables, choice: "maybe"}, template, role) == ""  # its option refuses that
@@ -129,7 +132,7 @@ def test_a_haproxy_that_is_no_host_of_the_inventory_is_refused_at_the_start(valu
     # Which may have none, but asks those that it has.
     refusal = refusal_of_role({**variables, "load_balancer_provider": "health_probe"}, as_it_is)
     assert refusal.startswith(f"load_balancer_haproxy_hosts is {shown}, expected hosts of") is bool(shown)
-    assert refusal_of_role({**variables, "load_balancer_provider": "tasks"}, as_it_is) == ""
+    assert refusal_of_role({**variables, "load_balancer_provider": "azure_load_balancer"}, as_it_is) == ""
 
 
 def test_a_group_of_balancers_that_does_not_exist_is_refused_at_the_start():
@@ -140,10 +143,31 @@ def test_a_group_of_balancers_that_does_not_exist_is_refused_at_the_start():
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "right"),
+    [
+        ("drain", "/missing.yml", False),
+        ("return", None, False),
+        ("return", "return.yml", False),
+        ("drain", "{{ later }}", True),
+        ("find", "/missing.yml", False),
+        ("find", "of_the_role.yml", True),
+        ("out", None, True),
+    ],
+)
+def test_a_tasks_file_of_a_load_balancer_that_is_missing_is_refused_at_the_start(name, value, right):
+    variable = f"load_balancer_{name}_tasks"
+    files = {f"load_balancer_{each}_tasks": str(SPECS) for each in ("drain", "return")}
+    template = templating({"{{ later }}": AnsibleError()})
+    refusal = refusal_of_role({"load_balancer_provider": "tasks", **files, variable: value}, template)
+    expected = f"{variable} is '{value or ''}', expected the absolute path of a tasks file. Correct it, or set respond_"
+    assert refusal == "" if right else refusal.startswith(expected)
+
+
 def test_right_values_of_the_load_balancer_are_accepted_and_one_that_is_not_known_yet():
     template = templating({"{{ later }}": AnsibleError()})
     variables = {
-        "load_balancer_provider": "tasks",
+        "load_balancer_provider": "health_probe",
         "load_balancer_drain_timeout": "60",
         "load_balancer_azure_drain_time": None,
         "load_balancer_ports": "80,443",
@@ -157,7 +181,7 @@ def test_right_values_of_the_load_balancer_are_accepted_and_one_that_is_not_know
     [("state", "present"), ("state", None), ("deadline", "soon"), ("drain_timeout", "__omit__")],
 )
 def test_what_the_roles_give_to_the_role_load_balancer_themselves_is_not_checked(name, value):
-    variables = {"load_balancer_provider": "tasks", f"load_balancer_{name}": value, "omit": "__omit__"}
+    variables = {"load_balancer_provider": "health_probe", f"load_balancer_{name}": value, "omit": "__omit__"}
     assert refusal_of_role(variables, as_it_is) == ""
 
 
@@ -180,6 +204,26 @@ def test_what_the_roles_give_to_the_role_load_balancer_themselves_is_not_checked
 def test_what_no_look_at_a_host_can_mend_is_refused_by_the_name_of_its_variable(name, value, message, role):
     refusal = refusal_of_role({f"{role}_{name}": value, "omit": "__omit__"}, as_it_is, role)
     assert refusal == (f"{role}_{message}" if message else "")
+
+
+TIMES_OF_ROLES = [(role, name) for role, names in TIMES.items() for name in names]
+
+
+@pytest.mark.parametrize(("role", "name"), TIMES_OF_ROLES)
+def test_a_time_that_never_ends_is_refused_by_the_name_of_its_variable(role, name):
+    for value in ("nan", "1e400", -1):
+        refusal = refusal_of_role({f"{role}_{name}": value}, as_it_is, role)
+        assert refusal.startswith(f"{role}_{name} is {value}, expected a number ")
+    assert refusal_of_role({f"{role}_{name}": "9"}, as_it_is, role) == ""
+
+
+@pytest.mark.parametrize("role", TIMES)
+def test_each_time_of_a_role_is_checked(role):
+    specs = SPECS.parents[2] / role / "meta" / "argument_specs.yml"
+    options = yaml.safe_load(specs.read_text())["argument_specs"]["main"]["options"]
+    assert {f"{role}_{name}" for name in TIMES[role]} == {
+        name for name, spec in options.items() if spec["type"] == "float"
+    }
 
 
 def test_a_slice_of_a_job_is_refused_and_a_job_of_a_workflow_is_not():
