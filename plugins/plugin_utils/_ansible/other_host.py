@@ -267,6 +267,6 @@ def failure_in(result: t.Mapping[str, t.Any]) -> str:
     # Since ansible-core 2.19 a module that ended with an exception has no msg.
     exception = getattr(getattr(result.get("exception"), "event", None), "msg", "")
     message = str(result.get("msg") or exception or "the module failed and gave no reason").strip()
-    outputs = (result.get(name) for name in ("module_stderr", "stderr", "module_stdout"))
-    details = str(next(filter(None, outputs), "")).strip()
+    outputs = [str(result.get(name) or "").strip() for name in ("module_stdout", "module_stderr", "stderr")]
+    details = "; ".join(filter(None, outputs))
     return f"{message} ({details})" if details and details not in message else message

@@ -107,7 +107,10 @@ def test_a_bound_within_another_one_neither_outlasts_nor_ends_it():
             "non-zero return code (no such unit)",
         ),  # a command
         ({"msg": "MODULE FAILURE", "module_stderr": "ValueError: 7"}, "MODULE FAILURE (ValueError: 7)"),  # before 2.19
-        ({"msg": "MODULE FAILURE", "module_stdout": "sudo: not found\r\n"}, "MODULE FAILURE (sudo: not found)"),  # SSH
+        (
+            {"msg": "MODULE FAILURE", "module_stdout": "sudo: not found\r\n", "module_stderr": "Shared connection …\n"},
+            "MODULE FAILURE (sudo: not found; Shared connection …)",
+        ),  # over SSH
         ({"exception": types.SimpleNamespace(event=types.SimpleNamespace(msg="7"))}, "7"),  # since 2.19
         ({"exception": "Traceback …"}, "the module failed and gave no reason"),
     ],
