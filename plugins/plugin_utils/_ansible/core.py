@@ -153,8 +153,7 @@ def typed_values(specs: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) ->
     """
     typed = {}
     for name, spec in specs.items():  # one by one, since not every message of the validator has the name
-        given = {name: values[name]} if values.get(name) is not None else {}
-        result = ArgumentSpecValidator({name: spec}).validate(given)
+        result = ArgumentSpecValidator({name: spec}).validate({name: values[name]} if name in values else {})
         for message in result.error_messages:
             raise WrongOption(f"{name}: {message}")
         typed.update(result.validated_parameters)

@@ -172,8 +172,6 @@ def _wrong_value(variables: Variables, template: Template) -> str:
             if name == BALANCERS:
                 return f"{name}: {error}"
             later.add(name)  # A template of another one may need what is not known yet.
-    if PROVIDER in given and given[PROVIDER] is None:  # an empty answer to a survey
-        given[PROVIDER] = ""
     try:
         typed = typed_values({name: specs[name] for name in given}, given)
     except WrongOption as error:
