@@ -16,7 +16,7 @@ from ansible.module_utils.basic import AnsibleModule
 from ._scheduled_events.text import shown
 
 MOST = 100000000.0  # seconds: 3 years
-# Option, or the end of the name of a role's variable → the least and the greatest value, where these are not 0 and MOST.
+# Option, or the end of a role's variable → the least and the greatest value, where these are not 0 and MOST.
 ABOVE_0 = (1e-9, MOST)
 BOUNDS: Dict[str, Tuple[float, float]] = {
     **dict.fromkeys(("request_timeout", "retry_for", "sleep"), ABOVE_0),

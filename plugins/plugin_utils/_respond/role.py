@@ -128,7 +128,7 @@ def _value_problem(variables: Variables, template: Template, role: str) -> str:
     """What is wrong with the times of the role, or with where it asks and writes: the gate would wait for a host that
     cannot be read.
     """
-    times = dict.fromkeys(TIMES[role], {"type": "float"})
+    times = {name: {"type": "float"} for name in TIMES[role]}
     given = _given(variables, template, {name: f"{role}_{name}" for name in (*PLACE_OPTIONS, *times)})
     try:  # with the types of the module, for which a date is a text, and ~ a directory
         given.update(typed_values(PLACE_OPTIONS, given))
