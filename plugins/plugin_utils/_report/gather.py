@@ -38,8 +38,8 @@ def histories_of(
         host = shown(name, LONGEST_NAME)
         read = hostvars[name].get(variable)
         if not isinstance(read, t.Mapping) or not isinstance(read.get("facts"), list):
-            has_failed = isinstance(read, t.Mapping) and "facts" not in read
-            unread[host] = [shown(failure_in(read) if has_failed else NOT_READ, LONGEST_REASON)]
+            failure = failure_in(read) if isinstance(read, t.Mapping) and "facts" not in read else NOT_READ
+            unread[host] = [shown(failure, LONGEST_REASON)]
             continue
         histories[host], reasons = _facts_of(read)
         unread[host] = [shown(reason, LONGEST_REASON) for reason in reasons]
