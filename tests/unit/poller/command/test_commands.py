@@ -119,6 +119,8 @@ def test_approve_asks_for_the_other_events_also_where_its_output_cannot_be_writt
         ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, check=False)
     assert (ended.returncode, b"No space left" in ended.stderr) == (1, True)
     assert imds.acknowledged() == [[OTHER_ID]]
+    facts = json.loads(unit.command("history", "--json")[1])["facts"]
+    assert [fact["event_id"] for fact in facts if fact["kind"] == "acknowledged"] == [OTHER_ID]
     until(lambda: unit.log().count("prepare hooks ended: ok") == 2, "the preparation")
 
 

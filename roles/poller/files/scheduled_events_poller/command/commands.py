@@ -222,12 +222,12 @@ def approve_events(chosen: argparse.Namespace) -> int:
 
     try:
         outcome = approve(client, ids, may_approve=allowed)
+        _record_approval(chosen, [seen[event_id.lower()] for event_id in outcome.approved], vm_name)
     finally:  # last, since the disk of the output may be full
         for event_id in begun:
             say(
                 f"{event_id}: its preparation begins now, before its moment. Run 'scheduled-events status' to follow it"
             )
-    _record_approval(chosen, [seen[event_id.lower()] for event_id in outcome.approved], vm_name)
     for event_id in outcome.approved:
         say(f"{event_id}: acknowledged")
     for event_id in outcome.already_started:
