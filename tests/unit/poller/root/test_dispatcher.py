@@ -612,6 +612,13 @@ def test_a_spool_that_cannot_be_emptied_is_looked_at_at_intervals_and_for_a_limi
     assert set(clock.pauses) == {dispatcher.PAUSE}
 
 
+def test_what_systemd_refuses_is_tried_once_a_second_since_each_attempt_is_a_line_in_the_journal(root_side, starter):
+    starter.reasons[root_side.run_id] = "systemctl start ended with status 5"
+    root_side.leave()
+    Dispatcher(root_side.directories, starter).serve(clock=FakeClock(), processor=lambda: 0.0)
+    assert len(starter.ids) == dispatcher.LONGEST
+
+
 @pytest.mark.parametrize(("computed", "rest"), [(0.5, 2.0), (100.0, dispatcher.LONGEST)])
 def test_it_rests_four_times_as_long_as_a_look_computed_and_never_too_long(root_side, starter, computed, rest):
     os.rmdir(root_side.directories.requests)

@@ -36,6 +36,7 @@ LINGER = 0.3  # seconds to wait for the next request, which costs less than to s
 LONGEST = 20.0  # seconds until it ends in any case; systemd starts it again if requests remain
 PATIENCE = 15.0  # seconds for systemctl
 UNSTARTED = 10.0  # seconds for which a run is tried again that systemd does not start, as during its own upgrade
+AGAIN = 1.0  # seconds between these attempts, each of which is a line in the journal
 
 # Begins the name of a request that is being handled. Not hidden: for systemd the spool would be empty.
 _TAKEN = "taken:"
@@ -69,6 +70,7 @@ class Dispatcher:
         self._start = start
         self._complaints: Set[str] = set()
         self._unstarted: Dict[str, float] = {}  # when a run could not be started first
+        self._pause = PAUSE
         self._removed = 0
 
     def serve(
@@ -90,7 +92,7 @@ class Dispatcher:
                 break
             # Also before it ends and systemd starts it again.
             cost = processor() - before + RUN_COST * look.taken
-            clock.sleep(min(max(PAUSE, REST * cost), LONGEST))
+            clock.sleep(min(max(self._pause, REST * cost), LONGEST))
         if self._removed:
             jobs.say(f"removed {self._removed} files and directories that are not requests")
 
@@ -162,6 +164,7 @@ class Dispatcher:
             for request_id, reason in (self._start(fresh) if fresh else {}).items()
             if not self._give_up(request_id, reason)
         ]
+        self._pause = AGAIN if waiting else PAUSE
         return refused + [request_id for request_id in accepted if request_id not in waiting]
 
     def _give_up(self, request_id: str, reason: str) -> bool:
