@@ -41,7 +41,7 @@ def check(value: Any, kind: Kind, place: str) -> Any:
         return kind.read(value, place)
     except WrongValue:
         raise
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, OverflowError):
         found = "this value, which may be secret" if kind.secret else show(value)
         raise WrongValue(f"{place}: expected {kind.expected}, not {found}") from None
 
