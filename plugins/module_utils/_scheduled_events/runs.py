@@ -17,7 +17,7 @@ NOTHING = "nothing"  # of the phase prepare: no hook failed, and none prepared t
 OUTCOMES = (OK, FAILED, TIMEOUT, NOTHING)
 
 _RUN_ID = re.compile(rf"([0-9a-z-]{{1,64}})\.({'|'.join(PHASES)})\.([0-9]{{1,18}})\Z")
-_PLAIN_KEY = re.compile(r"[0-9a-f][0-9a-f-]{0,62}\Z")
+_PLAIN_KEY = re.compile(r"[0-9a-wyz][0-9a-z-]{0,62}\Z")  # x begins what is hashed
 
 
 class RunName(NamedTuple):

@@ -171,6 +171,16 @@ def test_any_event_id_gives_a_name_that_is_accepted(root_side, key):
     assert len(name) < 128
 
 
+@pytest.mark.parametrize("key", ["c7061bac-afdc-4513-b24b-aa5f13a16123", "drill-20261126-vm1"])
+def test_the_output_of_hooks_is_found_in_the_journal_by_the_id_of_a_real_event_and_of_a_drill(key):
+    assert run_id_of(key, "prepare", 12) == f"{key}.prepare.12"
+
+
+def test_no_event_id_takes_the_name_of_the_runs_of_another_event():
+    hashed = run_id_of("a b", "prepare", 12).partition(".")[0]
+    assert run_id_of(hashed, "prepare", 12) != f"{hashed}.prepare.12"
+
+
 def test_a_result_is_read_as_it_was_written(root_side):
     result = RunResult(root_side.run_id, "failed", "10-a: exit status 3", 1.5)
     assert parse_result(format_result(result), root_side.run_id) == result
