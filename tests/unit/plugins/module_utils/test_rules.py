@@ -131,7 +131,8 @@ for _level in range(2000):  # more than Python can follow
         ),
         (
             [{"lead_time": 10**400, "action": "hold"}],
-            'rules[0].lead_time: expected seconds, 2592000 at most, or announced, not "(cut: longer than 200 characters)"',
+            "rules[0].lead_time: expected seconds, 2592000 at most, or announced, "
+            'not "(cut: longer than 200 characters)"',
         ),
         (
             [{"lead_time": 2592001, "action": "hold"}],
