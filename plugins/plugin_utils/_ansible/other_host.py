@@ -161,7 +161,8 @@ class OtherHost:
         if result.get("unreachable"):
             raise OtherHostUnreachable(f"{self.name} cannot be reached: {result.get('msg', 'no reason given')}")
         if result.get("failed"):
-            raise OtherHostError(f"{self.name}: {failure_in(result)}")
+            said = {**result, "module_stdout": ""} if self._is_secret else result  # an answer that was cut, for example
+            raise OtherHostError(f"{self.name}: {failure_in(said)}")
         return result
 
     def _execute(self, action: ActionBase, module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:

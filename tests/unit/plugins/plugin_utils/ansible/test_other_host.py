@@ -122,8 +122,8 @@ def test_the_exception_that_ended_a_module_is_shown(result, shown):
 class Answering(OtherHost):
     """A host whose modules return ``result``, or raise it. ``given``: their arguments."""
 
-    def __init__(self, result):
-        self.name, self._result, self.given = "web2", result, []
+    def __init__(self, result, *, is_secret=False):
+        self.name, self._result, self.given, self._is_secret = "web2", result, [], is_secret
         self._own = types.SimpleNamespace(_task=types.SimpleNamespace(timeout=0))
         self._action, self._task_vars = None, {"a": 1}
 
@@ -159,3 +159,10 @@ def test_a_host_that_is_not_reached_is_told_from_a_module_that_failed(result, er
     with pytest.raises(OtherHostError, match=message) as caught:
         Answering(result).run("ns.name.ping", {}, within=60)
     assert caught.type is error
+
+
+@pytest.mark.parametrize(("is_secret", "shown"), [(False, r" \({\"token\": \"s3cret; killed\)"), (True, r" \(killed\)")])
+def test_no_message_has_what_a_module_with_secrets_printed(is_secret, shown):
+    cut = {"failed": True, "msg": "MODULE FAILURE", "module_stdout": '{"token": "s3cret', "module_stderr": "killed"}
+    with pytest.raises(OtherHostError, match=f"^web2: MODULE FAILURE{shown}$"):
+        Answering(cut, is_secret=is_secret).run("ns.name.token", {}, within=60)
