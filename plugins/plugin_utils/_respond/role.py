@@ -61,7 +61,7 @@ OF_THE_BALANCER = {"drain_timeout": "load_balancer_drain_timeout", "drain_on_tim
 PROVIDER = "load_balancer_provider"
 BALANCERS = "load_balancer_haproxy_hosts"
 REQUIRED_FILES = ["load_balancer_drain_tasks", "load_balancer_return_tasks"]  # of the provider tasks
-FILES = [*REQUIRED_FILES, "load_balancer_find_tasks", "load_balancer_out_tasks"]
+FILES = [*REQUIRED_FILES, "load_balancer_find_tasks"]
 ROLE_OF_THE_BALANCER = Path(__file__).parents[3] / "roles" / "load_balancer"
 # What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
 UNCHECKED = [

@@ -155,6 +155,7 @@ def test_a_group_of_balancers_that_does_not_exist_is_refused_at_the_start():
         ("find", "/missing.yml", False),
         ("find", "of_the_role.yml", True),
         ("out", None, True),
+        ("out", "/missing.yml", True),  # which respond never reads, and the gate at once
     ],
 )
 def test_a_tasks_file_of_a_load_balancer_that_is_missing_is_refused_at_the_start(name, value, right):
