@@ -106,9 +106,6 @@ class HostVariables:
     def __iter__(self) -> t.Iterator[str]:
         return iter(self._raw)
 
-    def __getitem__(self, name: str) -> t.Any:
-        return self._templar.template(self._raw[name])
-
     def get(self, name: str, default: t.Any = None) -> t.Any:
         return self.of([name]).get(name, default)
 
@@ -241,9 +238,8 @@ class OtherHost:
         context.remote_addr, context.remote_user, context.no_log = self.name, task.remote_user, task.no_log
         context.become, context.become_method, context.become_user = task.become, task.become_method, task.become_user
         for attribute, names in constants.MAGIC_VARIABLE_MAPPING.items():
-            for name in names:
-                if name in self.variables:
-                    setattr(context, attribute, self.variables[name])
+            for value in self.variables.of(names).values():
+                setattr(context, attribute, value)
         return context
 
     def _set_options(self, plugin: t.Any, kind: str, keys: dict[str, t.Any]) -> None:

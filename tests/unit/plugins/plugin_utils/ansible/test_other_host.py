@@ -10,6 +10,10 @@ import pytest
 from ansible import constants, template
 from ansible.errors import AnsibleConnectionFailure, AnsibleError
 from ansible.parsing.dataloader import DataLoader
+from ansible.playbook.block import Block
+from ansible.playbook.play import Play
+from ansible.playbook.play_context import PlayContext
+from ansible.playbook.task import Task
 
 from plugins.plugin_utils._ansible import other_host
 from plugins.plugin_utils._ansible.other_host import (
@@ -41,6 +45,24 @@ def test_the_variables_of_another_host_keep_their_types_with_jinja2_native(monke
     action = types.SimpleNamespace(_task=None, _loader=loader, _templar=template.Templar(loader=loader))
     variables = HostVariables(action, "web2", {"hostvars": {}})
     assert variables.of(found) == {"vm_name": None, "backends": ["www"]}
+
+
+def test_an_omitted_variable_of_another_host_is_none_of_its_connection(monkeypatch):
+    trusted = getattr(template, "trust_as_template", str)
+    found = {"ansible_user": trusted("{{ login | default(omit) }}"), "ansible_port": trusted("{{ 2200 + 22 }}")}
+    if trusted is str:  # before ansible-core 2.19
+        found["omit"] = "__omit__"
+    monkeypatch.setattr(other_host, "variables_of", lambda *_arguments: found)
+    task = Task(block=Block(play=Play()))
+    task.remote_user = "admin"
+    action = types.SimpleNamespace(
+        _task=task,
+        _loader=DataLoader(),
+        _templar=template.Templar(loader=DataLoader()),
+        _play_context=PlayContext(),
+    )
+    context = OtherHost(action, "web2", {"hostvars": {}}, become=False)._play_context(task)
+    assert (context.remote_user, int(context.port)) == ("admin", 2222)
 
 
 def test_what_never_answers_is_given_up():
@@ -161,7 +183,9 @@ def test_a_host_that_is_not_reached_is_told_from_a_module_that_failed(result, er
     assert caught.type is error
 
 
-@pytest.mark.parametrize(("is_secret", "shown"), [(False, r" \({\"token\": \"s3cret; killed\)"), (True, r" \(killed\)")])
+@pytest.mark.parametrize(
+    ("is_secret", "shown"), [(False, r" \({\"token\": \"s3cret; killed\)"), (True, r" \(killed\)")]
+)
 def test_no_message_has_what_a_module_with_secrets_printed(is_secret, shown):
     cut = {"failed": True, "msg": "MODULE FAILURE", "module_stdout": '{"token": "s3cret', "module_stderr": "killed"}
     with pytest.raises(OtherHostError, match=f"^web2: MODULE FAILURE{shown}$"):
