@@ -21,6 +21,7 @@ import socket
 import time
 import typing as t
 
+from ansible.errors import AnsibleError
 from ansible.plugins.action import ActionBase
 
 from .._ansible.core import is_windows
@@ -114,8 +115,10 @@ class Fleet:
 
 def _is_meant_as_windows(variables: t.Mapping[str, t.Any]) -> bool:
     """Whether the variables of a host say that it is a Windows host, before there is a connection."""
-    connection = str(variables.get("ansible_connection", "")).rpartition(".")[2]
-    return connection in ("winrm", "psrp") or variables.get("ansible_shell_type") in ("powershell", "cmd")
+    with contextlib.suppress(AnsibleError):  # omitted, or not known yet; the look at this host shows what is wrong
+        connection = str(variables.get("ansible_connection", "")).rpartition(".")[2]
+        return connection in ("winrm", "psrp") or variables.get("ansible_shell_type") in ("powershell", "cmd")
+    return False
 
 
 def ask_all(

@@ -13,6 +13,7 @@ import time
 import types
 
 import pytest
+from ansible.errors import AnsibleError
 
 from plugins.plugin_utils._ansible.other_host import OtherHostError, OtherHostUnreachable
 from plugins.plugin_utils._gate import fleet as fleets
@@ -177,6 +178,15 @@ def test_without_hosts_the_answer_is_empty():
 def test_a_look_may_take_as_long_as_the_hosts_that_each_fork_asks(variables, of_web1, seconds):
     known = {**variables, "hostvars": {host: of_web1 if host == "web1" else {} for host in HOSTS}}
     assert Fleet(None, known, None, HOSTS).longest(HOSTS) == seconds
+
+
+def test_a_host_whose_connection_is_not_known_keeps_no_other_one_from_being_asked():
+    class Unknown(dict):
+        def get(self, *_names):
+            raise AnsibleError("A template was resolved to an Omit scalar")  # since ansible-core 2.19
+
+    known = {"ansible_forks": 10, "hostvars": {"web1": Unknown(), "web2": {"ansible_connection": "winrm"}}}
+    assert Fleet(None, known, None, HOSTS).longest(HOSTS) == 4 * 80.0
 
 
 class Asked:
