@@ -289,7 +289,7 @@ def test_the_example_drains_a_vm_that_had_read_before_an_event_was_announced(
     run = ansible.start_playbook(
         tmp_path / "play.yml",
         inventory={"all": {"children": {"web": emulator.inventory()["all"]}}},
-        env={"ANSIBLE_FORKS": "1"},
+        options=("--forks", "1"),
     )
     until(lambda: emulator.polls("web1")["polls"] or not run.running, what="the look of web1")
     event_id = emulator.schedule("Redeploy", "web2", "web1")

@@ -35,7 +35,7 @@ class Story:
             vm3={"respond_prepare_tasks": str(TASKS / "prepare.yml"), "respond_allow_skip_tags": True},
         )
         tags = ("--skip-tags", "drain")
-        run = hosts.ansible.start_playbook(PLAYS, inventory=inventory, options=tags, env={"ANSIBLE_FORKS": "2"})
+        run = hosts.ansible.start_playbook(PLAYS, inventory=inventory, options=(*tags, "--forks", "2"))
         for name, ends in (("vm1", "prepare failed"), ("vm2", "prepared in part")):
             line = f"{name}: Reboot {self.ids[name]} {ends}"
             until(lambda line=line: line in run.output or not run.running, what=line)

@@ -78,7 +78,8 @@ def test_a_vm_that_read_before_an_event_was_announced_is_out_when_another_one_ac
         [play_of_the_example("{{ imds_endpoint }}")],
         inventory={"all": {"children": {"windows_web": inventory["all"]}}},
         extra_vars={"drained_flag": f"{tmp_path}/{{{{ inventory_hostname }}}}", "notice_seconds": 0},
-        env={**windows(tmp_path / "win_uri.log"), "ANSIBLE_FORKS": "1"},
+        options=("--forks", "1"),
+        env=windows(tmp_path / "win_uri.log"),
     )
     until(lambda: emulator.polls("web1")["polls"] or not run.running, what="the look of web1")
     event_id = emulator.schedule("Redeploy", "web2", "web1")
