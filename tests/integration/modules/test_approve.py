@@ -286,6 +286,7 @@ def test_the_example_drains_a_vm_that_had_read_before_an_event_was_announced(
         task = {"ansible.builtin.command": f"{command} {tmp_path}/{{{{ inventory_hostname }}}}"}
         (tmp_path / f"{name}.yml").write_text(json.dumps([task]))
     (tmp_path / "play.yml").write_text(json.dumps([of_example]))
+    emulator.fault("slow", vms=["web2"], delay=30, count=1)  # it looks after the event is announced
     run = ansible.start_playbook(
         tmp_path / "play.yml",
         inventory={"all": {"children": {"web": emulator.inventory()["all"]}}},
@@ -293,6 +294,7 @@ def test_the_example_drains_a_vm_that_had_read_before_an_event_was_announced(
     )
     until(lambda: emulator.polls("web1")["polls"] or not run.running, what="the look of web1")
     event_id = emulator.schedule("Redeploy", "web2", "web1")
+    emulator.clear_faults()
     until(lambda: emulator.posts() or not run.running, what="the acknowledgement")
     assert [name for name in ("web1", "web2") if not (tmp_path / name).exists()] == []
     emulator.complete(event_id)
