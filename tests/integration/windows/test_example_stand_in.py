@@ -74,6 +74,7 @@ def test_a_vm_that_read_before_an_event_was_announced_is_out_when_another_one_ac
     emulator = fleet("web1", "web2")
     flags = [tmp_path / "web1", tmp_path / "web2"]
     inventory = emulator.inventory(ansible_connection=lambda _host: CONNECTION)
+    emulator.fault("slow", vms=["web2"], delay=30, count=1)  # it looks after the event is announced
     run = ansible.start_playbook(
         [play_of_the_example("{{ imds_endpoint }}")],
         inventory={"all": {"children": {"windows_web": inventory["all"]}}},
@@ -83,6 +84,7 @@ def test_a_vm_that_read_before_an_event_was_announced_is_out_when_another_one_ac
     )
     until(lambda: emulator.polls("web1")["polls"] or not run.running, what="the look of web1")
     event_id = emulator.schedule("Redeploy", "web2", "web1")
+    emulator.clear_faults()
     until(lambda: emulator.posts() or not run.running, what="the acknowledgement")
     assert [flag for flag in flags if not flag.exists()] == []
     emulator.complete(event_id)
