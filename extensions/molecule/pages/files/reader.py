@@ -24,7 +24,7 @@ from page_blocks import block  # noqa: E402 - found only through the path set ab
 
 ENTER = str(pathlib.Path(__file__).parents[2] / "shared" / "enter")
 ENDPOINT = "http://127.0.10.1:8169"
-LIMIT = 300  # seconds after which a command is ended
+LIMIT = 900  # seconds after which a command is ended
 COLLECTION = "ansible_collections/maintops/scheduled_events"
 CONNECTION = """\
 ansible_connection: containers.podman.podman

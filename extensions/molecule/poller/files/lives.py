@@ -22,7 +22,7 @@ from typing import Any
 ENTER = pathlib.Path(__file__).parents[2] / "shared" / "enter"
 ROUNDED = 0.02  # seconds: a measured time has milliseconds, and the time of a boot has ticks
 FROZEN = 4.0  # seconds; the unit notices a pause of more than 2.5
-LIMIT = 300  # seconds for one thing to happen, also on a busy machine
+LIMIT = 900  # seconds for one thing to happen, also on a busy machine
 DIRECTORY = "/var/lib/drill"
 LOG = f"{DIRECTORY}/log"
 # What the hooks of an event write down, in this order.
