@@ -16,7 +16,7 @@ description:
   - An acknowledgement counts for B(every) VM that the event names, from wherever it is sent. Acknowledge only when all
     of them are prepared.
   - The events cannot be read from outside the VM, so the module acknowledges exactly the events in O(event_id).
-  - The module sends a request for each id. If one fails, the ids before it are acknowledged.
+  - The module sends a request for each id. If one fails, the message names those that were acknowledged before it.
 extends_documentation_fragment:
   - maintops.scheduled_events._azure
 options:

@@ -94,7 +94,7 @@ def check_ids(event_ids: t.Sequence[str]) -> list[str]:
 def acknowledge(arm: Arm, scope: str, event_ids: t.Sequence[str]) -> AcknowledgementResult:
     """Acknowledge events, one after the other. To repeat it does no harm.
 
-    :raises ArmError: an event was not acknowledged, or it is not known. Those before it are.
+    :raises ArmError: an event was not acknowledged, or it is not known. The error names those before it that were.
     """
     result = AcknowledgementResult([], [], [])
     for event_id in event_ids:
@@ -107,6 +107,8 @@ def acknowledge(arm: Arm, scope: str, event_ids: t.Sequence[str]) -> Acknowledge
                 result.absent.append(event_id)
             elif error.status == 409 and error.code not in CONFLICT_CODES:
                 result.refused.append({"event_id": event_id, "code": error.code, "message": error.message})
+            elif result.approved:
+                raise ArmError(f"{error}. Acknowledged before it: {', '.join(result.approved)}") from error
             else:
                 raise
     return result

@@ -85,6 +85,12 @@ def test_a_vm_that_does_not_exist_is_not_an_event_that_is_over(arm, stand_in):
         acknowledge(arm, VM, [ONE])
 
 
+def test_a_failure_names_the_events_that_were_acknowledged_before_it(arm, stand_in):
+    answer_with(stand_in, None, None, Refused(403, "AuthorizationFailed", "The client may not."))
+    with pytest.raises(ArmError, match=rf"403: AuthorizationFailed .* Acknowledged before it: {ONE}, {TWO}$"):
+        acknowledge(arm, VM, [ONE, TWO, "3"])
+
+
 @pytest.mark.parametrize("ids", [[ONE], [ONE, TWO]])
 def test_throttling_and_moments_without_service_are_waited_out(arm, stand_in, ids):
     throttled = Refused(429, "TooManyRequests", "Please try again after '17' seconds.")
