@@ -25,10 +25,19 @@ HOSTS = [f"web{number}" for number in range(6)]
 PATIENCE = 300.0  # seconds; only so that a test that hangs ends
 
 
-def is_zombie(pid):
+def has_ended(pid):
+    """Whether a process is a zombie, or gone."""
     with contextlib.suppress(OSError):
         return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     return True
+
+
+def wait_for_end(pid):
+    """Wait until a process has ended, or fail."""
+    give_up_at = time.monotonic() + PATIENCE
+    while not has_ended(pid):
+        assert time.monotonic() < give_up_at, f"process {pid} goes on"
+        time.sleep(0.01)
 
 
 def test_every_host_is_asked_once_by_as_many_processes_as_there_are_forks():
@@ -128,11 +137,8 @@ def test_no_process_outlives_the_one_that_asks(tmp_path):
             ask_all(["web0", "web1"], note, forks=2, timeout=PATIENCE)
         os._exit(0)
     assert os.waitpid(asking, 0)[1] == signal.SIGKILL
-    give_up_at = time.monotonic() + PATIENCE
     for path in tmp_path.iterdir():
-        while pathlib.Path(f"/proc/{path.read_text()}").exists() and not is_zombie(path.read_text()):
-            assert time.monotonic() < give_up_at
-            time.sleep(0.01)
+        wait_for_end(path.read_text())
 
 
 def test_a_host_that_hangs_is_given_up_and_those_that_wait_for_it_as_well(tmp_path):
@@ -154,10 +160,7 @@ def test_a_host_that_hangs_is_given_up_and_those_that_wait_for_it_as_well(tmp_pa
     with pytest.raises(ProcessLookupError):
         os.kill(int((tmp_path / "web1").read_text()), 0)
     assert not (tmp_path / "web2").exists()
-    give_up_at = time.monotonic() + PATIENCE
-    while not is_zombie((tmp_path / "program").read_text()):  # or gone
-        assert time.monotonic() < give_up_at, "the program of the host goes on"
-        time.sleep(0.01)
+    wait_for_end((tmp_path / "program").read_text())
 
 
 def test_without_hosts_the_answer_is_empty():
