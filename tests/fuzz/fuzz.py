@@ -36,6 +36,7 @@ sys.path[:0] = [str(ROOT / place) for place in ("plugins/module_utils", "roles/p
 
 import documents  # noqa: E402 - found only through the path set above, as are the next
 from _scheduled_events import engine, history, rules, state, terms, transitions  # noqa: E402
+from _scheduled_events.checks import WrongValue  # noqa: E402
 from _scheduled_events.clock import Moment  # noqa: E402
 from _scheduled_events.document import DocumentError, parse  # noqa: E402
 from scheduled_events_poller import spool  # noqa: E402
@@ -226,20 +227,14 @@ class Life:
     def _ask_root(self, action):
         fields = {name: getattr(action, name) for name in spool.Job._fields if hasattr(action, name)}
         job = spool.Job(**{"vm_name": self.vm_name, **fields})
-        try:
-            text = spool.format_request(job)
-        except spool.RequestError as error:
-            check_text(str(error), "the error of a request")
-            self.counts["requests too long"] += 1
-            self._results.append(terms.NotAsked(job.request_id, str(error)))
-            return
+        text = spool.format_request(job)
         self._running.append(job.request_id)
         check_environment(spool.parse_request(text, job.request_id))
         for _time in range(2):  # and as an attacker with control of the poller would write it
             hostile = documents.damage(self.rng, text)
             try:
                 check_environment(spool.parse_request(hostile, job.request_id))
-            except spool.RequestError as error:
+            except WrongValue as error:
                 check_text(str(error), "the error of a request")
 
     def _let_hooks_end(self):

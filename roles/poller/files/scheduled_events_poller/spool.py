@@ -38,10 +38,6 @@ DEEPEST = 50  # levels of lists and objects in an event
 VERSION = 2
 
 
-class RequestError(ValueError):
-    """A request that is not carried out; the message says why."""
-
-
 class Directories(NamedTuple):
     """The paths of the spool; tests use other paths."""
 
@@ -148,37 +144,28 @@ def find_hooks(sets: Sequence[str], phase: str) -> Dict[str, str]:
 
 
 def format_request(job: Job) -> bytes:
-    """The request for a run, as the poller writes it to the file named ``job.request_id``.
-
-    :raises RequestError: it cannot be written as JSON.
-    """
+    """The request for a run, as the poller writes it to the file named ``job.request_id``."""
     fields = job._replace(failure=job.failure[:LONGEST_REASON])._asdict()
     del fields["request_id"], fields["phase"]  # the name of the file has both
-    try:
-        return json.dumps({"version": VERSION, **fields}).encode()
-    except (ValueError, TypeError, RecursionError) as error:
-        raise RequestError(f"the event cannot be written as JSON: {error}") from error
+    return json.dumps({"version": VERSION, **fields}).encode()
 
 
 def parse_request(text: bytes, request_id: str) -> Job:
     """Check a request as it comes from a user who may be hostile.
 
-    :raises RequestError: the first thing wrong with it.
+    :raises WrongValue: the first thing wrong with it.
     """
     name = parse_run_id(request_id)
     if name is None:
-        raise RequestError("its name is not EVENT.PHASE.NUMBER")
+        raise WrongValue("its name is not EVENT.PHASE.NUMBER")
     if len(text) > MAX_REQUEST:
-        raise RequestError(f"it is longer than {MAX_REQUEST} bytes")
-    try:
-        raw = check_fields(_read_object(text), _REQUEST, required=_REQUIRED, others=True)
-    except WrongValue as error:
-        raise RequestError(str(error)) from error
+        raise WrongValue(f"it is longer than {MAX_REQUEST} bytes")
+    raw = check_fields(_read_object(text), _REQUEST, required=_REQUIRED, others=True)
     if token_of(raw["event"]["event_id"].lower()) != name.token:
-        raise RequestError("its name belongs to another event")
+        raise WrongValue("its name belongs to another event")
     first = parse_run_id(raw["first_run"])
     if first is None or first[:2] != name[:2]:
-        raise RequestError("first_run is not a run of this phase and event")
+        raise WrongValue("first_run is not a run of this phase and event")
     return Job(request_id=request_id, phase=name.phase, **{"not_later_than": None, **raw})
 
 
@@ -209,13 +196,13 @@ _REQUIRED = [name for name in _REQUEST if name != "not_later_than"]
 
 def _read_object(text: bytes) -> Dict[str, Any]:
     if text.count(b"{") + text.count(b"[") > MOST_BRACKETS:
-        raise RequestError(f"it holds more than {MOST_BRACKETS} objects and lists")
+        raise WrongValue(f"it holds more than {MOST_BRACKETS} objects and lists")
     try:
         raw = json.loads(text.decode("utf-8"), parse_int=parse_number)
     except (ValueError, RecursionError) as error:
-        raise RequestError(f"it is not JSON: {error}") from error
+        raise WrongValue(f"it is not JSON: {error}") from error
     if not isinstance(raw, dict) or raw.get("version") != VERSION:
-        raise RequestError(f"it is not an object of version {VERSION}")
+        raise WrongValue(f"it is not an object of version {VERSION}")
     return raw
 
 

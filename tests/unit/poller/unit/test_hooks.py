@@ -45,12 +45,6 @@ def test_requests_that_nothing_takes_are_noticed(root_side, requests):
     assert requests.unheard(121.0) == ""
 
 
-def test_an_event_that_cannot_be_written_could_not_be_asked_for(root_side, requests):
-    event = dict(root_side.event, additional={"no": {"JSON"}})
-    assert "the event cannot be written as JSON" in requests.ask(root_side.job(event=event))
-    assert (root_side.requests(), requests.result(root_side.run_id)) == ([], None)
-
-
 def test_a_request_on_a_full_disk_could_not_be_asked_for_and_leaves_nothing(root_side, requests, monkeypatch):
     def fail(*_arguments):
         raise OSError(28, "No space left on device")

@@ -14,11 +14,12 @@ import os
 import time
 from typing import Callable, Dict, List, NamedTuple, Sequence, Set
 
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.files import LACKING, plain, trim
 from _scheduled_events.runs import FAILED, parse_run_id
 
-from ..spool import MAX_REQUEST, SAID, Directories, RequestError, RunResult, parse_request, root_command
+from ..spool import MAX_REQUEST, SAID, Directories, RunResult, parse_request, root_command
 from . import jobs
 from .jobs import Process
 
@@ -188,7 +189,7 @@ class Dispatcher:
         try:
             text = _read(spool, request_id)
             job = parse_request(text, request_id)
-        except RequestError as error:
+        except WrongValue as error:
             self._complain(f"request {request_id} refused: {error}")
             if not jobs.exists(self._directories, request_id):  # which runs as it was accepted
                 reason = f"the request was refused: {error}"
@@ -233,7 +234,7 @@ def _newest(spool: int, ids: Set[str]) -> List[str]:
 def _read(spool: int, request_id: str) -> bytes:
     """Take a request under another name, so that one that replaces it is not removed with it, and read it.
 
-    :raises RequestError: it is not a file that the poller wrote.
+    :raises WrongValue: it is not a file that the poller wrote.
     :raises OSError: it cannot be read now.
     """
     taken = _TAKEN + request_id
@@ -243,12 +244,12 @@ def _read(spool: int, request_id: str) -> bytes:
             os.rename(request_id, taken, src_dir_fd=spool, dst_dir_fd=spool)
         with plain(taken, dir_fd=spool) as (file, status):
             if status.st_uid != os.fstat(spool).st_uid:
-                raise RequestError("it belongs to another user than its directory")
+                raise WrongValue("it belongs to another user than its directory")
             return file.read(MAX_REQUEST + 1)
     except OSError as error:
         if error.errno in _NOT_ITS_FAULT:
             raise
-        raise RequestError(f"it cannot be read: {error.strerror or error}") from error
+        raise WrongValue(f"it cannot be read: {error.strerror or error}") from error
 
 
 # Starting

@@ -15,10 +15,11 @@ import sys
 import time
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.files import Occupied, locked, write_atomically, write_once
 from _scheduled_events.runs import BESIDE, FAILED, parse_run_id
 
-from ..spool import MAX_REQUEST, Directories, Job, RequestError, RunResult, format_request, format_result, parse_request
+from ..spool import MAX_REQUEST, Directories, Job, RunResult, format_request, format_result, parse_request
 
 PROC = "/proc"
 REVISION = ".times"  # ends the name of the file with the newest times of a job
@@ -145,15 +146,6 @@ def revision(directories: Directories, request_id: str) -> Optional[Job]:
     return _read(_job(directories, request_id) + REVISION, request_id)
 
 
-def revision_mark(directories: Directories, request_id: str) -> Optional[Tuple[int, int]]:
-    """A value that changes with the revision; ``None`` without a revision."""
-    try:
-        status = os.stat(_job(directories, request_id) + REVISION)
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
-
-
 def _times(job: Job) -> Tuple[object, ...]:
     return job.timeout, job.not_later_than, job.deadline, job.ends_at
 
@@ -162,7 +154,7 @@ def _read(path: str, request_id: str) -> Optional[Job]:
     try:
         with open(path, "rb") as file:
             return parse_request(file.read(), request_id)
-    except (OSError, RequestError):
+    except (OSError, WrongValue):
         return None
 
 

@@ -14,21 +14,13 @@ import sys
 import time
 from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple, Optional, Tuple
 
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import CLOCK, Clock
 from _scheduled_events.files import Occupied
 from _scheduled_events.runs import FAILED, NOTHING, OK, TIMEOUT, WEBHOOK_HOOK
 from _scheduled_events.text import shown
 
-from ..spool import (
-    LONGEST_REASON,
-    Directories,
-    Job,
-    RequestError,
-    RunResult,
-    find_hooks,
-    hook_sets,
-    parse_request,
-)
+from ..spool import LONGEST_REASON, Directories, Job, RunResult, find_hooks, hook_sets, parse_request
 from . import jobs
 from .jobs import Process
 
@@ -67,7 +59,7 @@ class HookEnd(NamedTuple):
 class Deadline:
     """The moment at which the hooks of a run must have ended, on two clocks: neither a jump nor a stop moves both.
 
-    :param revised: returns the job with the newest times if they have changed, else ``None``.
+    :param revised: returns the job with the newest times; ``None`` if they have not changed.
     """
 
     def __init__(self, job: Job, clock: Clock, revised: Callable[[], Optional[Job]]) -> None:
@@ -165,23 +157,9 @@ def run(request_id: str, directories: Directories) -> int:
 def _carry_out(text: bytes, request_id: str, directories: Directories) -> RunResult:
     try:
         job = parse_request(text, request_id)
-    except RequestError as error:
+    except WrongValue as error:
         return RunResult(request_id, FAILED, f"the job cannot be read: {error}", 0.0)
-    return run_phase(job, directories.hooks, sys.stdout.buffer, revised=_revisions(directories, request_id))
-
-
-def _revisions(directories: Directories, request_id: str) -> Callable[[], Optional[Job]]:
-    seen: Optional[Tuple[int, int]] = None
-
-    def revised() -> Optional[Job]:
-        nonlocal seen
-        mark = jobs.revision_mark(directories, request_id)
-        if mark == seen:
-            return None
-        seen = mark
-        return jobs.revision(directories, request_id)
-
-    return revised
+    return run_phase(job, directories.hooks, sys.stdout.buffer, revised=lambda: jobs.revision(directories, request_id))
 
 
 def ended(request_id: str, directories: Directories, environment: Mapping[str, str]) -> int:

@@ -16,7 +16,6 @@ from ..spool import (
     MAX_RESULT,
     Directories,
     Job,
-    RequestError,
     RunResult,
     find_hooks,
     format_request,
@@ -103,7 +102,7 @@ class HookRequests:
             write_atomically(path, format_request(job), mode=0o600, directory=self._directories.runtime)
             if self._spawn:
                 self._start_root_side()
-        except (OSError, RequestError) as error:
+        except OSError as error:
             return f"the request for the hooks cannot be written: {error}"
         return ""
 
