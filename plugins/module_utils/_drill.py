@@ -172,9 +172,8 @@ class DrilledHost:
 
         :param since: seconds since the epoch, on the clock of this host.
         """
-        now = self._clock.wall()
-        found = [fact for each in self._histories for fact in history_file.read(each, now=now, since=since).facts]
-        return [history.as_json(fact) for fact in sorted(found, key=lambda fact: fact.time)[-MOST_FACTS:]]
+        found = history_file.read(*self._histories, now=self._clock.wall(), since=since)
+        return [history.as_json(fact) for fact in found.facts[-MOST_FACTS:]]
 
     def note(self, event_id: str, event_type: str, vm_name: str, outcome: str, reason: str) -> None:
         """Write into the history that the event was a drill, and how it ended.

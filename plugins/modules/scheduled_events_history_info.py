@@ -150,7 +150,6 @@ problems:
 
 import os
 import time
-from typing import List
 
 from ..module_utils._checked_module import CheckedModule
 from ..module_utils._scheduled_events import history, history_file
@@ -170,15 +169,9 @@ def main() -> None:
             msg=f"there is no history on this host: none of {names} is a directory. Install the polling unit"
         )
     now = time.time()
-    since = now - module.params["days"] * 86400
-    facts: List[history.Fact] = []
-    problems: List[str] = []
-    for directory in module.params["directories"]:
-        found = history_file.read(directory, now=now, since=since)
-        facts.extend(found.facts)
-        problems.extend(found.problems)
-    facts.sort(key=lambda fact: fact.time)
-    module.exit_json(changed=False, facts=[history.as_json(fact) for fact in facts], problems=problems)
+    found = history_file.read(*module.params["directories"], now=now, since=now - module.params["days"] * 86400)
+    facts = [history.as_json(fact) for fact in found.facts]
+    module.exit_json(changed=False, facts=facts, problems=list(found.problems))
 
 
 if __name__ == "__main__":

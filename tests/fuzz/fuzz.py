@@ -187,7 +187,7 @@ class Life:
             self.counts["restarts"] += 1
         elif chance < 0.15:
             damaged = documents.damage(self.rng, text.encode("utf-8")).decode("utf-8", "replace")
-            with contextlib.suppress(state.StateError):
+            with contextlib.suppress(WrongValue):
                 state.parse(damaged)
 
     def _carry_out(self, action):

@@ -14,11 +14,12 @@ import contextlib
 from typing import Any, Dict, Iterator, List, Optional
 
 from .._maintenance import MaintenanceError, read_mark
+from .._scheduled_events.checks import WrongValue
 from .._scheduled_events.clock import CLOCK, Clock, lease, lease_left
 from .._scheduled_events.files import Folder
 from .._scheduled_events.history import RESPOND, ROLLING_MAINTENANCE, as_json
 from .._scheduled_events.history_file import append_where_possible
-from .._scheduled_events.state import State, StateError
+from .._scheduled_events.state import State
 from .._scheduled_events.state import dump as dump_state
 from .._scheduled_events.state import parse as parse_state
 from .._scheduled_events.transitions import Step, Writer, facts_of
@@ -41,7 +42,7 @@ class TurnMemory:
     def load(self) -> State:
         """The state.
 
-        :raises StateError: the file holds something else.
+        :raises WrongValue: the file holds something else.
         :raises OSError: it cannot be read.
         """
         try:
@@ -51,8 +52,8 @@ class TurnMemory:
             return State(serial=int(self._clock.wall() * 1000))
         try:
             return parse_state(content.decode())
-        except (StateError, UnicodeDecodeError) as error:
-            raise StateError(
+        except (WrongValue, UnicodeDecodeError) as error:
+            raise WrongValue(
                 f"{self._folder.path_of(STATE_FILE)}: {error}. This version of the role does not write such a file. "
                 "Check its content, and remove it"
             ) from error

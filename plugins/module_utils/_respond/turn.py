@@ -23,7 +23,7 @@ from .._scheduled_events.document import Document, ScheduledEvent, describe, for
 from .._scheduled_events.files import Changed, Folder, explained
 from .._scheduled_events.history_file import experience
 from .._scheduled_events.runs import FAILED, NOTHING, OK, parse_run_id
-from .._scheduled_events.state import EventState, State, StateError
+from .._scheduled_events.state import EventState, State
 from .._scheduled_events.state import dump as dump_state
 from .._scheduled_events.text import some
 from .._scheduled_events.transitions import Step
@@ -114,7 +114,7 @@ class Turn:
         is over.
 
         :raises ImdsError: the service refuses, or the run's first request gets no answer.
-        :raises StateError: what an earlier run remembered cannot be read.
+        :raises WrongValue: what an earlier run remembered cannot be read.
         :raises OSError: the state cannot be kept.
         """
         results: List[terms.Result] = list(self._outcome())
@@ -446,7 +446,5 @@ def take_turn(run: "ImdsModule", folder: Optional[Folder] = None, intervals: Int
             intervals=intervals,
         )
         return dict(turn.take(), changed=False)
-    except (WrongValue, StateError) as error:
-        raise WrongValue(str(error)) from error
     except OSError as error:
         raise WrongValue(explained(error)) from error

@@ -137,11 +137,6 @@ class Document(NamedTuple):
     drill: str = ""
     drill_problem: str = ""
 
-    def find(self, event_id: str) -> Optional[ScheduledEvent]:
-        """The event with this EventId in any case, or ``None``."""
-        wanted = event_id.lower()
-        return next((event for event in self.events if event.key == wanted), None)
-
 
 class Filter(NamedTuple):
     """The selected events. An empty condition holds for every event.
@@ -226,7 +221,7 @@ def _parse_event(raw: Dict[str, Any], *, api_version: str) -> ScheduledEvent:
     fields.update(resources=resources or (), not_before=read["NotBefore"] or None)
     return ScheduledEvent(
         **fields,
-        names=tuple(_comparable(name, api_version) for name in resources or ()),
+        names=tuple(plain_name(name, api_version).lower() for name in resources or ()),
         additional=sanitize_fields({name: raw[name] for name in raw if name not in _FIELDS}, MAX_ADDITIONAL),
         unreadable={
             name: sanitize_or_report(raw[name], MAX_UNREADABLE)
@@ -310,12 +305,6 @@ def format_epoch(seconds: float) -> str:
 def plain_name(resource: str, api_version: str) -> str:
     """The name of a VM that Resources has, without the underscore that one version puts before it."""
     return resource[1:] if api_version == UNDERSCORE_VERSION and resource.startswith("_") else resource
-
-
-def _comparable(resource: str, api_version: str) -> str:
-    name = plain_name(resource, api_version)
-    lowered = name.lower()
-    return name if lowered == name else lowered  # most names are in lower case, and one text is enough then
 
 
 def _event_id(value: Any) -> Optional[str]:

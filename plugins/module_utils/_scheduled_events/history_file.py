@@ -167,14 +167,17 @@ def _write(directory: str, content: bytes, *, make: bool, alone: bool) -> None:
         os.close(descriptor)
 
 
-def read(directory: str, *, now: float, since: float = 0.0) -> Found:
-    """The facts of a history, also if another user has written its files.
+def read(*directories: str, now: float, since: float = 0.0) -> Found:
+    """The facts of a history, also if another user has written its files; those of several in the order of their times.
 
     :param now: seconds since the epoch; facts that are older than 400 days are left out.
     :param since: seconds since the epoch; older facts are left out.
     """
     problems: List[str] = []
-    return Found(tuple(_facts_of(directory, problems, now=now, since=since)), tuple(problems))
+    facts = [fact for directory in directories for fact in _facts_of(directory, problems, now=now, since=since)]
+    if len(directories) > 1:
+        facts.sort(key=lambda fact: fact.time)
+    return Found(tuple(facts), tuple(problems))
 
 
 def _facts_of(directory: str, problems: List[str], *, now: float, since: float = 0.0) -> Iterator[Fact]:

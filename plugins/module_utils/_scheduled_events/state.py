@@ -32,10 +32,6 @@ MOST_BYTES = 64 * 1024 * 1024  # far more than the events of a document take
 _OUTCOMES = (RUNNING, INTERRUPTED, *OUTCOMES)
 
 
-class StateError(ValueError):
-    """The text is not a state that this version can read; the message says where and why."""
-
-
 class Run(NamedTuple):
     """The hooks of one phase of one event.
 
@@ -168,20 +164,17 @@ def _dump_entry(entry: EventState) -> Dict[str, Any]:
 def parse(text: str) -> State:
     """Read what :func:`dump` wrote.
 
-    :raises StateError: it is something else.
+    :raises WrongValue: it is something else.
     """
     try:
         decoded = json.loads(text, parse_int=parse_number, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise StateError(f"it is not JSON: {shown(str(error))}") from error
+        raise WrongValue(f"it is not JSON: {shown(str(error))}") from error
     version = decoded.get("version") if isinstance(decoded, dict) else None
     if version != VERSION:
-        raise StateError(f"version {show(version)} is not {VERSION}, which this release reads")
+        raise WrongValue(f"version {show(version)} is not {VERSION}, which this release reads")
     del decoded["version"]
-    try:
-        return State(**{**State(0)._asdict(), **check_fields(decoded, _STATE, required=_required(_STATE))})
-    except WrongValue as error:
-        raise StateError(str(error)) from error
+    return State(**{**State(0)._asdict(), **check_fields(decoded, _STATE, required=_required(_STATE))})
 
 
 def _required(kinds: Mapping[str, Kind]) -> List[str]:
@@ -292,15 +285,15 @@ class StateFile:
     def load(self) -> Optional[State]:
         """The state, or ``None`` if there is no file yet.
 
-        :raises StateError: the file holds something else, or is something else than a file.
+        :raises WrongValue: the file holds something else, or is something else than a file.
         :raises OSError: the file cannot be read.
         """
         try:
             return parse(read_plain(self.path, most=MOST_BYTES).decode("utf-8"))
         except FileNotFoundError:
             return None
-        except (NotPlain, StateError, UnicodeDecodeError) as error:
-            raise StateError(f"{self.path}: {error}") from error
+        except (NotPlain, WrongValue, UnicodeDecodeError) as error:
+            raise WrongValue(f"{self.path}: {error}") from error
 
     def save(self, state: State) -> None:
         """Make the state durable before returning.

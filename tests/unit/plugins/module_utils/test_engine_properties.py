@@ -79,6 +79,10 @@ CONFIGURED, MISSING, UNCONFIGURED = "configured", "missing", "unconfigured"
 steps_taken = []
 
 
+def _find(document, key):
+    return next((event for event in document.events if event.key == key), None) if document else None
+
+
 class Job:
     """What happened to one request for hooks. Times are those of ``World.happenings``."""
 
@@ -659,7 +663,7 @@ class World(RuleBasedStateMachine):
         attempt, self.attempt = self.attempt, None
         agreed = []
         for action in attempt.actions:
-            event = attempt.fresh.find(action.key)
+            event = next((event for event in attempt.fresh.events if event.key == action.key), None)
             if attempt.wanted and event is not None and policies.still_agrees(action, event, attempt.config):
                 agreed.append((action, event))
             else:
@@ -1014,7 +1018,7 @@ class World(RuleBasedStateMachine):
         if self.polls_in_a_row < 2 or self.spool_full:
             return
         for job in self.jobs.values():
-            event = self.last_document.find(job.key)
+            event = _find(self.last_document, job.key)
             if event and event.affects(VM) and job.alive and self._prepares(job):
                 moment = event.not_before.timestamp() if event.not_before else 0.0
                 allowed = [moment - MARGIN, moment] if moment > job.asked_last_at else [None]
@@ -1108,11 +1112,11 @@ class World(RuleBasedStateMachine):
         return self._is_too_early(event) and not begun and event.key not in self.hurried
 
     def _check_15_prepared_at_a_chosen_moment(self, job):
-        event = self.last_document and self.last_document.find(job.key)
+        event = _find(self.last_document, job.key)
         assert not (event and self._waits(event)), "prepared before the moment that the rule chooses"
 
     def _check_15_acknowledged_at_a_chosen_moment(self, action):
-        event = self.last_document and self.last_document.find(action.key)
+        event = _find(self.last_document, action.key)
         if event and self.late[1] and action.key not in self.hurried:
             assert not self._is_too_early(event), "acknowledged outside of a window"
 

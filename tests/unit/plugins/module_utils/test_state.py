@@ -10,9 +10,10 @@ import stat
 
 import pytest
 from _scheduled_events import engine, terms
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import Moment
 from _scheduled_events.document import parse as parse_document
-from _scheduled_events.state import EventState, State, StateError, StateFile, dump, parse
+from _scheduled_events.state import EventState, State, StateFile, dump, parse
 from _scheduled_events.terms import ApprovalResult, HookResult, NotAsked
 
 A, B = "c7061bac-afdc-4513-b24b-aa5f13a16123", "51941b56-8080-45ac-81ae-8bda818f5958"
@@ -99,7 +100,7 @@ def test_the_state_and_its_name_are_on_the_disk_when_it_is_saved(tmp_path, monke
 def test_a_file_that_is_not_utf_8_is_refused_with_its_name(tmp_path):
     path = tmp_path / "state.json"
     path.write_bytes(b'{"version": "\xe9"}')
-    with pytest.raises(StateError, match=r"state\.json"):
+    with pytest.raises(WrongValue, match=r"state\.json"):
         StateFile(str(path)).load()
 
 
@@ -118,7 +119,7 @@ def test_an_unreadable_file_is_in_its_place_until_another_one_replaces_it(tmp_pa
     path.write_text("x")
     file = StateFile(str(path))
     kept = file.put_aside()
-    with pytest.raises(StateError):
+    with pytest.raises(WrongValue):
         file.load()
     file.save(a_rich_state())
     assert file.load() == a_rich_state()
@@ -162,7 +163,7 @@ def test_a_directory_in_place_of_the_state_is_moved(tmp_path):
     ],
 )
 def test_a_text_that_is_not_a_state_is_refused_with_its_place(text, reason):
-    with pytest.raises(StateError, match=reason):
+    with pytest.raises(WrongValue, match=reason):
         parse(text)
 
 
@@ -188,7 +189,7 @@ def must_not_matter(text):
     """Read the text; what is taken for a state must do for the engine as well."""
     try:
         state = parse(text)
-    except StateError as error:
+    except WrongValue as error:
         str(error).encode("utf-8")  # fit for the journal
         return
     dump(state)
@@ -240,19 +241,19 @@ def test_a_state_that_lacks_any_of_its_values_gives_a_state_error_or_a_state_tha
 def test_a_state_that_was_cut_is_refused(name):
     text = TEXTS[name].rstrip()
     for length in range(0, len(text), 7):
-        with pytest.raises(StateError):
+        with pytest.raises(WrongValue):
             parse(text[:length])
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
 @pytest.mark.parametrize("depth", [200, 900, 980, 5000, 100000])
 def test_a_text_that_is_nested_too_deep_is_refused(opening, depth):
-    with pytest.raises(StateError):
+    with pytest.raises(WrongValue):
         parse(opening * depth)
     closing = {"[": "]", '{"a":': "1" + "}"}[opening]
     nested = opening * depth + closing[:1].replace("]", "") + closing[-1] * depth
     for text in (nested, '{"version": ' + nested + "}", '{"version": 2, "events": ' + nested + "}"):
-        with pytest.raises(StateError):
+        with pytest.raises(WrongValue):
             parse(text)
 
 
@@ -265,5 +266,5 @@ def test_an_odd_serial_in_a_request_id_gives_a_state_error_or_a_state_that_works
 @pytest.mark.parametrize("field", ["ends_at", "deadline", "not_before", "not_later_than", "timeout", "ask_at"])
 def test_a_time_that_is_not_a_time_is_refused(field, value):
     path = ("events", A, "runs", "prepare", field)
-    with pytest.raises(StateError):
+    with pytest.raises(WrongValue):
         parse(changed(TEXTS["rich"], path, value))

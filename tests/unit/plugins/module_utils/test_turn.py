@@ -20,7 +20,6 @@ from plugins.module_utils._scheduled_events.document import parse
 from plugins.module_utils._scheduled_events.engine import MOST_EVENTS
 from plugins.module_utils._scheduled_events.files import LOCK_FILE
 from plugins.module_utils._scheduled_events.history_file import PRESENT, read
-from plugins.module_utils._scheduled_events.state import StateError
 
 NOW = 1600000000.0
 ID, OTHER_ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123", "51941B56-8080-45AC-81AE-8BDA818F5958"
@@ -678,7 +677,7 @@ def test_a_memory_that_cannot_be_read_stops_the_run_and_stays_as_it_is(host, tex
     host.directory.mkdir()
     (host.directory / "respond.json").write_text(text)
     host.service.events = [event()]
-    with pytest.raises(StateError, match=r"respond\.json"):
+    with pytest.raises(WrongValue, match=r"respond\.json"):
         host.turn()
     assert (host.directory / "respond.json").read_text() == text
 

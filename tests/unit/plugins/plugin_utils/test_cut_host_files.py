@@ -14,10 +14,11 @@ from plugins.module_utils._maintenance import HELD, MARK, RECORD, UNNAMED_LEASE,
 from plugins.module_utils._maintenance_calls import OPTIONS, survey
 from plugins.module_utils._respond.memory import LEASE_FILE, STATE_FILE, Lease, Locked, TurnMemory, is_under_maintenance
 from plugins.module_utils._scheduled_events import engine, terms
+from plugins.module_utils._scheduled_events.checks import WrongValue
 from plugins.module_utils._scheduled_events.clock import Clock, Moment
 from plugins.module_utils._scheduled_events.document import parse
 from plugins.module_utils._scheduled_events.files import Folder
-from plugins.module_utils._scheduled_events.state import State, StateError
+from plugins.module_utils._scheduled_events.state import State
 
 ROUND = {"round_id": "r1", "hosts": ["web1", "web2"], "since_begin": 12.5}
 
@@ -59,7 +60,7 @@ def test_a_state_of_respond_that_was_cut_is_an_error_that_names_the_file(folder)
     memory = TurnMemory(folder)
     memory.save(engine.step(State(serial=6), document, [], Moment(1600000000.0, 1000.0, "boot"), config)[0])
     for length in cuts(folder, STATE_FILE):
-        with pytest.raises(StateError, match=r"respond\.json: .* Check its content, and remove it"):
+        with pytest.raises(WrongValue, match=r"respond\.json: .* Check its content, and remove it"):
             memory.load()
         assert folder.has(STATE_FILE), length
 

@@ -15,7 +15,6 @@ from _scheduled_events.checks import WrongValue
 from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsError, NotAllowed
 from _scheduled_events.document import EVENT_TYPES
 from _scheduled_events.runs import PHASES
-from _scheduled_events.state import StateError
 
 from .. import __version__, spool
 from ..unit import config, control, poller
@@ -58,7 +57,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
     except NotAllowed as error:
         _fail(str(error))
         return EX_NOPERM
-    except (CommandError, control.NoUnit, poller.PollerError, ImdsError, ApprovalFailed, StateError) as error:
+    except (CommandError, control.NoUnit, poller.PollerError, ImdsError, ApprovalFailed) as error:
         return _fail(str(error))
     except OSError as error:
         return _fail(_with_advice(error))

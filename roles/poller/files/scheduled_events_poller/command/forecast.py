@@ -9,7 +9,7 @@ import math
 import time
 from typing import List, NamedTuple, Sequence
 
-from _scheduled_events import terms
+from _scheduled_events import history_file, terms
 from _scheduled_events.document import EVENT_TYPES, LEAST_NOTICE, format_epoch
 from _scheduled_events.history import Fact, needed, preparations
 from _scheduled_events.policies import lead_time
@@ -49,7 +49,7 @@ def show_forecast(chosen: argparse.Namespace) -> int:
     """Compare the preparations of the history with the least notice; the exit status is that of a monitoring plugin."""
     settings = config.load(chosen.config)
     margin, types = settings.margin, _types(chosen.types)
-    facts, problems = show_history.found(chosen)
+    facts, problems = history_file.read(*show_history.directories(chosen), now=time.time())
     seconds = preparations(facts)
     enough = needed(seconds)
     found = [] if enough is None else forecast(enough, margin=margin, event_types=types)

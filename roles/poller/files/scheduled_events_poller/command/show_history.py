@@ -22,7 +22,9 @@ _TIME = re.compile(r"(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d:\d\d)Z?)?\Z", re.ASCII)
 
 def show_history(chosen: argparse.Namespace) -> int:
     """Show the facts, also while the unit is stopped."""
-    facts, problems = found(chosen, since=_since(chosen.since, time.time()) if chosen.since else 0.0)
+    now = time.time()
+    since = _since(chosen.since, now) if chosen.since else 0.0
+    facts, problems = history_file.read(*directories(chosen), now=now, since=since)
     if chosen.json:
         say_json({"facts": [history.as_json(fact) for fact in facts], "problems": problems})
     elif facts:
@@ -38,17 +40,6 @@ def show_history(chosen: argparse.Namespace) -> int:
 def directories(chosen: argparse.Namespace) -> Tuple[str, str]:
     """Those of the histories of the polling unit and of the roles."""
     return places(chosen).history_directory, chosen.roles_directory
-
-
-def found(chosen: argparse.Namespace, *, since: float = 0.0) -> Tuple[List[Fact], List[str]]:
-    """The facts of the polling unit and of the roles, in the order of their times, and why others are missing."""
-    facts: List[Fact] = []
-    problems: List[str] = []
-    for directory in directories(chosen):
-        read = history_file.read(directory, now=time.time(), since=since)
-        facts += read.facts
-        problems += read.problems
-    return sorted(facts, key=lambda fact: fact.time), problems
 
 
 def _since(text: str, now: float) -> float:

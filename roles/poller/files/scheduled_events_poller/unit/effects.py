@@ -8,13 +8,14 @@ import contextlib
 from typing import Iterator, List, Optional, Sequence, Tuple
 
 from _scheduled_events import engine, history_file, terms
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import Moment
 from _scheduled_events.document import Document
 from _scheduled_events.history_file import History
 from _scheduled_events.lost_state import state_from
 from _scheduled_events.policies import unrecovered
 from _scheduled_events.runs import OK
-from _scheduled_events.state import RUNNING, State, StateError, StateFile
+from _scheduled_events.state import RUNNING, State, StateFile
 
 from .. import systemd
 from ..spool import Job, RunResult
@@ -60,7 +61,7 @@ def first_state(state_file: StateFile, history: Optional[History], *, now: Momen
         saved = state_file.load()
         if saved is not None:
             return engine.resume(saved)
-    except StateError as error:
+    except WrongValue as error:
         problem = str(error)
     found = history_file.read(history.directory, now=now.wall)
     unread = "; ".join(found.problems)
@@ -81,7 +82,7 @@ def hidden_by_dry_run(state_file: StateFile) -> str:
     """What a dry run, which begins without the saved state, would hide of this VM; empty if nothing."""
     try:
         saved = state_file.load()
-    except (OSError, StateError) as error:
+    except (OSError, WrongValue) as error:
         return f"the state from before the dry run cannot be read: {error}"
     prepared = ", ".join(unrecovered(saved)) if saved else ""
     return f"this VM was prepared for {prepared} before the dry run, and recovers after it" if prepared else ""

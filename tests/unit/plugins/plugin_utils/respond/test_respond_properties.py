@@ -129,8 +129,9 @@ class Vm:
         return attempt()
 
     def approve(self, event_ids):
+        by_key = {event.key: event for event in self.document.events}
         for event_id in event_ids:
-            self.world.check(self, self.document.find(event_id.lower()))
+            self.world.check(self, by_key[event_id.lower()])
         self.world.happens()
         if self.world.refusals:
             self.world.refusals -= 1
