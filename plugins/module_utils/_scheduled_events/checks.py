@@ -6,9 +6,9 @@
 
 import json
 import re
-from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from .text import MAX_SHOWN, sanitize_or_report, shown
+from .text import MAX_SHOWN, parse_number, refuse_constant, sanitize_or_report, shown
 
 _PASSWORD = re.compile(r"//[^/@\s]*@")  # of a URL, with its user
 
@@ -77,6 +77,18 @@ def show(value: Any) -> str:
     except (TypeError, ValueError):  # what only YAML has, or a number of thousands of digits
         return f"this {type(value).__name__}"
     return shown(_PASSWORD.sub("//…@", text_of_value))
+
+
+def decoded(text: Union[bytes, str]) -> Any:
+    """What a file of ours holds as JSON.
+
+    :raises WrongValue: it is something else.
+    """
+    try:
+        raw = text.decode("utf-8") if isinstance(text, bytes) else text
+        return json.loads(raw, parse_int=parse_number, parse_constant=refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise WrongValue(f"it is not JSON: {shown(str(error))}") from error
 
 
 def _text_of(key: Any) -> str:

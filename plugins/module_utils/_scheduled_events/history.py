@@ -13,10 +13,10 @@ import json
 import math
 from typing import Any, Dict, Iterable, List, NamedTuple, Optional, Sequence, Tuple
 
-from .checks import TEXT, Kind, WrongValue, check_fields, choice, converted, list_of, number, whole
+from .checks import TEXT, Kind, WrongValue, check_fields, choice, converted, decoded, list_of, number, whole
 from .document import YEARS
 from .runs import OK
-from .text import clean, parse_number, refuse_constant, shown
+from .text import clean
 
 VERSION = 1
 
@@ -174,11 +174,7 @@ def parse_line(line: bytes) -> Fact:
     """
     if len(line) > MAX_LINE:
         raise WrongValue(f"it has more than {MAX_LINE} bytes")
-    try:
-        decoded = json.loads(line.decode("utf-8"), parse_int=parse_number, parse_constant=refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise WrongValue(f"it is not JSON: {shown(str(error))}") from error
-    return parse(decoded)
+    return parse(decoded(line))
 
 
 def parse(raw: Any) -> Fact:
@@ -189,6 +185,17 @@ def parse(raw: Any) -> Fact:
     fields = check_fields(raw, _FIELDS, required=["version", "kind", "time", "source"], others=True)
     del fields["version"]
     return cleaned(Fact(**fields))
+
+
+def parse_all(raws: Iterable[Any]) -> Tuple[List[Fact], List[str]]:
+    """The facts among what another machine returned, which can be anything, and what is wrong with the others."""
+    facts, wrong = [], []
+    for raw in raws:
+        try:
+            facts.append(parse(raw))
+        except WrongValue as error:
+            wrong.append(str(error))
+    return facts, wrong
 
 
 def format_moment(time: float) -> str:

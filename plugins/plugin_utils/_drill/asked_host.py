@@ -9,8 +9,7 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._scheduled_events.announced import LEASE
-from ...module_utils._scheduled_events.checks import WrongValue
-from ...module_utils._scheduled_events.history import Fact, parse
+from ...module_utils._scheduled_events.history import Fact, parse_all
 from .._ansible.other_host import OtherHost, OtherHostError, OtherHostUnreachable
 
 MODULE = "maintops.scheduled_events.scheduled_events_drill"
@@ -88,7 +87,8 @@ class AskedHost:
         :raises DrilledHostLost: see there.
         """
         done = self._ask(*(("renew", event) if event else ("",)))
-        return Look(_facts(done["facts"]), float(done["time"]), bool(done["answer"]))
+        facts, _wrong = parse_all(done["facts"])
+        return Look(tuple(facts), float(done["time"]), bool(done["answer"]))
 
     def end(self, event: dict[str, t.Any]) -> None:
         """Announce the event no longer. If that fails, it ends by itself within a minute.
@@ -119,14 +119,3 @@ class AskedHost:
             if isinstance(error, OtherHostUnreachable):
                 self.close()
             raise DrilledHostLost(str(error)) from error
-
-
-def _facts(raw: t.Iterable[t.Any]) -> tuple[Fact, ...]:
-    """The facts that can be read; the host can return anything."""
-    facts = []
-    for each in raw:
-        try:
-            facts.append(parse(each))
-        except WrongValue:
-            continue
-    return tuple(facts)

@@ -14,7 +14,7 @@ import re
 import typing as t
 
 from ...module_utils._scheduled_events import document
-from ...module_utils._scheduled_events.document import DocumentError, ScheduledEvent
+from ...module_utils._scheduled_events.document import ScheduledEvent
 from ...module_utils._scheduled_events.history import Fact, needed, preparations
 from ...module_utils._scheduled_events.rules import APPROVE
 from ...module_utils._scheduled_events.runs import OK
@@ -150,7 +150,7 @@ def _events_of(rows: t.Sequence[t.Any], since: float) -> tuple[list[tuple[Schedu
     for row in rows:
         try:
             event = document.parse_event(row["properties"])
-        except (DocumentError, LookupError, TypeError, ValueError, RecursionError) as error:
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
             wrong.append(f"a row cannot be read: {shown(str(error))}")
             continue
         status = (event.event_status or "").capitalize()

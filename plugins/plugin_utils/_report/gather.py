@@ -14,8 +14,7 @@ from pathlib import Path
 import yaml
 from ansible.errors import AnsibleError
 
-from ...module_utils._scheduled_events.checks import WrongValue
-from ...module_utils._scheduled_events.history import Fact, parse
+from ...module_utils._scheduled_events.history import Fact, parse_all
 from ...module_utils._scheduled_events.text import shown
 from .._ansible.other_host import failure_in
 
@@ -66,13 +65,7 @@ def vm_ids_of(hosts: t.Iterable[str], hostvars: t.Mapping[str, t.Mapping[str, t.
 
 def _facts_of(read: t.Mapping[str, t.Any]) -> tuple[list[Fact], list[str]]:
     """The facts that a host returned, and why others are missing. The host can return anything."""
-    facts: list[Fact] = []
-    wrong: list[str] = []
-    for raw in read["facts"]:
-        try:
-            facts.append(parse(raw))
-        except WrongValue as error:
-            wrong.append(str(error))
+    facts, wrong = parse_all(read["facts"])
     problems = read.get("problems")
     reasons = [str(problem) for problem in problems[:MOST_REASONS]] if isinstance(problems, list) else []
     if wrong:

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import typing as t
 
+from ...module_utils._scheduled_events.clock import Moment
 from ...module_utils._scheduled_events.condition import NOT_ACCEPTED, TO_BE_ACKNOWLEDGED
 from .._azure.acknowledgement import is_of, resource_id_of, scope_of
 from .._azure.arm import ArmError
@@ -26,14 +27,6 @@ from .play_coordinator import PREPARED, HostReport, Outcome, SeenEvent
 TELL_AFTER, SEND_AFTER = 10.0, 30.0
 PAUSE = 30.0  # seconds between two attempts, unless Azure asks for more
 PATIENCE = 60.0  # seconds for which one attempt repeats what Azure refuses for the moment
-
-
-class ControlNodeTime(t.NamedTuple):
-    """A moment on the control node, by two clocks: one stops while the machine is suspended, and the other may be
-    set."""
-
-    monotonic: float
-    wall: float
 
 
 class Fallback:
@@ -55,7 +48,7 @@ class Fallback:
         """Whether the role has to ask the host for its resource id."""
         return not self._given_resource and not self._known["resource_id"]
 
-    def learn(self, shown: t.Mapping[str, t.Any], asked_at: ControlNodeTime) -> None:
+    def learn(self, shown: t.Mapping[str, t.Any], asked_at: Moment) -> None:
         """Take what a turn showed. What it read, it read after ``asked_at``."""
         self._learn_resource(shown.get("compute") or {})
         if shown["sight"] is None:
@@ -150,7 +143,7 @@ class Fallback:
         return self._coordinator.obstacle(event_id, seen) or self._missing_resource()
 
     def _age(self) -> float:
-        at = ControlNodeTime(**self._known["last_read"]["at"])
+        at = Moment(**self._known["last_read"]["at"])  # one clock stops with the machine, the other may be set
         return float(max(self._monotonic() - at.monotonic, self._wall() - at.wall))
 
     def _missing_resource(self) -> str:

@@ -12,10 +12,11 @@ from __future__ import annotations
 import typing as t
 
 from ...module_utils._respond.request import TurnRequest
+from ...module_utils._scheduled_events.clock import Moment
 from ...module_utils._scheduled_events.history import ACKNOWLEDGED, RESPOND, Fact, as_json
 from ...module_utils._scheduled_events.rules import HOLD
 from .context import Context
-from .fallback import ControlNodeTime, Fallback
+from .fallback import Fallback
 from .phases import Phases
 from .play_coordinator import ClaimStatus, SeenEvent
 
@@ -128,7 +129,7 @@ class HostTurns:
             assume_over=notes["over"],
             state=notes["state"],
         )
-        asked_at = ControlNodeTime(self._clock.monotonic(), self._clock.wall())
+        asked_at = self._clock.moment()
         overhead = OVERHEAD if notes["answered"] else FIRST_OVERHEAD
         control_node = {**request._asdict(), "vm_name": notes["vm_name"]}
         shown = self._context.execute(control_node, outcome, request.slice + overhead)
@@ -137,7 +138,7 @@ class HostTurns:
             self._learn(shown, asked_at)
         return shown
 
-    def _learn(self, shown: dict[str, t.Any], asked_at: ControlNodeTime) -> None:
+    def _learn(self, shown: dict[str, t.Any], asked_at: Moment) -> None:
         notes = self._notes
         notes["vm_name"] = shown["vm_name"]
         for line in shown["story"]:
