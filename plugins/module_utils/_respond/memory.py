@@ -51,8 +51,8 @@ class TurnMemory:
             # Ids of runs are never used twice, so that a late outcome of an earlier one has no effect.
             return State(serial=int(self._clock.wall() * 1000))
         try:
-            return parse_state(content.decode())
-        except (WrongValue, UnicodeDecodeError) as error:
+            return parse_state(content)
+        except WrongValue as error:
             raise WrongValue(
                 f"{self._folder.path_of(STATE_FILE)}: {error}. This version of the role does not write such a file. "
                 "Check its content, and remove it"

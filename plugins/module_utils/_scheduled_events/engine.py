@@ -20,43 +20,13 @@ not accepted yet. The caller makes one attempt at a time, and drops the ``Approv
 
 from typing import Dict, List, Optional, Sequence, Tuple, Union
 
+from . import policies, terms
 from . import rules as decisions
 from .clock import Moment, pause_after
 from .document import ADVISORY, SCHEDULED, STARTED, Document, ScheduledEvent
 from .hook_runs import FIRST_PAUSE, HookRuns
-from .policies import (
-    depends_on_not_before,
-    epoch,
-    has_ended,
-    has_failed,
-    holds,
-    is_ready,
-    is_running,
-    left_to_controller,
-    may_approve,
-    may_be_repeated,
-    must_prepare,
-    never_asked,
-    no_longer_announced,
-    recovery_runs,
-    takes_over_at,
-    waits_until,
-)
 from .runs import PHASES
 from .state import INTERRUPTED, RUNNING, Approval, EventState, State
-from .terms import (
-    Action,
-    ApprovalResult,
-    Approve,
-    Clear,
-    Config,
-    HookResult,
-    NotAsked,
-    Report,
-    ReportKind,
-    Result,
-    Retry,
-)
 
 # Seconds between two attempts to acknowledge. The service most likely refuses again what it refused once.
 LONGEST_PAUSE, LONGEST_PAUSE_REFUSED = 5.0, 60.0
@@ -66,8 +36,8 @@ MOST_EVENTS, MOST_NAMES = 100, 20000
 
 
 def step(
-    state: State, document: Optional[Document], results: Sequence[Result], now: Moment, config: Config
-) -> Tuple[State, List[Action]]:
+    state: State, document: Optional[Document], results: Sequence[terms.Result], now: Moment, config: terms.Config
+) -> Tuple[State, List[terms.Action]]:
     """Decide what follows.
 
     :param document: the document that was just read; ``None`` if none was, which says nothing about the events.
@@ -103,20 +73,20 @@ def resume(state: State) -> State:
     return state._replace(events=events)
 
 
-def objection(state: State, command: Union[Retry, Clear]) -> str:
+def objection(state: State, command: Union[terms.Retry, terms.Clear]) -> str:
     """Why the operator's command cannot be carried out; empty if it can."""
-    if isinstance(command, Clear) and not command.key:
+    if isinstance(command, terms.Clear) and not command.key:
         return ""
     entry = state.events.get(command.key)
     if entry is None:
         return "the polling unit does not know this event"
-    if isinstance(command, Retry):
-        if may_be_repeated(entry) or has_failed(entry, "recover") or entry.waits_until is not None:
+    if isinstance(command, terms.Retry):
+        if policies.may_be_repeated(entry) or policies.has_failed(entry, "recover") or entry.waits_until is not None:
             return ""
         return "neither its preparation nor its recovery failed, and it does not wait for a moment"
     if entry.present:
         return "it is still announced"
-    running = [phase for phase in ("prepare", "started", "recover", "advised") if is_running(entry, phase)]
+    running = [phase for phase in ("prepare", "started", "recover", "advised") if policies.is_running(entry, phase)]
     return f"its {running[0]} hooks are running" if running else ""
 
 
@@ -138,7 +108,7 @@ def overflow(state: State, document: Document, vm_name: str) -> str:
 class _StepBuilder:
     """The state and the actions of one step, while they are decided."""
 
-    def __init__(self, state: State, now: Moment, config: Config) -> None:
+    def __init__(self, state: State, now: Moment, config: terms.Config) -> None:
         self.runs = HookRuns(state, now, config)
         self._state = state  # but for what the runs change
         self._named: Dict[str, ScheduledEvent] = {}  # the events of this VM in the document of this step
@@ -148,11 +118,11 @@ class _StepBuilder:
     def choose_moment(self, key: str) -> None:
         entry = self.runs.events[key]
         present = entry.present and not entry.impact
-        moment, window = waits_until(entry, self._config, self._now.wall) if present else (None, "")
+        moment, window = policies.waits_until(entry, self._config, self._now.wall) if present else (None, "")
         if (moment, window) != (entry.waits_until, entry.window):
             self.runs.set(key, waits_until=moment, window=window)
 
-    def actions(self) -> List[Action]:
+    def actions(self) -> List[terms.Action]:
         """What is to be carried out, in this order."""
         return self.runs.actions + self.approvals()
 
@@ -168,18 +138,18 @@ class _StepBuilder:
             serial=runs.serial, recovered=runs.recovered, events=runs.events, recoveries=runs.recoveries
         )
 
-    def approvals(self) -> List[Action]:
+    def approvals(self) -> List[terms.Action]:
         """An action for every event that is to be acknowledged now."""
-        if recovery_runs(self.state()):
+        if policies.recovery_runs(self.state()):
             return []
         return [
-            Approve(
+            terms.Approve(
                 key,
                 entry.event.event_id or "",
                 entry.event.event_type,
                 self.runs.action(entry.event),
                 entry.approval.refused,
-                epoch(entry.event) if depends_on_not_before(entry.event, self._config) else None,
+                policies.epoch(entry.event) if policies.depends_on_not_before(entry.event, self._config) else None,
             )
             for key, entry in self.runs.events.items()
             if self._is_to_be_acknowledged(entry)
@@ -187,48 +157,48 @@ class _StepBuilder:
 
     def _is_to_be_acknowledged(self, entry: EventState) -> bool:
         approval = entry.approval
-        if approval.accepted or entry.waits_until is not None or not may_approve(entry.event, self._config):
+        if approval.accepted or entry.waits_until is not None or not policies.may_approve(entry.event, self._config):
             return False
         if approval.boot_id == self._now.boot_id and self._now.monotonic < approval.next_try:
             return False
-        if left_to_controller(entry.event, self._config) and not self._takes_over(entry):
+        if policies.left_to_controller(entry.event, self._config) and not self._takes_over(entry):
             return False
-        return is_ready(entry, self._config, recovered=self.runs.recovered)
+        return policies.is_ready(entry, self._config, recovered=self.runs.recovered)
 
     def _takes_over(self, entry: EventState) -> bool:
-        moment = takes_over_at(entry.event, self._config)
+        moment = policies.takes_over_at(entry.event, self._config)
         # Without a preparation nothing says what became of the job.
         return moment is not None and self._now.wall >= moment and "prepare" in entry.runs
 
     # Results
 
-    def take(self, result: Result) -> None:
-        if isinstance(result, ApprovalResult):
+    def take(self, result: terms.Result) -> None:
+        if isinstance(result, terms.ApprovalResult):
             self._take_approval(result)
-        elif isinstance(result, Retry):
+        elif isinstance(result, terms.Retry):
             self._retry(result)
-        elif isinstance(result, Clear):
+        elif isinstance(result, terms.Clear):
             self._clear(result)
         else:
             self._take_run(result)
 
-    def _take_run(self, result: Union[HookResult, NotAsked]) -> None:
+    def _take_run(self, result: Union[terms.HookResult, terms.NotAsked]) -> None:
         for key, entry in self.runs.events.items():
             for phase, run in entry.runs.items():
                 if run.request_id == result.request_id and run.outcome == RUNNING:
-                    if not isinstance(result, NotAsked):
+                    if not isinstance(result, terms.NotAsked):
                         self.runs.end(key, phase, result.outcome, result.reason)
                     elif run.issued:
                         self.runs.ask_later(key, phase, result.reason)
                     return
 
-    def _take_approval(self, result: ApprovalResult) -> None:
+    def _take_approval(self, result: terms.ApprovalResult) -> None:
         entry = self.runs.events.get(result.key)
         if entry is None or entry.approval.accepted:
             return
         if result.accepted:
             waited = max(0.0, self._now.wall - entry.first_seen)
-            self.runs.report(Report(result.key, ReportKind.ACKNOWLEDGED, seconds=waited))
+            self.runs.report(terms.Report(result.key, terms.ReportKind.ACKNOWLEDGED, seconds=waited))
             self.runs.set(result.key, approval=entry.approval._replace(accepted=True, error=""))
             return
         longest = LONGEST_PAUSE_REFUSED if result.refused else LONGEST_PAUSE
@@ -242,25 +212,25 @@ class _StepBuilder:
         )
         self.runs.set(result.key, approval=approval)
 
-    def _retry(self, command: Retry) -> None:
+    def _retry(self, command: terms.Retry) -> None:
         entry = self.runs.events.get(command.key)
         if entry is None:
             return
         runs, first, waits = dict(entry.runs), entry.lost_recovery, entry.waits_until is not None
-        if has_failed(entry, "recover"):
+        if policies.has_failed(entry, "recover"):
             first = runs.pop("recover").first
-        if may_be_repeated(entry):
+        if policies.may_be_repeated(entry):
             runs["prepare"] = runs["prepare"]._replace(outcome=INTERRUPTED)
         if runs != entry.runs or waits:
             self.runs.set(command.key, runs=runs, hurried=entry.hurried or waits, lost_recovery=first)
-            self.runs.report(Report(command.key, ReportKind.RETRIED))
+            self.runs.report(terms.Report(command.key, terms.ReportKind.RETRIED))
 
-    def _clear(self, command: Clear) -> None:
+    def _clear(self, command: terms.Clear) -> None:
         keys = [command.key] if command.key else list(self.runs.events)
-        cleared = [key for key in keys if not objection(self.state(), Clear(key))]
+        cleared = [key for key in keys if not objection(self.state(), terms.Clear(key))]
         for key in cleared:
             del self.runs.events[key]
-            self.runs.report(Report(key, ReportKind.CLEARED))
+            self.runs.report(terms.Report(key, terms.ReportKind.CLEARED))
         if cleared or (self._state.lost and not command.key):
             self.runs.note_recovery()  # what the operator did may have undone any preparation
         if not command.key:
@@ -271,13 +241,13 @@ class _StepBuilder:
     def read(self, document: Document) -> None:
         self._state = self._state._replace(incarnation=document.incarnation, ignored={})
         mine = [event for event in document.events if event.affects(self._config.vm_name)]
-        self._note_unnamed(sum(1 for event in mine if not event.key and holds(event, None, self._config)))
+        self._note_unnamed(sum(1 for event in mine if not event.key and policies.holds(event, None, self._config)))
         for event in mine:
             if event.key:
                 self._named.setdefault(event.key, event)
         for key, entry in list(self.runs.events.items()):
             if key not in self._named and entry.present:
-                self.runs.events[key] = no_longer_announced(entry)
+                self.runs.events[key] = policies.no_longer_announced(entry)
         self.reconsider_recoveries()
         for key, event in self._named.items():
             self._see(key, event)
@@ -288,7 +258,7 @@ class _StepBuilder:
     def reconsider_recoveries(self) -> None:
         """Drop each recovery that was not asked for and may not begin any more."""
         for key, entry in list(self.runs.events.items()):
-            if never_asked(entry.runs.get("recover")):
+            if policies.never_asked(entry.runs.get("recover")):
                 if not self._may_recover(key):
                     self.runs.drop(key, "recover")
             elif self.runs.gone_with_the_boot(entry, "recover"):
@@ -296,23 +266,23 @@ class _StepBuilder:
 
     def _note_unnamed(self, count: int) -> None:
         if count and not self._state.unnamed:
-            self.runs.report(Report("", ReportKind.UNNAMED))
+            self.runs.report(terms.Report("", terms.ReportKind.UNNAMED))
         self._state = self._state._replace(unnamed=count)
 
     def _see(self, key: str, event: ScheduledEvent) -> None:
         entry = self.runs.events.get(key)
-        if entry is not None and is_running(entry, "recover"):
+        if entry is not None and policies.is_running(entry, "recover"):
             return  # it is announced again under the same id: a new event once its recovery has ended
         if entry is not None and "recover" in entry.runs:
             entry = self.runs.new_life(entry)
-            self.runs.report(Report(key, ReportKind.SEEN, outcome=event.event_status or ""))
+            self.runs.report(terms.Report(key, terms.ReportKind.SEEN, outcome=event.event_status or ""))
         if entry is None:
             if self.runs.action(event) == decisions.IGNORE:
                 self._ignore(key, event)
                 return
             entry = EventState(event=event, first_seen=self._now.wall, unannounced=self._state.unannounced)
             self.runs.events[key] = entry
-            self.runs.report(Report(key, ReportKind.SEEN, outcome=event.event_status or ""))
+            self.runs.report(terms.Report(key, terms.ReportKind.SEEN, outcome=event.event_status or ""))
             self._report_problems(key, event)
         elif entry.event.unreadable != event.unreadable:
             self._report_problems(key, event)
@@ -326,7 +296,7 @@ class _StepBuilder:
 
     def _report_problems(self, key: str, event: ScheduledEvent) -> None:
         for problem in event.problems():
-            self.runs.report(Report(key, ReportKind.PROBLEM, text=problem))
+            self.runs.report(terms.Report(key, terms.ReportKind.PROBLEM, text=problem))
 
     def advance(self, key: str, *, fresh: bool) -> None:
         if self.runs.events[key].present:
@@ -343,7 +313,8 @@ class _StepBuilder:
         if action == decisions.IGNORE:
             return
         if entry.impact:
-            if self._must_start(entry) and self.runs.can_begin(key, "started") and not is_running(entry, "prepare"):
+            prepares = policies.is_running(entry, "prepare")
+            if self._must_start(entry) and self.runs.can_begin(key, "started") and not prepares:
                 self.runs.begin(key, "started")
         elif action != decisions.APPROVE and self._must_prepare(entry) and self.runs.can_begin(key, "prepare"):
             self.runs.begin(key, "prepare")
@@ -362,10 +333,10 @@ class _StepBuilder:
     def _must_prepare(self, entry: EventState) -> bool:
         if entry.event.event_status != SCHEDULED or entry.is_put_off or self._is_deferred(entry.event):
             return False
-        return must_prepare(entry, self._config, recovered=self.runs.recovered)
+        return policies.must_prepare(entry, self._config, recovered=self.runs.recovered)
 
     def _must_start(self, entry: EventState) -> bool:
-        if not self._config.started_after_prepare and has_ended(entry, "prepare"):
+        if not self._config.started_after_prepare and policies.has_ended(entry, "prepare"):
             return False
         run = entry.runs.get("started")
         if run is None:
@@ -374,7 +345,7 @@ class _StepBuilder:
 
     def _recover(self, key: str) -> None:
         entry = self.runs.events[key]
-        if not entry.ran or "recover" in entry.runs or is_running(entry, "prepare", "started"):
+        if not entry.ran or "recover" in entry.runs or policies.is_running(entry, "prepare", "started"):
             return
         if self._may_recover(key):
             self.runs.begin(key, "recover")
@@ -393,7 +364,7 @@ class _StepBuilder:
 
     def _forget(self, key: str) -> None:
         entry = self.runs.events[key]
-        if entry.failures or is_running(entry, *PHASES):
+        if entry.failures or policies.is_running(entry, *PHASES):
             return
         if entry.present and self.runs.action(entry.event) != decisions.IGNORE:
             return
@@ -403,7 +374,7 @@ class _StepBuilder:
         if entry.present:  # a new rule ignores it
             self._ignore(key, entry.event)
         del self.runs.events[key]
-        self.runs.report(Report(key, ReportKind.OVER))
+        self.runs.report(terms.Report(key, terms.ReportKind.OVER))
 
     def _held_by_others(self, key: str) -> bool:
         """Whether another event that a document announces holds this VM."""
@@ -411,18 +382,18 @@ class _StepBuilder:
         announced = {other: entry.event for other, entry in self.runs.events.items() if entry.present}
         announced.update(self._named)
         return self._state.unnamed > 0 or any(
-            other != key and holds(event, self.runs.events.get(other), self._config)
+            other != key and policies.holds(event, self.runs.events.get(other), self._config)
             for other, event in announced.items()
         )
 
     def _is_deferred(self, event: ScheduledEvent) -> bool:
         if self._config.defer is None:
             return False
-        not_before = epoch(event)
+        not_before = policies.epoch(event)
         return not_before is None or self._now.wall < not_before - self._config.defer
 
 
 def _urgency(entry: EventState) -> Tuple[bool, float, str]:
     """Sort started events first, then by the earliest NotBefore, then events without NotBefore, and hints last."""
-    not_before = None if entry.event.event_status == ADVISORY else epoch(entry.event)
+    not_before = None if entry.event.event_status == ADVISORY else policies.epoch(entry.event)
     return not entry.impact, float("inf") if not_before is None else not_before, entry.event.key

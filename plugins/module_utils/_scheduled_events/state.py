@@ -7,13 +7,14 @@
 import datetime
 import json
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
 
-from .checks import FLAG, TEXT, Kind, WrongValue, check_fields, choice, converted, list_of, map_of, number, show, whole
+from . import checks
+from .checks import Kind, WrongValue
 from .document import Incarnation, ScheduledEvent, parse_not_before
 from .files import NotPlain, read_plain, remove_half_written, write_atomically
 from .runs import OUTCOMES, PHASES
-from .text import clean, parse_number, refuse_constant, sanitize_fields, shown
+from .text import clean, sanitize_fields
 
 VERSION = 2
 
@@ -161,20 +162,17 @@ def _dump_entry(entry: EventState) -> Dict[str, Any]:
     return dict(plain)
 
 
-def parse(text: str) -> State:
+def parse(text: Union[bytes, str]) -> State:
     """Read what :func:`dump` wrote.
 
     :raises WrongValue: it is something else.
     """
-    try:
-        decoded = json.loads(text, parse_int=parse_number, parse_constant=refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise WrongValue(f"it is not JSON: {shown(str(error))}") from error
-    version = decoded.get("version") if isinstance(decoded, dict) else None
+    raw = checks.decoded(text)
+    version = raw.get("version") if isinstance(raw, dict) else None
     if version != VERSION:
-        raise WrongValue(f"version {show(version)} is not {VERSION}, which this release reads")
-    del decoded["version"]
-    return State(**{**State(0)._asdict(), **check_fields(decoded, _STATE, required=_required(_STATE))})
+        raise WrongValue(f"version {checks.show(version)} is not {VERSION}, which this release reads")
+    del raw["version"]
+    return State(**{**State(0)._asdict(), **checks.check_fields(raw, _STATE, required=_required(_STATE))})
 
 
 def _required(kinds: Mapping[str, Kind]) -> List[str]:
@@ -182,7 +180,7 @@ def _required(kinds: Mapping[str, Kind]) -> List[str]:
 
 
 def _cleaned(value: Any) -> str:
-    return clean(TEXT.read(value, ""), _MAX_TEXT)
+    return clean(checks.TEXT.read(value, ""), _MAX_TEXT)
 
 
 def _sanitized(value: Any) -> Dict[str, Any]:
@@ -193,7 +191,7 @@ def _sanitized(value: Any) -> Dict[str, Any]:
 
 def _by_key(kind: Kind) -> Kind:
     """A dictionary by EventId."""
-    entries = map_of(kind, "events")
+    entries = checks.map_of(kind, "events")
     return entries._replace(
         read=lambda value, place: {clean(key, _MAX_TEXT): each for key, each in entries.read(value, place).items()}
     )
@@ -203,29 +201,29 @@ def _record(made: Any, kinds: Mapping[str, Kind]) -> Kind:
     """A NamedTuple, in the form of its ``_asdict``."""
 
     def read(value: Any, place: str) -> Any:
-        checked = check_fields(value, kinds, place=place, required=_required(kinds))
+        checked = checks.check_fields(value, kinds, place=place, required=_required(kinds))
         return made(**{**dict.fromkeys(kinds), **checked})
 
     return Kind("a dictionary", read)
 
 
-_CLEAN, _FIELDS = converted("a text", _cleaned), converted("a dictionary", _sanitized)
-_WHOLE, _NUMBER = whole(-LARGEST, LARGEST), number(-LARGEST, LARGEST)
+_CLEAN, _FIELDS = checks.converted("a text", _cleaned), checks.converted("a dictionary", _sanitized)
+_WHOLE, _NUMBER = checks.whole(-LARGEST, LARGEST), checks.number(-LARGEST, LARGEST)
 _NULLABLE_TEXT, _NULLABLE_NUMBER, _NULLABLE_WHOLE = (
     _CLEAN._replace(expected="a text or null"),
     _NUMBER._replace(expected="a number or null"),
     _WHOLE._replace(expected="a whole number or null"),
 )
-_INCARNATION = converted(
+_INCARNATION = checks.converted(
     "a number, a text or null", lambda value: value if isinstance(value, str) else _WHOLE.read(value, "")
 )
-_NOT_BEFORE = converted("a time or null", lambda value: parse_not_before(_cleaned(value)))
+_NOT_BEFORE = checks.converted("a time or null", lambda value: parse_not_before(_cleaned(value)))
 _MAY_BE_NULL = (_NULLABLE_TEXT, _NULLABLE_NUMBER, _NULLABLE_WHOLE, _INCARNATION, _NOT_BEFORE)
 _OF_TYPE = {
-    bool: FLAG,
+    bool: checks.FLAG,
     int: _WHOLE,
     float: _NUMBER,
-    str: TEXT,
+    str: checks.TEXT,
     Optional[int]: _NULLABLE_WHOLE,
     Optional[float]: _NULLABLE_NUMBER,
 }
@@ -240,22 +238,24 @@ _EVENT = _record(
     ScheduledEvent,
     {
         **dict.fromkeys(ScheduledEvent._fields, _NULLABLE_TEXT),
-        "resources": list_of(_CLEAN, "texts"),
-        "names": list_of(_CLEAN, "texts"),
+        "resources": checks.list_of(_CLEAN, "texts"),
+        "names": checks.list_of(_CLEAN, "texts"),
         "not_before": _NOT_BEFORE,
         "duration_in_seconds": _NULLABLE_WHOLE,
         "additional": _FIELDS,
         "unreadable": _FIELDS,
     },
 )
-_RUN = _record(Run, {**_plain_fields(Run), "outcome": choice(*_OUTCOMES)})
+_RUN = _record(Run, {**_plain_fields(Run), "outcome": checks.choice(*_OUTCOMES)})
 _ENTRY = _record(
     EventState,
     {
         "event": _EVENT,
         **_plain_fields(EventState),
-        "runs": map_of(_RUN, "runs", keys=choice(*PHASES)),
-        "failures": list_of(_record(Failure, {"phase": choice(*PHASES), "reason": TEXT}), "failures"),
+        "runs": checks.map_of(_RUN, "runs", keys=checks.choice(*PHASES)),
+        "failures": checks.list_of(
+            _record(Failure, {"phase": checks.choice(*PHASES), "reason": checks.TEXT}), "failures"
+        ),
         "approval": _record(Approval, _plain_fields(Approval)),
         "window": _CLEAN,
     },
@@ -289,10 +289,10 @@ class StateFile:
         :raises OSError: the file cannot be read.
         """
         try:
-            return parse(read_plain(self.path, most=MOST_BYTES).decode("utf-8"))
+            return parse(read_plain(self.path, most=MOST_BYTES))
         except FileNotFoundError:
             return None
-        except (NotPlain, WrongValue, UnicodeDecodeError) as error:
+        except (NotPlain, WrongValue) as error:
             raise WrongValue(f"{self.path}: {error}") from error
 
     def save(self, state: State) -> None:

@@ -13,9 +13,10 @@ import os
 import sys
 from typing import Any, Dict, Iterable, NamedTuple, Optional, Sequence, Tuple
 
-from _scheduled_events.checks import FLAG, TEXT, WrongValue, check_fields, choice, converted, list_of, number, whole
+from _scheduled_events import checks
+from _scheduled_events.checks import WrongValue
 from _scheduled_events.runs import OUTCOMES, PHASES, parse_run_id, token_of
-from _scheduled_events.text import clean, parse_number
+from _scheduled_events.text import clean
 
 HOOKS_DIRECTORY = "/etc/scheduled-events/hooks"
 MANAGED_HOOKS = "managed"  # in that directory: a link to the set of hooks of the role
@@ -160,7 +161,7 @@ def parse_request(text: bytes, request_id: str) -> Job:
         raise WrongValue("its name is not EVENT.PHASE.NUMBER")
     if len(text) > MAX_REQUEST:
         raise WrongValue(f"it is longer than {MAX_REQUEST} bytes")
-    raw = check_fields(_read_object(text), _REQUEST, required=_REQUIRED, others=True)
+    raw = checks.check_fields(_read_object(text), _REQUEST, required=_REQUIRED, others=True)
     if token_of(raw["event"]["event_id"].lower()) != name.token:
         raise WrongValue("its name belongs to another event")
     first = parse_run_id(raw["first_run"])
@@ -176,20 +177,22 @@ def _event(value: Any) -> Dict[str, Any]:
     return dict(value)
 
 
-_MOMENT = number(0, 1e11)
+_MOMENT = checks.number(0, 1e11)
 _REQUEST = {
-    "event": converted(f"an event with an event_id of {LONGEST_ID} characters, and {DEEPEST} levels, at most", _event),
-    "vm_name": TEXT,
-    "timeout": number(0, LONGEST_TIMEOUT),
+    "event": checks.converted(
+        f"an event with an event_id of {LONGEST_ID} characters, and {DEEPEST} levels, at most", _event
+    ),
+    "vm_name": checks.TEXT,
+    "timeout": checks.number(0, LONGEST_TIMEOUT),
     "not_later_than": _MOMENT,
     "deadline": _MOMENT,
     "ends_at": _MOMENT,
-    "hooks": list_of(TEXT, "names of hooks"),
-    "failed_phase": choice("", *PHASES),
-    "failure": TEXT,
-    "first_run": TEXT,
-    "recovered": whole(0, 10**15),
-    "undone": FLAG,
+    "hooks": checks.list_of(checks.TEXT, "names of hooks"),
+    "failed_phase": checks.choice("", *PHASES),
+    "failure": checks.TEXT,
+    "first_run": checks.TEXT,
+    "recovered": checks.whole(0, 10**15),
+    "undone": checks.FLAG,
 }
 _REQUIRED = [name for name in _REQUEST if name != "not_later_than"]
 
@@ -197,10 +200,7 @@ _REQUIRED = [name for name in _REQUEST if name != "not_later_than"]
 def _read_object(text: bytes) -> Dict[str, Any]:
     if text.count(b"{") + text.count(b"[") > MOST_BRACKETS:
         raise WrongValue(f"it holds more than {MOST_BRACKETS} objects and lists")
-    try:
-        raw = json.loads(text.decode("utf-8"), parse_int=parse_number)
-    except (ValueError, RecursionError) as error:
-        raise WrongValue(f"it is not JSON: {error}") from error
+    raw = checks.decoded(text)
     if not isinstance(raw, dict) or raw.get("version") != VERSION:
         raise WrongValue(f"it is not an object of version {VERSION}")
     return raw

@@ -1889,7 +1889,7 @@ def test_no_lead_time_is_less_than_a_preparation_needs_with_the_margin(usual, ex
     vm = Engine(rules=late(15), usual=usual)
     vm.step(document(event(NotBefore=IN_300)))
     assert at(vm) == expected
-    assert condition.condition(vm.state, ID.lower(), vm.config).trouble == (usual > 0)
+    assert condition.condition(vm.state, ID.lower(), vm.config).kind.trouble == (usual > 0)
 
 
 @pytest.mark.parametrize(

@@ -88,8 +88,8 @@ NESTED = json.loads("[" * 900 + "]" * 900)
         ({"on_failure": "ignore"}, 'on_failure: expected one of hold, approve, not "ignore"'),
         ({"acknowledge": ["any"]}, 'acknowledge: expected one of alone, leader, any, never, controller, not ["any"]'),
         ({"dry_run": "no"}, 'dry_run: expected true or false, not "no"'),
-        ({"metrics_directory": "x"}, "metrics_directory: expected the absolute path of a directory"),
-        ({"metrics_directory": "/x\nUser=root"}, "metrics_directory: expected the absolute path of a directory"),
+        ({"metrics_directory": "x"}, "metrics_directory: expected an absolute path"),
+        ({"metrics_directory": "/x\nUser=root"}, "metrics_directory: expected an absolute path"),
         (
             {"rules": [{"action": "reboot"}]},
             "rules[0].action: expected one of prepare",

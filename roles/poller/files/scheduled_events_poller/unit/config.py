@@ -8,17 +8,8 @@ import json
 from types import MappingProxyType
 from typing import Any, Mapping, NamedTuple, Optional, Tuple
 
-from _scheduled_events.checks import (
-    FLAG,
-    Kind,
-    WrongValue,
-    check_fields,
-    choice,
-    list_of,
-    number,
-    show,
-    text,
-)
+from _scheduled_events import checks
+from _scheduled_events.checks import Kind, WrongValue
 from _scheduled_events.discovery import DEFAULT_NETWORKS, ENDPOINT_OR_AUTO, NETWORKS
 from _scheduled_events.document import DEFAULT_API_VERSION
 from _scheduled_events.exchange import API_VERSION_OR_AUTO, DEFAULT_ENDPOINT
@@ -87,7 +78,7 @@ def parse(decoded: Any) -> Settings:
 
     :raises WrongValue: the first mistake found.
     """
-    settings = Settings(**check_fields(decoded, _KINDS))
+    settings = Settings(**checks.check_fields(decoded, _KINDS))
     grace = settings.controller_grace
     if grace and settings.acknowledge != CONTROLLER:
         raise WrongValue(
@@ -102,35 +93,37 @@ def parse(decoded: Any) -> Settings:
 
 
 def _hooks(value: Any, place: str) -> Mapping[str, Tuple[str, ...]]:
-    found = check_fields(value, dict.fromkeys(PHASES, Kind("a list of names", _hook_names)), place=place)
+    found = checks.check_fields(value, dict.fromkeys(PHASES, Kind("a list of names", _hook_names)), place=place)
     return MappingProxyType({phase: names for phase, names in found.items() if names})
 
 
 def _hook_names(value: Any, place: str) -> Tuple[str, ...]:
-    names = list_of(_HOOK_NAME, "names").read(value, place)
+    names = checks.list_of(_HOOK_NAME, "names").read(value, place)
     for name in names:
         if names.count(name) > 1:
-            raise WrongValue(f"{place}: expected each name once, not {show(name)} twice")
+            raise WrongValue(f"{place}: expected each name once, not {checks.show(name)} twice")
     return tuple(sorted(names))
 
 
 # A file name, and never that of a hidden file or of a backup.
-_HOOK_NAME = text('a name of letters, digits, ".", "_" and "-"', longest=200, pattern="[A-Za-z0-9][A-Za-z0-9._-]*")
+_HOOK_NAME = checks.text(
+    'a name of letters, digits, ".", "_" and "-"', longest=200, pattern="[A-Za-z0-9][A-Za-z0-9._-]*"
+)
 
 _KINDS = {
     "endpoint": ENDPOINT_OR_AUTO,
     "endpoint_networks": NETWORKS,
     "api_version": API_VERSION_OR_AUTO,
-    "vm_name": text("the name of a VM in Azure, or null to ask the service", longest=256, pattern=r"\S+"),
+    "vm_name": checks.text("the name of a VM in Azure, or null to ask the service", longest=256, pattern=r"\S+"),
     # The service throttles at about 5 requests a second, shared by all agents of the VM (docs/contract.md, section 5).
-    "interval": number(0.25, 5, "seconds"),
+    "interval": checks.number(0.25, 5, "seconds"),
     "rules": Kind("a list of rules", lambda value, place: parse_rules(value, place=place)),
     "hooks": Kind("lists of names by phase", _hooks),
-    "hook_timeout": number(1, LONGEST_TIMEOUT, "seconds"),
-    "margin": number(0, 86400, "seconds"),
-    "on_failure": choice(*ON_FAILURE),
-    "acknowledge": choice(*ACKNOWLEDGE_POLICIES),
-    "controller_grace": number(0, 86400, "seconds"),
-    "dry_run": FLAG,
-    "metrics_directory": text("the absolute path of a directory", longest=4096, pattern="/.*"),
+    "hook_timeout": checks.number(1, LONGEST_TIMEOUT, "seconds"),
+    "margin": checks.number(0, 86400, "seconds"),
+    "on_failure": checks.choice(*ON_FAILURE),
+    "acknowledge": checks.choice(*ACKNOWLEDGE_POLICIES),
+    "controller_grace": checks.number(0, 86400, "seconds"),
+    "dry_run": checks.FLAG,
+    "metrics_directory": checks.PATH,
 }

@@ -12,17 +12,7 @@ from typing import Dict, FrozenSet, List, Mapping, NamedTuple, Optional, Sequenc
 from _scheduled_events.files import read_plain, write_atomically
 from _scheduled_events.runs import PHASES, WEBHOOK_HOOK
 
-from ..spool import (
-    MAX_RESULT,
-    Directories,
-    Job,
-    RunResult,
-    find_hooks,
-    format_request,
-    hook_sets,
-    parse_result,
-    root_command,
-)
+from .. import spool
 
 UNHEARD = 10.0  # seconds after which a request waits for longer than usual; root takes one within a second
 
@@ -46,12 +36,12 @@ def phases(hooks_directory: str, required: Mapping[str, Sequence[str]]) -> Phase
 
     :param required: names of the hooks that the configuration requires, by phase.
     """
-    sets = hook_sets(hooks_directory)  # once for all phases
+    sets = spool.hook_sets(hooks_directory)  # once for all phases
     configured, missing, preparation = set(), {}, ""
     for phase in PHASES:
         names = required.get(phase, ())
         try:
-            there: Optional[List[str]] = list(find_hooks(sets, phase))
+            there: Optional[List[str]] = list(spool.find_hooks(sets, phase))
         except OSError:
             there = None
         if names or there is None or there:
@@ -70,7 +60,7 @@ class HookRequests:
     :param spawn: run the root side as processes of our own user, for tests and where there is no systemd.
     """
 
-    def __init__(self, directories: Directories, *, spawn: bool = False) -> None:
+    def __init__(self, directories: spool.Directories, *, spawn: bool = False) -> None:
         self._directories = directories
         self._spawn = spawn
         self._children: List[subprocess.Popen[bytes]] = []
@@ -89,7 +79,7 @@ class HookRequests:
                 with contextlib.suppress(OSError):
                     os.unlink(os.path.join(self._directories.runtime, name))
 
-    def ask(self, job: Job) -> str:
+    def ask(self, job: spool.Job) -> str:
         """Ask root to run hooks. A repetition is harmless, and one with other times moves the deadline of the run.
 
         :returns: why it could not be asked, and has to be asked later; empty if it was.
@@ -99,7 +89,7 @@ class HookRequests:
             # It may have been removed since :meth:`prepare`.
             os.makedirs(self._directories.requests, mode=0o700, exist_ok=True)
             # The root side starts as soon as the directory of the requests holds a name.
-            write_atomically(path, format_request(job), mode=0o600, directory=self._directories.runtime)
+            write_atomically(path, spool.format_request(job), mode=0o600, directory=self._directories.runtime)
             if self._spawn:
                 self._start_root_side()
         except OSError as error:
@@ -123,16 +113,16 @@ class HookRequests:
         self._children = [child for child in self._children if child.poll() is None]
         self._children.append(
             subprocess.Popen(
-                [*root_command(self._directories), "dispatch", "--spawn"],
+                [*spool.root_command(self._directories), "dispatch", "--spawn"],
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
             )
         )
 
-    def result(self, request_id: str) -> Optional[RunResult]:
+    def result(self, request_id: str) -> Optional[spool.RunResult]:
         """The result of a run, if it has ended."""
         path = os.path.join(self._directories.results, request_id)
         try:
-            return parse_result(read_plain(path, most=MAX_RESULT, linked=True), request_id)
+            return spool.parse_result(read_plain(path, most=spool.MAX_RESULT, linked=True), request_id)
         except OSError:
             return None

@@ -119,7 +119,7 @@ def test_an_empty_name_and_directory_are_none():
         ({"rules": [{"action": "hold", "windows": [{"from": 1320}]}]}, "poller_rules[0].windows[0].from"),
         ({"endpoint": "ftp://x"}, "poller_endpoint: "),
         ({"endpoint_networks": "10.0.0.0/8, azure"}, "poller_endpoint_networks[1]: expected an IPv4 network"),
-        ({"metrics_directory": "relative"}, "poller_metrics_directory: expected the absolute path"),
+        ({"metrics_directory": "relative"}, "poller_metrics_directory: expected an absolute path"),
     ],
 )
 def test_a_wrong_option_is_refused_by_its_name(options, message):
