@@ -152,11 +152,6 @@ class Condition(NamedTuple):
     detail: str = ""
     until: float = 0.0
 
-    @property
-    def trouble(self) -> bool:
-        """Whether an operator has to look at it."""
-        return self.kind.trouble
-
     def sentence(self, event_id: Optional[str]) -> str:
         """What happens to the event, and what it waits for."""
         return self.kind.sentence.format(

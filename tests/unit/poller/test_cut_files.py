@@ -98,7 +98,7 @@ def test_a_unit_that_lost_its_state_never_counts_a_vm_as_returned_by_a_history_t
     for cut in cuts(b"".join(lines)):
         write(tmp_path / "history" / "history.jsonl", cut)
         begun, rated, _pending = begin(state_file)
-        owed = [key for key in begun.events if condition.condition(begun, key, CONFIG).trouble]
+        owed = [key for key in begun.events if condition.condition(begun, key, CONFIG).kind.trouble]
         assert owed == ([ID.lower()] if len(cut) >= began else []), cut
         assert (rated == status.OK) == (not owed)
         for name in os.listdir(str(tmp_path)):
@@ -172,7 +172,7 @@ def test_losses_that_were_cut_are_still_shown_as_losses(tmp_path):
     for cut in cuts(content):
         write(tmp_path / "losses.json", cut)
         shown = delivery_status.describe([], spool, error="")
-        assert delivery_status.judge({**shown, "time": NOW.wall}, NOW.wall).problems, cut
+        assert delivery_status.judge({**shown, "time": NOW.wall}, NOW.wall)[0], cut
 
 
 def test_a_memory_of_jobs_that_was_cut_makes_no_older_job_count_and_forgets_none(tmp_path):

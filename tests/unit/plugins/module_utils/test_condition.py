@@ -178,14 +178,14 @@ def test_the_condition_of_an_event_that_is_announced(vm, expected):
 def test_a_hint_whose_hooks_failed_is_one_that_an_operator_looks_at():
     vm = Vm(hooks=frozenset(["advised"])).read(event(status="Advisory")).end("advised", "failed", "10-a: exit 1")
     assert vm.condition() == Condition(condition.ADVISED_FAILED, detail="10-a: exit 1")
-    assert vm.condition().trouble
+    assert vm.condition().kind.trouble
 
 
 def test_a_preparation_that_has_to_run_again_without_configured_hooks_is_one_that_an_operator_looks_at():
     vm = prepared().configure(hooks=frozenset())
     changed = dict(event(), EventType="Redeploy")
     assert vm.read(changed).condition() == Condition(condition.PREPARE_UNCONFIGURED)
-    assert vm.condition().trouble
+    assert vm.condition().kind.trouble
 
 
 def test_an_event_waits_for_the_recovery_of_another():
@@ -219,7 +219,7 @@ KINDS = {each for each in vars(condition).values() if isinstance(each, condition
 
 
 def test_an_operator_has_to_look_at_what_failed_is_missing_or_is_not_known():
-    assert {each for each in KINDS if Condition(each).trouble} == {
+    assert {each for each in KINDS if each.trouble} == {
         condition.CANNOT_ASK,
         condition.RECOVERY_FAILED,
         condition.RECOVERY_MISSING,

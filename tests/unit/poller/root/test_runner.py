@@ -756,8 +756,8 @@ ODD_VALUES = [
     {"a": [1]},
     True,
     float("inf"),
-    10**5000,
-    ["\ud800\0", None, 10**5000],
+    10**19,  # the most digits of a number that a request can have
+    ["\ud800\0", None, 10**19],
     "\0" * 10,
 ]
 

@@ -73,8 +73,7 @@ class JumpingPoller(poller.Poller):
             for service in (part._service, getattr(part, "_patient_service", None)):
                 if service is not None and service._client is not None:
                     service._client.close()
-        if self._polling._patient_worker is not None:
-            self._polling._patient_worker.submit(sys.exit)
+        self._polling._patient_worker.submit(sys.exit)
 
 
 class Life:

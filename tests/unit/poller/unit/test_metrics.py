@@ -8,7 +8,7 @@ import json
 import os
 
 import pytest
-from _scheduled_events.document import Document, parse
+from _scheduled_events.document import parse
 from scheduled_events_poller.unit.metrics import FILE_NAME, Metrics
 
 EVENT = {
@@ -60,8 +60,7 @@ def test_any_text_makes_a_label(text, label):
 
 @pytest.mark.parametrize("incarnation", [10**400, -(10**400), 2**63 + 1])
 def test_a_huge_incarnation_is_left_out(incarnation):
-    metrics = Metrics()
-    metrics.poll_succeeded(Document(incarnation=incarnation, events=()), vm_name="vm1", now=0.0)
+    metrics = polled(incarnation)
     assert "scheduled_events_incarnation" not in metrics.render()
     assert "scheduled_events_last_successful_poll" in metrics.render()
 

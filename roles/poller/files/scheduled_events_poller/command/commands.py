@@ -21,7 +21,6 @@ from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
 from _scheduled_events.discovery import GIVEN, search_leases
 from _scheduled_events.document import (
-    DocumentError,
     ScheduledEvent,
     describe,
     format_epoch,
@@ -153,8 +152,7 @@ def _webhooks(runtime: str) -> Tuple[Dict[str, Any], List[str], List[str]]:
         from ..notify import delivery_status
 
         known = delivery_status.read(runtime)
-        judged = delivery_status.judge(known, time.time())
-        return known, judged.problems, judged.lines
+        return (known, *delivery_status.judge(known, time.time()))
     except FileNotFoundError:
         return {}, [], []
     except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError) as error:
@@ -228,12 +226,13 @@ def approve_events(chosen: argparse.Namespace) -> int:
             say(
                 f"{event_id}: its preparation begins now, before its moment. Run 'scheduled-events status' to follow it"
             )
-    for event_id in outcome.approved:
-        say(f"{event_id}: acknowledged")
-    for event_id in outcome.already_started:
-        say(f"{event_id}: has already started")
-    for event_id in outcome.absent:
-        say(f"{event_id}: the service announces no such event")
+    for ids, what in (
+        (outcome.approved, "acknowledged"),
+        (outcome.already_started, "has already started"),
+        (outcome.absent, "the service announces no such event"),
+    ):
+        for event_id in ids:
+            say(f"{event_id}: {what}")
     for event_id in outcome.skipped:
         say(f"{event_id}: not acknowledged: {reasons.get(event_id.lower(), 'it is not Scheduled')}")
     return 1 if outcome.absent or outcome.skipped else 0
@@ -403,16 +402,15 @@ def _announced_event(settings: config.Settings, chosen: argparse.Namespace) -> s
 
 def _read_event(path: str, settings: config.Settings, vm_name: str) -> Dict[str, Any]:
     """The event in a file: one of ``list --json``, or an event or document of Azure, of which the first counts."""
+    raw = config.read_json(path)
     try:
-        with open(0 if path == "-" else path, encoding="utf-8") as file:
-            raw = json.load(file)
         if isinstance(raw, dict) and isinstance(raw.get("events"), list) and raw["events"]:
             raw = raw["events"][0]
         if isinstance(raw, dict) and ("EventId" in raw or "Events" in raw):
             azure = raw if "Events" in raw else {"Events": [raw]}
             events = parse(json.dumps(azure), api_version=settings.api_version).events
             raw = describe(events[0], vm_name=vm_name, now=time.time()) if events else {}
-    except (OSError, ValueError, RecursionError, DocumentError) as error:
+    except (ValueError, RecursionError) as error:
         raise CommandError(f"{path}: {error}") from error
     if not isinstance(raw, dict) or not isinstance(raw.get("event_id"), str):
         raise CommandError(f"{path}: the content is not an event, expected an object with event_id or EventId")

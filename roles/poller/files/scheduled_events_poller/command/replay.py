@@ -17,7 +17,7 @@ from _scheduled_events import history, terms
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
-from _scheduled_events.document import Document, DocumentError, ScheduledEvent, parse
+from _scheduled_events.document import Document, ScheduledEvent, parse
 from _scheduled_events.files import read_plain
 from _scheduled_events.history import Fact
 from _scheduled_events.lost_state import event_of
@@ -113,7 +113,7 @@ def _documents(path: str, content: bytes, api_version: str) -> Iterator[Read]:
             document = parse(json.dumps(raw), api_version=api_version)
             moments = [event.not_before.timestamp() for event in document.events if event.not_before]
             yield Read(document, min(moments) - _AHEAD if moments else time.time())
-    except (ValueError, RecursionError, DocumentError) as error:
+    except (ValueError, RecursionError) as error:
         raise CommandError(
             f"{path} is neither a document of the service, nor a list of them, nor a history: {error}"
         ) from error

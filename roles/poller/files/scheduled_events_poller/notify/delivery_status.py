@@ -7,7 +7,7 @@
 import contextlib
 import json
 import os
-from typing import TYPE_CHECKING, Any, Dict, List, NamedTuple, Sequence
+from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
 from _scheduled_events.document import format_epoch
 from _scheduled_events.files import plain, read_plain
@@ -23,13 +23,6 @@ MOST_BYTES = 1024 * 1024
 SILENCE = 60.0  # seconds without a sign of a delivery that has something to do
 PATIENCE = 60.0  # seconds for which a receiver may be down before that is a problem
 MEMORY = 24 * 3600.0  # seconds for which a loss is a problem; it is shown for longer
-
-
-class Judgement(NamedTuple):
-    """Problems for the summary of ``status``, and a line for each receiver."""
-
-    problems: List[str]
-    lines: List[str]
 
 
 def describe(couriers: Sequence["Courier"], spool: MessageSpool, *, error: str) -> Dict[str, Any]:
@@ -83,8 +76,8 @@ def read(runtime: str) -> Dict[str, Any]:
     return known
 
 
-def judge(known: Dict[str, Any], now: float) -> Judgement:
-    """Judge what :func:`read` found.
+def judge(known: Dict[str, Any], now: float) -> Tuple[List[str], List[str]]:
+    """Problems for the summary of ``status``, and a line for each receiver, by what :func:`read` found.
 
     :param now: seconds since the epoch.
     """
@@ -109,7 +102,7 @@ def judge(known: Dict[str, Any], now: float) -> Judgement:
         last_loss = receiver["last_loss"]
         if last_loss is not None and now - last_loss < MEMORY:
             problems.append(f"webhook {receiver['name']} has lost messages")
-    return Judgement(problems, lines)
+    return problems, lines
 
 
 def _words(receiver: Dict[str, Any]) -> str:

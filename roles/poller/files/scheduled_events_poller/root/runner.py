@@ -395,10 +395,7 @@ def _variables(job: Job, deadline: float) -> Iterator[Tuple[str, Any]]:
 def _value(value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
-    try:
-        text = "" if value is None else str(value)
-    except (ValueError, RecursionError):  # a number of thousands of digits, or lists nested as deep
-        text = ""
+    text = "" if value is None else str(value)
     return text.encode("utf-8", "replace").replace(b"\0", b"")
 
 

@@ -159,8 +159,8 @@ class Display:
             if conditions[key] == self._conditions.get(key):
                 continue
             self.hurry()
-            if not dry_run or condition.kind.held or condition.trouble:
-                level = systemd.WARNING if condition.trouble else systemd.INFO
+            if not dry_run or condition.kind.held or condition.kind.trouble:
+                level = systemd.WARNING if condition.kind.trouble else systemd.INFO
                 systemd.log(level, f"{entry.event.event_id}: {conditions[key]}")
         self._conditions = conditions
         self.metrics.set("events_nothing_prepares", unprepared)

@@ -11,7 +11,6 @@ from _scheduled_events.document import Document
 from _scheduled_events.files import write_atomically
 
 FILE_NAME = "scheduled_events.prom"
-LARGEST = 2.0**63  # of an incarnation; a larger value counts nothing
 
 FAMILIES = {
     "polls_total": ("counter", "Requests for the document."),
@@ -73,8 +72,7 @@ class Metrics:
         self.polled = True
         self._add("polls_total", result="success")
         self.set("last_successful_poll_timestamp_seconds", now)
-        incarnation = document.incarnation
-        self.set("incarnation", incarnation if isinstance(incarnation, int) and abs(incarnation) <= LARGEST else None)
+        self.set("incarnation", document.incarnation if isinstance(document.incarnation, int) else None)
         self._samples["events"].clear()
         for event in document.events:
             if event.affects(vm_name):

@@ -146,16 +146,14 @@ class Polling:
 
     def __init__(self, source: Source, deliver: Callable[[Any], None], clock: Clock) -> None:
         self._clock = clock
-        self._deliver = deliver
         self._worker = Worker("poll", deliver, clock)
-        self._patient_worker: Optional[Worker] = None
+        self._patient_worker = Worker("patient poll", deliver, clock)
         self.connect(source)
 
     def connect(self, source: Source) -> None:
         """Use these settings from now on. What older requests bring is not current."""
-        self._source = source
         self._service = Service(source)
-        self._patient_service: Optional[Service] = None
+        self._patient_service = Service(source, timeout=REQUEST_TIMEOUT)
         self.busy = self._asked_patiently = False
 
     def busy_for(self) -> float:
@@ -169,12 +167,8 @@ class Polling:
 
     def ask_patiently(self) -> None:
         """Poll with patience beside the others, unless such a request is under way."""
-        if self._asked_patiently or (self._patient_worker is not None and self._patient_worker.busy_for() > 0):
+        if self._asked_patiently or self._patient_worker.busy_for() > 0:
             return
-        if self._patient_worker is None:
-            self._patient_worker = Worker("patient poll", self._deliver, self._clock)
-        if self._patient_service is None:
-            self._patient_service = Service(self._source, timeout=REQUEST_TIMEOUT)
         self._asked_patiently = True
         self._patient_worker.submit(functools.partial(_poll, self._patient_service, self._clock))
 

@@ -130,7 +130,7 @@ def _event(state: State, key: str, config: terms.Config) -> Dict[str, Any]:
         "hooks": {phase: run.outcome for phase, run in entry.runs.items()},
         "phase": condition.kind,
         "doing": condition.sentence(event.event_id),
-        "trouble": condition.trouble,
+        "trouble": condition.kind.trouble,
     }
 
 
