@@ -11,8 +11,10 @@ import signal
 import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
+from scheduled_events_emulator import client
 from scheduled_events_emulator.cli import main
 from scheduled_events_emulator.client import ControlClient, ControlError
 
@@ -230,18 +232,19 @@ def test_a_verb_waits_for_an_emulator_that_is_about_to_start(tmp_path):
     assert [vm["name"] for vm in json.loads(output)["vms"]] == ["vm1"]
 
 
-def test_the_wait_for_an_emulator_ends():
+def test_the_wait_for_an_emulator_ends(monkeypatch):
     now, pauses = [0.0], []
 
     def sleep(seconds):
         pauses.append(seconds)
         now[0] += seconds
 
+    monkeypatch.setattr(client, "time", SimpleNamespace(monotonic=lambda: now[0], sleep=sleep))
     with socket.socket() as reserved:
         reserved.bind(("127.0.0.1", 0))
         url = f"127.0.0.1:{reserved.getsockname()[1]}"
         with pytest.raises(ControlError):
-            ControlClient(url, wait=3, monotonic=lambda: now[0], sleep=sleep).request("GET", "/control/state")
+            ControlClient(url, wait=3).request("GET", "/control/state")
     assert 3 <= sum(pauses) <= 4
 
 

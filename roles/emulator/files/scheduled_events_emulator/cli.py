@@ -149,13 +149,8 @@ def _serve(arguments: argparse.Namespace) -> None:
     delivery = {each.name: values[f"event_grid_{each.name}"] for each in dataclasses.fields(Delivery)}
     values["delivery"] = Delivery(**delivery)
     options = server.Options(**{each.name: values[each.name] for each in dataclasses.fields(server.Options)})
-    try:
-        emulator = server.Emulator(
-            load_fleet(arguments.fleet), _clock(arguments), settings, options, arguments.cotenant_delay
-        )
-        asyncio.run(emulator.run())
-    except server.CannotListen as error:
-        raise InputError(str(error)) from None
+    fleet, clock = load_fleet(arguments.fleet), _clock(arguments)
+    asyncio.run(server.Emulator(fleet, clock, settings, options, arguments.cotenant_delay).run())
 
 
 # Verbs of the control API

@@ -9,7 +9,7 @@ from __future__ import annotations
 import http.client
 import json
 import time
-from typing import Any, Callable
+from typing import Any
 from urllib.parse import quote, urlsplit
 
 from scheduled_events_emulator.checks import shown
@@ -53,19 +53,10 @@ class ControlClient:
     While no program listens there, it tries again for ``wait`` seconds: an emulator may be about to start.
     """
 
-    def __init__(
-        self,
-        control: str = DEFAULT_CONTROL,
-        *,
-        wait: float = WAIT,
-        monotonic: Callable[[], float] = time.monotonic,
-        sleep: Callable[[float], None] = time.sleep,
-    ) -> None:
+    def __init__(self, control: str, *, wait: float) -> None:
         self._host, self._port = _host_and_port(control)
         self._url = url(self._host, self._port)
         self._wait = wait
-        self._monotonic = monotonic
-        self._sleep = sleep
 
     def request(self, method: str, path: str, body: Any | None = None) -> Any:
         """Return the JSON answer of ``method`` on ``path``. Raises ControlError with the reason."""
@@ -88,14 +79,14 @@ class ControlClient:
         return answer
 
     def _ask_once_it_listens(self, method: str, path: str, payload: str | None) -> tuple[int, str]:
-        give_up_at = self._monotonic() + self._wait
+        give_up_at = time.monotonic() + self._wait
         while True:
             try:
                 return self._ask(method, path, payload)
             except ConnectionRefusedError:
-                if self._monotonic() >= give_up_at:
+                if time.monotonic() >= give_up_at:
                     raise
-            self._sleep(PAUSE)
+            time.sleep(PAUSE)
 
     def _ask(self, method: str, path: str, payload: str | None) -> tuple[int, str]:
         connection = http.client.HTTPConnection(self._host, self._port, timeout=TIMEOUT)

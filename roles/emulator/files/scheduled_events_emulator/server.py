@@ -35,7 +35,7 @@ CHOICES_OF_PORT = 20
 GRACE = 0.2
 
 
-class CannotListen(RuntimeError):
+class CannotListen(InputError):
     """An address or port is not to be had."""
 
 
