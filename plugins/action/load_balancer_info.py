@@ -17,7 +17,7 @@ from ..plugin_utils._ansible.other_host import HostVariables, OtherHostError
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
 from ..plugin_utils._azure.pools import Me
-from ..plugin_utils._azure.resources import Places, Traffic, survey
+from ..plugin_utils._azure.resources import Traffic, survey
 from ..plugin_utils._balancers.providers import PRODUCTS, balancers_of, resources_of_run
 
 ARGUMENTS: dict[str, dict[str, t.Any]] = {
@@ -75,9 +75,9 @@ def _gets_traffic(backends: dict[str, bool], only: list[str]) -> bool | None:
     return all(counted) if counted else None
 
 
-def _places(host: str, variables: HostVariables) -> Places:
+def _places(host: str, variables: HostVariables) -> tuple[list[str], Me]:
     me = Me(_names(host, variables, INTERFACES), _names(host, variables, ADDRESSES))
-    return Places(_names(host, variables, POOLS), me)
+    return _names(host, variables, POOLS), me
 
 
 def _names(host: str, variables: HostVariables, variable: str) -> list[str]:

@@ -36,20 +36,8 @@ from ..plugin_utils._azure.acknowledgement import AcknowledgementResult, acknowl
 from ..plugin_utils._azure.action import ArmAction
 from ..plugin_utils._azure.arm import ArmError
 from ..plugin_utils._gate.store import Store
+from ..plugin_utils._respond import ends
 from ..plugin_utils._respond.context import Context, Notes, Published
-from ..plugin_utils._respond.ends import (
-    ARTIFACT,
-    BEGUN,
-    KINDS,
-    UNFINISHED,
-    WHOLE,
-    Ends,
-    Part,
-    ends_of_all_plays,
-    merge,
-    of_respond,
-    of_unfinished,
-)
 from ..plugin_utils._respond.fallback import SEND_AFTER
 from ..plugin_utils._respond.phases import PHASES
 from ..plugin_utils._respond.play_coordinator import PlayCoordinator
@@ -109,12 +97,12 @@ class ActionModule(ArmAction):
             if not following:
                 raise reason from None
             if isinstance(reason, AnsibleConnectionFailure):  # no task of an unreachable host runs any more
-                self._show(self._leave(of_respond(host, following["respond_result"])))
+                self._show(self._leave(ends.of_respond(host, following["respond_result"])))
                 raise reason from None
         if following.get("next") == "done":  # the role fails the host, where no rescue section takes it for its phase
             following = {name: value for name, value in following.items() if name != "failed"}
         if following.get("next") in PHASES:
-            self._leave(of_unfinished(host, following), kind=UNFINISHED)
+            self._leave(ends.of_unfinished(host, following), kind=ends.UNFINISHED)
         return {**result, **self._extras, "changed": False, **following}
 
     def _of_run(self, options: dict[str, t.Any]) -> dict[str, t.Any]:
@@ -204,9 +192,9 @@ class ActionModule(ArmAction):
         """Leave the part of the host in the report of the job, or conclude the previous plays."""
         left: list[str] = []
         if options["conclude"] == "run":
-            plays = ends_of_all_plays(Path(constants.DEFAULT_LOCAL_TMP))
+            plays = ends.ends_of_all_plays(Path(constants.DEFAULT_LOCAL_TMP))
             summary = [line for play in plays for line in play.show()]
-            part = merge(each for play in plays for each in play.parts().values())
+            part = ends.merge(each for play in plays for each in play.parts().values())
             # Ansible itself shows which hosts failed or became unreachable.
             active = {*self._variables["ansible_play_hosts"]}
             unfinished = sorted({host for play in plays for host in play.unfinished()} & active)
@@ -214,20 +202,21 @@ class ActionModule(ArmAction):
             begun = sorted(Store(Path(constants.DEFAULT_LOCAL_TMP)).begun() & active)
             left += [f"{host} {UNMAINTAINED}" for host in begun]
         else:
-            part = KINDS[options["conclude"]](self._variables["inventory_hostname"], options["result"] or {})
-            summary = self._leave(part, kind=BEGUN if options["within_maintenance"] else WHOLE)
+            part = ends.KINDS[options["conclude"]](self._variables["inventory_hostname"], options["result"] or {})
+            summary = self._leave(part, kind=ends.BEGUN if options["within_maintenance"] else ends.WHOLE)
         self._show(summary)
         artifacts = {name: value for name, value in part.items() if value}
+        data = {ends.ARTIFACT: artifacts} if artifacts else {}
         return {
             "summary": summary,
             "left": left,
             # As of the module set_stats, which would cost each host another result.
-            "ansible_stats": {"data": {ARTIFACT: artifacts} if artifacts else {}, "per_host": False, "aggregate": True},
+            "ansible_stats": {"data": data, "per_host": False, "aggregate": True},
         }
 
-    def _leave(self, part: Part, *, kind: str = WHOLE) -> list[str]:
-        hosts = len(self._variables["ansible_play_hosts_all"])
-        return Ends(self._play_directory()).add(self._variables["inventory_hostname"], part, hosts=hosts, kind=kind)
+    def _leave(self, part: ends.Part, *, kind: str = ends.WHOLE) -> list[str]:
+        host, hosts = self._variables["inventory_hostname"], len(self._variables["ansible_play_hosts_all"])
+        return ends.Ends(self._play_directory()).add(host, part, hosts=hosts, kind=kind)
 
     @staticmethod
     def _show(summary: t.Sequence[str]) -> None:
@@ -332,7 +321,6 @@ class ActionModule(ArmAction):
             options,
             arguments,
             lambda run: take_turn(run, folder=folder, intervals=WINDOWS_INTERVALS),
-            check_mode=bool(self._task.check_mode),
             losable=True,
         )
         self._keep_what_ansible_wants(answer)

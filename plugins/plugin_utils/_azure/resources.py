@@ -252,13 +252,6 @@ class ApplicationGateway:
         return self._look(pools.owner_of(pool, pools.GATEWAYS), at_most)
 
 
-class Places(t.NamedTuple):
-    """The pools that a host belongs to, and its identity there."""
-
-    pools: t.Sequence[str]
-    me: Me
-
-
 class Traffic(t.NamedTuple):
     """``out``: the hosts that get no traffic through some pool; ``unknown``: those that cannot be looked for."""
 
@@ -266,9 +259,10 @@ class Traffic(t.NamedTuple):
     unknown: list[str]
 
 
-def survey(product: LoadBalancer | ApplicationGateway, hosts: t.Mapping[str, Places]) -> Traffic:
+def survey(product: LoadBalancer | ApplicationGateway, hosts: t.Mapping[str, tuple[t.Sequence[str], Me]]) -> Traffic:
     """Find the hosts that are not in one of their pools, or that this role or an operator took out there.
 
+    :param hosts: by name, the pools that a host belongs to, and its identity there.
     :raises ArmError: a pool cannot be read.
     :raises DrainError: a pool does not say whether its members get traffic.
     """

@@ -62,8 +62,7 @@ class FleetHost(OtherHost):
     def _execute(self, action: ActionBase, module: str, arguments: dict[str, t.Any]) -> dict[str, t.Any]:
         if not is_windows(action._connection):
             return super()._execute(action, f"{COLLECTION}.{module}", arguments)
-        host = WindowsHost(action, self._task_vars, name=f"{COLLECTION}.{module}")
-        return run_here(host, module, arguments, check_mode=bool(action._task.check_mode))
+        return run_here(WindowsHost(action, self._task_vars, name=f"{COLLECTION}.{module}"), module, arguments)
 
     def _connect(self) -> ActionBase:
         action = super()._connect()

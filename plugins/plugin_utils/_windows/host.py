@@ -86,6 +86,7 @@ class WindowsHost:
         self._action = action
         self._task_vars = task_vars
         self._name = name or action._task.action
+        self.check_mode = bool(action._task.check_mode)
         self._answered = False
         find = action._shared_loader_obj.module_loader.find_plugin_with_context
         kinds = action._connection.module_implementation_preferences
@@ -101,7 +102,6 @@ class WindowsHost:
         arguments: dict[str, t.Any],
         work: t.Callable[[ImdsModule], dict[str, t.Any]],
         *,
-        check_mode: bool,
         losable: bool = False,
     ) -> dict[str, t.Any]:
         """Run a module of this collection here, for this host.
@@ -109,7 +109,7 @@ class WindowsHost:
         :param losable: whether a lost host is a separate error, instead of an error of the request.
         :raises HostLost: the host is lost.
         """
-        module = Module(check_mode=check_mode)
+        module = Module(check_mode=self.check_mode)
         try:
             module.take(arguments, options, name=self._name)
             found = carry_out(module, work, exchanger=self.exchanger(losable=losable), clock=Clock(sleep=self.sleep))

@@ -67,11 +67,10 @@ def run_for(action: ActionBase, name: str, arguments: t.Mapping[str, t.Any], tas
             ),
         )
     refuse_async(action)
-    host = WindowsHost(action, task_vars, name=f"{COLLECTION}.{name}")
-    return run_here(host, name, arguments, check_mode=bool(action._task.check_mode))
+    return run_here(WindowsHost(action, task_vars, name=f"{COLLECTION}.{name}"), name, arguments)
 
 
-def run_here(host: WindowsHost, name: str, arguments: t.Mapping[str, t.Any], *, check_mode: bool) -> Result:
+def run_here(host: WindowsHost, name: str, arguments: t.Mapping[str, t.Any]) -> Result:
     """The result of a module.
 
     :param name: of the module, without its collection.
@@ -79,9 +78,9 @@ def run_here(host: WindowsHost, name: str, arguments: t.Mapping[str, t.Any], *, 
     """
     if name in REQUESTS:
         request_options, request = REQUESTS[name]
-        return host.run_module({**COMMON_OPTIONS, **request_options}, dict(arguments), request, check_mode=check_mode)
+        return host.run_module({**COMMON_OPTIONS, **request_options}, dict(arguments), request)
     options, work = MODULES[name]
-    module = Module(check_mode=check_mode)
+    module = Module(check_mode=host.check_mode)
     try:
         module.take(dict(arguments), options, name=f"{COLLECTION}.{name}")
         result = _repeated(lambda: work(host, module))

@@ -36,7 +36,6 @@ from plugins.plugin_utils._azure.pools import Me
 from plugins.plugin_utils._azure.resources import (
     ApplicationGateway,
     LoadBalancer,
-    Places,
     Resources,
     survey,
 )
@@ -602,7 +601,7 @@ def look(arm, clock, tmp_path):
 
 
 def in_pools(address, *pools):
-    return Places(pools, Me([], [address] if address else []))
+    return pools, Me([], [address] if address else [])
 
 
 def test_hosts_that_are_down_in_a_pool_or_in_none_are_out_and_each_resource_is_read_once(arm, look):

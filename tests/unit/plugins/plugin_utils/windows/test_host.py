@@ -18,6 +18,8 @@ DIRECTORY = "C:\\state"
 class Host:
     """Answers each command of ansible.windows with ``result``."""
 
+    check_mode = False
+
     def __init__(self, **result):
         self.result, self.asked = result, []
 
@@ -91,7 +93,7 @@ def test_a_host_that_is_lost_is_unreachable_for_ansible(monkeypatch, error, rais
 
     monkeypatch.setitem(modules.MODULES, "load_balancer", (modules.MODULES["load_balancer"][0], lose))
     with pytest.raises(type(raised), match=str(raised)):
-        run_here(Host(), "load_balancer", OPTIONS, check_mode=False)
+        run_here(Host(), "load_balancer", OPTIONS)
 
 
 @pytest.mark.parametrize("warnings", [[], ["the clock was set"]])
@@ -102,5 +104,5 @@ def test_the_warnings_of_a_module_are_part_of_its_result(monkeypatch, warnings):
         return {"changed": False}
 
     monkeypatch.setitem(modules.MODULES, "load_balancer", (modules.MODULES["load_balancer"][0], warn))
-    found = run_here(Host(), "load_balancer", OPTIONS, check_mode=False)
+    found = run_here(Host(), "load_balancer", OPTIONS)
     assert found == {"changed": False, **({"warnings": warnings} if warnings else {})}
