@@ -117,7 +117,7 @@ elapsed:
 drill:
   description: Whether a drill adds an event to those of the service.
   version_added: 1.0.0
-  returned: success and on a timeout
+  returned: success, and when O(timeout) or O(retry_for) ends the wait
   type: bool
   sample: false
 incarnation:
