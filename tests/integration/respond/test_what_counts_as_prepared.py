@@ -29,6 +29,17 @@ def fail_on(host, **more):
     }
 
 
+def run_over_the_start(hosts, event_id, plays):
+    """A run in which vm1 sees the start of an event, which ends then."""
+    started = hosts.ansible.start_playbook(plays, inventory=hosts.inventory())
+    until(lambda: f"prepared-{event_id}" in hosts.traces("vm1") or not started.running, what="the preparation")
+    hosts.emulator.start(event_id)
+    polls = hosts.emulator.polls("vm1")["polls"]
+    until(lambda: hosts.emulator.polls("vm1")["polls"] > polls + 1 or not started.running, what="the next look")
+    hosts.emulator.complete(event_id)
+    return started.result()
+
+
 END = {"name": "Record the end", "ansible.builtin.debug": {}}
 
 
@@ -146,9 +157,8 @@ def test_a_tasks_file_with_which_a_host_would_leave_the_play_fails_that_host_at_
 
 def test_a_play_for_each_group_fails_if_an_event_names_hosts_of_both_and_begins(hosts_of):
     hosts = hosts_of("vm1", "vm2")
-    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=SOON, started_for=60)
-    plays = [play(hosts="vm1"), play(hosts="vm2")]
-    run = hosts.ansible.start_playbook(plays, inventory=hosts.inventory()).result()
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=AHEAD)
+    run = run_over_the_start(hosts, event_id, [play(hosts="vm1"), play(hosts="vm2")])
     assert run.rc == 2, run.output
     assert hosts.emulator.posts() == []
     [failure] = result(run, "vm1")["failures"]
@@ -157,9 +167,9 @@ def test_a_play_for_each_group_fails_if_an_event_names_hosts_of_both_and_begins(
 
 def test_a_host_that_left_the_play_before_the_role_fails_the_run_of_its_event(hosts_of):
     hosts = hosts_of("vm1", "vm2")
-    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=SOON, started_for=60)
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD, started_for=AHEAD)
     leave = {"ansible.builtin.meta": "end_host", "when": "inventory_hostname == 'vm2'"}
-    run = hosts.ansible.start_playbook([play(pre_tasks=[leave])], inventory=hosts.inventory()).result()
+    run = run_over_the_start(hosts, event_id, [play(pre_tasks=[leave])])
     assert run.rc == 2, run.output
     [failure] = result(run, "vm1")["failures"]
     assert failure == (
