@@ -11,6 +11,7 @@ import typing as t
 from ...module_utils._scheduled_events.announced import LEASE
 from ...module_utils._scheduled_events.history import Fact, parse_all
 from .._ansible.other_host import OtherHost, OtherHostError, OtherHostUnreachable
+from .._ansible.run import refuse_ended_run
 
 MODULE = "maintops.scheduled_events.scheduled_events_drill"
 WITHIN = 200.0  # seconds for the first answer
@@ -71,7 +72,9 @@ class AskedHost:
 
         :raises DrillRefused: it was not announced.
         :raises DrilledHostLost: there is no answer, so it may be announced.
+        :raises AnsibleError: the run has ended.
         """
+        refuse_ended_run()
         try:
             done = self._ask("begin", self.vm_name, self.event_type, notice, within=WITHIN)
         except DrilledHostLost as error:
@@ -85,7 +88,9 @@ class AskedHost:
 
         :param event: what is announced for another minute; ``None`` for a look alone.
         :raises DrilledHostLost: see there.
+        :raises AnsibleError: the run has ended, as when its terminal was closed.
         """
+        refuse_ended_run()
         done = self._ask(*(("renew", event) if event else ("",)))
         facts, _wrong = parse_all(done["facts"])
         return Look(tuple(facts), float(done["time"]), bool(done["answer"]))

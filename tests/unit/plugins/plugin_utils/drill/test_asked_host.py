@@ -5,8 +5,10 @@
 """What the host of a drill is asked, and what the drill takes from its answers."""
 
 import pytest
+from ansible.errors import AnsibleError
 
 from plugins.module_utils._scheduled_events.history import Fact, as_json
+from plugins.plugin_utils._ansible import run
 from plugins.plugin_utils._ansible.other_host import OtherHostError, OtherHostUnreachable
 from plugins.plugin_utils._drill.asked_host import AskedHost, DrilledHostLost, DrillRefused, MayBeOut
 
@@ -71,6 +73,16 @@ def test_a_look_that_renews_the_event_has_half_of_its_lease(host, connection):
     renewed, looked = connection.asked[1:]
     assert (renewed[:2], looked[:2]) == (("renew", [EVENT]), ("", []))
     assert renewed[3] == looked[3] == 30.0
+
+
+def test_an_event_is_announced_no_longer_when_the_run_has_ended(host, connection, monkeypatch):
+    monkeypatch.setattr(run, "main_process_has_ended", lambda: True)
+    for announce in (lambda: host.begin(300.0), lambda: host.look(EVENT)):
+        with pytest.raises(AnsibleError, match="has ended"):
+            announce()
+    connection.answer = {}
+    host.end(EVENT)
+    assert [each[0] for each in connection.asked] == ["preview", "end"]
 
 
 @pytest.mark.parametrize("answer", [True, False, None])
