@@ -15,6 +15,7 @@ from ansible.module_utils import urls
 
 from ...module_utils._scheduled_events.clock import CLOCK, Clock, pause_after
 from ...module_utils._scheduled_events.exchange import retry_after
+from .._ansible.run import refuse_ended_run
 
 # The address of Azure Resource Manager by cloud_environment. It is also what a token is for.
 CLOUDS = {
@@ -182,6 +183,7 @@ class Arm:
             failures += 1
 
     def _exchange(self, method: str, url: str, api_version: str, body: t.Any) -> t.Any:
+        refuse_ended_run()  # the next run may have put the host back
         if self._token is None or self.clock.wall() > self._token.expires_on - RENEWED_BEFORE:
             self._token = self._get_token(url.split("/")[2])
         headers = {"Authorization": f"Bearer {self._token.text}", "Accept": "application/json"}

@@ -17,6 +17,7 @@ from ansible.plugins.action import ActionBase
 
 from ...module_utils._load_balancer.drain import Answer, Drain, finish_within
 from .._ansible.other_host import OtherHost
+from .._ansible.run import refuse_ended_run
 from .._azure.arm import Arm
 from .._azure.orders import Orders
 from .._azure.resources import ApplicationGateway, LoadBalancer, Resources
@@ -60,11 +61,13 @@ def balancers_of(action: ActionBase, variables: dict[str, t.Any], options: Optio
     """The balancers, each reached over its own connection.
 
     :raises OtherHostError: a balancer cannot be asked. The message names it.
+    :raises AnsibleError: the run has ended.
     """
     hosts: dict[str, OtherHost] = {}
     finish_at = time.monotonic() + finish_within(options)
 
     def ask(name: str, module: str, more: dict[str, t.Any]) -> dict[str, t.Any]:
+        refuse_ended_run()  # the next run may have put the host back
         if name not in hosts:
             hosts[name] = OtherHost(action, name, variables, become=options["become"])
         socket = hosts[name].variables.get(SOCKET_VARIABLE, options["socket"])

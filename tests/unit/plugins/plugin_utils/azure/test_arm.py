@@ -11,9 +11,11 @@ import socket
 import threading
 
 import pytest
+from ansible.errors import AnsibleError
 from arm_stand_in import POOL, SUBSCRIPTION, TOKEN, ArmStandIn, Refused, send
 
 from plugins.module_utils._scheduled_events.clock import Clock
+from plugins.plugin_utils._ansible import run
 from plugins.plugin_utils._azure import arm as arm_module
 from plugins.plugin_utils._azure.arm import CLOUDS, Arm, ArmAnswer, ArmError, Token
 
@@ -71,6 +73,12 @@ def answering(status, body):
         lambda *_request: ArmAnswer(status, 0, body),
         patience=0,
     )
+
+
+def test_azure_is_asked_no_longer_when_the_run_has_ended(monkeypatch):
+    monkeypatch.setattr(run, "main_process_has_ended", lambda: True)
+    with pytest.raises(AnsibleError, match="has ended"):
+        answering(200, b"{}").write("PUT", POOL, "2024-05-01", {})
 
 
 def test_status_code_and_message_are_those_of_the_answer():

@@ -7,8 +7,9 @@
 import types
 
 import pytest
-from ansible.errors import AnsibleActionFail
+from ansible.errors import AnsibleActionFail, AnsibleError
 
+from plugins.plugin_utils._ansible import run
 from plugins.plugin_utils._ansible.other_host import OtherHostError
 from plugins.plugin_utils._balancers import providers
 from plugins.plugin_utils._balancers.providers import RecordFailed
@@ -85,6 +86,20 @@ def test_every_connection_is_closed_also_after_an_error(balancers, monkeypatch):
     with pytest.raises(OtherHostError):
         ask({}, ("lb1", {}))
     assert balancers["lb1"].closed
+
+
+def test_no_balancer_is_asked_any_more_when_the_run_has_ended(balancers, monkeypatch):
+    def end(*_arguments, **_more):
+        monkeypatch.setattr(run, "main_process_has_ended", lambda: True)
+        raise OtherHostError("Another program put it back while it was taken out")
+
+    monkeypatch.setattr(Balancer, "run", end)
+    with providers.balancers_of(action(), {}, OPTIONS) as found:
+        with pytest.raises(OtherHostError):
+            found.ask("lb1", "haproxy_servers", {"state": "drained"})
+        with pytest.raises(AnsibleError, match="has ended"):
+            found.ask("lb2", "haproxy_servers", {"state": "drained"})
+    assert list(balancers) == ["lb1"]
 
 
 @pytest.mark.parametrize(
