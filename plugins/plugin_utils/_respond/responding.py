@@ -180,8 +180,8 @@ class Responding:
     def _leave_it_to(self, twin: str) -> dict[str, t.Any]:
         self._coordinator.publish(HostReport(host=self._host, vm_name=""))
         return self._conclusion.failure(
-            f"{twin} and {self._host} are the same VM, {self._notes['vm_name']}, and {twin} responds to its events. "
-            "Leave one of them out of the play"
+            f"{twin} and {self._host} are the same VM, {self._notes['vm_name']}, or two of this name, and {twin} "
+            "responds to its events. Leave one of them out, and run the role for each resource group separately"
         )
 
     def _publish(self, shown: dict[str, t.Any]) -> None:

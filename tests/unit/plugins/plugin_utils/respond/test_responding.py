@@ -1053,7 +1053,8 @@ def test_one_vm_under_two_names_is_a_failure_that_names_both(host):
     assert host.coordinator.twin("web2", "vm1") is None
     end = host.responds(shown("prepare"))
     assert end["respond_result"]["failures"] == [
-        "web2 and web1 are the same VM, vm1, and web2 responds to its events. Leave one of them out of the play"
+        "web2 and web1 are the same VM, vm1, or two of this name, and web2 responds to its events. Leave one of them "
+        "out, and run the role for each resource group separately"
     ]
     host.tell()
     assert not host.coordinator.others_have_work("web2"), "web1 has answered, so no other host waits for it"
