@@ -63,6 +63,20 @@ def test_only_the_unit_of_a_hook_has_no_sandbox():
     assert [name for name in found if name in SANDBOX or name in ("User", "CapabilityBoundingSet")] == []
 
 
+@pytest.mark.parametrize(("name", "when"), [("hooks", "on-failure"), ("hook@", "on-abnormal"), ("webhooks", "on-failure")])
+def test_a_unit_that_cannot_be_started_is_started_again_every_second(name, when):
+    found = unit(f"{POLLER}{name}.service.j2")
+    again = ["Restart", "RestartSec", "StartLimitIntervalSec"]
+    assert [found.get(each) for each in again] == [[when], ["1"], ["0"]]
+    assert found.get("Type") != ["oneshot"]  # which systemd 239 does not load then
+
+
+def test_the_dispatcher_of_hooks_starts_where_tmp_is_full():
+    found = unit(f"{POLLER}hooks.service.j2")
+    # PrivateDevices= makes a directory in /tmp up to systemd 252, as PrivateTmp= does without these paths.
+    assert (found["InaccessiblePaths"], found.get("PrivateDevices")) == (["-/tmp -/var/tmp"], None)
+
+
 @pytest.mark.parametrize(("name", "lines"), [("hooks", "200"), ("hook@", "1000")])
 def test_what_a_request_starts_has_a_limit_of_lines_in_the_journal(name, lines):
     found = unit(f"{POLLER}{name}.service.j2")

@@ -31,14 +31,6 @@ def test_dispatch_starts_units_unless_processes_are_asked_for(root_side, monkeyp
     assert (directories.requests, given, lingered) == (root_side.directories.requests, start, linger)
 
 
-def test_a_failed_dispatch_ends_after_a_second_since_systemd_starts_it_again_at_once(monkeypatch):
-    pauses = []
-    monkeypatch.setattr(main.time, "sleep", pauses.append)
-    with pytest.raises(NotADirectoryError):
-        main.main(["--hooks-runtime-directory=/dev/null", "dispatch"])
-    assert pauses == [1.0]
-
-
 def test_a_hook_is_killed_as_many_seconds_after_its_deadline_as_the_page_about_hooks_says():
     page = pathlib.Path(__file__).parents[4] / "docs" / "hooks.md"
     assert "gets SIGTERM, and SIGKILL three seconds later" in page.read_text()

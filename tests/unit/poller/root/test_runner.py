@@ -352,6 +352,12 @@ def test_the_end_of_a_unit_without_a_job_leaves_nothing(root_side):
     assert root_side.result() is None
 
 
+def test_a_run_whose_process_could_not_be_started_waits_for_the_next_start_of_its_unit(root_side):
+    root_side.accept()
+    runner.ended(root_side.run_id, root_side.directories, {"SERVICE_RESULT": "resources"})
+    assert (root_side.result(), root_side.jobs()) == (None, [root_side.run_id])
+
+
 def test_the_end_of_a_unit_leaves_a_job_alone_that_another_process_runs(root_side):
     root_side.accept()
     with jobs.held(root_side.directories, root_side.run_id):

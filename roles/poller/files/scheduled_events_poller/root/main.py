@@ -11,7 +11,6 @@ ended ID: leave a result for a run whose process could not.
 """
 
 import os
-import time
 from typing import List, Union
 
 from _scheduled_events.runs import parse_run_id
@@ -39,11 +38,7 @@ def _dispatch(directories: Directories, *, spawn: bool) -> int:
     from . import dispatcher
 
     start = dispatcher.spawner(directories) if spawn else dispatcher.start_units
-    try:
-        dispatcher.Dispatcher(directories, start).serve(linger=0.0 if spawn else dispatcher.LINGER)
-    except Exception:
-        time.sleep(1.0)  # systemd starts this again at once, for as long as a request is left
-        raise
+    dispatcher.Dispatcher(directories, start).serve(linger=0.0 if spawn else dispatcher.LINGER)
     return 0
 
 

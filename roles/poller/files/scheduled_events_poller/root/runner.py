@@ -164,6 +164,8 @@ def _carry_out(text: bytes, request_id: str, directories: Directories) -> RunRes
 
 def ended(request_id: str, directories: Directories, environment: Mapping[str, str]) -> int:
     """Store a failure for a run whose process ended without a result; for ExecStopPost=. Returns an exit status."""
+    if environment.get("SERVICE_RESULT") == "resources":
+        return 0  # its process could not be started, and systemd tries again
     if jobs.exists(directories, request_id) and jobs.goes_down():
         jobs.say(f"{request_id}: the machine goes down before its hooks have ended, and they run again")
         return 0
