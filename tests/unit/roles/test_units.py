@@ -71,6 +71,14 @@ def test_a_unit_that_cannot_be_started_is_started_again_every_second(name, when)
     assert found.get("Type") != ["oneshot"]  # which systemd 239 does not load then
 
 
+def test_the_poller_has_the_path_of_requests_started_again():
+    found = unit(f"{POLLER}poller.service.j2")
+    assert (found["Wants"], found["Upholds"]) == (
+        ["network-online.target scheduled-events-hooks.path"],
+        ["scheduled-events-hooks.path"],
+    )
+
+
 def test_the_dispatcher_of_hooks_starts_where_tmp_is_full():
     found = unit(f"{POLLER}hooks.service.j2")
     # PrivateDevices= makes a directory in /tmp up to systemd 252, as PrivateTmp= does without these paths.
