@@ -63,7 +63,9 @@ def test_only_the_unit_of_a_hook_has_no_sandbox():
     assert [name for name in found if name in SANDBOX or name in ("User", "CapabilityBoundingSet")] == []
 
 
-@pytest.mark.parametrize(("name", "when"), [("hooks", "on-failure"), ("hook@", "on-abnormal"), ("webhooks", "on-failure")])
+@pytest.mark.parametrize(
+    ("name", "when"), [("hooks", "on-failure"), ("hook@", "on-abnormal"), ("webhooks", "on-failure")]
+)
 def test_a_unit_that_cannot_be_started_is_started_again_every_second(name, when):
     found = unit(f"{POLLER}{name}.service.j2")
     again = ["Restart", "RestartSec", "StartLimitIntervalSec"]
