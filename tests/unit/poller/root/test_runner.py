@@ -5,6 +5,7 @@
 """Which hooks the root side runs, until when, what a hook gets, and what remains when a run ends."""
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -453,6 +454,23 @@ def test_a_hook_that_exits_with_75_is_run_again(root_side, tmp_path):
     assert root_side.run_phase(clock, ends_at=1060.0).outcome == "ok"
     assert (mark.read_text(), clock.now) == ("x\n" * 3, 1010.0)
     assert root_side.printed().count("not yet (exit status 75), again in 5 s") == 2
+
+
+def test_a_hook_is_tried_again_while_the_machine_has_no_room_for_a_process(root_side, monkeypatch):
+    root_side.add_hook()
+    lacking = [errno.EAGAIN, errno.ENOMEM]
+
+    def start(*arguments, **options):
+        if lacking:
+            raise OSError(lacking[0], os.strerror(lacking.pop(0)))
+        return Process(*arguments, **options)
+
+    monkeypatch.setattr(runner, "Process", start)
+    result = root_side.run_phase(FakeClock(), ends_at=1060.0)
+    assert (result.outcome, result.seconds, lacking) == ("ok", 10.0, [])
+    lacking += [errno.EAGAIN] * 100
+    reason = "10-hook: the deadline passed before it was done: it cannot be started: Resource temporarily unavailable"
+    assert root_side.run_phase(FakeClock(), ends_at=1060.0)[1:3] == ("timeout", reason)
 
 
 def test_the_time_that_hooks_took_is_that_of_the_clock(root_side, tmp_path):
