@@ -468,6 +468,7 @@ def test_a_hook_is_tried_again_while_the_machine_has_no_room_for_a_process(root_
     monkeypatch.setattr(runner, "Process", start)
     result = root_side.run_phase(FakeClock(), ends_at=1060.0)
     assert (result.outcome, result.seconds, lacking) == ("ok", 10.0, [])
+    assert "not yet (it cannot be started: Cannot allocate memory), again in 5 s" in root_side.printed()
     lacking += [errno.EAGAIN] * 100
     reason = "10-hook: the deadline passed before it was done: it cannot be started: Resource temporarily unavailable"
     assert root_side.run_phase(FakeClock(), ends_at=1060.0)[1:3] == ("timeout", reason)

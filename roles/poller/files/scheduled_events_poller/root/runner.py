@@ -264,7 +264,7 @@ def _run_hook(
             return NOTHING if status else OK, said
         if status != TRY_AGAIN:
             return FAILED, said or (f"signal {abs(status)}" if status < 0 else f"exit status {status}")
-        _log(output, f"{job.phase} hook {name}: not yet (exit status {TRY_AGAIN}), again in {RETRY_PAUSE:g} s")
+        _log(output, f"{job.phase} hook {name}: not yet ({said or 'exit status 75'}), again in {RETRY_PAUSE:g} s")
         _pause(RETRY_PAUSE, deadline, clock)
     return TIMEOUT, _with("the deadline passed before it was done", said)
 
