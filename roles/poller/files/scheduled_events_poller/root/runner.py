@@ -264,7 +264,8 @@ def _run_hook(
             return NOTHING if status else OK, said
         if status != TRY_AGAIN:
             return FAILED, said or (f"signal {abs(status)}" if status < 0 else f"exit status {status}")
-        _log(output, f"{job.phase} hook {name}: not yet ({said or 'exit status 75'}), again in {RETRY_PAUSE:g} s")
+        why = said or f"exit status {TRY_AGAIN}"
+        _log(output, f"{job.phase} hook {name}: not yet ({why}), again in {RETRY_PAUSE:g} s")
         _pause(RETRY_PAUSE, deadline, clock)
     return TIMEOUT, _with("the deadline passed before it was done", said)
 
