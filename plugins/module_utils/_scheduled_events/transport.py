@@ -146,10 +146,20 @@ class _Reader(io.BufferedReader):
         return line
 
 
+class _Response(http.client.HTTPResponse):
+    """An answer, after any interim ones that a proxy may send, such as 103 Early Hints; http.client skips 100 alone."""
+
+    def _read_status(self) -> Any:
+        version, status, reason = super()._read_status()  # type: ignore[misc]
+        interim = 100 <= status < 200 and status != http.HTTPStatus.SWITCHING_PROTOCOLS
+        return version, http.HTTPStatus.CONTINUE.value if interim else status, reason
+
+
 def _bounded(pool: Any, limits: _Limits) -> Any:
     """A pool of urllib3 whose connections keep to the limits."""
 
     class Connection(pool.ConnectionCls):
+        response_class = _Response
         sock: Any
 
         def connect(self) -> None:

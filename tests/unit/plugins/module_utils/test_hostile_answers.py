@@ -201,6 +201,7 @@ FAULTS = {
 # Odd, and yet a document
 HARMLESS = {
     "100 Continue": [head(status=b"100 Continue"), OK],
+    "103 Early Hints, as a proxy sends": [head(b"Link: </x>", status=b"103 Early Hints"), OK],
     "the same length twice": [head(b"Content-Length: 37", b"Content-Length: 37") + DOCUMENT],
     "no length": [head() + DOCUMENT],
     "a length below zero": [head(b"Content-Length: -1") + DOCUMENT],
@@ -331,6 +332,7 @@ def test_a_body_that_the_service_never_sends_is_not_an_acceptance(serve, ask, bo
         [whole(b"{}")],
         [head()],
         [CHUNKED + b"0\r\n\r\n"],
+        [head(status=b"102 Processing"), whole(b"")],
     ],
 )
 def test_an_empty_body_or_json_is_an_acceptance(serve, ask, script):
