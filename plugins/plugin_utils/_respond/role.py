@@ -10,6 +10,8 @@ As arguments of a task, each of these would be an expression that every worker o
 from __future__ import annotations
 
 import functools
+import ntpath
+import posixpath
 import re
 import typing as t
 from pathlib import Path
@@ -62,6 +64,8 @@ PROVIDER = "load_balancer_provider"
 BALANCERS = "load_balancer_haproxy_hosts"
 REQUIRED_FILES = ["load_balancer_drain_tasks", "load_balancer_return_tasks"]  # of the provider tasks
 FILES = [*REQUIRED_FILES, "load_balancer_find_tasks"]
+POOLS = "load_balancer_azure_pools"
+PROBE = {"flag": "load_balancer_probe_flag", "url": "load_balancer_probe_url", "ports": "load_balancer_ports"}
 ROLE_OF_THE_BALANCER = Path(__file__).parents[3] / "roles" / "load_balancer"
 # What the roles give to it themselves, and credentials: a run without an event does not read them from a vault.
 UNCHECKED = [
@@ -184,7 +188,36 @@ def _wrong_value(variables: Variables, template: Template) -> str:
         path = Path(typed.get(name) or "")
         if name not in later and not (path.is_file() if path.is_absolute() else name not in REQUIRED_FILES):
             return f"{name} is '{typed.get(name) or ''}', expected the absolute path of a tasks file"
-    return wrong_option(specs, typed)
+    if str(provider).startswith("azure_") and POOLS not in later:
+        problem = _pool_problem(str(provider), tidy(typed.get(POOLS) or []))
+    else:
+        problem = _probe_problem(specs, typed) if provider == "health_probe" else ""
+    return problem or wrong_option(specs, typed)
+
+
+# Both import what they need themselves: the workers of other hosts would wait for it.
+
+
+def _pool_problem(provider: str, ids: list[str]) -> str:
+    from .._azure import arm, pools
+
+    try:
+        for pool in ids or [""]:
+            pools.owner_of(pool, pools.GATEWAYS if provider.endswith("gateway") else pools.BALANCERS)
+    except arm.ArmError as error:
+        return str(error)
+    return ""
+
+
+def _probe_problem(specs: Variables, typed: Variables) -> str:
+    from ...module_utils._load_balancer import health_probe, record
+
+    given = {option: typed.get(name, specs[name]["default"]) or "" for option, name in PROBE.items()}
+    try:
+        health_probe.check_settings(given, lambda path: posixpath.isabs(path) or ntpath.isabs(path))
+    except record.DrainError as error:
+        return str(error)
+    return ""
 
 
 class FailedTask(t.NamedTuple):

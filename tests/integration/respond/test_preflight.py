@@ -34,7 +34,7 @@ CASES = {
         {**HALF, "{}_load_balancer": ""},
         "load_balancer_haproxy_hosts, load_balancer_ports describes",
     ),
-    "provider": ({**HALF, "load_balancer_provider": "azure_load_balancer"}, ""),
+    "pool": ({**HALF, "load_balancer_provider": "azure_load_balancer"}, "'' is not the id of a backend pool, expected"),
     "probe": (
         {**HALF, "load_balancer_provider": "health_probe"},
         "load_balancer_haproxy_hosts is ['lb1'], expected hosts of the inventory. Correct it",

@@ -23,6 +23,8 @@ from plugins.plugin_utils._respond.role import (
 SPECS = pathlib.Path(__file__).parents[5] / "roles" / "respond" / "meta" / "argument_specs.yml"
 OF_THE_PLAYBOOK = {"hosts", "become"}
 RESULT = {"msg": "no space left", "failed": True}
+POOL = "/subscriptions/s/resourceGroups/g/providers/Microsoft.Network/loadBalancers/lb/backendAddressPools/web"
+IN_A_POOL = {"load_balancer_provider": "azure_load_balancer", "load_balancer_azure_pools": [POOL]}
 
 
 def as_it_is(value):
@@ -118,8 +120,31 @@ def test_what_the_role_load_balancer_would_refuse_is_refused_at_the_start(name, 
 
 
 def test_the_credentials_of_a_balancer_are_not_read_at_the_start():
-    variables = {"load_balancer_provider": "azure_load_balancer", "load_balancer_azure_credentials": "{{ of_a_vault }}"}
+    variables = {**IN_A_POOL, "load_balancer_azure_credentials": "{{ of_a_vault }}"}
     assert refusal_of_role(variables, templating({"{{ of_a_vault }}": AssertionError()})) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("azure_pools", [], "'' is not the id of a backend pool, expected "),
+        ("azure_pools", "web", "'web' is not the id of a backend pool, expected "),
+        ("azure_pools", POOL.replace("loadBalancers", "applicationGateways"), "'/subscriptions/"),
+        ("azure_pools", f"{POOL}, {POOL}2", ""),
+        ("azure_pools", "{{ later }}", ""),
+        ("provider", "azure_application_gateway", f"{POOL!r} is not the id of a backend pool, expected "),
+        ("probe_url", "web:8080/healthz", 'url is "web:8080/healthz", expected http://HOST/PATH or https://HOST/PATH'),
+        ("probe_url", "{{ later }}", ""),
+        ("probe_flag", "drained", "flag is drained, expected an absolute path. Correct load_balancer_probe_flag"),
+        ("probe_flag", "C:\\drained", ""),
+        ("ports", [], "ports is empty, expected at least one port of the service. Set load_balancer_ports"),
+    ],
+)
+def test_a_pool_or_a_probe_that_cannot_be_meant_is_refused_at_the_start(name, value, message):
+    provider = {} if "azure" in f"{name} {value}" else {"load_balancer_provider": "health_probe"}
+    template = templating({"{{ later }}": AnsibleError()})
+    refusal = refusal_of_role({**IN_A_POOL, **provider, f"load_balancer_{name}": value}, template)
+    assert refusal.startswith(message) if message else refusal == ""
 
 
 @pytest.mark.parametrize("value", [["lb1", "lb3"], [], ""])
@@ -134,7 +159,7 @@ def test_a_haproxy_that_is_no_host_of_the_inventory_is_refused_at_the_start(valu
     # Which may have none, but asks those that it has.
     refusal = refusal_of_role({**variables, "load_balancer_provider": "health_probe"}, as_it_is)
     assert refusal.startswith(f"load_balancer_haproxy_hosts is {shown}, expected hosts of") is bool(shown)
-    assert refusal_of_role({**variables, "load_balancer_provider": "azure_load_balancer"}, as_it_is) == ""
+    assert refusal_of_role({**variables, **IN_A_POOL}, as_it_is) == ""
 
 
 def test_a_group_of_balancers_that_does_not_exist_is_refused_at_the_start():
