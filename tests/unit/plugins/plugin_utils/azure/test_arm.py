@@ -107,9 +107,10 @@ def test_an_answer_that_is_not_a_resource_is_an_error_and_no_empty_one(body):
         answering(200, body).read(POOL, "2024-05-01")
 
 
-def test_a_redirect_is_an_error():
-    with pytest.raises(ArmError, match="was answered 302"):
-        answering(302, b"").read(POOL, "2024-05-01")
+@pytest.mark.parametrize("status", [103, 302])  # an interim answer of a proxy is no success
+def test_an_answer_without_the_result_is_an_error(status):
+    with pytest.raises(ArmError, match=f"was answered {status}"):
+        answering(status, b"").write("POST", POOL, "2024-05-01", None)
 
 
 @pytest.mark.parametrize("url", [".evil.example/a/b", "@evil.example/a/b", ":8443/a/b"])
