@@ -76,6 +76,7 @@ NESTED = json.loads("[" * 900 + "]" * 900)
         ({"api_version": "latest"}, 'api_version: expected a date, such as 2020-07-01, or auto, not "latest"'),
         ({"vm_name": ""}, "vm_name: expected the name of a VM in Azure"),
         ({"vm_name": "web\0"}, "vm_name: expected the name of a VM in Azure"),
+        ({"vm_name": "['web_0']"}, "vm_name: expected the name of a VM in Azure"),  # Ansible writes a list as text
         ({"vm_name": "web\udcff"}, "vm_name: expected the name of a VM in Azure"),
         ({"interval": 0}, "interval: expected seconds from 0.25 to 5, not 0"),
         ({"interval": True}, "interval: expected seconds from 0.25 to 5, not true"),
