@@ -107,7 +107,7 @@ def test_an_answer_that_is_not_a_resource_is_an_error_and_no_empty_one(body):
         answering(200, body).read(POOL, "2024-05-01")
 
 
-@pytest.mark.parametrize("status", [103, 302])  # an interim answer of a proxy is no success
+@pytest.mark.parametrize("status", [103, 302])  # 103: an interim one of a proxy, after which the answer comes
 def test_an_answer_without_the_result_is_an_error(status):
     with pytest.raises(ArmError, match=f"was answered {status}"):
         answering(status, b"").write("POST", POOL, "2024-05-01", None)
