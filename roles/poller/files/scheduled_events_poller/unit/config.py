@@ -114,7 +114,9 @@ _KINDS = {
     "endpoint": ENDPOINT_OR_AUTO,
     "endpoint_networks": NETWORKS,
     "api_version": API_VERSION_OR_AUTO,
-    "vm_name": checks.text("the name of a VM in Azure, or null to ask the service", longest=256, pattern=r"[^\s\[\]{}]+"),
+    "vm_name": checks.text(
+        "the name of a VM in Azure, or null to ask the service", longest=256, pattern=r"[^\s\[\]{}]+"
+    ),
     # The service throttles at about 5 requests a second, shared by all agents of the VM (docs/contract.md, section 5).
     "interval": checks.number(0.25, 5, "seconds"),
     "rules": Kind("a list of rules", lambda value, place: parse_rules(value, place=place)),
