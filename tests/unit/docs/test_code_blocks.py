@@ -10,7 +10,6 @@ validated here, and rulebooks in tests/eda/test_schemas.py. Text is output or a 
 """
 
 import ast
-import json
 import re
 
 import pytest
@@ -20,7 +19,7 @@ from page_blocks import ROOT, block, blocks
 from page_commands import CHECKS, options_of_roles, program
 
 MOST_MARKS = 10
-LANGUAGES = ("sh", "console", "nginx", "python", "yaml", "json", "cron", "text")
+LANGUAGES = ("sh", "console", "nginx", "python", "yaml", "cron", "text")
 # Variables of something else than a role: page and first line, and the test that reads them.
 RULEBOOKS = "tests/eda/test_rulebooks.py"
 READ_BY = {
@@ -148,8 +147,3 @@ def test_the_variables_of_a_block_are_options_of_a_role_with_values_that_it_take
     fixed = {name: value for name, value in given.items() if kinds[name] == "str" or "{{" not in str(value)[:3]}
     validated = ArgumentSpecValidator({name: OPTIONS[name] for name in fixed}).validate(fixed)
     assert validated.error_messages == []
-
-
-@pytest.mark.parametrize("each", blocks("json"), ids=lambda each: each.name)
-def test_a_json_block_is_json(each):
-    assert json.loads(each.text)
