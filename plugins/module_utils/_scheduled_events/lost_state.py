@@ -82,7 +82,7 @@ def _open_events(facts: Sequence[Fact], boot_id: str) -> Dict[str, _Open]:
 def _running_recovery(fact: Optional[Fact], key: str, now: Moment, hook_timeout: float, *, most: int) -> Optional[Run]:
     """The run of a recovery that began in this boot, and may have ended since; ``None`` if it cannot have run on."""
     name = parse_run_id(fact.run) if fact is not None and fact.boot_id == now.boot_id else None
-    if fact is None or name is None or name[:2] != (token_of(key), "recover") or not 0 < name.serial <= most:
+    if fact is None or name is None or name[:2] != (token_of(key), "recover") or name.serial > most:
         return None
     return Run(
         fact.run,

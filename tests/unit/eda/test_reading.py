@@ -31,10 +31,10 @@ def test_a_recorded_document_gives_the_events_of_the_library(source, path, versi
         assert read == by_the_library(body, vm_name, version)
 
 
-def test_the_remaining_seconds_are_those_of_the_library(source):
-    in_an_hour = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(hours=1)
-    left = source.with_time_left({"not_before": in_an_hour.strftime("%Y-%m-%dT%H:%M:%SZ")})
-    assert 0 < left["seconds_until_not_before"] <= 3600
+def test_the_remaining_seconds_are_those_of_the_library(source, monkeypatch):
+    monkeypatch.setattr("time.time", lambda: 1600000000.0014)
+    left = source.with_time_left({"not_before": "2020-09-13T13:26:40Z"})
+    assert left["seconds_until_not_before"] == 3599.999
     assert source.with_time_left({"not_before": None})["seconds_until_not_before"] is None
 
 

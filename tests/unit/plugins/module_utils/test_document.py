@@ -94,6 +94,7 @@ def vm_in_japan(monkeypatch):
         ("2016-09-19T18:29:47", "2016-09-19T18:29:47"),
         ("2016-09-19 18:29:47Z", "2016-09-19T18:29:47"),
         ("2016-09-19T18:29:47.1234567Z", "2016-09-19T18:29:47"),
+        (f"2016-09-19T18:29:47.{'0' * 43}Z", "2016-09-19T18:29:47"),  # 64 characters
         ("2016-09-19T18:29:47+02:00", "2016-09-19T16:29:47"),
         ("2016-09-19T18:29:47-0130", "2016-09-19T19:59:47"),
         (" 2016-09-19T18:29:47Z ", "2016-09-19T18:29:47"),
@@ -114,6 +115,7 @@ def test_every_date_form_is_read_as_utc_wherever_the_vm_is(text, expected):
         "Mon, 19 Sep 2016",
         "Mon, 32 Sep 2016 18:29:47 GMT",
         "Mon, 19 Foo 2016 18:29:47 GMT",
+        f"2016-09-19T18:29:47.{'0' * 44}Z",
         "2016-13-19T18:29:47Z",
         "2016-09-19T25:29:47Z",
         "0001-01-01T00:00:00+02:00",
@@ -390,6 +392,12 @@ class TestTooMuch:
         read = parsed(event(EventType="T" * 9000, Description="D" * 9000, Resources=["R" * 9000])).events[0]
         assert (read.event_type, read.resources) == ("T" * 255 + "…", ("R" * 255 + "…",))
         assert read.description == "D" * 8191 + "…"
+
+    def test_a_document_of_too_many_objects_and_lists_is_refused(self):
+        texts = ['{"Events":[{"New":[' + ",".join(["{},[]"] * 4998 + more) + "]}]}" for more in ([], ["{}"])]
+        assert len(parse(texts[0], api_version="2020-07-01").events) == 1
+        with pytest.raises(DocumentError, match="it holds more than 10000 objects and lists"):
+            parse(texts[1], api_version="2020-07-01")
 
     @pytest.mark.parametrize("depth", [33, 900, 4000, 9500])
     @pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])

@@ -231,6 +231,7 @@ def test_two_events_in_a_row_are_both_recovered_once_the_second_is_over():
         (IN_300, NOW + 290, NOW + 290),
         (IN_1200, NOW + 1190, NOW + 600),
         (IN_5, NOW + 5, NOW + 5),  # a notice shorter than the margin
+        ("Sun, 13 Sep 2020 12:26:50 GMT", NOW + 10, NOW + 10),  # as long as the margin
         ("soon", None, NOW + 600),
         ("", None, NOW + 600),
         (None, None, NOW + 600),
@@ -1629,6 +1630,7 @@ def test_a_hint_whose_hooks_failed_is_reported_and_not_passed_on_again(outcome):
     vm.step(document(hint()))
     assert vm.step(document(hint()), HookResult(run("advised", 1), outcome, "no disk")) == [run("failed", 2)]
     assert (vm.hooks()[0].failed_phase, vm.hooks()[0].failure) == ("advised", "no disk")
+    assert not policies.is_pending(vm.state, ID.lower(), vm.config)
     assert vm.step(document(hint()), ok(run("failed", 2))) == []
     assert vm.step(document()) == []
     assert vm.state.events == {}
@@ -1910,8 +1912,9 @@ def test_an_event_that_this_vm_will_not_acknowledge_is_prepared_for_late(config,
     assert at(vm) == expected
 
 
-def test_a_vm_is_prepared_and_acknowledged_when_a_window_opens():
-    vm = Engine(rules=late(60, windows=[FROM_1230]))
+@pytest.mark.parametrize("lead_time", [60, 1000])  # 1,000 s before NotBefore the window opens
+def test_a_vm_is_prepared_and_acknowledged_when_a_window_opens(lead_time):
+    vm = Engine(rules=late(lead_time, windows=[FROM_1230]))
     assert vm.step(document(event(NotBefore=IN_1200))) == []
     assert (at(vm), vm.entry().window) == (200, "Sun 12:30 to 12:40 UTC")
     vm.pass_time(200)

@@ -76,6 +76,8 @@ def test_an_answer_that_is_too_long_is_refused(ask, haproxy, monkeypatch):
     haproxy.faults["show stat"] = b"x" * 1001 + b"\n\n"
     with pytest.raises(HAProxyError, match=r"sent more than 1000 bytes\. Check that this is the runtime socket"):
         ask.ask("show stat")
+    haproxy.faults["show stat"] = b"x" * 998 + b"\n\n"
+    assert len(ask.ask("show stat")) == 999
 
 
 def test_what_fails_while_haproxy_restarts_is_asked_again(ask, haproxy):

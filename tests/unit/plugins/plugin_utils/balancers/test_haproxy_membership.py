@@ -151,6 +151,14 @@ def test_what_another_holder_was_just_putting_back_is_not_taken_for_the_order_of
     assert fleet.found == {"lb1/www": "ready", "lb2/www": "ready"}
 
 
+def test_a_host_that_is_out_for_another_holder_is_read_and_noted_once(fleet, membership):
+    membership("lb1", holder="first").drain({})
+    fleet.servers["lb1"]["www"] = "drain"
+    fleet.calls.clear()
+    membership("lb1", holder="second").drain({})
+    assert [call[:2] for call in fleet.calls] == [("lb1", "read"), ("web1", "held"), ("lb1", "drained")]
+
+
 def test_what_a_balancer_that_was_added_later_says_is_noted_for_the_return(fleet, membership):
     membership("lb1", holder="first").drain({})
     fleet.servers["lb1"]["www"] = fleet.servers["lb2"]["www"] = "drain"
