@@ -211,7 +211,7 @@ def lost_hosts(
     reached_gate = max((all_hosts.index(host) for host in progress if host in all_hosts), default=-1)
     lost = []
     for index, host in enumerate(all_hosts):
-        removed = host not in active and (host in progress or index < reached_gate)
+        removed = host not in active and index <= reached_gate
         unfinished = host not in batch and progress.get(host) in ("began", "failed")
         if removed or unfinished:
             lost.append(host)
@@ -240,14 +240,10 @@ def _round(
     if current is not None:
         return current, _done_in(fresh, current.id, now - current.began)
     rounds: dict[str, tuple[float, float, t.Sequence[str]]] = {}
-    for record in records.values():
-        begin, youngest, hosts = rounds.get(record["round"], (math.inf, record["age"], record["hosts"]))
-        newer = record["hosts"] if record["age"] <= youngest else hosts
-        rounds[record["round"]] = (
-            min(begin, record["age"] + record["since_begin"]),  # a host that lies must not make others count as done
-            min(youngest, record["age"]),
-            newer,
-        )
+    for record in sorted(records.values(), key=lambda each: each["age"], reverse=True):  # the youngest one counts
+        begin = rounds.get(record["round"], (math.inf,))[0]
+        begin = min(begin, record["age"] + record["since_begin"])  # a host that lies must not make others count as done
+        rounds[record["round"]] = (begin, record["age"], record["hosts"])
     for round_id, (begin, youngest, hosts) in sorted(rounds.items(), key=lambda each: each[1][0]):
         done = _done_in(records, round_id, begin)
         stopped = [host for host in hosts if host in settings.play_hosts and host not in done]

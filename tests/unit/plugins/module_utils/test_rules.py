@@ -44,9 +44,9 @@ def test_the_first_rule_that_matches_wins():
     [
         ({"event_types": ["reboot"]}, {"EventType": "Reboot"}, {"EventType": "Freeze"}),
         ({"event_types": ["Redeploy", " Reboot"]}, {"EventType": "Reboot"}, {"EventType": "Freeze"}),
-        ({"event_sources": ["User"]}, {"EventSource": "User"}, {"EventSource": "Platform"}),
+        ({"event_sources": ["user"]}, {"EventSource": "User"}, {"EventSource": "Platform"}),
         ({"event_sources": ["User"]}, {"EventSource": "User"}, {}),
-        ({"event_statuses": ["Started"]}, {"EventStatus": "Started"}, {"EventStatus": "Scheduled"}),
+        ({"event_statuses": ["started"]}, {"EventStatus": "Started"}, {"EventStatus": "Scheduled"}),
         ({"min_duration": 10}, {"DurationInSeconds": 10}, {"DurationInSeconds": 9}),
         ({"max_duration": 10}, {"DurationInSeconds": 10}, {"DurationInSeconds": 11}),
         ({"max_duration": 10}, {"DurationInSeconds": 0}, {"DurationInSeconds": -1}),

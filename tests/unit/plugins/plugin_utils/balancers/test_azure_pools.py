@@ -463,6 +463,19 @@ def test_a_drain_finds_its_members_when_another_holder_has_put_the_host_back_mea
     assert sorted(arm.addresses()) == ["10.0.0.4", "10.0.0.5"]
 
 
+def test_what_another_program_put_back_while_the_holder_was_noted_is_found_as_it_is_then(arm, host, clock):
+    arm.add_balancer({"a": {"ipAddress": "10.0.0.4", "adminState": "Down"}})
+    member = arm.resources[POOL.lower()]["properties"]["loadBalancerBackendAddresses"][0]["properties"]
+
+    def put_back():
+        clock.now += 0.5
+        member["adminState"] = "None"
+
+    host(before_note=put_back).drain({})
+    host().restore({})
+    assert arm.states() == {"a": "None"}
+
+
 @pytest.mark.parametrize("target", [NIC, INSTANCE])
 def test_interfaces_of_vms_and_instances_leave_the_gateway_and_return_to_it(arm, host, target):
     arm.add_gateway()

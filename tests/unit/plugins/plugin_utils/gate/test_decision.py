@@ -250,7 +250,7 @@ class TestMarksOfOthers:
             (mark(LATER, stage="asking"), True),
             (mark(EARLIER, stage="asking"), False),
             (mark(LATER, stage="held"), False),
-            (mark(LATER, stage="asking", age=31.0), False),
+            (mark(LATER, stage="asking", age=30.0), False),
         ],
     )
     def test_of_two_gates_that_see_each_other_exactly_one_insists(self, of_other, insists):
@@ -283,9 +283,10 @@ class TestRounds:
         result = decision([host(name, done=record("r", 60.0)) for name in FLEET], "web1")
         assert (result.memory.round.id, result.batch) == ("new", ["web1"])
 
-    @pytest.mark.parametrize(("age", "batch"), [(3599.0, []), (3600.0, ["web1"])])
-    def test_an_old_round_is_not_taken_up(self, age, batch):
-        assert decision(fleet_with(host("web1", done=record("r", age))), "web1").batch == batch
+    @pytest.mark.parametrize(("age", "round_id", "batch"), [(3599.0, "r", []), (3600.0, "new", ["web1"])])
+    def test_an_old_round_is_not_taken_up(self, age, round_id, batch):
+        result = decision(fleet_with(host("web1", done=record("r", age))), "web1")
+        assert (result.memory.round.id, result.batch) == (round_id, batch)
 
     def test_a_full_round_of_which_a_part_is_old_is_not_taken_up(self):
         seen = [host(name, done=record("r", 3600.0 - 9 * number)) for number, name in enumerate(FLEET)]
@@ -314,6 +315,8 @@ class TestRounds:
         seen = fleet_with(host("web1", done=canary), host("web2", done=record("r", 60.0, since_begin=40.0)))
         result = decision(seen, "web1", "web2", "web3", budget=3)
         assert (result.memory.round.id, result.batch) == ("r", ["web3"])
+        went_on = decision(seen, "web1", budget=3, memory=result.memory, now=NOW - 70.0)  # just 30 s after it began
+        assert went_on.done == ["web1"]
 
     def test_a_new_host_after_a_full_round_begins_a_round_of_all(self):
         seen = [host(name, done=record("r", 60.0, hosts=FLEET[:3])) for name in FLEET[:3]]

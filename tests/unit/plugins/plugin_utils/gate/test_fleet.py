@@ -152,7 +152,7 @@ def test_a_host_that_hangs_is_given_up_and_those_that_wait_for_it_as_well(tmp_pa
 
     def clock():
         """It stands still until web1 hangs."""
-        return 9.0 if (tmp_path / "web1").exists() and (tmp_path / "web1").read_text() else 0.0
+        return 1.0 if (tmp_path / "web1").exists() and (tmp_path / "web1").read_text() else 0.0
 
     late = {"problem": "no answer within 1 s", "unreachable": True}
     answers = ask_all(["web0", "web1", "web2"], hang, forks=1, timeout=1.0, clock=clock)
