@@ -290,8 +290,8 @@ def _order_for(found: str) -> str:
 def _needs(server: Server, found: str) -> str:
     """The order that restores what was found; empty if it needs none."""
     order = _order_for(found)
-    is_there = {"": True, "drain": server.admin & FORCED_DRAIN, "ready": not server.admin & FORCED_DRAIN}[order]
-    return "" if is_there and (order == "" or not server.admin & FORCED_MAINT) else order
+    is_there = bool(server.admin & FORCED_DRAIN) == (order == "drain") and not server.admin & FORCED_MAINT
+    return "" if is_there else order
 
 
 def _put_back_by_others(servers: Sequence[Server]) -> str:

@@ -185,7 +185,7 @@ class Fallback:
         except ArmError as error:
             lasting = 400 <= error.status < 500 and not (error.throttled or error.fleeting or error.conflict)
             attempt["end"] = str(error) if lasting else ""
-            attempt["next_try"] = self._monotonic() + max(PAUSE, error.asked_pause or 0.0)
+            attempt["next_try"] = self._monotonic() + max(PAUSE, error.asked_pause)
             self._warn(f"{event_id} was not acknowledged through Azure Resource Manager: {error}")
             return False
         if not answer.approved:

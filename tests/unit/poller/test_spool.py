@@ -107,8 +107,21 @@ def test_a_request_is_read_with_values_at_their_limits(root_side, limits):
     assert {name: getattr(job, name) for name in limits} == limits
 
 
+def test_a_request_as_large_as_it_may_be_is_read(root_side):
+    event = dict(root_side.event, additional=_nested(48))
+    text = request(root_side, event=event, padding=[{}] * 100, more="")
+    missing = spool.MOST_BRACKETS - text.count(b"{") - text.count(b"[")
+    text = text.replace(b"[{}, ", b"[" + b"{}, " * (missing + 1), 1)
+    text = text.replace(b'"more": "', b'"more": "' + b"x" * (spool.MAX_REQUEST - len(text)))
+    assert len(text) == spool.MAX_REQUEST
+    assert parse_request(text, root_side.run_id).event == event
+    for larger, message in ((text.replace(b"x", b"{", 1), "objects and lists"), (text + b" ", "longer than")):
+        with pytest.raises(WrongValue, match=message):
+            parse_request(larger, root_side.run_id)
+
+
 def test_an_event_that_is_nested_deep_is_refused(root_side):
-    event = dict(root_side.event, additional=_nested(60))
+    event = dict(root_side.event, additional=_nested(49))
     with pytest.raises(WrongValue, match="50 levels, at most"):
         parse_request(request(root_side, event=event), root_side.run_id)
 

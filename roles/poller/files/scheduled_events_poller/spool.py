@@ -210,9 +210,7 @@ def _is_shallow(value: Any) -> bool:
     level = [value]
     for _depth in range(DEEPEST):
         level = [inner for outer in level if isinstance(outer, (dict, list)) for inner in _values(outer)]
-        if not level:
-            return True
-    return False
+    return not level
 
 
 def _values(container: Any) -> Iterable[Any]:

@@ -192,11 +192,12 @@ def test_the_history_of_a_host_gets_the_last_ten_reasons_for_which_it_waited(pla
     assert [each["why"] for each in waits] == [f"web2 (drained: reason {number})" for number in range(2, 12)]
 
 
-def test_a_gate_that_stays_shut_for_its_timeout_fails_and_withdraws(play):
+@pytest.mark.parametrize("timeout", [600.0, 4.5])
+def test_a_gate_that_stays_shut_for_its_timeout_fails_and_withdraws(play, timeout):
     play.answers["web2"] = {"problem": "no route", "unreachable": True}
-    with pytest.raises(GateError, match=r"stayed shut for 600 s: web1 waits for web2 \(cannot be reached\)"):
-        play.gate().wait()
-    assert 1600.0 <= play.now < 1602.0
+    with pytest.raises(GateError, match=rf"stayed shut for {timeout:g} s: web1 waits for web2 \(cannot be reached\)"):
+        play.gate(timeout=timeout).wait()
+    assert play.now == pytest.approx(1000.0 + timeout)
     assert len(play.steps(WITHDRAW)) > 1
 
 
@@ -334,10 +335,11 @@ def test_a_batch_that_waits_long_has_the_role_read_the_balancer_again_without_ma
     assert len(play.steps(WITHDRAW)) >= len(play.steps(SURVEY))
 
 
-def test_a_batch_that_insists_keeps_its_mark_until_the_role_reads_the_balancer_again(play):
+@pytest.mark.parametrize(("timeout", "seconds"), [(600.0, 60), (4000.0, 100)])  # for a minute, or a fortieth
+def test_a_batch_that_insists_keeps_its_mark_until_the_role_reads_the_balancer_again(play, timeout, seconds):
     play.answers["web2"]["mark"] = marked("~later/run/web2", stage="asking")
-    assert not play.gate(hosts_without_traffic=[]).wait()["open"]
-    assert (len(play.steps(SURVEY)) > 1, len(play.steps(WITHDRAW))) == (True, 1)
+    assert not play.gate(hosts_without_traffic=[], timeout=timeout).wait()["open"]
+    assert (play.now, len(play.steps(SURVEY)), len(play.steps(WITHDRAW))) == (1000.0 + seconds, seconds, 1)
 
 
 def test_a_run_without_some_tags_does_not_count_as_the_whole_maintenance(play):

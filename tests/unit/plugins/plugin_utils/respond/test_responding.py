@@ -95,9 +95,10 @@ class Host:
         self.asked.append((controller, outcome))
         self.bounds.append(within)
         answer = self.script.pop(0) if len(self.script) > 1 else self.script[0]
-        self.now += max(1.0, controller["slice"])
         if isinstance(answer, Exception):
+            self.now += 1.0
             raise answer
+        self.now += max(1.0, controller["slice"])
         return answer
 
     def sleep(self, seconds):
@@ -215,6 +216,7 @@ def test_a_hint_runs_its_tasks_and_leaves_the_load_balancer_alone(host):
         ("prepare", [100.0], 300, 90),
         ("prepare", [900.0, 100.0], 300, 90),
         ("prepare", [5.0], 300, -5),
+        ("prepare", [-5000.0], 300, -1000),  # a moment before 1970 is none that the balancer knows
         ("prepare", [None], 300, None),
         ("started", [900.0], 0, None),
     ],
@@ -591,12 +593,13 @@ def test_in_lockstep_a_host_that_waits_lets_busy_hosts_go_on(host):
 
 def test_a_wait_that_takes_too_long_fails_and_names_the_event(host):
     host.tell(last="has begun the phase prepare at 14:02")
-    end = host.responds(shown(prepared=["A1"]), wait_timeout=100.0)
+    end = host.responds(shown(prepared=["A1"]), wait_timeout=62.0)
     waits_for = "vm2 has not prepared (web2 has begun the phase prepare at 14:02)"
     assert end["respond_result"]["failures"] == [
-        f"not over after 100 s: Reboot A1 ({waits_for}). Run the role again to finish, "
+        f"not over after 62 s: Reboot A1 ({waits_for}). Run the role again to finish, "
         "or wait longer with respond_wait_timeout"
     ]
+    assert host.now == 1062.0
 
 
 def test_a_wait_that_takes_too_long_names_what_an_event_waits_for_that_may_not_be_acknowledged(host):
@@ -608,7 +611,7 @@ def test_a_wait_that_takes_too_long_names_what_an_event_waits_for_that_may_not_b
 DETAIL = "waits until 2026-11-23T22:00:00Z (window Mon 22:00 to 05:00 Europe/Berlin)"
 
 
-@pytest.mark.parametrize(("check_mode", "moment"), [(False, 1000.0 + 3602), (True, 1000.0 + 3)])
+@pytest.mark.parametrize(("check_mode", "moment"), [(False, 1000.0 + 3601), (True, 1000.0 + 2)])
 def test_a_run_ends_well_before_a_moment_that_is_later_than_it_waits(host, check_mode, moment):
     waits = shown(waiting=[waiting(waits_until=moment, detail=DETAIL)])
     end = host.responds(waits, check_mode=check_mode)
@@ -617,8 +620,14 @@ def test_a_run_ends_well_before_a_moment_that_is_later_than_it_waits(host, check
     assert len(host.asked) == 1
 
 
-def test_a_run_waits_for_a_moment_that_comes_in_time(host):
-    waits = shown(waiting=[waiting(waits_until=1000.0 + 100, detail=DETAIL)])
+def test_in_lockstep_a_host_that_waits_for_a_later_moment_stays_for_a_host_that_reports_nothing(host):
+    later = shown(waiting=[waiting(waits_until=1000.0 + 3601, detail=DETAIL)])
+    assert host.responds(later, lockstep=True) == {"next": "wait"}
+
+
+@pytest.mark.parametrize("seconds", [100, 3600])
+def test_a_run_waits_for_a_moment_that_comes_in_time(host, seconds):
+    waits = shown(waiting=[waiting(waits_until=1000.0 + seconds, detail=DETAIL)])
     assert host.responds(waits, shown("prepare"))["next"] == "prepare"
 
 
@@ -772,7 +781,7 @@ def test_such_tags_do_not_hide_from_the_other_hosts_that_a_preparation_failed(ho
     assert host.coordinator.obstacle("A1", SEEN) == "vm1 failed to prepare"
 
 
-@pytest.mark.parametrize("begun", [{"impact": True}, {"not_before": 900.0}])
+@pytest.mark.parametrize("begun", [{"impact": True}, {"not_before": 1001.0}])  # when the answer comes
 def test_a_named_host_that_was_not_prepared_fails_the_run_once_the_event_has_begun(host, begun):
     host.tell(last="last answered at 14:02")
     end = host.responds(shown(prepared=["A1"], waiting=[waiting(**begun)]), shown("done", sight=[]))
@@ -885,6 +894,13 @@ def test_a_host_that_lets_others_go_on_while_it_is_lost_is_given_up_all_the_same
     assert turns < 50  # inclusions that Ansible nests
 
 
+def test_a_host_that_is_lost_keeps_others_from_their_work_for_five_seconds(host):
+    host.responds(shown("prepare"))
+    host.sleep = lambda _seconds: setattr(host, "now", host.now + 1.5)
+    assert host.responds(HostLost("gone"), fresh=False, shares_fork=True) == {"next": "wait"}
+    assert len(host.asked) == 2
+
+
 def test_each_turn_has_a_bound_since_a_machine_that_is_off_leaves_its_connections_open(host):
     host.tell(A1="prepared")
     host.responds(shown(ready=["A1"], prepared=["A1"]), shown(acknowledged=["A1"]), shown(), shown("done"))
@@ -896,6 +912,7 @@ def test_a_host_that_does_not_come_back_is_given_up(host):
     host.responds(shown("prepare"))
     with pytest.raises(HostLost):
         host.responds(HostLost("gone"), fresh=False, reconnect_timeout=30.0)
+    assert host.now == 1002.0 + 30.0
     end = host.responding.end_of_lost_host(HostLost("gone"))
     assert end["respond_result"]["failures"] == ["lost, and not reached again (gone). Run the role again to finish"]
     assert end["respond_result"]["held"][0]["event_id"] == "A1"
@@ -910,14 +927,16 @@ def test_a_host_that_was_never_reached_is_not_tried_again_and_has_no_result(host
 
 
 @pytest.mark.parametrize("kind", ["Preempt", "Terminate"])
-@pytest.mark.parametrize("sign", [{"impact": True}, {"accepted": True}, {"not_before": 900.0}])
-def test_a_vm_that_its_event_deletes_is_not_waited_for(host, kind, sign):
-    gone = shown("wait", waiting=[waiting(event_type=kind, **sign)])
+@pytest.mark.parametrize("sign", [{"impact": True, "not_before": None}, {"accepted": True, "not_before": None}, {}])
+@pytest.mark.parametrize(("pause", "reconnect_timeout", "seconds"), [(4.0, 900.0, 10.0), (2.0, 9.0, 9.0)])
+def test_a_vm_that_its_event_deletes_is_not_waited_for(host, kind, sign, pause, reconnect_timeout, seconds):
+    host.sleep = lambda _seconds: setattr(host, "now", host.now + pause)
+    gone = shown("wait", waiting=[waiting(**{"event_type": kind, "not_before": 1002.0 + seconds, **sign})])
     host.tell()
-    end = host.responds(gone, HostLost("gone"), prepare_tasks="")
+    end = host.responds(gone, HostLost("gone"), prepare_tasks="", reconnect_timeout=reconnect_timeout)
     assert (end["next"], end["respond_result"]["failures"]) == ("done", [])
     assert "has deleted the VM" in end["summary"]
-    assert len(host.asked) < 20
+    assert host.now == 1002.0 + seconds
 
 
 def test_a_vm_whose_deletion_is_still_ahead_is_waited_for(host):
@@ -951,8 +970,8 @@ def test_what_azure_has_published_is_not_acknowledged_while_the_document_does_no
 
 def test_the_wait_for_what_azure_has_published_is_bounded(host):
     host.published = Published([published()])
-    host.responds(QUIET, published_timeout=60)
-    assert 1060 <= host.now < 1080
+    host.responds(QUIET, published_timeout=66)
+    assert host.now == 1066.0  # after the first turn of a second, five seconds, and a turn of a minute
 
 
 @pytest.mark.parametrize(
