@@ -157,13 +157,14 @@ class _StepBuilder:
 
     def _is_to_be_acknowledged(self, entry: EventState) -> bool:
         approval = entry.approval
-        if approval.accepted or entry.waits_until is not None or not policies.may_approve(entry.event, self._config):
-            return False
-        if approval.boot_id == self._now.boot_id and self._now.monotonic < approval.next_try:
-            return False
-        if policies.left_to_controller(entry.event, self._config) and not self._takes_over(entry):
-            return False
-        return policies.is_ready(entry, self._config, recovered=self.runs.recovered)
+        return (
+            not approval.accepted
+            and entry.waits_until is None
+            and policies.may_approve(entry.event, self._config)
+            and (approval.boot_id != self._now.boot_id or self._now.monotonic >= approval.next_try)
+            and (not policies.left_to_controller(entry.event, self._config) or self._takes_over(entry))
+            and policies.is_ready(entry, self._config, recovered=self.runs.recovered)
+        )
 
     def _takes_over(self, entry: EventState) -> bool:
         moment = policies.takes_over_at(entry.event, self._config)
@@ -331,9 +332,12 @@ class _StepBuilder:
             self.runs.begin(key, "advised")
 
     def _must_prepare(self, entry: EventState) -> bool:
-        if entry.event.event_status != SCHEDULED or entry.is_put_off or self._is_deferred(entry.event):
-            return False
-        return policies.must_prepare(entry, self._config, recovered=self.runs.recovered)
+        return (
+            entry.event.event_status == SCHEDULED
+            and not entry.is_put_off
+            and not self._is_deferred(entry.event)
+            and policies.must_prepare(entry, self._config, recovered=self.runs.recovered)
+        )
 
     def _must_start(self, entry: EventState) -> bool:
         if not self._config.started_after_prepare and policies.has_ended(entry, "prepare"):
@@ -387,10 +391,8 @@ class _StepBuilder:
         )
 
     def _is_deferred(self, event: ScheduledEvent) -> bool:
-        if self._config.defer is None:
-            return False
-        not_before = policies.epoch(event)
-        return not_before is None or self._now.wall < not_before - self._config.defer
+        defer, not_before = self._config.defer, policies.epoch(event)
+        return defer is not None and (not_before is None or self._now.wall < not_before - defer)
 
 
 def _urgency(entry: EventState) -> Tuple[bool, float, str]:

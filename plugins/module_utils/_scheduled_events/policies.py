@@ -21,11 +21,13 @@ ABSENT = "for an absent event"
 
 def may_approve(event: ScheduledEvent, config: Config) -> bool:
     """Whether the owner wants this VM to acknowledge the event, as far as the event itself shows."""
-    if event.event_status != SCHEDULED or not event.event_id or not event.affects(config.vm_name):
-        return False
-    if decisions.decide(event, config.rules) not in (decisions.PREPARE, decisions.APPROVE):
-        return False
-    return policy_allows(event, config)
+    return (
+        event.event_status == SCHEDULED
+        and bool(event.event_id)
+        and event.affects(config.vm_name)
+        and decisions.decide(event, config.rules) in (decisions.PREPARE, decisions.APPROVE)
+        and policy_allows(event, config)
+    )
 
 
 def still_agrees(action: Approve, event: ScheduledEvent, config: Config) -> bool:
@@ -208,9 +210,8 @@ def must_prepare(entry: EventState, config: Config, *, recovered: int) -> bool:
 
 def _has_more_time(run: Run, event: ScheduledEvent) -> bool:
     """Whether NotBefore ended the run, and has been moved to a later time since."""
-    if run.not_before is None or event.not_before is None or run.not_later_than != run.deadline:
-        return False
-    return event.not_before.timestamp() > run.not_before
+    before, now = run.not_before, epoch(event)
+    return before is not None and now is not None and run.not_later_than == run.deadline and now > before
 
 
 def is_ready(entry: EventState, config: Config, *, recovered: int) -> bool:
