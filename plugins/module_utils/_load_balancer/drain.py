@@ -23,7 +23,7 @@ Answer = Dict[str, Any]  # of take_note
 
 def finish_within(options: Mapping[str, Any]) -> float:
     """Seconds in which the whole drain must end. A return has no such limit."""
-    seconds = -1.0 if options.get("state") == "active" else float(options.get("finish_within", -1))
+    seconds = math.inf if options.get("state") == "active" else float(options.get("finish_within", math.inf))
     return seconds if seconds >= 0 else math.inf
 
 

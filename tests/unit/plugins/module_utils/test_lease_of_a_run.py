@@ -62,7 +62,9 @@ def test_a_look_for_a_lease_makes_no_directory_on_a_host_that_no_run_has_had(tmp
 def test_a_lease_that_has_run_out_or_whose_run_was_abandoned_keeps_nobody_out(host):
     host.lease().renew(60.0)
     assert not is_refused(host.lease("run2"), abandoned="run1")
-    host.seconds += 60.0
+    host.seconds += 59.5
+    assert is_refused(host.lease("run2"))
+    host.seconds += 0.5
     assert not is_refused(host.lease("run2"))
 
 

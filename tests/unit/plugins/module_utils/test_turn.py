@@ -150,6 +150,16 @@ def test_the_story_says_how_long_before_not_before_an_event_was_acknowledged(hos
     assert host.turn(acknowledge=[CLAIM])["story"][-1]["text"] == text
 
 
+def test_a_phase_may_take_a_week(host):
+    host.service.events = [event()]
+    host.turn()
+    following = []
+    for seconds in (7 * 24 * 3600 + 29, 1):
+        host.wall += seconds
+        following.append(host.turn()["next"])
+    assert following == ["prepare", "wait"]
+
+
 def test_the_story_begins_with_how_an_event_was_seen(host):
     host.service.events = [event()]
     assert host.turn()["story"][0]["text"] == "seen as Scheduled"

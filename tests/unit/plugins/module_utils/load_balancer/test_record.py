@@ -125,6 +125,8 @@ def test_a_return_without_a_lease_or_one_that_has_failed_keeps_no_other_holder_w
     assert record.returning() is None
     release(record, "first", lease=100)
     assert record.returning() == {"holder": "first", "seconds": 100}
+    release(record, "first", lease=9999)
+    assert record.returning() == {"holder": "first", "seconds": 3600}
     with record.locked():
         assert record.interrupt("first") == PUT_BACK
     assert record.returning() is None
@@ -174,6 +176,15 @@ def test_check_mode_changes_nothing(path, record, clock):
     assert release(simulated, "first", lease=100) == PUT_BACK
     forget(simulated, "first")
     assert path.read_text() == before
+
+
+def test_each_step_takes_the_lock_once_also_for_a_step_within_it(record, monkeypatch):
+    taken, guarded = [], Folder.guarded
+    monkeypatch.setattr(Folder, "guarded", lambda folder: taken.append(folder) or guarded(folder))
+    for _step in range(2):
+        with record.locked(), record.locked():
+            pass
+    assert len(taken) == 2
 
 
 def test_holders_that_come_at_once_are_all_noted(path):
