@@ -23,7 +23,7 @@ from .conftest import document_text, event, payload
 pytestmark = pytest.mark.edge
 
 UTC = datetime.timezone.utc
-NOW = datetime.datetime(2022, 4, 11, 22, 11, 58, 500000, tzinfo=UTC).timestamp()
+NOW = datetime.datetime(2022, 4, 11, 22, 11, 58, 500400, tzinfo=UTC).timestamp()
 
 
 def parsed(*events, **options):

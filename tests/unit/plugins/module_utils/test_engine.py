@@ -437,6 +437,12 @@ def waited(vm, seconds, not_before=IN_300):
     return vm.step(document(event(resources=["vm1", "vm2"], NotBefore=not_before)))
 
 
+def test_a_vm_takes_over_from_a_controller_one_second_before_not_before_where_its_owner_wants_that():
+    vm = left_to_a_controller(1.0)
+    assert vm.step(None, ok(run("prepare", 1))) == []
+    assert (waited(vm, 298), waited(vm, 1)) == ([], ["approve " + ID])
+
+
 def test_an_event_for_a_controller_is_not_acknowledged_even_after_not_before():
     vm = left_to_a_controller(0.0)
     assert vm.step(None, ok(run("prepare", 1))) == []

@@ -37,6 +37,14 @@ def test_a_hook_is_killed_as_many_seconds_after_its_deadline_as_the_page_about_h
     assert runner.GRACE == 3.0
 
 
+def test_root_limits_what_the_user_of_the_poller_can_have_it_do_as_the_security_model_says():
+    page = (pathlib.Path(__file__).parents[4] / "docs" / "security-model.md").read_text()
+    bounds = (dispatcher.MAX_JOBS, dispatcher.MAX_REQUESTS)
+    assert "At most {} requests run at a time, {} start at once, and starting them takes".format(*bounds) in page
+    assert f"At most {dispatcher.MAX_RESULTS:,} results, outputs and memories of events are kept." in page
+    assert dispatcher.MAX_SAID == dispatcher.MAX_RESULTS
+
+
 @pytest.mark.parametrize(
     "arguments", [[], ["run"], ["run", "1", "2"], ["other", "1"], ["--other-directory=/", "dispatch"]]
 )

@@ -128,7 +128,8 @@ def test_a_socket_without_a_listener_is_named(sockets, clock):
 
 
 def test_what_no_restart_mends_is_not_tried_again(clock, monkeypatch):
-    def connect(_connection, _address):
+    def connect(connection, _address):
+        assert connection.gettimeout() == 10.0
         raise PermissionError(errno.EACCES, "Permission denied")
 
     monkeypatch.setattr(socket.socket, "connect", connect)
