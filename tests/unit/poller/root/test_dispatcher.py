@@ -14,6 +14,7 @@ import socket
 import stat
 import sys
 import time
+import types
 
 import pytest
 from _scheduled_events.files import HALF_WRITTEN
@@ -401,6 +402,18 @@ def test_a_run_that_cannot_be_started_for_a_moment_waits(root_side, starter, loo
     assert look() == (1, False)
     assert (starter.ids, root_side.result()) == ([root_side.run_id] * 2, None)
     assert (root_side.jobs(), root_side.requests()) == ([root_side.run_id], [])
+
+
+def test_a_run_that_cannot_be_started_is_given_up_after_ten_seconds(root_side, starter, look, monkeypatch):
+    clock, ended = types.SimpleNamespace(now=100.0), []
+    monkeypatch.setattr(dispatcher, "time", types.SimpleNamespace(monotonic=lambda: clock.now, time=time.time))
+    starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
+    root_side.leave()
+    for seconds in (0.0, 9.5, 0.5):
+        clock.now += seconds
+        look()
+        ended.append(root_side.result() is not None)
+    assert ended == [False, False, True]
 
 
 def test_a_run_that_cannot_be_started_gets_a_result_and_a_line_in_the_journal(
