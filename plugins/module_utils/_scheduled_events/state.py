@@ -172,7 +172,7 @@ def parse(text: Union[bytes, str]) -> State:
     if version != VERSION:
         raise WrongValue(f"version {checks.show(version)} is not {VERSION}, which this release reads")
     del raw["version"]
-    return State(**{**State(0)._asdict(), **checks.check_fields(raw, _STATE, required=_required(_STATE))})
+    return State(**{"incarnation": None, **checks.check_fields(raw, _STATE, required=_required(_STATE))})
 
 
 def _required(kinds: Mapping[str, Kind]) -> List[str]:

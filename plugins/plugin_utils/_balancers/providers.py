@@ -95,7 +95,7 @@ def behind_haproxy(action: ActionBase, variables: dict[str, t.Any], options: Opt
 def in_pools(action: ActionBase, variables: dict[str, t.Any], options: Options, arm: Arm) -> Drain:
     if not options["pools"]:
         raise AnsibleActionFail("pools is empty, expected the ids of the pools. Set load_balancer_azure_pools")
-    hosts = len(variables.get("ansible_play_batch") or [1])
+    hosts = len(variables.get("ansible_play_batch") or [variables["inventory_hostname"]])
     resources = resources_of_run(arm, hosts=hosts, timeout=min(options["operation_timeout"], finish_within(options)))
     return Pooled(
         options,

@@ -161,11 +161,11 @@ def test_a_request_as_long_as_it_may_be_is_read_whole_and_so_is_its_job(root_sid
         assert len(text) == size
 
 
-def test_a_malformed_repetition_does_not_end_a_run(root_side, look):
+def test_a_malformed_repetition_does_not_end_a_run(root_side, starter, look):
     root_side.accept()
     root_side.leave_raw(timeout="1")
     look()
-    assert root_side.result() is None
+    assert (starter.ids, root_side.result()) == ([], None)
     assert (root_side.jobs(), root_side.requests()) == ([root_side.run_id], [])
 
 
@@ -756,3 +756,5 @@ def test_without_systemd_a_run_is_a_process_and_one_that_cannot_be_started_is_na
     assert list(reasons) == ["lost"]
     assert reasons["lost"].startswith("it cannot be started: [Errno 2] No such file or directory")
     assert started == [(["run", root_side.run_id], 13)]
+    (log,) = [name for name in os.listdir(root_side.directories.hooks_runtime) if name.endswith(".log")]
+    assert os.stat(os.path.join(root_side.directories.hooks_runtime, log)).st_mode & 0o777 == 0o644

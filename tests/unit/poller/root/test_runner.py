@@ -431,7 +431,7 @@ def test_other_phases_go_on_after_a_failure(root_side, phase):
 def test_the_reasons_of_many_failures_are_cut(root_side):
     for number in range(20):
         root_side.add_hook("#!/bin/sh\nexit 3\n", f"{number}" * 120, "recover")
-    assert len(root_side.run_phase(phase="recover").reason) == LONGEST_REASON
+    assert len(root_side.run_phase(phase="recover").reason) == 2000
 
 
 def test_no_hooks_are_a_success(root_side):
@@ -477,11 +477,12 @@ def test_a_hook_is_tried_again_while_the_machine_has_no_room_for_a_process(root_
 def test_the_time_that_hooks_took_is_that_of_the_clock(root_side, tmp_path):
     mark = tmp_path / "mark"
     root_side.add_hook(name="10-a")
+    assert root_side.run_phase(FakeClock(), ends_at=1060.0).seconds == 0.0
     root_side.add_hook(f"#!/bin/sh\necho x >> {mark}\n[ $(wc -l < {mark}) -ge 3 ] || exit 75\n", "20-b")
     root_side.add_hook(f"#!/bin/sh\n[ -e {mark}-2 ] || {{ touch {mark}-2; exit 75; }}\n", "30-c")
     assert root_side.run_phase(FakeClock(), ends_at=1060.0).seconds == 15.0
     took = [line.rpartition("hook ")[2] for line in root_side.printed().splitlines() if " after " in line]
-    assert took == ["10-a: ok after 0.0 s", "20-b: ok after 10.0 s", "30-c: ok after 5.0 s"]
+    assert took == ["10-a: ok after 0.0 s"] * 2 + ["20-b: ok after 10.0 s", "30-c: ok after 5.0 s"]
 
 
 # Deadlines
@@ -679,7 +680,7 @@ def test_ten_megabytes_of_output_pass_through(root_side):
 @pytest.mark.parametrize(
     ("script", "mode", "reason"),
     [
-        ("#!/bin/sh\n", 0o644, "refused: it is not executable. Run chmod +x"),
+        ("#!/bin/sh\n", 0o655, "refused: it is not executable. Run chmod +x"),
         ("#!/bin/sh\n", 0o757, "refused: other users than its owner can write it. Run chmod go-w"),
         ("#!/bin/sh\n", 0o775, "refused: other users than its owner can write it. Run chmod go-w"),
         (
@@ -709,8 +710,8 @@ def test_a_directory_is_not_a_hook(root_side):
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_hook_of_another_user_is_refused(root_side):
-    os.chown(root_side.add_hook(), 12345, -1)
-    assert "refused: it belongs to user 12345, expected root" in root_side.run_phase().reason
+    os.chown(root_side.add_hook(), 1, -1)
+    assert "refused: it belongs to user 1, expected root" in root_side.run_phase().reason
 
 
 @pytest.mark.parametrize("mode", [0o775, 0o777])

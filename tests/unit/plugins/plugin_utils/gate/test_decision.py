@@ -418,6 +418,7 @@ def test_looks_become_rarer_the_longer_it_waits():
 
 def test_a_gate_that_only_settles_looks_when_that_is_over():
     assert pause(0, decision(fleet_with(), "web1", memory=Memory(["ID"], None, None))) == 60.0
+    assert pause(0, decision(fleet_with(), "web1", memory=Memory(["ID"], None, None), settle=0.5)) == 1.0
 
 
 def test_a_gate_that_insists_looks_again_soon():
