@@ -143,9 +143,10 @@ def test_a_request_that_goes_back_to_the_first_times_revises_its_job(root_side, 
 def test_a_malformed_request_is_refused_with_a_result_and_removed(root_side, starter, look, capsys):
     root_side.leave_raw(timeout="1")
     look()
-    assert root_side.result()[1:3] == (
+    assert root_side.result()[1:] == (
         "failed",
         'the request was refused: timeout: expected a number from 0 to 604800, not "1"',
+        0.0,
     )
     assert "timeout: expected a number" in capsys.readouterr().err
     assert (starter.ids, root_side.jobs(), root_side.requests()) == ([], [], [])
@@ -423,7 +424,7 @@ def test_a_run_that_cannot_be_started_gets_a_result_and_a_line_in_the_journal(
     starter.reasons[root_side.run_id] = "systemctl start ended with status 1"
     root_side.leave()
     look()
-    assert root_side.result()[1:3] == ("failed", "systemctl start ended with status 1")
+    assert root_side.result()[1:] == ("failed", "systemctl start ended with status 1", 0.0)
     assert (root_side.jobs(), root_side.requests()) == ([], [])
     assert f"request {root_side.run_id}: systemctl start ended with status 1" in capsys.readouterr().err
 
