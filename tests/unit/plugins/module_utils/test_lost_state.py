@@ -134,6 +134,12 @@ def test_an_operator_has_it_recovered():
     assert state.events == {}
 
 
+def test_it_stays_visible_where_no_recover_hooks_are_configured_now():
+    config = CONFIG._replace(hooks=frozenset(["prepare"]))
+    state, _actions = engine.step(lost(*PREPARED), document(), [], NOW, config)
+    assert condition.condition(state, A, config).kind == condition.RECOVERY_FAILED
+
+
 @pytest.mark.parametrize("key", [A, ""])
 def test_an_operator_clears_it(key):
     assert step(lost(*PREPARED), document(), Clear(key))[0].events == {}

@@ -64,7 +64,8 @@ def test_a_condition_without_a_value_is_none():
     assert decide(read(), parse_rules([{"event_types": None, "max_duration": None, "action": "ignore"}])) == "ignore"
 
 
-def test_the_longest_lead_time_is_30_days():
+def test_a_lead_time_is_more_than_nothing_and_at_most_30_days():
+    assert parse_rules([{"lead_time": 0.5, "action": "prepare"}])[0].lead_time == 0.5
     assert parse_rules([{"lead_time": 30 * 24 * 3600, "action": "prepare"}])[0].lead_time == 2592000.0
 
 
