@@ -31,7 +31,7 @@ def test_a_recorded_document_gives_the_events_of_the_library(source, path, versi
         assert read == by_the_library(body, vm_name, version)
 
 
-def test_the_remaining_seconds_are_those_of_the_library(source, monkeypatch):
+def test_the_remaining_seconds_have_three_decimals(source, monkeypatch):
     monkeypatch.setattr("time.time", lambda: 1600000000.0014)
     left = source.with_time_left({"not_before": "2020-09-13T13:26:40Z"})
     assert left["seconds_until_not_before"] == 3599.999

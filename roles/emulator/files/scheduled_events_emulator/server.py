@@ -36,7 +36,7 @@ GRACE = 0.2
 
 
 class CannotListen(InputError):
-    """An address or port is not to be had."""
+    """An address or port cannot be used."""
 
 
 @dataclass(frozen=True)

@@ -663,7 +663,7 @@ class World(RuleBasedStateMachine):
         attempt, self.attempt = self.attempt, None
         agreed = []
         for action in attempt.actions:
-            event = next((event for event in attempt.fresh.events if event.key == action.key), None)
+            event = _find(attempt.fresh, action.key)
             if attempt.wanted and event is not None and policies.still_agrees(action, event, attempt.config):
                 agreed.append((action, event))
             else:

@@ -547,7 +547,7 @@ def test_results_are_limited(root_side, look, monkeypatch):
 
 
 def test_outputs_that_killed_hooks_left_are_limited_and_that_of_a_run_stays(root_side, look, monkeypatch):
-    monkeypatch.setattr(dispatcher, "MAX_SAID", 3)
+    monkeypatch.setattr(dispatcher, "MAX_RESULTS", 3)
     ids = [root_side.event_id, *(f"{number:08x}" for number in range(5))]
     for age, event_id in enumerate(reversed(ids)):
         path = root_side.directories.said(event_id)

@@ -26,7 +26,7 @@ from .jobs import Process
 MAX_REQUESTS = 16  # taken in one look
 MAX_JOBS, MAX_JOB_BYTES = 64, 8 * 1024 * 1024  # what their processes read takes 12 times as much memory
 MAX_REMOVALS = 5000  # names of junk, in one look
-MAX_RESULTS = MAX_SAID = 1000
+MAX_RESULTS = 1000  # and as many outputs
 MAX_COMPLAINTS = 100  # lines in the journal
 KEEP_RESULTS = 30 * 24 * 3600.0  # seconds
 
@@ -204,7 +204,7 @@ class Dispatcher:
         running = {SAID + run.token for run in map(parse_run_id, jobs.sizes(self._directories)) if run}
         now = time.time()
         trim(self._directories.results, now, oldest=KEEP_RESULTS, most=MAX_RESULTS)
-        trim(self._directories.hooks_runtime, now, oldest=KEEP_RESULTS, most=MAX_SAID, begins=SAID, keep=running)
+        trim(self._directories.hooks_runtime, now, oldest=KEEP_RESULTS, most=MAX_RESULTS, begins=SAID, keep=running)
 
     def _complain(self, message: str) -> None:
         if message not in self._complaints and len(self._complaints) < MAX_COMPLAINTS:

@@ -306,7 +306,7 @@ def _trusted() -> Tuple[int, int]:
 
 def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Tuple[Optional[int], str]:
     """Run a program once; returns its exit status, ``None`` if it had to be ended at the deadline, and the reason that
-    it wrote.
+    it wrote. A program that cannot be started now, as without memory, counts as one that wants to be run again.
 
     :raises HookRefused: it cannot be started.
     :raises Vanished: it no longer exists.
