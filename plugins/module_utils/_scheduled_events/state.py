@@ -172,11 +172,8 @@ def parse(text: Union[bytes, str]) -> State:
     if version != VERSION:
         raise WrongValue(f"version {checks.show(version)} is not {VERSION}, which this release reads")
     del raw["version"]
-    return State(**{"incarnation": None, **checks.check_fields(raw, _STATE, required=_required(_STATE))})
-
-
-def _required(kinds: Mapping[str, Kind]) -> List[str]:
-    return [name for name, kind in kinds.items() if kind not in _MAY_BE_NULL]
+    state: State = _STATE.read(raw, "")
+    return state
 
 
 def _cleaned(value: Any) -> str:
@@ -199,9 +196,10 @@ def _by_key(kind: Kind) -> Kind:
 
 def _record(made: Any, kinds: Mapping[str, Kind]) -> Kind:
     """A NamedTuple, in the form of its ``_asdict``."""
+    required = [name for name, kind in kinds.items() if kind not in _MAY_BE_NULL]
 
     def read(value: Any, place: str) -> Any:
-        checked = checks.check_fields(value, kinds, place=place, required=_required(kinds))
+        checked = checks.check_fields(value, kinds, place=place, required=required)
         return made(**{**dict.fromkeys(kinds), **checked})
 
     return Kind("a dictionary", read)
@@ -260,13 +258,16 @@ _ENTRY = _record(
         "window": _CLEAN,
     },
 )
-_STATE = {
-    **_plain_fields(State),
-    "incarnation": _INCARNATION,
-    "events": _by_key(_ENTRY),
-    "ignored": _by_key(_EVENT),
-    "lost": _CLEAN,
-}
+_STATE = _record(
+    State,
+    {
+        **_plain_fields(State),
+        "incarnation": _INCARNATION,
+        "events": _by_key(_ENTRY),
+        "ignored": _by_key(_EVENT),
+        "lost": _CLEAN,
+    },
+)
 
 
 class StateFile:

@@ -35,10 +35,6 @@ CHOICES_OF_PORT = 20
 GRACE = 0.2
 
 
-class CannotListen(InputError):
-    """An address or port cannot be used."""
-
-
 @dataclass(frozen=True)
 class Options:
     """The options of the server. ``port`` 0, control port 0: choose one. ``exit_after``: real seconds, 0 for never."""
@@ -56,19 +52,19 @@ def _bind(host: str, port: int) -> socket.socket:
     try:
         listener = socket.socket(family, socket.SOCK_STREAM)
     except OSError as error:
-        raise CannotListen(f"cannot listen on {host}: {error.strerror}") from None
+        raise InputError(f"cannot listen on {host}: {error.strerror}") from None
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))
         listener.setblocking(False)
     except OSError as error:
         listener.close()
-        raise CannotListen(f"cannot listen on {host} port {port}: {error.strerror}") from None
+        raise InputError(f"cannot listen on {host} port {port}: {error.strerror}") from None
     return listener
 
 
 def bind_all(hosts: Sequence[str], port: int) -> list[socket.socket]:
-    """Bind one port on every address; port 0 chooses one that all have free. Raises CannotListen."""
+    """Bind one port on every address; port 0 chooses one that all have free. Raises InputError."""
     for attempt in range(CHOICES_OF_PORT):
         chosen = port
         with contextlib.ExitStack() as bound:
@@ -79,7 +75,7 @@ def bind_all(hosts: Sequence[str], port: int) -> list[socket.socket]:
                     bound.callback(listener.close)
                     listeners.append(listener)
                     chosen = listener.getsockname()[1]
-            except CannotListen:
+            except InputError:
                 if port != 0 or not listeners or attempt == CHOICES_OF_PORT - 1:
                     raise
                 continue
@@ -124,7 +120,7 @@ class Emulator:
         self._options = options
         self._hosts = list(dict.fromkeys([*fleet.addresses, *options.listen]))
         if not self._hosts:
-            raise CannotListen("no VM of the fleet has an address, expected at least one address. Add --listen ADDRESS")
+            raise InputError("no VM of the fleet has an address, expected at least one address. Add --listen ADDRESS")
         self.outbox = Outbox(fleet, options.delivery, monotonic=monotonic)
         self.platform = Platform(fleet, clock, Journal(clock.real_at), cotenant_delay, publish=self.outbox.add)
         self.faults = Faults(fleet, monotonic=monotonic)
@@ -143,7 +139,7 @@ class Emulator:
             asyncio.get_running_loop().call_soon(self._stop.set)
 
     async def run(self) -> None:
-        """Serve until stopped by a signal, by the control API or by ``exit_after``. Raises CannotListen."""
+        """Serve until stopped by a signal, by the control API or by ``exit_after``. Raises InputError."""
         self._stop = asyncio.Event()
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -160,12 +156,12 @@ class Emulator:
 
     @contextlib.asynccontextmanager
     async def serving(self) -> AsyncIterator[None]:
-        """Serve within a context. Raises CannotListen."""
+        """Serve within a context. Raises InputError."""
         listeners = bind_all(self._hosts, self._options.port)
         self._port = listeners[0].getsockname()[1]
         try:
             control_listener = _bind(*self._options.serve_on)
-        except CannotListen:
+        except InputError:
             for listener in listeners:
                 listener.close()
             raise
