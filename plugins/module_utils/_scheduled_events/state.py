@@ -172,7 +172,7 @@ def parse(text: Union[bytes, str]) -> State:
     if version != VERSION:
         raise WrongValue(f"version {checks.show(version)} is not {VERSION}, which this release reads")
     del raw["version"]
-    state: State = _STATE.read(raw, "")
+    state: State = _record(State, _STATE).read(raw, "")
     return state
 
 
@@ -258,16 +258,13 @@ _ENTRY = _record(
         "window": _CLEAN,
     },
 )
-_STATE = _record(
-    State,
-    {
-        **_plain_fields(State),
-        "incarnation": _INCARNATION,
-        "events": _by_key(_ENTRY),
-        "ignored": _by_key(_EVENT),
-        "lost": _CLEAN,
-    },
-)
+_STATE = {
+    **_plain_fields(State),
+    "incarnation": _INCARNATION,
+    "events": _by_key(_ENTRY),
+    "ignored": _by_key(_EVENT),
+    "lost": _CLEAN,
+}
 
 
 class StateFile:

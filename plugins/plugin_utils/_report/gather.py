@@ -15,7 +15,7 @@ import yaml
 from ansible.errors import AnsibleError
 
 from ...module_utils._scheduled_events.history import Fact, parse_all
-from ...module_utils._scheduled_events.text import shown
+from ...module_utils._scheduled_events.text import counted, shown
 from .._ansible.other_host import failure_in
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -69,8 +69,7 @@ def _facts_of(read: t.Mapping[str, t.Any]) -> tuple[list[Fact], list[str]]:
     problems = read.get("problems")
     reasons = [str(problem) for problem in problems[:MOST_REASONS]] if isinstance(problems, list) else []
     if wrong:
-        count = "1 fact was" if len(wrong) == 1 else f"{len(wrong)} facts were"
-        reasons.append(f"{count} left out. The first: {wrong[0]}")
+        reasons.append(f"{counted(len(wrong), 'fact')} left out. The first: {wrong[0]}")
     return facts, reasons
 
 

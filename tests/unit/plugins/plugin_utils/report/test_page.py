@@ -137,7 +137,7 @@ def test_a_fact_of_the_year_9999_is_left_out_and_named():
     late = {**facts[0], "time": "9999-12-31T23:59:59.999Z"}
     histories, unread = histories_of(["web1"], {"web1": {"read": {"facts": [*facts, late], "problems": []}}}, "read")
     reason = 'time: expected a time from 1970-01-01T00:00:00.000Z to 2199, not "9999-12-31T23:59:59.999Z"'
-    assert unread == {"web1": [f"1 fact was left out. The first: {reason}"]}
+    assert unread == {"web1": [f"1 fact left out. The first: {reason}"]}
     assert "The history of web1 is incomplete" in page(tell(histories, unread), made=AT, version="1.0.0")
 
 

@@ -110,7 +110,7 @@ def test_a_host_that_registered_nothing_is_named():
     assert unread == {
         "web2": ["no way in"],
         "web3": ["its history was not read, since the host failed or cannot be reached"],
-        "web4": ["1 fact was left out. The first: version: expected 1, which this release reads, not 2"],
+        "web4": ["1 fact left out. The first: version: expected 1, which this release reads, not 2"],
     }
 
 
