@@ -62,7 +62,8 @@ from ansible.errors import AnsibleActionFail, AnsibleError
 from ansible.module_utils.common.yaml import yaml_load
 from ansible.plugins.lookup import LookupBase
 
-from ..plugin_utils._ansible.core import WrongOption, refuse_variables_of_host
+from ..module_utils._scheduled_events.checks import WrongValue
+from ..plugin_utils._ansible.core import refuse_variables_of_host
 from ..plugin_utils._poller import bundle
 from ..plugin_utils._poller.options import plan
 
@@ -87,7 +88,7 @@ class LookupModule(LookupBase):
         try:
             refuse_variables_of_host(variables)
             planned = plan(specs, values, python=python, read_source=read_source, check_settings=check_settings)
-        except (AnsibleActionFail, WrongOption) as error:
+        except (AnsibleActionFail, WrongValue) as error:
             return [{"problem": str(error).encode("ascii", "backslashreplace").decode()}]
         local = Path(constants.DEFAULT_LOCAL_TMP)
         release, archive = bundle.write_program(local, role, python, self.get_option("python_version"))

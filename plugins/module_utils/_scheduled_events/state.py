@@ -7,7 +7,7 @@
 import datetime
 import json
 import os
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, Dict, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import checks
 from .checks import Kind, WrongValue

@@ -23,6 +23,7 @@ from ansible.plugins.action import ActionBase
 from ansible.plugins.loader import filter_loader, test_loader
 
 from ...module_utils._checked_module import wrong_option
+from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.text import shown
 
 # The variables of this collection that choose files, credentials and addresses of the control node. Facts of others can
@@ -142,20 +143,16 @@ def arguments_of(action: ActionBase, spec: dict[str, dict[str, t.Any]], **rules:
     return t.cast("dict[str, t.Any]", arguments)
 
 
-class WrongOption(ValueError):
-    """A value that the role cannot use; the message says what it is, what was expected, and what to do."""
-
-
 def typed_values(specs: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
     """The values with the types and the defaults of the specification.
 
-    :raises WrongOption: a value is not of its type.
+    :raises WrongValue: a value is not of its type.
     """
     typed = {}
     for name, spec in specs.items():  # one by one, since not every message of the validator has the name
         result = ArgumentSpecValidator({name: spec}).validate({name: values[name]} if name in values else {})
         for message in result.error_messages:
-            raise WrongOption(f"{name}: {message}")
+            raise WrongValue(f"{name}: {message}")
         typed.update(result.validated_parameters)
     return typed
 

@@ -12,6 +12,7 @@ import typing as t
 
 import zoneinfo
 
+from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.time_windows import DAY, UTC
 
 # The same years at each run, so that a second run of a role changes nothing. After the last, its last offset counts.
@@ -22,7 +23,7 @@ def with_offsets(windows: t.Any, place: str) -> t.Any:
     """The windows with the offsets of their zones, as a host reads them; what is not a window is left as it is.
 
     :param place: the name of the windows in messages.
-    :raises ValueError: a zone is not known; the message says what to do.
+    :raises WrongValue: a zone is not known.
     """
     if not isinstance(windows, list):
         return windows
@@ -47,7 +48,7 @@ def _offsets(place: str, name: str) -> str:
     try:
         zone = zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(
+        raise WrongValue(
             f"{place}: expected a name such as Europe/Berlin that the control node knows, not {name!r}: correct it, or "
             "install the package tzdata for the Python of Ansible"
         ) from None

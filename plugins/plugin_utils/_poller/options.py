@@ -15,8 +15,9 @@ import re
 import shlex
 import typing as t
 
+from ...module_utils._scheduled_events.checks import WrongValue
 from ...module_utils._scheduled_events.runs import WEBHOOK_HOOK
-from .._ansible.core import WrongOption, typed_values
+from .._ansible.core import typed_values
 from .._ansible.zones import rules_with_offsets
 
 # Options of the role that are not keys of poller.json.
@@ -70,26 +71,23 @@ def plan(
     :param python: the interpreter on the host.
     :param read_source: returns the content of a file on the control node; raises OSError.
     :param check_settings: returns the first mistake that the program finds in its settings, or an empty text.
-    :raises WrongOption: the first mistake.
+    :raises WrongValue: the first mistake.
     """
     if not INTERPRETER.fullmatch(python):
-        raise WrongOption(
+        raise WrongValue(
             f'poller_python: expected an absolute path of letters, digits and the characters "/._+@:,=~-", since the '
             f"first line of a program holds it, not {python!r}: set another one, such as a link to it"
         )
     typed = typed_values(specs, values)
     config = {name: _without_nulls(typed[f"poller_{name}"]) for name in _settings_of_the_unit(specs)}
-    try:
-        config["rules"] = rules_with_offsets(config["rules"], "poller_rules")
-    except ValueError as error:
-        raise WrongOption(str(error)) from error
+    config["rules"] = rules_with_offsets(config["rules"], "poller_rules")
     controller = _given(typed["poller_controller"] or {})
     webhooks = [_given(webhook) for webhook in typed["poller_webhooks"]]
     grace = config["controller_grace"]
     if controller:
         controller["grace"] = grace
     elif grace:
-        raise WrongOption(
+        raise WrongValue(
             f"poller_controller_grace: expected 0 without poller_controller, not {grace:g}: nothing shows whether "
             f"a job runs, so set poller_controller, or take it out"
         )
@@ -100,7 +98,7 @@ def plan(
     ]
     for phase, name, _bytes in found:
         if (phase, name) in own:
-            raise WrongOption(f'poller_hooks: "{name}" of {phase} is the hook of {own[phase, name][0]}: rename yours')
+            raise WrongValue(f'poller_hooks: "{name}" of {phase} is the hook of {own[phase, name][0]}: rename yours')
     found += [(*place, content) for place, (_option, content) in own.items()]
     config["hooks"] = {}
     hooks: dict[str, dict[str, bytes]] = {}
@@ -111,7 +109,7 @@ def plan(
             config["hooks"].setdefault(phase, []).append(name)
     problem = check_settings({"config": config, "controller": controller, "webhooks": webhooks})
     if problem:
-        raise WrongOption(f"poller_{problem}")
+        raise WrongValue(f"poller_{problem}")
     return Plan(config, controller, webhooks, hooks)
 
 
@@ -150,7 +148,7 @@ def _content(place: str, hook: Values, read_source: t.Callable[[str], bytes]) ->
     place = f"{place} ({hook['name']} of {hook['phase']})"
     given = [key for key in PROGRAMS if hook[key] not in (None, "", [])]
     if len(given) != 1:
-        raise WrongOption(
+        raise WrongValue(
             f"{place} has {' and '.join(given) or 'no program'}, expected exactly one of {', '.join(PROGRAMS)}: "
             f"{'remove the others' if given else 'add one'}"
         )
@@ -160,11 +158,11 @@ def _content(place: str, hook: Values, read_source: t.Callable[[str], bytes]) ->
     if given == ["src"]:
         content = _of_source(place, value, read_source)
     elif not value.startswith("#!"):
-        raise WrongOption(f"{place}: content is not a script, expected a first line such as #!/bin/sh: add it")
+        raise WrongValue(f"{place}: content is not a script, expected a first line such as #!/bin/sh: add it")
     else:
         content = _encoded(f"{place}: content", value, ", or give a file as src")
     if content.startswith(b"#!") and content.split(b"\n", 1)[0].endswith(b"\r"):
-        raise WrongOption(f"{place}: its lines end as on Windows, expected line feeds alone: convert it with dos2unix")
+        raise WrongValue(f"{place}: its lines end as on Windows, expected line feeds alone: convert it with dos2unix")
     return content
 
 
@@ -174,7 +172,7 @@ def _of_source(place: str, name: str, read_source: t.Callable[[str], bytes]) -> 
     except OSError:
         content = b""
     if not content:
-        raise WrongOption(
+        raise WrongValue(
             f"{place}: src {json.dumps(name)} cannot be read, or is empty, expected a file on the control node, beside "
             f"the playbook or in its directory files: correct the path"
         )
@@ -183,12 +181,12 @@ def _of_source(place: str, name: str, read_source: t.Callable[[str], bytes]) -> 
 
 def _of_command(place: str, words: t.Any) -> bytes:
     if not isinstance(words, list):
-        raise WrongOption(f"{place}: command is not a list: write the program and each argument as an item")
+        raise WrongValue(f"{place}: command is not a list: write the program and each argument as an item")
     for index, word in enumerate(words):
         if isinstance(word, bool) or not isinstance(word, (str, int, float)) or "\0" in str(word):
-            raise WrongOption(f"{place}: command[{index}] is not a text without NUL: put it into quotes")
+            raise WrongValue(f"{place}: command[{index}] is not a text without NUL: put it into quotes")
     if not str(words[0]):
-        raise WrongOption(f"{place}: command[0] is empty, expected a program on the host: name one")
+        raise WrongValue(f"{place}: command[0] is empty, expected a program on the host: name one")
     line = " ".join(shlex.quote(str(word)) for word in words)
     return _encoded(f"{place}: command", f"#!/bin/sh\nexec {line}\n")
 
@@ -197,4 +195,4 @@ def _encoded(place: str, text: str, advice: str = "") -> bytes:
     try:
         return text.encode()
     except UnicodeEncodeError:
-        raise WrongOption(f"{place} cannot be written as UTF-8: correct it{advice}") from None
+        raise WrongValue(f"{place} cannot be written as UTF-8: correct it{advice}") from None

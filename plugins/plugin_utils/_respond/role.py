@@ -21,10 +21,10 @@ from ansible.module_utils.common.yaml import yaml_load
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ...module_utils._checked_module import wrong_option
-from ...module_utils._scheduled_events.checks import check_fields
+from ...module_utils._scheduled_events.checks import WrongValue, check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
 from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
-from .._ansible.core import WrongOption, rendered, tidy, typed_values
+from .._ansible.core import rendered, tidy, typed_values
 
 Variables = t.Mapping[str, t.Any]
 Template = t.Callable[[t.Any], t.Any]
@@ -178,7 +178,7 @@ def _wrong_value(variables: Variables, template: Template) -> str:
             later.add(name)  # A template of another one may need what is not known yet.
     try:
         typed = typed_values({name: specs[name] for name in given}, given)
-    except WrongOption as error:
+    except WrongValue as error:
         return str(error)
     provider, balancers = typed.get(PROVIDER), tidy(typed.get(BALANCERS) or [])
     unknown = [name for name in balancers if name not in variables["hostvars"]]
@@ -195,7 +195,7 @@ def _wrong_value(variables: Variables, template: Template) -> str:
     return problem or wrong_option(specs, typed)
 
 
-# Both import what they need themselves: the workers of other hosts would wait for it.
+# Each imports what only it needs: imported with this file, that would delay runs without such a provider.
 
 
 def _pool_problem(provider: str, ids: list[str]) -> str:

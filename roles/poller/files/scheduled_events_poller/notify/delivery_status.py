@@ -5,12 +5,11 @@
 """The status of webhooks: a file that all users can read, without URLs or other secrets."""
 
 import contextlib
-import json
 import os
 from typing import TYPE_CHECKING, Any, Dict, List, Sequence, Tuple
 
 from _scheduled_events.document import format_epoch
-from _scheduled_events.files import plain, read_plain
+from _scheduled_events.files import plain, read_status
 
 from .messages import LOST, MARK, REASONS, MessageSpool, SpoolError
 
@@ -66,7 +65,7 @@ def read(runtime: str) -> Dict[str, Any]:
     """
     known: Dict[str, Any] = {}
     with contextlib.suppress(FileNotFoundError):
-        known = json.loads(read_plain(os.path.join(runtime, FILE_NAME), most=MOST_BYTES).decode("utf-8"))
+        known = read_status(os.path.join(runtime, FILE_NAME))
         if not isinstance(known, dict):
             raise ValueError(f"{FILE_NAME} is not an object")
     with contextlib.suppress(FileNotFoundError):

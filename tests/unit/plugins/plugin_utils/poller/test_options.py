@@ -18,7 +18,6 @@ from scheduled_events_poller.command import commands
 from scheduled_events_poller.notify import delivery_status
 from scheduled_events_poller.unit import config
 
-from plugins.plugin_utils._ansible.core import WrongOption
 from plugins.plugin_utils._poller import options as role_options
 
 ROLE = pathlib.Path(__file__).parents[5] / "roles" / "poller"
@@ -123,7 +122,7 @@ def test_an_empty_name_and_directory_are_none():
     ],
 )
 def test_a_wrong_option_is_refused_by_its_name(options, message):
-    with pytest.raises(WrongOption, match=re.escape(message)):
+    with pytest.raises(role_options.WrongValue, match=re.escape(message)):
         check(**options)
 
 
@@ -183,7 +182,7 @@ def test_a_name_may_be_a_number():
     ],
 )
 def test_a_wrong_hook_is_refused_by_its_place(hooks, message):
-    with pytest.raises(WrongOption, match=re.escape(message)):
+    with pytest.raises(role_options.WrongValue, match=re.escape(message)):
         check(hooks, {"empty": b""})
 
 
@@ -198,7 +197,7 @@ def test_a_wrong_hook_is_refused_by_its_place(hooks, message):
     ],
 )
 def test_no_message_has_the_content_of_a_hook(hook):
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(role_options.WrongValue) as caught:
         check([hook])
     assert SECRET not in str(caught.value)
 
@@ -229,7 +228,7 @@ def test_a_hook_may_run_before_that_of_a_controller_by_its_name():
 
 def test_a_hook_with_the_name_of_that_of_a_controller_is_refused():
     message = '^poller_hooks: "00-awx-job-template" of prepare is the hook of poller_controller: rename yours$'
-    with pytest.raises(WrongOption, match=message):
+    with pytest.raises(role_options.WrongValue, match=message):
         check([{**DRAIN, "name": "00-awx-job-template"}], controller=CONTROLLER)
 
 
@@ -268,14 +267,14 @@ def test_a_takeover_comes_with_the_settings_of_the_controller_and_of_the_unit():
     ],
 )
 def test_wrong_settings_of_a_controller_are_refused_without_its_token(controller, message):
-    with pytest.raises(WrongOption) as caught:
+    with pytest.raises(role_options.WrongValue) as caught:
         check([DRAIN], controller=controller)
     assert message in str(caught.value)
     assert SECRET not in str(caught.value)
 
 
 def test_a_takeover_needs_a_controller_of_the_role():
-    with pytest.raises(WrongOption, match="poller_controller_grace: expected 0 without poller_controller"):
+    with pytest.raises(role_options.WrongValue, match="poller_controller_grace: expected 0 without poller_controller"):
         check(acknowledge="controller", controller_grace=60)
 
 
@@ -284,7 +283,7 @@ def test_a_takeover_needs_a_controller_of_the_role():
 
 @pytest.mark.parametrize("python", ["python3", "/opt/my python/python3", "/opt/100%/python3", "/opt/python\n", ""])
 def test_an_interpreter_that_no_unit_or_first_line_can_name_is_refused(python):
-    with pytest.raises(WrongOption, match="poller_python: expected an absolute path of letters"):
+    with pytest.raises(role_options.WrongValue, match="poller_python: expected an absolute path of letters"):
         check([DRAIN], python=python)
 
 
@@ -332,7 +331,7 @@ def test_the_hook_of_the_webhooks_holds_no_secret_and_ends_with_77_whatever_happ
 
 def test_a_hook_with_the_name_of_that_of_the_webhooks_is_refused():
     with pytest.raises(
-        WrongOption,
+        role_options.WrongValue,
         match=r'^poller_hooks: "0-webhooks" of prepare is the hook of poller_webhooks: rename yours$',
     ):
         check([{**DRAIN, "name": "0-webhooks"}], webhooks=[WEBHOOK])
@@ -361,7 +360,7 @@ def test_what_the_role_writes_is_what_the_delivery_reads():
     ],
 )
 def test_a_wrong_webhook_is_refused_by_its_place_without_its_secret(webhooks, message):
-    with pytest.raises(WrongOption, match=re.escape(message)) as error:
+    with pytest.raises(role_options.WrongValue, match=re.escape(message)) as error:
         check(webhooks=webhooks)
     assert SECRET not in str(error.value)
 
