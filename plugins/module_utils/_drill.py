@@ -77,7 +77,7 @@ class DrilledHost:
         """
         config, unit = os.path.join(self._places["configuration"], "poller.json"), self._places["runtime"]
         try:
-            settings, status = _read(config), _read(os.path.join(unit, "status.json"))
+            settings, status = read_status(config), read_status(os.path.join(unit, "status.json"))
             event = parse_event(_event_of(str(status["vm_name"]), event_type, self._clock.wall()))
             shown = {name: settings[name] for name in ("acknowledge", "on_failure", "hook_timeout", "margin")}
             return dict(
@@ -223,10 +223,3 @@ def _event_of(vm_name: str, event_type: str, not_before: float) -> Event:
         "EventSource": "Platform",
         "DurationInSeconds": DURATIONS.get(event_type, -1),
     }
-
-
-def _read(path: str) -> Dict[str, Any]:
-    read = read_status(path)
-    if not isinstance(read, dict):
-        raise ValueError(f"{path} is not an object")
-    return read

@@ -13,7 +13,7 @@ import fcntl
 import json
 import os
 import stat
-from typing import IO, Any, Callable, Container, Iterator, Optional, Tuple, Union
+from typing import IO, Any, Callable, Container, Dict, Iterator, Optional, Tuple, Union
 
 from .clock import CLOCK, Clock, Moment
 
@@ -98,14 +98,17 @@ def read_plain(path: str, *, most: int, linked: bool = False) -> bytes:
     return content
 
 
-def read_status(path: str) -> Any:
-    """Return what a file such as the status of the polling unit has as JSON; see :func:`plain`.
+def read_status(path: str) -> Dict[str, Any]:
+    """Return the object of JSON in a file such as the status of the polling unit; see :func:`plain`.
 
     :raises OSError: it cannot be read.
-    :raises ValueError: it is not JSON.
+    :raises ValueError: it is not an object of JSON.
     :raises RecursionError: it is nested too deeply.
     """
-    return json.loads(read_plain(path, most=LARGEST_STATUS).decode("utf-8"))
+    found = json.loads(read_plain(path, most=LARGEST_STATUS).decode("utf-8"))
+    if not isinstance(found, dict):
+        raise ValueError(f"{path} is not an object")
+    return found
 
 
 def write_atomically(

@@ -66,8 +66,6 @@ def read(runtime: str) -> Dict[str, Any]:
     known: Dict[str, Any] = {}
     with contextlib.suppress(FileNotFoundError):
         known = read_status(os.path.join(runtime, FILE_NAME))
-        if not isinstance(known, dict):
-            raise ValueError(f"{FILE_NAME} is not an object")
     with contextlib.suppress(FileNotFoundError):
         known["spooled"] = os.stat(os.path.join(runtime, MARK)).st_mtime
     with contextlib.suppress(FileNotFoundError), plain(os.path.join(runtime, LOST)) as (file, found):
