@@ -28,7 +28,6 @@ from .messages import LOST, MARK, STATE_DIRECTORY, MessageSpool, SpoolError
 from .settings import WEBHOOKS_FILE, load_receivers
 
 PLACES = (WEBHOOKS_FILE, STATE_DIRECTORY, WEBHOOKS_RUNTIME_DIRECTORY)
-DEFECT_PAUSE = 5.0  # seconds: systemd starts the delivery again at once, for as long as a message is left
 
 
 def main(arguments: List[str]) -> Union[int, str]:
@@ -42,11 +41,7 @@ def main(arguments: List[str]) -> Union[int, str]:
         return 0
     from .delivery import Delivery
 
-    try:
-        return Delivery(config, state, runtime).run()
-    except Exception:
-        time.sleep(DEFECT_PAUSE)
-        raise
+    return Delivery(config, state, runtime).run()
 
 
 def _text(raw: bytes) -> str:

@@ -127,7 +127,7 @@ def test_a_socket_without_a_listener_is_named(sockets, clock):
     assert clock.now == 1005  # it may restart
 
 
-def test_what_no_restart_mends_is_not_tried_again(clock, monkeypatch):
+def test_what_no_restart_mends_is_not_tried_again_and_connecting_may_take_ten_seconds(clock, monkeypatch):
     def connect(connection, _address):
         assert connection.gettimeout() == 10.0
         raise PermissionError(errno.EACCES, "Permission denied")
