@@ -89,6 +89,11 @@ def keep_file(path: Path, value: t.Any) -> None:
     write_atomically(path, json.dumps(value).encode(), mode=0o600)
 
 
+def kept(path: Path) -> dict[str, t.Any]:
+    """What :func:`keep_file` wrote."""
+    return t.cast("dict[str, t.Any]", json.loads(path.read_text()))
+
+
 def is_dead(owner: t.Mapping[str, t.Any]) -> bool:
     """Whether the process is known to have ended.
 

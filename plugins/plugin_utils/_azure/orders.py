@@ -13,13 +13,12 @@ host carries out the remaining orders.
 from __future__ import annotations
 
 import contextlib
-import json
 import typing as t
 from pathlib import Path
 
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.files import locked
-from .._ansible.run import digest, keep_file
+from .._ansible.run import digest, keep_file, kept
 from .arm import ArmError
 
 QUIET = 3.0  # seconds without a new order after which no more are waited for
@@ -60,7 +59,7 @@ class Orders:
         with self._locked("writing"):
             if not self._file("answers", host).exists():
                 self._carry_out_all(carry_out)
-            answer = self._read(self._file("answers", host))
+            answer = kept(self._file("answers", host))
         if answer["problem"]:
             raise OrderFailed(answer["problem"])
         return bool(answer["changed"])
@@ -73,7 +72,7 @@ class Orders:
         path = self._directory / "read.json"
         with self._locked("reading"):  # not the other lock: who holds that one waits for hosts that read first
             if path.exists():
-                known = self._read(path)
+                known = kept(path)
                 if 0 <= self._clock.monotonic() - known["at"] <= at_most:
                     return dict(known["body"])
             return self.note(read())
@@ -97,14 +96,14 @@ class Orders:
         except ArmError as error:
             answer["problem"] = str(error)
         for order in orders:
-            if self._read(self._file("orders", order["host"])) == order:  # else there is a new one meanwhile
+            if kept(self._file("orders", order["host"])) == order:  # else there is a new one meanwhile
                 keep_file(self._file("answers", order["host"]), answer)
                 self._file("orders", order["host"]).unlink()
 
     def _gather(self) -> list[dict[str, t.Any]]:
         """The orders, once no more are to be expected."""
         while True:
-            orders = [self._read(path) for path in sorted((self._directory / "orders").glob("[!.]*"))]
+            orders = [kept(path) for path in sorted((self._directory / "orders").glob("[!.]*"))]
             times, now = [order["at"] for order in orders], self._clock.monotonic()
             complete = len(orders) >= self._hosts or now - max(times) >= QUIET
             if complete or now - min(times) >= LONGEST_GATHERING + QUIET:
@@ -113,7 +112,3 @@ class Orders:
 
     def _file(self, kind: str, host: str) -> Path:
         return self._directory / kind / digest(host)
-
-    @staticmethod
-    def _read(path: Path) -> dict[str, t.Any]:
-        return t.cast("dict[str, t.Any]", json.loads(path.read_text()))

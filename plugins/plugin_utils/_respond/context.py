@@ -7,14 +7,13 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import typing as t
 from pathlib import Path
 
 from ...module_utils._scheduled_events.checks import WrongValue, show
 from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.terms import NEVER
-from .._ansible.run import keep_file
+from .._ansible.run import keep_file, kept
 from .._azure.acknowledgement import AcknowledgementResult
 from .play_coordinator import PlayCoordinator, SeenEvent
 
@@ -99,7 +98,7 @@ class Notes(t.Dict[str, t.Any]):
             facts=[],
         )
         if not fresh and path.exists():
-            self.update(json.loads(path.read_text()))
+            self.update(kept(path))
 
     def add(self, name: str, values: t.Iterable[str]) -> None:
         """Add to a list what it does not hold yet."""

@@ -19,7 +19,7 @@ from pathlib import Path
 from ...module_utils._scheduled_events.history import ACKNOWLEDGED
 from ...module_utils._scheduled_events.text import counted
 from .._ansible.other_host import failure_in
-from .._ansible.run import digest, keep_file
+from .._ansible.run import digest, keep_file, kept
 
 ARTIFACT = "scheduled_events_report"
 DIRECTORY = "ends"  # in the directory of the play
@@ -174,7 +174,7 @@ class Ends:
         else:
             unfinished.unlink(missing_ok=True)  # first: another host may read all as soon as this part is there
             path = begun if kind == BEGUN else whole
-            part = merge([*(_read(known)["part"] for known in (begun, whole) if known.exists()), part])
+            part = merge([*(kept(known)["part"] for known in (begun, whole) if known.exists()), part])
         keep_file(path, {"host": host, "part": part, "hosts": hosts})
         # By their names alone, since each host of a large fleet counts them.
         count = sum(name.endswith(WHOLE) for name in os.listdir(self._directory))
@@ -197,12 +197,7 @@ class Ends:
         return summary(self.parts(), hosts=max(each["hosts"] for each in self._known(BEGUN, WHOLE, UNFINISHED)))
 
     def _known(self, *kinds: str) -> list[dict[str, t.Any]]:
-        return [_read(path) for kind in kinds for path in sorted(self._directory.glob(f"*{kind}"))]
-
-
-def _read(path: Path) -> dict[str, t.Any]:
-    known: dict[str, t.Any] = json.loads(path.read_text())
-    return known
+        return [kept(path) for kind in kinds for path in sorted(self._directory.glob(f"*{kind}"))]
 
 
 def ends_of_all_plays(run: Path) -> list[Ends]:

@@ -11,13 +11,12 @@ written whole, empty files as marks, and one ``mkdir`` per event that only one o
 from __future__ import annotations
 
 import enum
-import json
 import os
 import typing as t
 from pathlib import Path
 
 from ...module_utils._scheduled_events.files import write_once
-from .._ansible.run import digest, keep_file
+from .._ansible.run import digest, keep_file, kept
 
 PREPARED, FAILED, UNCONFIGURED, HELD, IN_PART = "prepared", "failed", "unconfigured", "held", "in part"
 
@@ -317,10 +316,10 @@ class PlayCoordinator:
 
     def _read(self, host: str) -> dict[str, t.Any]:
         path = self._directory / "hosts" / digest(host)
-        return json.loads(path.read_text()) if path.exists() else {}
+        return kept(path) if path.exists() else {}
 
     def _read_all(self) -> list[dict[str, t.Any]]:
-        return [json.loads((self._directory / "hosts" / name).read_text()) for name in sorted(self._marks("hosts"))]
+        return [kept(self._directory / "hosts" / name) for name in sorted(self._marks("hosts"))]
 
 
 def _as_seen(seen: SeenEvent) -> SeenEvent:
