@@ -15,13 +15,7 @@ from ._scheduled_events.announced import PREFIX as DRILL_PREFIX
 from ._scheduled_events.checks import WrongValue, check
 from ._scheduled_events.client import REQUEST_TIMEOUT, REQUESTS_IMPORT_ERROR, RETRY_FOR, ImdsClient, ImdsError
 from ._scheduled_events.clock import CLOCK, Clock
-from ._scheduled_events.discovery import (
-    DEFAULT_NETWORKS,
-    ENDPOINT_OR_AUTO,
-    NETWORKS,
-    FoundEndpoint,
-    find,
-)
+from ._scheduled_events.discovery import DEFAULT_NETWORKS, ENDPOINT_OR_AUTO, NETWORKS, FoundEndpoint, find
 from ._scheduled_events.document import (
     DEFAULT_API_VERSION,
     EVENT_SOURCES,

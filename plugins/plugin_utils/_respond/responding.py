@@ -17,17 +17,7 @@ from .._ansible.run import has_ended, is_dead
 from .conclusion import Conclusion
 from .context import Context
 from .phases import PHASES, Phases
-from .play_coordinator import (
-    FAILED,
-    HELD,
-    IN_PART,
-    PREPARED,
-    UNCONFIGURED,
-    ClaimStatus,
-    HostReport,
-    Outcome,
-    SeenEvent,
-)
+from .play_coordinator import FAILED, HELD, IN_PART, PREPARED, UNCONFIGURED, ClaimStatus, HostReport, Outcome, SeenEvent
 from .turns import HostTurns, Pace
 
 DECIDED = {APPROVE: PREPARED, HOLD: HELD}  # what a rule says to the other hosts, whatever became of the preparation

@@ -17,15 +17,7 @@ import sys
 import zlib
 
 import pytest
-from _scheduled_events.client import (
-    BadAnswer,
-    ImdsClient,
-    ImdsError,
-    NoAnswer,
-    NoDocumentYet,
-    Refused,
-    Unavailable,
-)
+from _scheduled_events.client import BadAnswer, ImdsClient, ImdsError, NoAnswer, NoDocumentYet, Refused, Unavailable
 from _scheduled_events.document import Document
 from _scheduled_events.exchange import HttpRequest, NotConnected
 from _scheduled_events.transport import Transport

@@ -20,13 +20,7 @@ from _scheduled_events.client import REQUESTS_IMPORT_ERROR, ImdsClient, ImdsErro
 from _scheduled_events.clock import Moment
 from _scheduled_events.condition import condition
 from _scheduled_events.discovery import GIVEN, search_leases
-from _scheduled_events.document import (
-    ScheduledEvent,
-    describe,
-    format_epoch,
-    parse,
-    parse_event,
-)
+from _scheduled_events.document import ScheduledEvent, describe, format_epoch, parse, parse_event
 from _scheduled_events.files import read_status
 from _scheduled_events.history_file import append_beside, experience
 from _scheduled_events.runs import NOTHING, OK

@@ -12,18 +12,7 @@ import time
 import types
 
 import pytest
-from arm_stand_in import (
-    BALANCER,
-    COMPUTE,
-    GATEWAY,
-    GATEWAY_POOL,
-    NETWORK,
-    POOL,
-    TOKEN,
-    ArmStandIn,
-    Refused,
-    send,
-)
+from arm_stand_in import BALANCER, COMPUTE, GATEWAY, GATEWAY_POOL, NETWORK, POOL, TOKEN, ArmStandIn, Refused, send
 
 from plugins.module_utils._load_balancer.call import OPTIONS
 from plugins.module_utils._load_balancer.record import DrainError, Record, take_note
@@ -33,12 +22,7 @@ from plugins.plugin_utils._azure import orders as orders_of_a_run
 from plugins.plugin_utils._azure.arm import Arm, ArmError, Token
 from plugins.plugin_utils._azure.orders import Orders
 from plugins.plugin_utils._azure.pools import Me
-from plugins.plugin_utils._azure.resources import (
-    ApplicationGateway,
-    LoadBalancer,
-    Resources,
-    survey,
-)
+from plugins.plugin_utils._azure.resources import ApplicationGateway, LoadBalancer, Resources, survey
 from plugins.plugin_utils._balancers.azure import Pooled
 
 NIC = f"{NETWORK}/networkInterfaces/web1-nic"
