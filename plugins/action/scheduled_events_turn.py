@@ -318,10 +318,7 @@ class ActionModule(ArmAction):
         options = {**COMMON_OPTIONS, **OPTIONS, "control_node": {"type": "dict"}}
         folder = host.folder(arguments["state_directory"])
         answer = host.run_module(
-            options,
-            arguments,
-            lambda run: take_turn(run, folder=folder, intervals=WINDOWS_INTERVALS),
-            losable=True,
+            options, arguments, lambda run: take_turn(run, folder=folder, intervals=WINDOWS_INTERVALS), losable=True
         )
         self._keep_what_ansible_wants(answer)
         return answer
