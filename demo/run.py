@@ -155,7 +155,7 @@ class Story:
         if started:
             self.add(started["at_real"], f"{title} started")
         if removed:
-            self.add(removed["at_real"], f"{title} gone")
+            self.add(removed["at_real"], f"{title} over")
             self.expect(all(at and at > removed["at_real"] for at in recovered), f"{title}: recovered after that")
 
     def tell_host(self, directory: pathlib.Path, name: str, what: str, event_id: str, title: str) -> float | None:
