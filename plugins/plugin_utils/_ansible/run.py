@@ -32,6 +32,7 @@ SECONDS, MOST = 5, 1024 * 1024  # for an answer; its bytes
 _OFF = ("false", "no", "off", "0", "n", "f")
 
 Environment = t.Mapping[str, str]
+_worker: list[int] = []  # the process that waits for this one, where a worker forked it without multiprocessing
 
 
 def main_pid() -> int:
@@ -43,9 +44,14 @@ def main_pid() -> int:
     return (parent and parent.pid) or os.getppid()
 
 
+def note_worker(pid: int) -> None:
+    """Note that a worker has forked this process, and waits for its answer."""
+    _worker[:] = [pid]
+
+
 def main_process_has_ended() -> bool:
     """Whether the process of Ansible that started this worker has ended, so that no run waits for the result."""
-    return os.getppid() != main_pid()
+    return os.getppid() not in (_worker or [main_pid()])
 
 
 def refuse_ended_run() -> None:

@@ -26,6 +26,7 @@ from ansible.plugins.action import ActionBase
 
 from .._ansible.core import is_windows
 from .._ansible.other_host import OtherHost, OtherHostError, OtherHostUnreachable
+from .._ansible.run import note_worker
 from .._windows.host import WindowsHost
 from .._windows.modules import COLLECTION, run_here
 from .store import Store
@@ -177,8 +178,9 @@ class _Child:
         self.lives = True
         self._parts: list[bytes] = []
         self.socket, own_socket = socket.socketpair()
-        self._pid = os.fork()
+        worker, self._pid = os.getpid(), os.fork()
         if self._pid == 0:
+            note_worker(worker)
             self._run(ask, own_socket, others)
         own_socket.close()
 

@@ -5,6 +5,7 @@
 """Asking many hosts at the same time."""
 
 import contextlib
+import multiprocessing
 import os
 import pathlib
 import signal
@@ -16,6 +17,7 @@ import pytest
 from ansible.errors import AnsibleError
 
 from plugins.plugin_utils._ansible.other_host import OtherHostError, OtherHostUnreachable
+from plugins.plugin_utils._ansible.run import main_process_has_ended
 from plugins.plugin_utils._gate import fleet as fleets
 from plugins.plugin_utils._gate.fleet import Fleet, FleetHost, ask_all
 from plugins.plugin_utils._gate.gate import DIRECTORY
@@ -44,6 +46,19 @@ def test_every_host_is_asked_once_by_as_many_processes_as_there_are_forks():
     answers = ask_all(HOSTS, lambda host: {"host": host, "pid": os.getpid()}, forks=3, timeout=PATIENCE)
     assert {host: answer["host"] for host, answer in answers.items()} == {host: host for host in HOSTS}
     assert len({answer["pid"] for answer in answers.values()} - {os.getpid()}) == 3
+
+
+def test_while_a_worker_of_ansible_lives_no_process_that_it_forks_takes_the_run_for_ended():
+    context = multiprocessing.get_context("fork")
+    answers = context.SimpleQueue()
+
+    def work():
+        answers.put(ask_all(HOSTS, lambda _host: {"ended": main_process_has_ended()}, forks=2, timeout=PATIENCE))
+
+    worker = context.Process(target=work)
+    worker.start()
+    worker.join()
+    assert answers.get() == dict.fromkeys(HOSTS, {"ended": False})
 
 
 def test_asking_leaves_no_connection_to_a_process_open():
