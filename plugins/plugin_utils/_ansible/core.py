@@ -150,7 +150,10 @@ def typed_values(specs: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) ->
     """
     typed = {}
     for name, spec in specs.items():  # one by one, since not every message of the validator has the name
-        result = ArgumentSpecValidator({name: spec}).validate({name: values[name]} if name in values else {})
+        try:
+            result = ArgumentSpecValidator({name: spec}).validate({name: values[name]} if name in values else {})
+        except OverflowError:  # ansible-core cannot convert a number
+            raise WrongOption(f"{name} has a number that is too large") from None
         for message in result.error_messages:
             raise WrongValue(f"{name}: {message}")
         typed.update(result.validated_parameters)
