@@ -202,7 +202,7 @@ class Arm:
             raise unanswered from error
         try:
             content = json.loads(answer.body) if answer.body else None
-        except ValueError:
+        except (ValueError, RecursionError):
             content = answer.body[:300].decode("utf-8", "replace")
             if answer.status < 300:
                 raise ArmError(f"{request} was answered {answer.status}, and with {content!r}, expected JSON") from None
@@ -214,7 +214,8 @@ class Arm:
 def _error_of(answer: ArmAnswer, content: t.Any, request: str) -> ArmError:
     error = content.get("error", content) if isinstance(content, dict) else {"message": content}
     error = error if isinstance(error, dict) else {}
-    details = [each for each in error.get("details") or [] if isinstance(each, dict)]
+    details = error.get("details")
+    details = [each for each in details if isinstance(each, dict)] if isinstance(details, list) else []
     code, messages = str(error.get("code") or ""), [str(error.get("message") or "")]
     messages += [f"{each.get('code', '')}: {each.get('message', '')}" for each in details]
     message = " ".join(filter(None, messages))

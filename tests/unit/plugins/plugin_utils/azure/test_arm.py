@@ -90,9 +90,14 @@ def test_status_code_and_message_are_those_of_the_answer():
     assert str(found).startswith(f"GET {POOL} was answered 403: AuthorizationFailed no More: x. Give the identity")
 
 
-def test_an_error_that_is_not_json_keeps_its_status_and_shows_its_beginning():
-    with pytest.raises(ArmError, match="was answered 502: <html>") as caught:
-        answering(502, b"<html>").read(POOL, "2024-05-01")
+@pytest.mark.parametrize(
+    ("body", "shown"),
+    [(b"<html>", ": <html>"), (b"[" * 100000, r": \["), (b'{"error": {"code": "Bad", "details": 5}}', ": Bad$")],
+    ids=["html", "deep", "details"],
+)
+def test_an_error_of_another_form_keeps_its_status_and_shows_its_beginning(body, shown):
+    with pytest.raises(ArmError, match=f"was answered 502{shown}") as caught:
+        answering(502, body).write("POST", POOL, "2024-05-01", None)
     assert caught.value.fleeting
 
 
