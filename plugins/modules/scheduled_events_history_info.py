@@ -170,7 +170,7 @@ def main() -> None:
         )
     now = time.time()
     found = history_file.read(*module.params["directories"], now=now, since=now - module.params["days"] * 86400)
-    facts = [history.as_json(fact) for fact in found.facts]
+    facts = [history.as_json(fact) for fact in sorted(found.facts, key=lambda fact: fact.time)]
     module.exit_json(changed=False, facts=facts, problems=list(found.problems))
 
 
