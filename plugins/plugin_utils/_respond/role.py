@@ -21,10 +21,12 @@ from ansible.module_utils.common.yaml import yaml_load
 from ansible.module_utils.parsing.convert_bool import boolean
 
 from ...module_utils._checked_module import wrong_option
+from ...module_utils._load_balancer import health_probe, record
 from ...module_utils._scheduled_events.checks import WrongValue, check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
 from ...module_utils._scheduled_events.exchange import API_VERSION_OR_AUTO
 from .._ansible.core import rendered, tidy, typed_values
+from .._azure import arm, pools
 
 Variables = t.Mapping[str, t.Any]
 Template = t.Callable[[t.Any], t.Any]
@@ -195,12 +197,7 @@ def _wrong_value(variables: Variables, template: Template) -> str:
     return problem or wrong_option(specs, typed)
 
 
-# Each imports what only it needs: imported with this file, that would delay runs without such a provider.
-
-
 def _pool_problem(provider: str, ids: list[str]) -> str:
-    from .._azure import arm, pools
-
     try:
         for pool in ids or [""]:
             pools.owner_of(pool, pools.GATEWAYS if provider.endswith("gateway") else pools.BALANCERS)
@@ -210,8 +207,6 @@ def _pool_problem(provider: str, ids: list[str]) -> str:
 
 
 def _probe_problem(specs: Variables, typed: Variables) -> str:
-    from ...module_utils._load_balancer import health_probe, record
-
     given = {option: typed.get(name, specs[name]["default"]) or "" for option, name in PROBE.items()}
     try:
         health_probe.check_settings(given, lambda path: posixpath.isabs(path) or ntpath.isabs(path))
