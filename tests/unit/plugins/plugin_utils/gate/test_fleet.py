@@ -58,7 +58,7 @@ def test_while_a_worker_of_ansible_lives_no_process_that_it_forks_takes_the_run_
     worker = context.Process(target=work)
     worker.start()
     worker.join()
-    assert answers.get() == dict.fromkeys(HOSTS, {"ended": False})
+    assert answers.get() == {host: {"ended": False} for host in HOSTS}
 
 
 def test_asking_leaves_no_connection_to_a_process_open():
