@@ -183,7 +183,6 @@ class Arm:
             failures += 1
 
     def _exchange(self, method: str, url: str, api_version: str, body: t.Any) -> t.Any:
-        refuse_ended_run()  # the next run may have put the host back
         if self._token is None or self.clock.wall() > self._token.expires_on - RENEWED_BEFORE:
             self._token = self._get_token(url.split("/")[2])
         headers = {"Authorization": f"Bearer {self._token.text}", "Accept": "application/json"}
@@ -194,6 +193,7 @@ class Arm:
         request = f"{method} {url}"
         if not url.startswith("/"):  # it would go to another host, with the token
             raise ArmError(f"{request}: expected a path. Correct the id of the resource")
+        refuse_ended_run()  # the next run may have put the host back
         try:
             answer = self._send(method, f"{self._host}{url}?api-version={api_version}", headers, data)
         except OSError as error:

@@ -7,6 +7,7 @@
 import functools
 import http.server
 import json
+import math
 import socket
 import threading
 
@@ -76,9 +77,13 @@ def answering(status, body):
 
 
 def test_azure_is_asked_no_longer_when_the_run_has_ended(monkeypatch):
-    monkeypatch.setattr(run, "main_process_has_ended", lambda: True)
+    def token(_subscription):  # takes minutes, at worst
+        monkeypatch.setattr(run, "main_process_has_ended", lambda: True)
+        return Token("token", math.inf)
+
+    arm = Arm(CLOUDS["AzureCloud"], token, lambda *request: pytest.fail(f"sent {request}"), patience=0.0)
     with pytest.raises(AnsibleError, match="has ended"):
-        answering(200, b"{}").write("PUT", POOL, "2024-05-01", {})
+        arm.write("PUT", POOL, "2024-05-01", {})
 
 
 def test_status_code_and_message_are_those_of_the_answer():
