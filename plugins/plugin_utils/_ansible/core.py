@@ -153,7 +153,7 @@ def typed_values(specs: t.Mapping[str, t.Any], values: t.Mapping[str, t.Any]) ->
         try:
             result = ArgumentSpecValidator({name: spec}).validate({name: values[name]} if name in values else {})
         except OverflowError:  # ansible-core cannot convert a number
-            raise WrongOption(f"{name}: the number is too large") from None
+            raise WrongValue(f"{name}: the number is too large") from None
         for message in result.error_messages:
             raise WrongValue(f"{name}: {message}")
         typed.update(result.validated_parameters)
