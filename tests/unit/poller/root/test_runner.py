@@ -13,6 +13,7 @@ import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 
 import pytest
@@ -455,22 +456,30 @@ def test_a_hook_that_exits_with_75_is_run_again(root_side, tmp_path):
     assert root_side.printed().count("not yet (exit status 75), again in 5 s") == 2
 
 
-def test_a_hook_is_tried_again_while_the_machine_has_no_room_for_a_process(root_side, monkeypatch):
+@pytest.mark.parametrize("name", ["Process", "_memory_file"])
+def test_a_hook_is_tried_again_while_the_machine_has_no_room_for_it(root_side, monkeypatch, name):
     root_side.add_hook()
-    lacking = [errno.EAGAIN, errno.ENOMEM]
+    lacking, works = [errno.EAGAIN, errno.ENOMEM], getattr(runner, name)
 
     def start(*arguments, **options):
         if lacking:
             raise OSError(lacking[0], os.strerror(lacking.pop(0)))
-        return Process(*arguments, **options)
+        return works(*arguments, **options)
 
-    monkeypatch.setattr(runner, "Process", start)
+    monkeypatch.setattr(runner, name, start)
     result = root_side.run_phase(FakeClock(), ends_at=1060.0)
     assert (result.outcome, result.seconds, lacking) == ("ok", 10.0, [])
     assert "not yet (it cannot be started: Cannot allocate memory), again in 5 s" in root_side.printed()
     lacking += [errno.EAGAIN] * 100
     reason = "10-hook: the deadline passed before it was done: it cannot be started: Resource temporarily unavailable"
     assert root_side.run_phase(FakeClock(), ends_at=1060.0)[1:3] == ("timeout", reason)
+
+
+def test_hooks_run_with_a_full_disk_before_python_3_8(root_side, monkeypatch):
+    monkeypatch.delattr(os, "memfd_create", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", "/missing")  # as where no directory for such files has room
+    root_side.add_hook("#!/bin/sh\ngrep -q vm1 && echo seen >$SCHEDULED_EVENT_REASON_FILE\n")
+    assert root_side.run_phase()[1:3] == ("ok", "10-hook: seen")
 
 
 def test_the_time_that_hooks_took_is_that_of_the_clock(root_side, tmp_path):

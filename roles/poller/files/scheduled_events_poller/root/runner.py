@@ -312,14 +312,14 @@ def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Tu
     :raises Vanished: it no longer exists.
     """
     with contextlib.ExitStack() as stack:
-        standard_input = stack.enter_context(_memory_file())
-        standard_input.write(json.dumps(job.event).encode() + b"\n")
-        standard_input.seek(0)
-        reason = stack.enter_context(_memory_file())
-        variables = environment(job, deadline.moment)
-        # Opened by this process, since a hook inherits no descriptor. No file remains, and no other user can open it.
-        variables[b"SCHEDULED_EVENT_REASON_FILE"] = f"/proc/{os.getpid()}/fd/{reason.fileno()}".encode()
         try:
+            standard_input = stack.enter_context(_memory_file())
+            standard_input.write(json.dumps(job.event).encode() + b"\n")
+            standard_input.seek(0)
+            reason = stack.enter_context(_memory_file())
+            variables = environment(job, deadline.moment)
+            # Opened by this process, since a hook inherits no descriptor. No other user can open it.
+            variables[b"SCHEDULED_EVENT_REASON_FILE"] = f"/proc/{os.getpid()}/fd/{reason.fileno()}".encode()
             process = Process([path], environment=variables, stdin=standard_input.fileno(), output=output.fileno())
         except OSError as error:
             problem = f"it cannot be started: {_start_error(error, path)}"
@@ -343,7 +343,7 @@ def _memory_file() -> IO[bytes]:
         return os.fdopen(os.memfd_create("event"), "w+b")
     import tempfile  # Python 3.6 and 3.7
 
-    return tempfile.TemporaryFile()
+    return tempfile.TemporaryFile(dir="/dev/shm")  # in memory, too: a VM with a full disk has to recover
 
 
 def _start_error(error: OSError, path: bytes) -> str:
