@@ -719,6 +719,20 @@ def test_without_systemctl_the_reason_says_so(tmp_path, monkeypatch):
     assert reasons["a.prepare.1"].startswith("systemctl cannot be started: [Errno 2] No such file or directory")
 
 
+@pytest.mark.parametrize("number", [errno.EAGAIN, errno.ENOMEM])
+def test_a_request_waits_while_the_machine_has_no_room_for_systemctl(root_side, monkeypatch, number):
+    def start(*_arguments):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(dispatcher, "Process", start)
+    monkeypatch.setattr(dispatcher, "UNSTARTED", 0.0)
+    root_side.leave()
+    with pytest.raises(OSError, match=os.strerror(number)):
+        dispatcher.Dispatcher(root_side.directories, dispatcher.start_units).look()
+    assert os.listdir(root_side.directories.requests) == [f"taken:{root_side.run_id}"]
+    assert os.listdir(root_side.directories.results) == []
+
+
 def test_the_program_that_runs_as_root_takes_a_request_to_its_result(root_side):
     root_side.add_hook("#!/bin/sh\ncat\n")
     root_side.leave()

@@ -256,7 +256,10 @@ def _read(spool: int, request_id: str) -> bytes:
 
 
 def start_units(ids: Sequence[str]) -> Dict[str, str]:
-    """Have systemd start the units of runs; returns why it did not start all of them, by id."""
+    """Have systemd start the units of runs; returns why it did not start all of them, by id.
+
+    :raises OSError: the machine has no room for a process now.
+    """
     reason = _systemctl_start([f"scheduled-events-hook@{request_id}.service" for request_id in ids])
     return dict.fromkeys(ids, reason) if reason else {}
 
@@ -265,6 +268,8 @@ def _systemctl_start(units: Sequence[str]) -> str:
     try:
         process = Process(["systemctl", "start", "--no-block", "--", *units])
     except OSError as error:
+        if error.errno in (errno.EAGAIN, *LACKING):
+            raise  # which passes: systemd starts the dispatcher again, and the requests are left
         return f"systemctl cannot be started: {error}"
     status = process.wait(PATIENCE)
     if status is None:
