@@ -73,6 +73,12 @@ def test_a_unit_that_cannot_be_started_is_started_again_every_second(name, when)
     assert found.get("Type") != ["oneshot"]  # which systemd 239 does not load then
 
 
+def test_a_hook_whose_process_fails_before_its_program_does_not_end_systemd():
+    found = unit(f"{POLLER}hook@.service.j2")
+    # With Type=exec, systemd 247 as PID 1 aborts when it collects such a unit.
+    assert (found["CollectMode"], found.get("Type")) == (["inactive-or-failed"], None)
+
+
 def test_the_poller_has_the_path_of_requests_started_again():
     found = unit(f"{POLLER}poller.service.j2")
     assert (found["Wants"], found["Upholds"]) == (
