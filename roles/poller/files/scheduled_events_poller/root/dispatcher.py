@@ -269,7 +269,7 @@ def _systemctl_start(units: Sequence[str]) -> str:
         process = Process(["systemctl", "start", "--no-block", "--", *units])
     except OSError as error:
         if error.errno in (errno.EAGAIN, *LACKING):
-            raise  # which passes: systemd starts the dispatcher again, and the requests are left
+            raise  # which passes
         return f"systemctl cannot be started: {error}"
     status = process.wait(PATIENCE)
     if status is None:

@@ -19,7 +19,7 @@ from ..spool import Directories
 
 
 def main(arguments: List[str]) -> Union[int, str]:
-    """Carry out the command; returns an exit status, or how it is used."""
+    """Carry out the command; returns an exit status, or what is wrong."""
     directories = Directories()
     while arguments and arguments[0].startswith("--"):
         option, _is, value = arguments.pop(0)[2:].partition("=")
@@ -34,11 +34,14 @@ def main(arguments: List[str]) -> Union[int, str]:
     return __doc__
 
 
-def _dispatch(directories: Directories, *, spawn: bool) -> int:
+def _dispatch(directories: Directories, *, spawn: bool) -> Union[int, str]:
     from . import dispatcher
 
     start = dispatcher.spawner(directories) if spawn else dispatcher.start_units
-    dispatcher.Dispatcher(directories, start).serve(linger=0.0 if spawn else dispatcher.LINGER)
+    try:
+        dispatcher.Dispatcher(directories, start).serve(linger=0.0 if spawn else dispatcher.LINGER)
+    except OSError as error:  # systemd starts this again, and the requests are left
+        return f"requests wait: {error}"
     return 0
 
 

@@ -343,7 +343,8 @@ def _memory_file() -> IO[bytes]:
         return os.fdopen(os.memfd_create("event"), "w+b")
     import tempfile  # Python 3.6 and 3.7
 
-    return tempfile.TemporaryFile(dir="/dev/shm")  # in memory, too: a VM with a full disk has to recover
+    # In memory, too: a VM with a full disk has to recover.
+    return tempfile.TemporaryFile(dir="/dev/shm")  # nosec B108
 
 
 def _start_error(error: OSError, path: bytes) -> str:
