@@ -31,6 +31,11 @@ def test_dispatch_starts_units_unless_processes_are_asked_for(root_side, monkeyp
     assert (directories.requests, given, lingered) == (root_side.directories.requests, start, linger)
 
 
+def test_a_dispatcher_that_lacks_something_now_ends_with_one_line():
+    option = "--hooks-runtime-directory=/proc/missing"
+    assert str(main.main([option, "dispatch"])).startswith("requests wait: [Errno 2] No such file or directory")
+
+
 def test_a_hook_is_killed_as_many_seconds_after_its_deadline_as_the_page_about_hooks_says():
     page = pathlib.Path(__file__).parents[4] / "docs" / "hooks.md"
     assert "gets SIGTERM, and SIGKILL three seconds later" in page.read_text()
