@@ -13,7 +13,6 @@ from responders import AHEAD, TASKS, TURN, approved_at, cancel_once_waited_for, 
 pytestmark = pytest.mark.core
 
 RESPOND = {"role": "maintops.scheduled_events.respond"}
-SOON = 600  # seconds of emulated notice, ten seconds of these tests
 
 
 def play(**keywords):
@@ -29,14 +28,24 @@ def fail_on(host, **more):
     }
 
 
+def until_it_has_looked(hosts, run):
+    """Wait until vm1 has read the document as it is now: then it asks again."""
+    polls = hosts.emulator.polls("vm1")["polls"]
+    until(lambda: hosts.emulator.polls("vm1")["polls"] > polls + 1 or not run.running, what="the next look")
+
+
+def start_and_end(hosts, event_id, run):
+    """Start an event, and end it once vm1 has seen its start."""
+    hosts.emulator.start(event_id)
+    until_it_has_looked(hosts, run)
+    hosts.emulator.complete(event_id)
+
+
 def run_over_the_start(hosts, event_id, plays):
     """A run in which vm1 sees the start of an event, which ends then."""
     started = hosts.ansible.start_playbook(plays, inventory=hosts.inventory())
     until(lambda: f"prepared-{event_id}" in hosts.traces("vm1") or not started.running, what="the preparation")
-    hosts.emulator.start(event_id)
-    polls = hosts.emulator.polls("vm1")["polls"]
-    until(lambda: hosts.emulator.polls("vm1")["polls"] > polls + 1 or not started.running, what="the next look")
-    hosts.emulator.complete(event_id)
+    start_and_end(hosts, event_id, started)
     return started.result()
 
 
@@ -180,7 +189,7 @@ def test_a_host_that_left_the_play_before_the_role_fails_the_run_of_its_event(ho
 @pytest.mark.parametrize("strategy", ["linear", "free"])
 def test_an_event_that_grows_to_a_host_that_has_ended_calls_it_back_or_fails(hosts_of, strategy):
     hosts = hosts_of("vm1", "vm2")
-    event_id = hosts.emulator.schedule("Redeploy", "vm1", notice=AHEAD, started_for=SOON)
+    event_id = hosts.emulator.schedule("Redeploy", "vm1", notice=AHEAD, started_for=AHEAD)
     (hosts.directory / "vm1" / "hold").touch()
     started = hosts.ansible.start_playbook([play(strategy=strategy)], inventory=hosts.inventory())
     until(lambda: f"preparing-{event_id}" in hosts.traces("vm1"), what="the prepare tasks")
@@ -192,9 +201,8 @@ def test_an_event_that_grows_to_a_host_that_has_ended_calls_it_back_or_fails(hos
         hosts.emulator.complete(event_id)
     else:
         until(lambda: f"prepared-{event_id}" in hosts.traces("vm1"), what="the preparation")
-        polls = hosts.emulator.polls("vm1")["polls"]
-        until(lambda: hosts.emulator.polls("vm1")["polls"] > polls + 1 or not started.running, what="the next look")
-        hosts.emulator.start(event_id)
+        until_it_has_looked(hosts, started)
+        start_and_end(hosts, event_id, started)
     run = started.result()
     assert run.rc == (0 if strategy == "linear" else 2), run.output
     assert len(approved_at(hosts.emulator, event_id)) == (1 if strategy == "linear" else 0)
