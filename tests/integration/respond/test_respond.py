@@ -178,6 +178,7 @@ def test_a_host_that_is_lost_while_it_prepares_holds_its_event_and_no_other(host
     pair = hosts.emulator.schedule("Redeploy", "vm1", "vm2", notice=AHEAD)
     single = hosts.emulator.schedule("Redeploy", "vm3", notice=AHEAD, started_for=60)
     started = hosts.start(host_vars={"vm2": {"prepare_loses_it": True}}, options=("-e", "respond_phase_timeout=20"))
+    until(lambda: f"preparing-{pair}" in hosts.traces("vm2") or not started.running, what="the beginning in vm2")
     cancel_once_waited_for(hosts.emulator, pair, started, "vm1", "vm3")
     run = started.result()
     assert run.rc == 4, run.output
