@@ -62,10 +62,7 @@ class Web:
             probe = {"load_balancer_probe_interval": 0.1, "load_balancer_probe_url": "{{ service }}"}
             how["extra_vars"] = {**probe, "load_balancer_ports": [self.backends["web1"].port]}
         groups = {group: {"hosts": hosts}, **how.pop("groups", {})}
-        started = self.ansible.start_playbook(
-            self.directory / "playbook.yml", inventory={"all": {"children": groups}}, **how
-        )
-        run = started.result(timeout=60)
+        run = self.ansible.run_playbook(self.directory / "playbook.yml", inventory={"all": {"children": groups}}, **how)
         assert run.rc == 0, run.output
         return run
 
