@@ -412,9 +412,11 @@ def test_a_hook_says_why_in_a_file(root_side, script, expected):
     assert (result.outcome, result.reason.replace("…", "x")) == expected
 
 
-def test_a_hook_that_is_ended_at_its_deadline_has_said_what_it_waited_for(root_side):
-    root_side.add_hook("#!/bin/sh\necho job 7 is running >$SCHEDULED_EVENT_REASON_FILE\nexec sleep 600\n")
-    result = root_side.run_phase(timeout=1.0)
+def test_a_hook_that_is_ended_at_its_deadline_has_said_what_it_waited_for(root_side, tmp_path):
+    mark, clock = tmp_path / "mark", FakeClock()
+    root_side.add_hook(f"#!/bin/sh\necho job 7 is running >$SCHEDULED_EVENT_REASON_FILE\n>{mark}\nexec sleep 600\n")
+    clock.jump_when(mark, monotonic=61.0)
+    result = root_side.run_phase(clock, ends_at=1060.0)
     assert result[1:3] == ("timeout", "10-hook: it was ended at its deadline: job 7 is running")
 
 
