@@ -22,7 +22,7 @@ COMMAND = os.path.join(ROOT, "roles", "poller", "files", "scheduled-events")
 COMMANDS = Runs(COMMAND)
 ID = "C7061BAC-AFDC-4513-B24B-AA5F13A16123"
 OTHER_ID = "D8172CBD-B0ED-4624-C35C-BB6024B27234"
-GIVE_UP = 30.0
+GIVE_UP = 300.0  # seconds; only so that a hang is named
 EXECUTABLE = 0o755
 RUN = ("run", "--spawn-hooks")
 SOAK = os.environ.get("TIER") == "soak"  # where no result may be due to the forks
