@@ -16,10 +16,10 @@ import time
 
 import pytest
 import yaml
-from awx import free_port
 from emulation import ask, until
 from hooks import Vm, new_event
 from page_blocks import block
+from ports import free_port
 from rulebooks import Rulebook
 from runner import project_files
 

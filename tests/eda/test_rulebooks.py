@@ -7,11 +7,11 @@
 import http.client
 import json
 import random
-import socket
 import time
 
 import pytest
 from emulation import ask
+from ports import free_port
 from responders import AHEAD, Hosts
 
 TOKEN = "not-a-secret"
@@ -44,12 +44,6 @@ class Fleet:
 @pytest.fixture(scope="module")
 def fleet_of(azure, tmp_path_factory):
     return lambda *names, options=(): Fleet(azure(*names, options=options), tmp_path_factory.mktemp("vms"))
-
-
-def unused_port():
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        return holder.getsockname()[1]
 
 
 def post(port, body, token=TOKEN):
@@ -155,7 +149,7 @@ class OnWebhook:
 
     def __init__(self, fleet, start_rulebook):
         self.fleet = fleet
-        self.port = unused_port()
+        self.port = free_port()
         variables = {"scheduled_events_token": TOKEN, "scheduled_events_port": self.port}
         variables["scheduled_events_sweep_after"] = 3600  # no run but for the reports
         rulebook = start_rulebook("respond_on_webhook", fleet.inventory, variables)
@@ -256,7 +250,7 @@ def webhook(tmp_path_factory):
     token.write_text(TOKEN)
 
     def choose():
-        port = unused_port()
+        port = free_port()
         return port, ("--event-grid-url", f"http://127.0.0.1:{port}/", "--event-grid-token-file", str(token))
 
     return choose

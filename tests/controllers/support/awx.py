@@ -4,13 +4,10 @@
 
 """An AWX, and what tests do with its API."""
 
-import contextlib
 import json
 import os
 import pathlib
-import random
 import shutil
-import socket
 import subprocess
 import tempfile
 import urllib.parse
@@ -19,6 +16,7 @@ from typing import Any
 import pytest
 import requests
 from emulation import until
+from ports import free_port
 from zygotes import ZYGOTES
 
 LIMIT = 300.0  # seconds for a job, or for a start; only so that a hang is named
@@ -116,16 +114,6 @@ class Awx:
             (directory / path).parent.mkdir(parents=True, exist_ok=True)
             (directory / path).write_text(text)
         return name
-
-
-def free_port() -> int:
-    """A port of loopback without a listener, that no connection gets until AWX listens, half a minute later."""
-    first_of_connections = int(pathlib.Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
-    for port in random.sample(range(10_000, first_of_connections), 100):
-        with socket.socket() as holder, contextlib.suppress(OSError):
-            holder.bind(("127.0.0.1", port))
-            return port
-    raise RuntimeError("none of 100 ports of loopback is free")
 
 
 class StartedAwx(Awx):

@@ -15,9 +15,9 @@ import sys
 import pytest
 import yaml
 from emulation import ask
-from haproxies import free_port
 from page_blocks import ROOT, block
 from pages import Reader
+from ports import free_port
 from zygotes import ZYGOTES
 
 SCENARIO = "molecule/default"

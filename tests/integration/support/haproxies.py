@@ -12,6 +12,7 @@ import subprocess
 import threading
 
 from emulation import until
+from ports import free_port
 
 CONFIGURATION = """\
 global
@@ -127,10 +128,3 @@ class HAProxy:
         """End the process."""
         self._process.kill()
         self._process.wait()
-
-
-def free_port() -> int:
-    """A TCP port of loopback that is free now."""
-    with socket.socket() as holder:
-        holder.bind(("127.0.0.1", 0))
-        return holder.getsockname()[1]

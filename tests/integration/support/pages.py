@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 
-from haproxies import free_port
+from ports import free_port
 from zygotes import ZYGOTES
 
 ROOT = pathlib.Path(__file__).parents[3]
