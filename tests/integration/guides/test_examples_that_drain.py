@@ -2,7 +2,9 @@
 # GNU General Public License v3.0+ (see LICENSES/GPL-3.0-or-later.txt or https://www.gnu.org/licenses/gpl-3.0.txt)
 # SPDX-License-Identifier: GPL-3.0-or-later
 
-"""The examples that drain, as they stand on the pages but for addresses, paths and shorter pauses.
+"""The examples that drain, as they stand on the pages but for addresses, paths and pauses.
+
+A pause ends as soon as the balancer has taken the server out: how long that takes depends on the machine.
 
 A web server is behind a balancer, which counts. The server ends as soon as the event is acknowledged.
 """
@@ -24,18 +26,21 @@ from emulation import until
 from haproxies import Backend
 from page_blocks import block
 from pages import ROOT
+from ports import free_port
 
 PROBES = 2  # failures until the balancer takes the server out
 INTERVAL = 0.1  # seconds between two probes
-NOTICE = "1"  # seconds in place of those of the examples: more than the probes take
 
 
 class Balancer(threading.Thread):
-    """Probes the server, sends a request after each probe that succeeded, and counts."""
+    """Probes the server, sends a request after each probe that succeeded, and counts.
 
-    def __init__(self, port):
+    :param out: a file that it makes once it has taken the server out.
+    """
+
+    def __init__(self, port, out):
         super().__init__(daemon=True)
-        self._port, self._failures, self._ended = port, 0, threading.Event()
+        self._out, self._port, self._failures, self._ended = out, port, 0, threading.Event()
         self.sent = self.lost = 0
 
     def run(self):
@@ -44,11 +49,13 @@ class Balancer(threading.Thread):
             if self._failures < PROBES:
                 self.sent += 1
                 self.lost += not self._is_answered("/")
+            else:
+                self._out.touch()
 
     def _is_answered(self, path):
         try:
             urllib.request.build_opener(urllib.request.ProxyHandler({})).open(
-                f"http://127.0.0.1:{self._port}{path}", timeout=5
+                f"http://127.0.0.1:{self._port}{path}", timeout=60
             ).close()
         except OSError:
             return False
@@ -65,9 +72,10 @@ class Site:
     def __init__(self, emulator, directory, ansible, collection):
         self.emulator, self.directory, self.ansible, self.collection = emulator, directory, ansible, collection
         self.flag = directory / "drained"
-        self.server = Backend(self.flag)
-        self.port = self.server.port
-        self.balancer = Balancer(self.port)
+        self.port = free_port()
+        self.server = Backend(self.flag, port=self.port)
+        self.balancer = Balancer(self.port, directory / "out")
+        self.pause = f"until [ -e {directory}/out ]; do sleep {INTERVAL}; done"
         self.balancer.start()
 
     def adapt(self, text, *pairs):
@@ -80,7 +88,7 @@ class Site:
     def unit(self, text, *pairs):
         """Start a polling unit with the hooks and settings of an example."""
         flag = ("/var/lib/maintops/drained-for-events", str(self.flag))
-        pairs = (("/var/lib/maintops", str(self.directory)), (":443", f":{self.port}"), ("sleep 15", f"sleep {NOTICE}"))
+        pairs = (("/var/lib/maintops", str(self.directory)), (":443", f":{self.port}"), ("sleep 15", self.pause))
         settings = yaml.safe_load(self.adapt(text, flag, *pairs))
         for hook in settings.pop("poller_hooks"):
             path = self.directory / "hooks" / f"{hook['phase']}.d" / hook["name"]
@@ -149,9 +157,15 @@ def hooks_of_the_lab(site):
     return site.unit(yaml.safe_dump({"poller_hooks": variables["poller_hooks"]}))
 
 
+def delay(site):
+    """A delay of Ansible that is 0 once the pause has ended."""
+    return f"{{{{ lookup('ansible.builtin.pipe', '{site.pause}; echo 0') }}}}"
+
+
 def files_of_five_minutes(site):
     text = block("docs/start-in-five-minutes.md", "mkdir -p ~/first")
-    pairs = [("8080", str(site.port)), ("delay: 10\n", f"delay: {NOTICE}\n"), ("hosts: localhost", "hosts: web1")]
+    pairs = [("8080", str(site.port)), ("delay: 10\n", f'delay: "{delay(site)}"\n')]
+    pairs.append(("hosts: localhost", "hosts: web1"))
     pairs.append(("    scheduled_events_endpoint: http://127.0.10.1:8169\n", ""))
     for name, content in re.findall(
         r"cat > (\S+) <<'END'\n(.*?)^END$", site.adapt(text, *pairs), re.DOTALL | re.MULTILINE
@@ -163,7 +177,7 @@ def files_of_five_minutes(site):
 def modules_alone(site):
     text = block("docs/start-in-five-minutes.md", "- name: Drain, acknowledge, wait, return")
     (steps,) = yaml.safe_load(site.adapt(text, ("/usr/local/bin/", f"{site.directory}/")))
-    programs = {"drain": f"touch {site.flag} && sleep {NOTICE}", "return": f"rm -f {site.flag}"}
+    programs = {"drain": f"touch {site.flag} && {site.pause}", "return": f"rm -f {site.flag}"}
     for name, command in programs.items():
         (site.directory / name).write_text(f"#!/bin/sh\n{command}\n")
         (site.directory / name).chmod(0o755)
@@ -173,7 +187,7 @@ def modules_alone(site):
 
 def tasks_with_tests(site):
     shutil.copytree(ROOT / "examples" / "test-your-tasks", site.directory / "example")
-    variables = {"web_directory": str(site.directory), "web_port": site.port, "web_notice": int(NOTICE)}
+    variables = {"web_directory": str(site.directory), "web_port": site.port, "web_notice": delay(site)}
     return site.play(site.directory / "example" / "respond.yml", **variables)
 
 
