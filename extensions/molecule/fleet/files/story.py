@@ -91,7 +91,7 @@ class Hosts:
 
 
 class Platform(threading.Thread):
-    """Restarts the container of each VM whose Reboot or Redeploy has started."""
+    """Restarts the container of each VM whose Reboot or Redeploy has started, and ends the event then."""
 
     def __init__(self, hosts: Hosts, note: Callable[[str], None]) -> None:
         super().__init__(daemon=True)
@@ -111,6 +111,7 @@ class Platform(threading.Thread):
                             self._hosts.restart(vm)
                             self._note(f"{vm} is restarted")
                             self.restarts.append(vm)
+                        self._hosts.run("azure", "scheduled-events-emulator", "complete", entry["event_id"])
 
     def end(self) -> None:
         self._ended.set()
@@ -184,7 +185,7 @@ class Story:
 
     def schedule(self, number: int, vm: str, notice: int) -> None:
         kind = ("Redeploy", "Reboot")[number % 2]
-        self._hosts.schedule(kind, vm, "--notice", str(notice), "--started-for", "15")
+        self._hosts.schedule(kind, vm, "--notice", str(notice), "--started-for", "3600")
 
     def until_quiet(self) -> None:
         """Wait until no event is left and every server is up."""
