@@ -23,7 +23,7 @@ from polling_vm import PHASES, Host
 
 VMS = ("vm1", "vm2", "vm3", "vm4")
 OCCURRENCES = 3  # of the same boundary; what is done at each poll has many
-SHOWN = 40  # looks, of 0.03 s at least each, after which the status shows what is wrong
+LOOK_AT_STATUS = 40  # looks at the files until the next one at what the status shows
 ID = "x-scheduled-events-id"
 HOOKS, WEBHOOKS = "scheduled-events-hooks", "scheduled-events-webhooks"
 PROGRAMS = {
@@ -96,13 +96,13 @@ class Life:
         self._fault = host.fault
         self._event_id = ""
         self._failed: set[str] = set()
-        self._completed = self._unprepared = False
+        self._completed = self._unprepared = self._repaired = False
         self._looks = self._unrecovered = 0
 
     def go_through(self) -> None:
         self._event_id = self._emulator.schedule("Reboot", self._name, notice=36000, started_for=36000)
         try:
-            until(self._over, what="the end of the event", every=0.03, timeout=120)
+            until(self._over, what="the end of the event", every=0.03)
         except AssertionError as error:
             self._complain(f"{error}: {self.host.hooks_of(self._event_id)} {self.host.remembered()}")
         else:
@@ -124,9 +124,7 @@ class Life:
         if not self._completed and runs.get("started", {}).get("outcome") in ("ok", "failed"):
             self._end_event()
         self._unrecovered = self._unrecovered + 1 if runs.get("recover", {}).get("outcome") == "failed" else 0
-        if self._unrecovered == SHOWN:
-            if self.host.status().returncode == 0:
-                self._complain("a failed recovery is not shown")
+        if self._is_shown(self._unrecovered):
             self.host.retry(self._event_id)
         return self._completed and self.host.remembers_nothing() and self._delivered()
 
@@ -141,14 +139,19 @@ class Life:
         return any(entry["event_id"] == self._event_id for entry in self._emulator.log("started"))
 
     def _look_at_the_disk(self) -> None:
-        """See what the status shows while the polling unit cannot write, and repair the disk then."""
-        if self._fault not in boundary.ERRORS or not self.host.struck() or self._looks >= SHOWN:
+        """Repair the disk once the status shows that the polling unit cannot write."""
+        if self._fault not in boundary.ERRORS or not self.host.struck() or self._repaired:
             return
         self._looks += 1
-        if self._looks == SHOWN:
-            if PROGRAMS["poller"] in self.host.failed() and self.host.status().returncode == 0:
-                self._complain("the status is OK while the polling unit cannot write")
+        if self._is_shown(self._looks, by_status=PROGRAMS["poller"] in self.host.failed()):
+            self._repaired = True
             self.host.repair()
+
+    def _is_shown(self, looks: int, *, by_status: bool = True) -> bool:
+        """Whether an operator sees what is wrong after so many looks; until then, the life does not go on."""
+        if not looks or looks % LOOK_AT_STATUS:
+            return False
+        return not by_status or self.host.status().returncode != 0
 
     def _delivered(self) -> bool:
         return not self.host.messages() and len(self._ids()) >= len(PHASES) - len(self._lost())
