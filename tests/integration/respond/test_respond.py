@@ -274,10 +274,11 @@ def test_a_host_acknowledges_through_its_own_connection_when_addresses_are_made_
 
 def test_an_event_that_follows_closely_is_prepared_before_the_host_recovers(hosts_of):
     hosts = hosts_of("vm1")
-    first = hosts.emulator.schedule("Freeze", "vm1", notice=AHEAD, started_for=600)
+    first = hosts.emulator.schedule("Freeze", "vm1", notice=AHEAD, started_for=AHEAD)
     run = hosts.start()
     until(lambda: approved_at(hosts.emulator, first), what="the first acknowledgement")
     second = hosts.emulator.schedule("Freeze", "vm1", notice=AHEAD, started_for=60)
+    hosts.emulator.complete(first)
     assert run.result().rc == 0, run.result().output
     assert len(approved_at(hosts.emulator, second)) == 1
     assert hosts.recoveries("vm1") == [sorted([first, second])]
