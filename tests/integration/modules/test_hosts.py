@@ -19,7 +19,7 @@ ROOT = pathlib.Path(__file__).parents[3]
 MODULES = {
     "scheduled_events_info": {},
     "scheduled_event_approve": {"event_id": ["A"]},
-    "scheduled_events_wait": {"timeout": 2},
+    "scheduled_events_wait": {},
 }
 TARGETS = [f"3.{minor}" for minor in range(6, 15)]
 
