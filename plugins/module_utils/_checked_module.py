@@ -47,11 +47,16 @@ def wrong_option(spec: Mapping[str, Mapping[str, Any]], values: Mapping[str, Any
             elif {option.get("type"), option.get("elements")} & {"float", "int"}:
                 bounds = next((found for end, found in BOUNDS.items() if name.endswith(end)), (0.0, MOST))
                 wrong = _wrong_number(each, *bounds)
-            elif name in DIRECTORIES and isinstance(each, str) and not (posixpath.isabs(each) or ntpath.isabs(each)):
+            elif name in DIRECTORIES and isinstance(each, str) and not is_absolute(each):
                 wrong = "an absolute path"
             if wrong:
                 return f"{within}{name} is {shown(_text(each), 60)}, expected {wrong}"
     return ""
+
+
+def is_absolute(path: str) -> bool:
+    """Whether a path begins at the root, on a host with Linux or with Windows."""
+    return posixpath.isabs(path) or ntpath.isabs(path)
 
 
 def _text(value: Any) -> str:

@@ -10,8 +10,6 @@ As arguments of a task, each of these would be an expression that every worker o
 from __future__ import annotations
 
 import functools
-import ntpath
-import posixpath
 import re
 import typing as t
 from pathlib import Path
@@ -20,7 +18,7 @@ from ansible.errors import AnsibleError
 from ansible.module_utils.common.yaml import yaml_load
 from ansible.module_utils.parsing.convert_bool import boolean
 
-from ...module_utils._checked_module import wrong_option
+from ...module_utils._checked_module import is_absolute, wrong_option
 from ...module_utils._load_balancer import health_probe, record
 from ...module_utils._scheduled_events.checks import WrongValue, check_fields
 from ...module_utils._scheduled_events.discovery import ENDPOINT_OR_AUTO
@@ -209,7 +207,7 @@ def _pool_problem(provider: str, ids: list[str]) -> str:
 def _probe_problem(specs: Variables, typed: Variables) -> str:
     given = {option: typed.get(name, specs[name]["default"]) or "" for option, name in PROBE.items()}
     try:
-        health_probe.check_settings(given, lambda path: posixpath.isabs(path) or ntpath.isabs(path))
+        health_probe.check_settings(given, is_absolute)
     except record.DrainError as error:
         return str(error)
     return ""
