@@ -8,6 +8,7 @@ import contextlib
 import errno
 import json
 import os
+import pathlib
 import re
 import shutil
 import signal
@@ -18,6 +19,7 @@ import time
 
 import pytest
 from _scheduled_events.files import Occupied
+from polling_unit import until
 from root_side import LONGER_THAN_A_TEST
 from scheduled_events_poller.root import dispatcher, jobs, main, runner
 from scheduled_events_poller.root.jobs import Process
@@ -199,12 +201,8 @@ def test_a_run_begins_after_an_older_one_whether_the_job_of_that_was_removed_or_
 
 def _until_it_holds_a_lock(process):
     """Wait without a lock of one's own, which the process would take for another run."""
-    for _look in range(30000):
-        with open("/proc/locks") as locks:
-            if f" {process.pid} " in locks.read():
-                return
-        time.sleep(0.01)
-    raise AssertionError("the process took no lock")
+    locks = pathlib.Path("/proc/locks")
+    until(lambda: f" {process.pid} " in locks.read_text(), "the lock")
 
 
 @pytest.fixture
@@ -308,9 +306,7 @@ def test_a_killed_runner_leaves_a_failure_through_the_end_of_its_unit(root_side,
 
 
 def _until_written(path):
-    give_up_at = time.monotonic() + 300
-    while not path.exists() and time.monotonic() < give_up_at:
-        time.sleep(0.01)
+    until(path.exists, str(path))
     return path.read_text()
 
 

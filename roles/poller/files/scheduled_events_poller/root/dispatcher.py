@@ -268,8 +268,8 @@ def _systemctl_start(units: Sequence[str]) -> str:
     try:
         process = Process(["systemctl", "start", "--no-block", "--", *units])
     except OSError as error:
-        if error.errno in (errno.EAGAIN, *LACKING):
-            raise  # which passes
+        if error.errno in jobs.NO_ROOM:
+            raise
         return f"systemctl cannot be started: {error}"
     status = process.wait(PATIENCE)
     if status is None:

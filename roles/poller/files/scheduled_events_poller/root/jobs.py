@@ -8,6 +8,7 @@ The file of a job is the lock of its run, so it is made once and never replaced.
 """
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -16,12 +17,13 @@ import time
 from typing import Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from _scheduled_events.checks import WrongValue
-from _scheduled_events.files import Occupied, locked, write_atomically, write_once
+from _scheduled_events.files import LACKING, Occupied, locked, write_atomically, write_once
 from _scheduled_events.runs import BESIDE, FAILED, parse_run_id
 
 from ..spool import MAX_REQUEST, Directories, Job, RunResult, format_request, format_result, parse_request
 
 PROC = "/proc"
+NO_ROOM = (errno.EAGAIN, *LACKING)  # the machine cannot start a process now, which passes
 REVISION = ".times"  # ends the name of the file with the newest times of a job
 PATIENCE = 5.0  # seconds for systemctl
 OVERDUE = 10.0  # seconds after its last moment in which a run ends its hooks

@@ -16,7 +16,7 @@ from typing import IO, Any, Callable, Dict, Iterator, List, Mapping, NamedTuple,
 
 from _scheduled_events.checks import WrongValue
 from _scheduled_events.clock import CLOCK, Clock
-from _scheduled_events.files import LACKING, Occupied
+from _scheduled_events.files import Occupied
 from _scheduled_events.runs import FAILED, NOTHING, OK, TIMEOUT, WEBHOOK_HOOK
 from _scheduled_events.text import shown
 
@@ -323,7 +323,7 @@ def _execute(path: bytes, job: Job, deadline: Deadline, output: IO[bytes]) -> Tu
             process = Process([path], environment=variables, stdin=standard_input.fileno(), output=output.fileno())
         except OSError as error:
             problem = f"it cannot be started: {_start_error(error, path)}"
-            if error.errno in (errno.EAGAIN, *LACKING):  # which passes
+            if error.errno in jobs.NO_ROOM:
                 return TRY_AGAIN, problem
             raise HookRefused(problem) from error
         status = None
