@@ -27,7 +27,6 @@ options:
       - Networks that may contain the service, for O(endpoint=auto). An address of a DHCP lease outside these networks
         is never asked. The error message shows such an address.
       - The default is Azure's wire server and the link-local addresses.
-    version_added: 1.0.0
     type: list
     elements: str
     default:
@@ -68,7 +67,6 @@ options:
       - Directory in which a drill (P(maintops.scheduled_events.drill#role)) announces its event. The module adds this
         event to those of the service. Another directory than the default is for tests. It has no effect for a Windows
         host.
-    version_added: 1.0.0
     type: path
     default: /run/scheduled-events-drill
 requirements:

@@ -44,7 +44,6 @@ options:
         user of the task may write. The module does not fail if there is none. For a Windows host it adds nothing.
     type: list
     elements: path
-    version_added: 1.0.0
     default:
       - /var/lib/scheduled-events-history
       - /var/lib/maintops
@@ -130,7 +129,6 @@ skipped_ids:
   sample: []
 drill:
   description: Whether a drill adds an event to those of the service. Its acknowledgement counts, and is not sent.
-  version_added: 1.0.0
   returned: success and on a refused request
   type: bool
   sample: false
@@ -149,7 +147,6 @@ status:
   sample: 500
 endpoint:
   description: Base URL of the service that was asked.
-  version_added: 1.0.0
   returned: success and on a refused request
   type: str
   sample: http://169.254.169.254
@@ -158,7 +155,6 @@ endpoint_source:
     - How the endpoint was found. V(given) if O(endpoint) names it.
     - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the DHCP
       client that wrote it.
-  version_added: 1.0.0
   returned: success and on a refused request
   type: str
   sample: given

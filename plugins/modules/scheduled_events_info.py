@@ -142,7 +142,6 @@ events:
       sample: {}
 drill:
   description: Whether a drill adds an event to those of the service.
-  version_added: 1.0.0
   returned: success
   type: bool
   sample: false
@@ -165,7 +164,6 @@ api_version:
   sample: '2020-07-01'
 endpoint:
   description: Base URL of the service that was asked.
-  version_added: 1.0.0
   returned: success
   type: str
   sample: http://169.254.169.254
@@ -174,7 +172,6 @@ endpoint_source:
     - How the endpoint was found. V(given) if O(endpoint) names it.
     - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the DHCP
       client that wrote it.
-  version_added: 1.0.0
   returned: success
   type: str
   sample: given

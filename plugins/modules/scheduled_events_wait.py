@@ -116,7 +116,6 @@ elapsed:
   sample: 312.4
 drill:
   description: Whether a drill adds an event to those of the service.
-  version_added: 1.0.0
   returned: success, and when O(timeout) or O(retry_for) ends the wait
   type: bool
   sample: false
@@ -129,7 +128,6 @@ incarnation:
   sample: 8
 endpoint:
   description: Base URL of the service that was asked.
-  version_added: 1.0.0
   returned: success, and when O(timeout) or O(retry_for) ends the wait
   type: str
   sample: http://169.254.169.254
@@ -138,7 +136,6 @@ endpoint_source:
     - How the endpoint was found. V(given) if O(endpoint) names it.
     - With O(endpoint=auto), V(default address), or C(DHCP option 245 in PATH) with the path of the lease and the DHCP
       client that wrote it.
-  version_added: 1.0.0
   returned: success, and when O(timeout) or O(retry_for) ends the wait
   type: str
   sample: given
