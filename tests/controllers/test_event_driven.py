@@ -56,7 +56,7 @@ def jobs(awx, template, fleet, tmp_path_factory):
             "scheduled_events_job_template": "rulebook",
             "scheduled_events_organization": "rulebook",
             "scheduled_events_endpoints": list(emulator.endpoints.values()),
-            "scheduled_events_hosts": {"vm1": "vm1.example.org"},
+            "scheduled_events_host_names": {"vm1": "vm1.example.org"},
         },
         env={"EDA_CONTROLLER_URL": awx.url, "EDA_CONTROLLER_TOKEN": awx.token},
     )

@@ -68,7 +68,7 @@ def vms(tmp_path, hook_user):
     made = []
 
     def make(awx=hook_user, **settings):
-        options = {"job_template": "vmside++vmside", "host_map": {"WEB2": "web2.example.com"}, **settings}
+        options = {"job_template": "vmside++vmside", "host_names": {"WEB2": "web2.example.com"}, **settings}
         made.append(Vm(tmp_path / f"vm{len(made)}", awx, **options))
         return made[-1]
 

@@ -621,7 +621,7 @@ def test_a_token_is_read_from_its_own_file_which_others_cannot_read(make_vm, tmp
         (["vm1", "VM2"], {}, ["vm1", "VM2"]),
         (["VM1"], {"host_pattern": "{lower}.example.com"}, ["vm1.example.com"]),
         (["a_b_7"], {"host_pattern": "{set}-{instance}"}, ["a_b-7"]),
-        (["VM1", "vm2"], {"host_map": {"vm1": "web.example.com"}}, ["web.example.com", "vm2"]),
+        (["VM1", "vm2"], {"host_names": {"vm1": "web.example.com"}}, ["web.example.com", "vm2"]),
     ],
 )
 def test_the_vms_of_an_event_have_names_in_the_inventory(resources, settings, hosts):
@@ -634,7 +634,7 @@ def test_the_vms_of_an_event_have_names_in_the_inventory(resources, settings, ho
 )
 def test_a_name_that_is_a_pattern_of_ansible_is_refused(make_vm, controller, name):
     status, reason = make_vm().run(resources=[name])
-    assert (status, "add it to poller_controller.host_map" in reason) == (FAILED, True)
+    assert (status, "add it to poller_controller.host_names" in reason) == (FAILED, True)
     assert controller.asked == []
 
 

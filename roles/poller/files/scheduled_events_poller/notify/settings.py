@@ -82,7 +82,7 @@ class ControllerSettings(NamedTuple):
     ca_file: str = ""
     proxy: str = ""
     host_pattern: str = "{name}"
-    host_map: Mapping[str, str] = MappingProxyType({})
+    host_names: Mapping[str, str] = MappingProxyType({})
     inventory: Union[int, str] = ""
     extra_vars: Mapping[str, Any] = MappingProxyType({})
     cancel_on_cancelled: bool = False
@@ -285,7 +285,7 @@ _CONTROLLER = {
     "ca_file": checks.PATH,
     "proxy": _PROXY,
     "host_pattern": checks.converted("a text with some of {name}, {lower}, {set}, {instance}", _pattern),
-    "host_map": checks.map_of(_HOST, "hosts by names of VMs"),
+    "host_names": checks.map_of(_HOST, "hosts by names of VMs"),
     "inventory": _REFERENCE,
     "extra_vars": checks.converted(
         f"a dictionary without {EVENT_VARIABLE}, which is the event", _variables, secret=True
@@ -305,7 +305,7 @@ def hosts_of(resources: Sequence[str], settings: ControllerSettings) -> List[str
 
     :raises WrongValue: one of them has no name there.
     """
-    known = {name.lower(): host for name, host in settings.host_map.items()}
+    known = {name.lower(): host for name, host in settings.host_names.items()}
     return [known.get(name.lower()) or _by_pattern(name, settings.host_pattern) for name in resources]
 
 
@@ -315,7 +315,7 @@ def _by_pattern(name: str, pattern: str) -> str:
     if not (scale_set and instance) and {"set", "instance"} & set(_PLACEHOLDER.findall(pattern)):
         raise WrongValue(
             f"the VM {checks.show(name)} is not SET_INSTANCE of a scale set, which poller_controller.host_pattern "
-            f"{checks.show(pattern)} expects: add it to poller_controller.host_map"
+            f"{checks.show(pattern)} expects: add it to poller_controller.host_names"
         )
     host = _PLACEHOLDER.sub(lambda found: values[found.group(1)], pattern)
     try:
@@ -323,5 +323,5 @@ def _by_pattern(name: str, pattern: str) -> str:
     except ValueError:
         raise WrongValue(
             f"the VM {checks.show(name)} would be the host {checks.show(host)}, expected {_HOST.expected}: add it to "
-            f"poller_controller.host_map"
+            f"poller_controller.host_names"
         ) from None

@@ -254,12 +254,12 @@ def test_a_takeover_comes_with_the_settings_of_the_controller_and_of_the_unit():
         ({**CONTROLLER, "host_pattern": "{vm}"}, "poller_controller.host_pattern: expected a text with some of {name}"),
         ({**CONTROLLER, "host_pattern": "all"}, "poller_controller.host_pattern: expected a text with some of {name}"),
         (
-            {**CONTROLLER, "host_map": {"vm1": "all"}},
-            "poller_controller.host_map.vm1: expected the name of one host",
+            {**CONTROLLER, "host_names": {"vm1": "all"}},
+            "poller_controller.host_names.vm1: expected the name of one host",
         ),
         (
-            {**CONTROLLER, "host_map": {"vm1": "a:b"}},
-            "poller_controller.host_map.vm1: expected the name of one host",
+            {**CONTROLLER, "host_names": {"vm1": "a:b"}},
+            "poller_controller.host_names.vm1: expected the name of one host",
         ),
         ({**CONTROLLER, "extra_vars": {"scheduled_event": 1}}, "poller_controller.extra_vars: expected a dictionary"),
         ({**CONTROLLER, "interval": "90"}, "poller_controller.interval: expected seconds from 1 to 60"),
