@@ -362,7 +362,7 @@ def webhook(cell: Cell) -> tuple[str, str]:
         each.mkdir(parents=True)
 
     def configure() -> None:
-        config.write_text(json.dumps([{"name": "receiver", "url": url, "timeout": TIMEOUT}]))
+        config.write_text(json.dumps([{"name": "receiver", "url": url, "request_timeout": TIMEOUT}]))
         config.chmod(0o600)
 
     def program(what: str, **how: str) -> subprocess.Popen[bytes]:

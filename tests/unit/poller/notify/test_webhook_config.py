@@ -24,7 +24,7 @@ def parse(*receivers):
 
 def test_a_name_and_a_url_are_enough():
     (receiver,) = parse(OPS)
-    assert (receiver.phases, receiver.format, receiver.timeout) == (
+    assert (receiver.phases, receiver.format, receiver.request_timeout) == (
         PHASES,
         "json",
         10.0,
@@ -37,7 +37,7 @@ def test_pagerduty_needs_no_url():
 
 
 def test_keys_that_are_null_have_their_defaults():
-    assert parse({**OPS, "secret": None, "headers": None, "template": None, "timeout": None}) == parse(OPS)
+    assert parse({**OPS, "secret": None, "headers": None, "template": None, "request_timeout": None}) == parse(OPS)
 
 
 @pytest.mark.parametrize(
@@ -84,8 +84,8 @@ def test_keys_that_are_null_have_their_defaults():
         ({"proxy": f"http://user:{SECRET}@proxy%"}, "[0].proxy: expected http://HOST:PORT, with"),
         ({"proxy": f"http://user:{SECRET}%E2%82%AC@proxy"}, "[0].proxy: expected http://HOST:PORT, with"),
         ({"template": SECRET + "{"}, "[0].template: expected a dictionary, which is the body, not this value"),
-        ({"timeout": 0}, "[0].timeout: expected seconds from 1 to 120, not 0"),
-        ({"timeout": float("nan")}, "[0].timeout: expected seconds from 1 to 120, not "),
+        ({"request_timeout": 0}, "[0].request_timeout: expected seconds from 1 to 120, not 0"),
+        ({"request_timeout": float("nan")}, "[0].request_timeout: expected seconds from 1 to 120, not "),
         ({"max_messages": 1.5}, "[0].max_messages: expected a whole number from 1 to 10000, not 1.5"),
         ({"template": "text"}, "[0].template: expected a dictionary, which is the body"),
         ({"template": {"a": ["${evnt}"]}}, "[0].template: ${evnt} is not a field, expected id, time, phase"),

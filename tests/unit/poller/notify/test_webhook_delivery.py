@@ -273,7 +273,7 @@ def test_an_answer_byte_by_byte_or_with_headers_without_end_is_given_up_and_the_
 ):
     hostile = RawService(script)
     try:
-        delivery = Delivery(tmp_path, hostile.endpoint, count=1, timeout=0.5)
+        delivery = Delivery(tmp_path, hostile.endpoint, count=1, request_timeout=0.5)
         assert delivery.step() > 0
         assert trouble in delivery.courier.trouble.text
         assert len(delivery.spool.entries()) == 1

@@ -130,7 +130,7 @@ class Courier:
     def _send(self, message: Mapping[str, Any]) -> None:
         request = build(self.receiver, message, now=self._clock.wall())
         sent = HttpRequest("POST", self.receiver.url, headers=request.headers, body=request.body)
-        self._requests.send(sent, self.receiver.timeout)
+        self._requests.send(sent, self.receiver.request_timeout)
 
     def _remove(self, remove: Callable[[], None], entry: Entry) -> None:
         """Remove a message that is done with. It is never sent again, even if its file stays."""

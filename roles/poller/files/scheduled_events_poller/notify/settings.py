@@ -41,8 +41,8 @@ class Receiver(NamedTuple):
     """A receiver, its messages, and the way of delivery.
 
     ``template``: the body, in place of that of the format. ``secret``: signs each request. ``routing_key``: of
-    PagerDuty. ``ca_file``: the CA certificates, ``None`` takes those of the system. ``timeout``: seconds for a request
-    and its answer. ``max_messages``: how many may wait.
+    PagerDuty. ``ca_file``: the CA certificates, ``None`` takes those of the system. ``request_timeout``: seconds for a
+    request and its answer. ``max_messages``: how many may wait.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Receiver(NamedTuple):
     routing_key: Optional[str] = None
     ca_file: Optional[str] = None
     proxy: Optional[str] = None
-    timeout: float = 10.0
+    request_timeout: float = 10.0
     max_messages: int = 1000
 
     def secrets(self) -> List[str]:
@@ -273,7 +273,7 @@ _RECEIVER = {
     "routing_key": _LINE,
     "ca_file": checks.PATH,
     "proxy": _PROXY,
-    "timeout": checks.number(1, 120, "seconds"),
+    "request_timeout": checks.number(1, 120, "seconds"),
     "max_messages": checks.whole(1, 10000),
 }
 

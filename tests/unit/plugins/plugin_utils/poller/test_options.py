@@ -338,8 +338,8 @@ def test_a_hook_with_the_name_of_that_of_the_webhooks_is_refused():
 
 
 def test_numbers_of_a_webhook_may_be_texts():
-    (webhook,) = check(webhooks=[{**WEBHOOK, "timeout": "5", "max_messages": "10"}]).webhooks
-    assert (webhook["timeout"], webhook["max_messages"]) == (5.0, 10)
+    (webhook,) = check(webhooks=[{**WEBHOOK, "request_timeout": "5", "max_messages": "10"}]).webhooks
+    assert (webhook["request_timeout"], webhook["max_messages"]) == (5.0, 10)
 
 
 def test_what_the_role_writes_is_what_the_delivery_reads():
@@ -356,7 +356,7 @@ def test_what_the_role_writes_is_what_the_delivery_reads():
         ("[]", "poller_webhooks"),
         ([{**WEBHOOK, "secret": ["x"]}], "poller_webhooks[0].secret: expected printable ASCII on one line"),
         ([{**WEBHOOK, "headers": SECRET}], "poller_webhooks[0].headers: expected a dictionary of texts"),
-        ([{**WEBHOOK, "timeout": "900"}], "poller_webhooks[0].timeout: expected seconds from 1 to 120, not 900.0"),
+        ([{**WEBHOOK, "request_timeout": "900"}], "poller_webhooks[0].request_timeout: expected seconds from 1 to 120, not 900.0"),
     ],
 )
 def test_a_wrong_webhook_is_refused_by_its_place_without_its_secret(webhooks, message):
