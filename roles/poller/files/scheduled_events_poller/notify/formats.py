@@ -48,8 +48,8 @@ _TEXTS = {
 
 
 def _json(message: Message, _routing_key: Optional[str]) -> Dict[str, Any]:
-    own = {name: message.get(name) for name in ("id", "time", "phase", "vm_name", "failed_phase", "failed_reason")}
-    return {**message["event"], **own}
+    own = ("version", "id", "time", "phase", "vm_name", "failed_phase", "failed_reason")
+    return {**message["event"], **{name: message.get(name) for name in own}}
 
 
 def _slack(message: Message, _routing_key: Optional[str]) -> Dict[str, Any]:
