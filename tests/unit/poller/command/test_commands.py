@@ -319,8 +319,18 @@ def test_list_names_what_to_allow_where_the_service_is_closed_with_a_status_of_i
     unit.configure()
     imds.status = status
     code, _output, errors = unit.command("list")
-    assert code == 77
+    assert code == 4
     assert "Allow the user " in errors
+
+
+def test_a_hook_that_ends_as_a_command_to_which_the_service_is_closed_has_failed(unit, imds):
+    unit.configure()
+    imds.status = 403
+    unit.add_hook("recover", f"exec {' '.join(map(shlex.quote, unit.arguments))} list")
+    with open(unit.path("event"), "w") as file:
+        json.dump({"event_id": ID}, file)
+    code, output, _errors = unit.command("hooks", "test", "recover", "--event", unit.path("event"))
+    assert (code, output.splitlines()[-1].partition(" after")[0]) == (1, "failed")
 
 
 def test_hooks_test_runs_nothing_beside_an_event_that_is_announced_unless_a_file_names_one(unit, imds):

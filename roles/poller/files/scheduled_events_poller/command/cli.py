@@ -22,7 +22,7 @@ from . import commands, forecast, replay, show_history
 from .output import CommandError, complain
 
 EX_CONFIG = 78  # the unit is not started again until the configuration has been fixed
-EX_NOPERM = 77  # the Metadata Security Protocol does not let this user ask
+CLOSED = 4  # the Metadata Security Protocol does not let this user ask; a hook that ends so has failed, unlike with 77
 
 # The commands that ask the service, which requires requests.
 ASKING = (commands.list_events, commands.approve_events, commands.poll, commands.run)
@@ -38,7 +38,7 @@ EVENT_ID: Dict[str, Any] = {"type": _event_id, "metavar": "ID", "help": "EventId
 
 
 def main(arguments: Optional[List[str]] = None) -> int:
-    """Run the command; returns its exit status: 0, 1 for a failure, 2 for a wrong usage, 77 if this user may not ask
+    """Run the command; returns its exit status: 0, 1 for a failure, 2 for a wrong usage, 4 if this user may not ask
     the service, 78 for a configuration with which ``run`` cannot begin; ``status`` and ``forecast`` have those of
     monitoring plugins."""
     for name in ("stdout", "stderr"):
@@ -56,7 +56,7 @@ def main(arguments: Optional[List[str]] = None) -> int:
         return EX_CONFIG if chosen.function is commands.run else 1
     except NotAllowed as error:
         _fail(str(error))
-        return EX_NOPERM
+        return CLOSED
     except (CommandError, control.NoUnit, poller.PollerError, ImdsError, ApprovalFailed) as error:
         return _fail(str(error))
     except OSError as error:
