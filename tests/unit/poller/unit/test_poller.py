@@ -661,7 +661,7 @@ def test_the_status_file_begins_with_a_brace_on_a_separate_line(unit, imds):
     until(lambda: known()["events"] and known()["events"][0]["acknowledged"], "the status")
     assert known()["maintenance_pending"] is True
     [event] = known()["events"]
-    assert (event["event_id"], event["phase"], event["trouble"]) == (ID, "acknowledged", False)
+    assert (event["event_id"], event["condition"], event["trouble"]) == (ID, "acknowledged", False)
 
 
 # The loop, in single iterations

@@ -128,7 +128,7 @@ def _event(state: State, key: str, config: terms.Config) -> Dict[str, Any]:
         "present": entry.present,
         "acknowledged": entry.approval.accepted,
         "hooks": {phase: run.outcome for phase, run in entry.runs.items()},
-        "phase": condition.kind,
+        "condition": condition.kind,
         "doing": condition.sentence(event.event_id),
         "trouble": condition.kind.trouble,
     }
