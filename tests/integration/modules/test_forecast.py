@@ -60,7 +60,7 @@ def shown(run):
 
 
 def test_a_host_whose_preparation_does_not_fit_fails_and_the_others_do_not(ansible, inventory):
-    run = forecast(ansible, inventory, forecast_types="Reboot,Redeploy")
+    run = forecast(ansible, inventory, forecast_event_types=["Reboot", "Redeploy"])
     assert run.rc == 2, run.output
     lines = shown(run)
     assert lines["quick"][1:3] == ["  Reboot fits with 875 s to spare", "  Redeploy fits with 575 s to spare"]
@@ -70,7 +70,7 @@ def test_a_host_whose_preparation_does_not_fit_fails_and_the_others_do_not(ansib
 
 @pytest.mark.core
 def test_a_host_without_a_history_is_unknown_and_named(ansible, inventory):
-    run = forecast(ansible, inventory, forecast_types="Reboot")
+    run = forecast(ansible, inventory, forecast_event_types="Reboot")
     assert run.rc == 0, run.output
     verdict, read = shown(run)["new"]
     assert verdict == "UNKNOWN: the history has no preparation that ended well"
@@ -79,18 +79,18 @@ def test_a_host_without_a_history_is_unknown_and_named(ansible, inventory):
 
 
 def test_a_host_without_a_history_fails_where_the_forecast_is_strict(ansible, inventory):
-    run = forecast(ansible, inventory, forecast_types="Reboot", forecast_strict="true")
+    run = forecast(ansible, inventory, forecast_event_types="Reboot", forecast_strict="true")
     assert run.rc == 2, run.output
     assert [task.host for task in run.all(task="Show the forecast") if task.failed] == ["new"]
 
 
 def test_a_text_that_is_not_a_flag_is_refused_and_an_empty_one_is_the_default(ansible, inventory):
-    run = forecast(ansible, inventory, forecast_types="Reboot", forecast_strict="maybe")
+    run = forecast(ansible, inventory, forecast_event_types="Reboot", forecast_strict="maybe")
     assert run.rc == 2, run.output
     assert "forecast_strict" in run.output
     assert "'maybe' is not a valid boolean" in run.output
     assert shown(run) == {}
-    assert forecast(ansible, inventory, forecast_types="Reboot", forecast_strict="").rc == 0
+    assert forecast(ansible, inventory, forecast_event_types="Reboot", forecast_strict="").rc == 0
 
 
 def test_a_host_without_the_polling_unit_says_so(ansible, inventory, tmp_path):
@@ -100,7 +100,7 @@ def test_a_host_without_the_polling_unit_says_so(ansible, inventory, tmp_path):
 
 
 def test_an_unknown_type_fails_each_host_with_the_known_ones(ansible, inventory):
-    run = forecast(ansible, inventory, forecast_types="Restart")
+    run = forecast(ansible, inventory, forecast_event_types="Restart")
     assert run.rc == 2, run.output
     assert run.output.count("expected some of Freeze, Reboot, Redeploy, Preempt, Terminate") >= len(SECONDS)
 

@@ -119,7 +119,7 @@ def test_a_forecast_says_whether_the_next_window_is_within_the_least_notice(unit
         ]
     )
     leave_preparation(directory, 40)
-    lines = unit.command("forecast", "--types=Reboot,Redeploy,Preempt")[1].splitlines()
+    lines = unit.command("forecast", "--event-types=Reboot,Redeploy,Preempt")[1].splitlines()
     assert lines[1].endswith("; window every day 00:00 to 24:00 UTC is open now, within the least notice")
     assert "; window every day 00:00 to 00:01 UTC " in lines[2]
     assert lines[2].endswith(", after the least notice")
@@ -129,9 +129,9 @@ def test_a_forecast_says_whether_the_next_window_is_within_the_least_notice(unit
 def test_a_forecast_of_some_types_has_the_exit_status_of_these(unit, directory):
     unit.configure()
     leave_preparation(directory, 40)
-    code, output, _errors = unit.command("forecast", "--types=Reboot,Redeploy", "--json")
+    code, output, _errors = unit.command("forecast", "--event-types=Reboot,Redeploy", "--json")
     shown = json.loads(output)
-    assert (code, shown["exit_code"], [each["fits"] for each in shown["event_types"]]) == (0, 0, [True, True])
+    assert (code, shown["exit_code"], [each["fits"] for each in shown["forecasts"]]) == (0, 0, [True, True])
 
 
 def test_a_forecast_without_a_preparation_is_unknown(unit):
@@ -145,6 +145,6 @@ def test_a_forecast_of_an_unknown_type_is_refused(unit, directory, has_history):
     unit.configure()
     if has_history:
         leave_preparation(directory, 1)
-    code, _output, errors = unit.command("forecast", "--types=Earthquake")
+    code, _output, errors = unit.command("forecast", "--event-types=Earthquake")
     assert code == 1
     assert f"expected some of {', '.join(EVENT_TYPES)}, separated by commas, not Earthquake" in errors

@@ -103,7 +103,7 @@ def _parser() -> argparse.ArgumentParser:
     command = _command(
         groups, "forecast", forecast.show_forecast, "show whether the preparation fits into the notice of an event"
     )
-    command.add_argument("--types", default=",".join(EVENT_TYPES), metavar="TYPES", help="default: %(default)s")
+    command.add_argument("--event-types", default=",".join(EVENT_TYPES), metavar="TYPES", help="default: %(default)s")
     command.add_argument("--json", action="store_true", help="print JSON")
 
     command = _command(groups, "replay", replay.show_replay, "show what this configuration decides for recorded events")

@@ -48,7 +48,7 @@ def forecast(seconds: float, *, margin: float, event_types: Sequence[str] = EVEN
 def show_forecast(chosen: argparse.Namespace) -> int:
     """Compare the preparations of the history with the least notice; the exit status is that of a monitoring plugin."""
     settings = config.load(chosen.config)
-    margin, types = settings.margin, _types(chosen.types)
+    margin, types = settings.margin, _types(chosen.event_types)
     facts, problems = history_file.read(*show_history.directories(chosen), now=time.time())
     seconds = preparations(facts)
     enough = needed(seconds)
@@ -57,7 +57,7 @@ def show_forecast(chosen: argparse.Namespace) -> int:
     if chosen.json:
         shown = [dict(each._asdict(), fits=each.fits) for each in found]
         known = {"preparations": len(seconds), "needed": enough, "margin": margin}
-        say_json({**known, "event_types": shown, "problems": problems, "exit_code": code})
+        say_json({**known, "forecasts": shown, "problems": problems, "exit_code": code})
     elif enough is None:
         say("UNKNOWN: the history has no preparation that ended well")
     else:
@@ -95,7 +95,7 @@ def _types(text: str) -> List[str]:
     for name in names:
         if name not in EVENT_TYPES:
             known = ", ".join(EVENT_TYPES)
-            raise CommandError(f"--types: expected some of {known}, separated by commas, not {name}")
+            raise CommandError(f"--event-types: expected some of {known}, separated by commas, not {name}")
     return names
 
 
