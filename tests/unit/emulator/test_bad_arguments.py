@@ -34,6 +34,7 @@ def outcome(capsys):
     [
         ([], "the following arguments are required: VERB"),
         (["explode"], "invalid choice: 'explode'"),
+        (["log", "--sinc", "1"], "unrecognized arguments: --sinc 1"),  # a later option would change its meaning
         (["advance"], "the following arguments are required: SECONDS|next"),
         (["advance", "5 minutes"], '"5 minutes" is not a time of at least 0 seconds, such as 90, 90s, 5m, 1h or 2d'),
         (["advance", "soon"], '"soon" is not a time of at least 0 seconds, such as 90, 90s, 5m, 1h or 2d, nor next'),

@@ -47,7 +47,8 @@ PROGRAM = "scheduled-events-emulator"
 
 
 def _add_serve(verbs: Any) -> None:
-    parser = verbs.add_parser("serve", help="run the emulator", description="Run the emulator until it is stopped.")
+    text = "run the emulator"
+    parser = verbs.add_parser("serve", help=text, description="Run it until it is stopped.", allow_abbrev=False)
     parser.set_defaults(run=_serve)
     add = parser.add_argument
     add("--fleet", required=True, metavar="FILE", help="the VMs, as JSON")
@@ -181,7 +182,7 @@ def _add_control_verbs(verbs: Any) -> None:
     ) -> argparse.ArgumentParser:
         """Add a verb: the method and path of its request, and the options that the body holds, if they were given."""
         parser: argparse.ArgumentParser = verbs.add_parser(
-            name, help=text, description=text[0].upper() + text[1:] + "."
+            name, help=text, description=text[0].upper() + text[1:] + ".", allow_abbrev=False
         )
         parser.set_defaults(run=_control, call=call, show=show, options=options, step={})
         _add_common(parser, after_verb=True)
@@ -334,6 +335,7 @@ def _parser() -> argparse.ArgumentParser:
         prog=PROGRAM,
         description="Emulate Azure Scheduled Events for a fleet of VMs.",
         epilog="SECONDS may have a unit: 90, 90s, 5m, 1h, 2d.",
+        allow_abbrev=False,  # a later option would change what an abbreviation means
     )
     _add_common(parser)
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")

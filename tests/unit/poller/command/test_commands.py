@@ -323,6 +323,10 @@ def test_list_names_what_to_allow_where_the_service_is_closed_with_a_status_of_i
     assert "Allow the user " in errors
 
 
+def test_the_beginning_of_an_option_is_refused_since_a_later_option_can_begin_so_too(unit):
+    assert "unrecognized arguments: --js" in unit.command("history", "--js")[2]
+
+
 def test_a_hook_that_ends_as_a_command_to_which_the_service_is_closed_has_failed(unit, imds):
     unit.configure()
     imds.status = 403

@@ -79,6 +79,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="scheduled-events",
         description="Show and handle the Azure Scheduled Events of this VM.",
+        allow_abbrev=False,  # a later option would change what an abbreviation means
     )
     parser.add_argument("--version", action="version", version=f"scheduled-events {__version__}")
     _add_places(parser)
@@ -162,7 +163,7 @@ def _group(commands_: Any, name: str, meaning: str) -> Any:
 
 
 def _command(group: Any, name: str, function: Callable[[Any], Optional[int]], meaning: str) -> argparse.ArgumentParser:
-    command: argparse.ArgumentParser = group.add_parser(name, help=meaning, description=meaning)
+    command: argparse.ArgumentParser = group.add_parser(name, help=meaning, description=meaning, allow_abbrev=False)
     command.set_defaults(function=function)
     return command
 
