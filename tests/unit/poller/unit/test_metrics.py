@@ -36,9 +36,9 @@ def test_a_document_is_counted():
 
 def test_events_that_nothing_prepares_for_are_counted():
     metrics = polled()
-    assert "scheduled_events_events_nothing_prepares 0" in metrics.render().splitlines()
-    metrics.set("events_nothing_prepares", 2)
-    assert "scheduled_events_events_nothing_prepares 2" in metrics.render().splitlines()
+    assert "scheduled_events_unprepared_events 0" in metrics.render().splitlines()
+    metrics.set("unprepared_events", 2)
+    assert "scheduled_events_unprepared_events 2" in metrics.render().splitlines()
 
 
 def test_the_next_moment_that_a_rule_chose_is_written_only_while_an_event_waits():
@@ -70,8 +70,8 @@ def test_attempts_to_acknowledge_are_counted_by_their_outcome():
     for accepted in (True, False, False):
         metrics.approval_ended(accepted=accepted)
     lines = metrics.render().splitlines()
-    assert 'scheduled_events_approvals_total{result="accepted"} 1' in lines
-    assert 'scheduled_events_approvals_total{result="failed"} 2' in lines
+    assert 'scheduled_events_approvals_total{outcome="accepted"} 1' in lines
+    assert 'scheduled_events_approvals_total{outcome="failed"} 2' in lines
 
 
 @pytest.mark.parametrize("seconds", [float("inf"), float("nan"), 1e300])

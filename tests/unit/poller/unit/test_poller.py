@@ -54,7 +54,7 @@ def test_an_event_that_nothing_prepares_for_is_left_to_its_not_before_and_every_
     until(lambda: reason in unit.command("status")[1], "the status")
     with open(unit.path("scheduled_events.prom")) as file:
         metrics = file.read()
-    assert "scheduled_events_events_nothing_prepares 1\n" in metrics
+    assert "scheduled_events_unprepared_events 1\n" in metrics
     assert 'scheduled_events_hook_runs_total{phase="prepare",outcome="nothing"} 1\n' in metrics
     facts = json.loads(unit.command("history", "--json")[1])["facts"]
     assert [fact["outcome"] for fact in facts if fact["kind"] == "phase_ended"] == ["nothing"]
@@ -401,7 +401,7 @@ def test_metrics_are_written_where_a_directory_is_given(unit, imds):
             return file.read()
         return ""
 
-    until(lambda: 'scheduled_events_approvals_total{result="accepted"} 1\n' in metrics(), "the count")
+    until(lambda: 'scheduled_events_approvals_total{outcome="accepted"} 1\n' in metrics(), "the count")
     assert 'scheduled_events_events{type="Odd\\" ",status="Scheduled"} 1\n' in metrics()
     assert "scheduled_events_approval_delay_seconds_count 1\n" in metrics()
 

@@ -163,7 +163,7 @@ class Display:
                 level = systemd.WARNING if condition.kind.trouble else systemd.INFO
                 systemd.log(level, f"{entry.event.event_id}: {conditions[key]}")
         self._conditions = conditions
-        self.metrics.set("events_nothing_prepares", unprepared)
+        self.metrics.set("unprepared_events", unprepared)
         moments = [entry.waits_until for entry in state.events.values() if entry.waits_until is not None]
         self.metrics.set("waits_until_timestamp_seconds", min(moments, default=None))
 

@@ -17,7 +17,7 @@ FAMILIES = {
     "last_successful_poll_timestamp_seconds": ("gauge", "When a document was read last."),
     "incarnation": ("gauge", "DocumentIncarnation read last."),
     "events": ("gauge", "Events of this VM in the document read last."),
-    "events_nothing_prepares": (
+    "unprepared_events": (
         "gauge",
         "Events that are not acknowledged, because nothing prepares this VM for them.",
     ),
@@ -44,12 +44,12 @@ class Metrics:
         self.polled = False
         # The samples of each family, by what follows its name.
         self._samples: Dict[str, Dict[str, float]] = {name: {} for name in FAMILIES}
-        for family, results in (("polls_total", ("success", "failure")), ("approvals_total", ("accepted", "failed"))):
-            for result in results:
-                self._add(family, 0, result=result)
+        for family, outcomes in (("polls_total", ("ok", "failed")), ("approvals_total", ("accepted", "failed"))):
+            for outcome in outcomes:
+                self._add(family, 0, outcome=outcome)
         self._add("approval_delay_seconds", 0, "_sum")
         self._add("approval_delay_seconds", 0, "_count")
-        for family in ("events_nothing_prepares", "state_unsaved"):
+        for family in ("unprepared_events", "state_unsaved"):
             self.set(family, 0)
 
     def _add(self, family: str, value: float = 1, suffix: str = "", **labels: str) -> None:
@@ -70,7 +70,7 @@ class Metrics:
     def poll_succeeded(self, document: Document, *, vm_name: str, now: float) -> None:
         """A document was read at ``now``, in seconds since the epoch."""
         self.polled = True
-        self._add("polls_total", result="success")
+        self._add("polls_total", outcome="ok")
         self.set("last_successful_poll_timestamp_seconds", now)
         self.set("incarnation", document.incarnation if isinstance(document.incarnation, int) else None)
         self._samples["events"].clear()
@@ -80,7 +80,7 @@ class Metrics:
 
     def poll_failed(self) -> None:
         """A poll gave no document."""
-        self._add("polls_total", result="failure")
+        self._add("polls_total", outcome="failed")
 
     def hooks_ended(self, phase: str, outcome: str, seconds: float) -> None:
         """The hooks of a phase of an event have ended."""
@@ -89,7 +89,7 @@ class Metrics:
 
     def approval_ended(self, *, accepted: bool) -> None:
         """An attempt to acknowledge has ended."""
-        self._add("approvals_total", result="accepted" if accepted else "failed")
+        self._add("approvals_total", outcome="accepted" if accepted else "failed")
 
     def acknowledged(self, seconds: float) -> None:
         """An event was acknowledged so many seconds after it was seen."""
