@@ -39,7 +39,7 @@ def here(tmp_path):
         "emulator_python": sys.executable,
         "emulator_port": free_port(),
         "emulator_control_port": free_port(),
-        "emulator_install_dir": str(tmp_path / "emulator"),
+        "emulator_install_directory": str(tmp_path / "emulator"),
         "respond_state_directory": str(tmp_path) + "/{{ inventory_hostname }}",
         "test_image": "this machine",
         "web_directory": str(tmp_path) + "/{{ inventory_hostname }}",

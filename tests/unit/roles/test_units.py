@@ -121,7 +121,7 @@ def test_a_directory_of_the_inventory_is_one_path_in_the_unit():
 
 
 def test_the_paths_of_the_emulator_are_one_word_each_in_its_unit():
-    paths = {"emulator_python": "/a b/python%3", "emulator_install_dir": '/opt/a "b" $n \\c'}
+    paths = {"emulator_python": "/a b/python%3", "emulator_install_directory": '/opt/a "b" $n \\c'}
     found = unit(EMULATOR, emulator_port=8169, emulator_control_port=8170, **paths)
     assert found["ExecStart"][0].startswith('"/a b/python%%3" -m scheduled_events_emulator serve ')
     assert found["Environment"] == ['"PYTHONPATH=/opt/a \\"b\\" $n \\\\c"']
