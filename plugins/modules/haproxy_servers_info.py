@@ -16,7 +16,7 @@ options:
   server:
     description: Name of a host in C(haproxy.cfg). Without this option, the servers of all hosts are returned.
     type: str
-  wait:
+  timeout:
     description:
       - Seconds to wait until the servers of O(server) get traffic. The module does not wait for a server that HAProxy
         was ordered to give no traffic, or that has weight 0.
@@ -46,7 +46,7 @@ EXAMPLES = r"""
 - name: Wait until it gets traffic again
   maintops.scheduled_events.haproxy_servers_info:
     server: "{{ inventory_hostname }}"
-    wait: 60
+    timeout: 60
   delegate_to: lb1
   register: result
   failed_when: result.down | length > 0
@@ -99,7 +99,7 @@ found:
   sample: {www: ready, api: MAINT}
 down:
   description:
-    - Servers that get no traffic after O(wait) because of their health checks, in the format of RV(servers).
+    - Servers that get no traffic after O(timeout) because of their health checks, in the format of RV(servers).
   returned: when O(server) is set
   type: list
   elements: dict
@@ -112,14 +112,14 @@ from ..module_utils._checked_module import CheckedModule
 from ..module_utils._load_balancer.haproxy import COMMON_OPTIONS, Member, found_in, read_servers
 from ..module_utils._load_balancer.runtime_socket import HAProxyError, RuntimeSocket
 
-OPTIONS = {"server": {"type": "str"}, "wait": {"type": "float", "default": 0}}
+OPTIONS = {"server": {"type": "str"}, "timeout": {"type": "float", "default": 0}}
 
 
 def work(params: t.Dict[str, t.Any]) -> t.Dict[str, t.Any]:
     socket = RuntimeSocket(params["socket"])
     if params["server"] is None:
         return {"servers": [server.shown for server in read_servers(socket, backends=params["backends"])]}
-    outcome = Member(socket, params["server"], params["backends"]).wait_until_served(timeout=params["wait"])
+    outcome = Member(socket, params["server"], params["backends"]).wait_until_served(timeout=params["timeout"])
     return {
         "servers": [server.shown for server in outcome.servers],
         "found": found_in(outcome.servers),

@@ -58,7 +58,7 @@ class Balancers:
             self._problems.clear()
             for name in [each for each in self.names if each not in answers]:
                 rest = max(0.0, give_up_at - self._clock.monotonic())
-                answers.update(self.ask_all([name], INFO, {**member, "wait": rest}))
+                answers.update(self.ask_all([name], INFO, {**member, "timeout": rest}))
             return not self._problems
 
         self._clock.until(all_have_answered, within=timeout, every=LOOK_AGAIN_AFTER)

@@ -71,7 +71,7 @@ def balancers_of(action: ActionBase, variables: dict[str, t.Any], options: Optio
         if name not in hosts:
             hosts[name] = OtherHost(action, name, variables, become=options["become"])
         socket = hosts[name].variables.get(SOCKET_VARIABLE, options["socket"])
-        within = max(float(more.get("timeout", 0)), float(more.get("wait", 0))) + ANSWERS_WITHIN
+        within = float(more.get("timeout", 0)) + ANSWERS_WITHIN
         within = min(within, max(ANSWERS_AT_LEAST_WITHIN, finish_at - time.monotonic()))
         return hosts[name].run(f"{COLLECTION}.{module}", {**more, "socket": socket}, within=within)
 

@@ -13,7 +13,7 @@ from plugins.plugin_utils._balancers.membership import CHANGE, INFO, Balancers, 
 DEFAULTS = {name: option.get("default") for name, option in OPTIONS.items()}
 SETTINGS = {**DEFAULTS, "server": "web1", "holder": "respond", "drain_timeout": 300, "return_timeout": 120}
 
-KNOWN_TO_THE_MODULES = {"server", "backends", "state", "timeout", "wait", "force", "found"}
+KNOWN_TO_THE_MODULES = {"server", "backends", "state", "timeout", "force", "found"}
 
 
 class Dead(OtherHostError):
@@ -38,8 +38,10 @@ class Fleet:
     def ask(self, balancer, module, options):
         assert options.keys() <= KNOWN_TO_THE_MODULES
         state = {INFO: "read", CHANGE: options.get("state")}[module]
-        self.calls.append((balancer, state, options.get("timeout"), options.get("force", False)))
-        self.waits += [(balancer, options["wait"])] if "wait" in options else []
+        timeout = options.get("timeout")
+        waits = module == INFO and timeout is not None
+        self.calls.append((balancer, state, None if waits else timeout, options.get("force", False)))
+        self.waits += [(balancer, timeout)] if waits else []
         if balancer in self.dead:
             raise Dead(f"{balancer} cannot be reached")
         left = []
@@ -47,8 +49,8 @@ class Fleet:
         if state == "drained" and self.sessions.get(balancer):
             self.now += options["timeout"]
             left = [{"backend": "www", "server": "web1", "sessions": self.sessions[balancer]}]
-        if balancer in self.down and (state == "active" or "wait" in options):
-            self.now += options.get("timeout", 0) + options.get("wait", 0)
+        if balancer in self.down and (state == "active" or waits):
+            self.now += timeout or 0
             left = [{"backend": "www", "server": "web1", "status": "DOWN", "check": "L7STS 503"}]
         servers = [
             {

@@ -107,8 +107,6 @@ def test_no_balancer_is_asked_any_more_when_the_run_has_ended(balancers, monkeyp
     [
         (-1, {}, 120.0),
         (-1, {"timeout": 300}, 420.0),
-        (-1, {"wait": 60}, 180.0),
-        (-1, {"timeout": 30, "wait": 60}, 180.0),
         (50, {"timeout": 300}, 50.0),
         (500, {"timeout": 300}, 420.0),
         (2, {"timeout": 300}, 5.0),
