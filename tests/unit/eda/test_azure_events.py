@@ -136,7 +136,7 @@ def test_hosts_have_the_names_of_the_inventory_by_name_or_by_resource_id(passes)
 
 def test_an_event_without_a_host_is_ignored_unless_it_is_not_to_be_limited(passes):
     odd = {"payload": message(Resources=["a b"])}
-    assert passes(odd)["ignored"] == "without hosts"
+    assert passes(odd)["ignored"] == "without_hosts"
     assert passes(odd, limit_to_resources=False)["change"] == "new"
 
 

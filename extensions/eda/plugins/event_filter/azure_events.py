@@ -213,7 +213,7 @@ def _read(message: Any, host_names: dict[str, str], limit: bool) -> dict[str, An
                 read["event_id"],
                 show(read["resources"]),
             )
-            return {"ignored": "without hosts", "event_id": read["event_id"]}
+            return {"ignored": "without_hosts", "event_id": read["event_id"]}
         read["meta"] = {"hosts": hosts}
     return _as_change(read)
 
