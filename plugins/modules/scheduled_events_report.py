@@ -137,7 +137,7 @@ files:
 audit:
   description:
     - The result of O(audit), or null without it. C(findings) has a C(problem) for an event and a host. C(coverage) has
-      names of hosts. C(policies) has the hosts by what their policies mean. C(unreadable) says which rows cannot be
+      names of hosts. C(policies) has what policies mean, each with its hosts. C(unreadable) says which rows cannot be
       read.
   returned: success
   type: dict
@@ -159,6 +159,7 @@ audit:
       heard_all_of_them: [web1]
       vms_without_a_host: []
     policies:
-      'terminate notification is off: no Terminate event': [web1, web2]
+      - policy: 'terminate notification is off: no Terminate event'
+        hosts: [web1, web2]
     unreadable: []
 """

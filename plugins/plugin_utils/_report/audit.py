@@ -81,8 +81,13 @@ class Audit(t.NamedTuple):
 
     def as_dict(self) -> dict[str, t.Any]:
         """The audit as JSON has it."""
-        findings = [each._asdict() for each in self.findings]
-        return {**self._asdict(), "verdict": self.verdict, "findings": findings, "unreadable": self.unreadable[:MOST]}
+        return {
+            **self._asdict(),
+            "verdict": self.verdict,
+            "findings": [each._asdict() for each in self.findings],
+            "policies": [{"policy": text, "hosts": hosts} for text, hosts in self.policies.items()],
+            "unreadable": self.unreadable[:MOST],
+        }
 
 
 def compare(

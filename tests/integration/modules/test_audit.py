@@ -97,7 +97,7 @@ def test_the_audit_of_the_emulator_finds_exactly_the_event_of_the_unit_that_was_
 def test_the_audit_of_the_emulator_finds_exactly_the_vm_whose_policy_hides_events(audited):
     _missed, report, html = audited
     text = "automaticallyApprove: a restart by a user begins as Started, prepare hooks will not run"
-    assert report["audit"]["policies"] == {text: ["web3"]}
+    assert report["audit"]["policies"] == [{"policy": text, "hosts": ["web3"]}]
     assert text in html
 
 
