@@ -96,7 +96,19 @@ facts:
       description: Id and name of your own maintenance, which has no event.
       type: str
     event_id:
-      description: Of the event. So are C(event_type), C(event_status), C(event_source) and C(not_before).
+      description: Id of the event.
+      type: str
+    event_type:
+      description: Type of the event.
+      type: str
+    event_status:
+      description: Status of the event.
+      type: str
+    event_source:
+      description: Source of the event.
+      type: str
+    not_before:
+      description: NotBefore of the event, in UTC.
       type: str
     resources:
       description: Names of at most 20 VMs of the event.
@@ -126,10 +138,10 @@ facts:
     rule:
       description: By which rule.
       type: str
-    announced:
+    announced_seconds:
       description: Seconds of impact that Azure announced, -1 if unknown.
       type: float
-    measured:
+    measured_seconds:
       description: Seconds of impact that were measured.
       type: float
   sample:

@@ -17,7 +17,7 @@ def a_fact(kind, after, host="web1", **more):
 
 
 def announcement(host="web1", after=0.0, **more):
-    known = {"event_source": "Platform", "resources": ("web1", "web2"), "resource_count": 2, "announced": 5.0, **more}
+    known = {"event_source": "Platform", "resources": ("web1", "web2"), "resource_count": 2, "announced_seconds": 5.0, **more}
     return a_fact("seen", after, host, **known)
 
 
@@ -40,5 +40,5 @@ def a_maintenance(host="web1", *, later=0.0, leads=True):
         a_fact("over", 420 + later, host),
         *a_phase("recover", 421 + later, 450 + later, host),
         a_fact("returned", 450 + later, host),
-        a_fact("impact", 430 + later, host, outcome="rebooted", measured=48.2),
+        a_fact("impact", 430 + later, host, outcome="rebooted", measured_seconds=48.2),
     ]

@@ -65,7 +65,7 @@ _LIMITS = {
 _RESOURCE_LIMIT = 80
 SHARE = 0.95  # of the preparations are not longer than what is needed
 _TIMES = ("time", "not_before")
-_NUMBERS = ("announced", "measured")
+_NUMBERS = ("announced_seconds", "measured_seconds")
 LARGEST = 10**9  # seconds of a measurement
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 # The latest time of a fact, as of a NotBefore: a few days can be added to each of them.
@@ -83,7 +83,7 @@ class Fact(NamedTuple):
     :param by: who acknowledged; ``via``: the service that took it; ``rule``: the rule that allowed it.
     :param resources: the first VMs of the event; ``resource_count``: how many the event names.
     :param maintenance: of the owner, in a fact of no event; the same on all its hosts.
-    :param announced: seconds of impact that Azure announced; -1: unknown. ``measured``: seconds that were measured.
+    :param announced_seconds: of impact, by Azure; -1: unknown. ``measured_seconds``: those that were measured.
     """
 
     kind: str
@@ -105,8 +105,8 @@ class Fact(NamedTuple):
     not_before: Optional[float] = None
     resources: Tuple[str, ...] = ()
     resource_count: Optional[int] = None
-    announced: Optional[float] = None
-    measured: Optional[float] = None
+    announced_seconds: Optional[float] = None
+    measured_seconds: Optional[float] = None
     maintenance: str = ""
 
     @property

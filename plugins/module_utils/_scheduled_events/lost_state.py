@@ -113,7 +113,7 @@ def event_of(fact: Fact, before: Optional[ScheduledEvent] = None) -> ScheduledEv
         "EventSource": fact.event_source or None,
         "ResourceType": "VirtualMachine",
         "Resources": list(fact.resources) or [fact.vm_name],
-        "DurationInSeconds": None if fact.announced is None else int(fact.announced),
+        "DurationInSeconds": None if fact.announced_seconds is None else int(fact.announced_seconds),
     }
     event = parse_event({name: value for name, value in raw.items() if value is not None})
     return event._replace(not_before=moment)

@@ -207,5 +207,5 @@ def _announcement(event: ScheduledEvent) -> Dict[str, Any]:
         "event_source": event.event_source or "",
         "resources": event.resources,
         "resource_count": len(event.resources),
-        "announced": None if event.duration_in_seconds is None else float(event.duration_in_seconds),
+        "announced_seconds": None if event.duration_in_seconds is None else float(event.duration_in_seconds),
     }

@@ -20,8 +20,8 @@ VERSION = 1  # of the JSON report; a new key does not change it
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 LANE_TIMES = ("seen", "prepared", "acknowledged", "started", "over", "returned", "not_before")
 LANE_FIELDS = (
-    *("host", "vm_name", "by", "via", "rule", "ignored", "held", "refused", "impact", "announced", "measured"),
-    *("margin", "problem", "unfinished", "drill"),
+    *("host", "vm_name", "by", "via", "rule", "ignored", "held", "refused", "impact"),
+    *("announced_seconds", "measured_seconds", "margin", "problem", "unfinished", "drill"),
 )
 
 
@@ -130,8 +130,8 @@ def _resource_spans(event: EventStory, lane: Lane, version: str) -> dict[str, t.
             rule=lane.rule,
             margin_seconds=lane.margin,
             impact=lane.impact,
-            announced_seconds=lane.announced,
-            measured_seconds=lane.measured,
+            announced_seconds=lane.announced_seconds,
+            measured_seconds=lane.measured_seconds,
         ),
         "events": [
             {"timeUnixNano": _nanoseconds(getattr(lane, name)), "name": name}

@@ -289,10 +289,11 @@ def _summary(lane: Lane) -> tuple[str, ...]:
 def _impact(lane: Lane) -> str:
     if not lane.impact:
         return ""
-    announced = "" if lane.announced is None or lane.announced < 0 else f", announced {_seconds(lane.announced)}"
+    seconds = lane.announced_seconds
+    announced = "" if seconds is None or seconds < 0 else f", announced {_seconds(seconds)}"
     if lane.impact == NO_IMPACT:
         return f"no impact noticed{announced}"
-    return f"{lane.impact} {_seconds(lane.measured)}{announced}"
+    return f"{lane.impact} {_seconds(lane.measured_seconds)}{announced}"
 
 
 def _times(event: EventStory) -> str:

@@ -42,7 +42,7 @@ class Lane(t.NamedTuple):
     :param ignored: the rule under which nothing was done for it; empty if something was.
     :param is_watched: false if the host only acknowledged it, such as an operator for another VM.
     :param impact: the largest: ``rebooted``, ``paused``, ``none``, or empty if nothing was measured.
-    :param announced: seconds of impact that Azure announced, -1 if it does not know; ``measured``: that were measured.
+    :param announced_seconds: of impact, by Azure, -1 if it does not know; ``measured_seconds``: those that were measured.
     """
 
     host: str
@@ -63,8 +63,8 @@ class Lane(t.NamedTuple):
     unprepared: str = ""
     refused: str = ""
     impact: str = ""
-    announced: float | None = None
-    measured: float | None = None
+    announced_seconds: float | None = None
+    measured_seconds: float | None = None
     event_type: str = ""
     ignored: str = ""
     is_maintenance: bool = False
@@ -131,11 +131,12 @@ class Lane(t.NamedTuple):
         """An impact that is larger than announced. The seconds of a reboot do not compare with those announced."""
         if self.impact == history.REBOOTED and self.event_type == "Freeze":
             return "announced as a Freeze, and the VM rebooted"
-        if self.impact != history.PAUSED or self.measured is None or self.announced is None or self.announced < 0:
+        measured, announced = self.measured_seconds, self.announced_seconds
+        if self.impact != history.PAUSED or measured is None or announced is None or announced < 0:
             return ""
-        if self.measured - self.announced <= max(self.announced, LEAST_EXCESS):
+        if measured - announced <= max(announced, LEAST_EXCESS):
             return ""
-        return f"it was paused for {self.measured:g} s, announced were {self.announced:g} s"
+        return f"it was paused for {measured:g} s, announced were {announced:g} s"
 
     @property
     def _problem_of_waiting(self) -> str:
@@ -347,8 +348,8 @@ def _lane(host: str, all_facts: t.Sequence[Fact]) -> Lane:
         unprepared=_unprepared(facts),
         refused=last[history.REFUSED].reason if history.REFUSED in last and not acknowledged else "",
         impact=impact.outcome if impact else "",
-        announced=_last(facts, "announced", None),
-        measured=impact.measured if impact else None,
+        announced_seconds=_last(facts, "announced_seconds", None),
+        measured_seconds=impact.measured_seconds if impact else None,
         event_type=_last(facts, "event_type"),
         ignored=_ignored(facts),
         is_maintenance=bool(facts[0].maintenance),
@@ -359,7 +360,7 @@ def _lane(host: str, all_facts: t.Sequence[Fact]) -> Lane:
 
 
 def _size(impact: Fact) -> tuple[bool, float]:
-    return impact.outcome == history.REBOOTED, impact.measured or 0.0
+    return impact.outcome == history.REBOOTED, impact.measured_seconds or 0.0
 
 
 def _over(facts: t.Sequence[Fact]) -> float | None:

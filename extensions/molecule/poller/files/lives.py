@@ -189,7 +189,7 @@ class Life:
         facts = json.loads(self.host.run("scheduled-events", "history", "--json"))["facts"]
         found = [fact for fact in facts if fact["kind"] == "impact" and fact["event_id"] == self.event_id]
         for outcome, least, most in self._impacts:
-            seconds = [fact["measured"] for fact in found if fact["outcome"] == outcome]
+            seconds = [fact["measured_seconds"] for fact in found if fact["outcome"] == outcome]
             fitting = [each for each in seconds if least - ROUNDED <= each <= most + ROUNDED]
             expect(fitting, f"{outcome} for {least} to {most} s, and the unit measured: {found}")
         reboots = sum(outcome == "rebooted" for outcome, *_seconds in self._impacts)

@@ -27,12 +27,12 @@ def test_the_longest_fact_fits_into_a_line():
     text = "\U0001f600" * 10000
     fields = {name: text for name, kind in Fact.__annotations__.items() if kind is str}
     longest = Fact(**dict(fields, kind="phase_began", time=1e9, source="rolling_maintenance"))
-    longest = longest._replace(resources=(text,) * 1000, resource_count=10**9, announced=1e9, measured=1e9)
+    longest = longest._replace(resources=(text,) * 1000, resource_count=10**9, announced_seconds=1e9, measured_seconds=1e9)
     assert len(line_of(longest._replace(not_before=1e9))) <= history.MAX_LINE
 
 
 def test_a_fact_shows_what_is_known_and_its_version():
-    fact = a_fact(vm_name="vm1", event_id="A1", not_before=1600000900.0, resources=("vm1",), announced=-1.0)
+    fact = a_fact(vm_name="vm1", event_id="A1", not_before=1600000900.0, resources=("vm1",), announced_seconds=-1.0)
     assert as_json(fact) == {
         "version": 1,
         "kind": "seen",
@@ -42,7 +42,7 @@ def test_a_fact_shows_what_is_known_and_its_version():
         "event_id": "A1",
         "not_before": "2020-09-13T12:41:40.000Z",
         "resources": ["vm1"],
-        "announced": -1.0,
+        "announced_seconds": -1.0,
     }
 
 
@@ -76,8 +76,8 @@ def test_a_key_of_a_later_release_is_left_out():
         (a_line(time=""), "time: expected a time from"),
         (a_line(time=1600000000), "time: expected a time from"),
         (a_line(reason=["a"]), 'reason: expected a text, not ["a"]'),
-        (a_line(measured="long"), 'measured: expected a number from -1 to 1e+09, not "long"'),
-        (a_line(measured=float("nan")), "it is not JSON"),
+        (a_line(measured_seconds="long"), 'measured_seconds: expected a number from -1 to 1e+09, not "long"'),
+        (a_line(measured_seconds=float("nan")), "it is not JSON"),
         (a_line(resources=[1]), "resources[0]: expected a text, not 1"),
         (a_line(resource_count=-1), "resource_count: expected a whole number from 0 to 1000000000, not -1"),
     ],

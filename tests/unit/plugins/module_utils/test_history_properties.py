@@ -43,8 +43,8 @@ FACTS = st.builds(
     not_before=st.one_of(st.none(), SECONDS),
     resources=st.lists(TEXTS, max_size=30).map(tuple),
     resource_count=st.one_of(st.none(), st.integers(0, 10000)),
-    announced=st.one_of(st.none(), st.floats(-1, 1e9)),
-    measured=st.one_of(st.none(), st.floats(0, 1e9)),
+    announced_seconds=st.one_of(st.none(), st.floats(-1, 1e9)),
+    measured_seconds=st.one_of(st.none(), st.floats(0, 1e9)),
 )
 NOW, DAY = 1600000000.0, 86400.0
 

@@ -97,7 +97,7 @@ def test_the_first_fact_of_an_event_holds_its_announcement():
     vm = Vm()
     [seen, _began] = vm.step(an_event(Resources=["vm1", "vm2"]))
     assert (seen.event_type, seen.event_status, seen.event_source) == ("Reboot", "Scheduled", "Platform")
-    assert (seen.resources, seen.resource_count, seen.announced) == (("vm1", "vm2"), 2, 5.0)
+    assert (seen.resources, seen.resource_count, seen.announced_seconds) == (("vm1", "vm2"), 2, 5.0)
     assert seen.rule == "no rule: prepare"
     assert (seen.vm_name, seen.not_before, seen.time) == ("vm1", 1600000900.0, 1600000001.0)
 

@@ -33,7 +33,7 @@ def a_fact(ago=0, **fields):
 def test_facts_are_shown_as_a_table(unit, directory):
     leave(
         directory,
-        a_fact(event_type="Reboot", event_status="Scheduled", not_before=1600000900.0, announced=-1.0),
+        a_fact(event_type="Reboot", event_status="Scheduled", not_before=1600000900.0, announced_seconds=-1.0),
         a_fact(kind="phase_ended", phase="prepare", outcome="failed", reason="10-drain: exit status 1"),
         a_fact(kind="acknowledged", by="the polling unit of vm1", via="metadata service", rule="rule 1: approve"),
     )

@@ -33,7 +33,7 @@ class Vm:
         """An iteration of the loop after which so many seconds have passed by each clock."""
         self.wall += wall
         self.monotonic += monotonic
-        return [(fact.outcome, fact.measured) for fact in self.meter.iteration()]
+        return [(fact.outcome, fact.measured_seconds) for fact in self.meter.iteration()]
 
     def step(self, status=None, *, polled=True):
         """A step of the engine with an event of this status, or without one."""
@@ -43,7 +43,7 @@ class Vm:
         before, now = self.state, Moment(self.wall, self.monotonic, "boot")
         self.state, actions = engine.step(before, document, [], now, CONFIG)
         self.facts = self.meter.step(Step(before, self.state, actions, now, CONFIG), polled=polled)
-        return [(fact.outcome, fact.measured) for fact in self.facts]
+        return [(fact.outcome, fact.measured_seconds) for fact in self.facts]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_an_impact_names_what_was_announced():
     vm.step("Started")
     vm.step()
     [fact] = vm.facts
-    assert (fact.kind, fact.event_id, fact.announced, fact.measured) == ("impact", ID, 5.0, 0.0)
+    assert (fact.kind, fact.event_id, fact.announced_seconds, fact.measured_seconds) == ("impact", ID, 5.0, 0.0)
 
 
 def test_a_pause_without_a_started_event_is_no_impact():

@@ -79,8 +79,9 @@ def _details(fact: Fact) -> List[str]:
     details.append(fact.rule)
     if fact.kind == history.SEEN and fact.not_before is not None:
         details.append(f"NotBefore {format_epoch(fact.not_before)}")
-    if fact.announced is not None:
-        details.append("announced: not known" if fact.announced < 0 else f"announced: {fact.announced:g} s")
-    if fact.measured is not None:
-        details.append(f"measured: {fact.measured:g} s")
+    announced = fact.announced_seconds
+    if announced is not None:
+        details.append("announced: not known" if announced < 0 else f"announced: {announced:g} s")
+    if fact.measured_seconds is not None:
+        details.append(f"measured: {fact.measured_seconds:g} s")
     return [detail for detail in details if detail]

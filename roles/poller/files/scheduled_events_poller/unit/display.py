@@ -145,7 +145,7 @@ class Display:
     def _record_impact(self, facts: Sequence[Fact]) -> None:
         self.recorder.record(facts)
         for fact in facts:
-            self.metrics.impact(fact.event_type, fact.outcome, fact.measured or 0.0)
+            self.metrics.impact(fact.event_type, fact.outcome, fact.measured_seconds or 0.0)
             systemd.log(systemd.INFO, f"{fact.event_id}: {fact.reason}")
 
     def _report_conditions(self, state: State, config: terms.Config, *, dry_run: bool) -> None:

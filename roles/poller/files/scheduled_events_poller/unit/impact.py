@@ -102,6 +102,6 @@ class ImpactMeter:
             event_type=event.event_type or "",
             outcome=outcome,
             reason=reason,
-            announced=None if event.duration_in_seconds is None else float(event.duration_in_seconds),
-            measured=measured,
+            announced_seconds=None if event.duration_in_seconds is None else float(event.duration_in_seconds),
+            measured_seconds=measured,
         )

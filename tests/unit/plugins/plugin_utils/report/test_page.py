@@ -74,7 +74,7 @@ def test_the_page_of_a_known_history_is_that_of_its_file():
 
 @pytest.mark.parametrize(("announced", "shown"), [(9.0, ", announced 9 s"), (0.0, ", announced 0 s"), (-1.0, "")])
 def test_an_impact_is_shown_beside_the_announced_duration_if_there_is_one(announced, shown):
-    facts = [announcement()._replace(announced=announced), *a_maintenance()[1:]]
+    facts = [announcement()._replace(announced_seconds=announced), *a_maintenance()[1:]]
     assert f"rebooted 48.2 s{shown}" in drawn({"web1": facts})
     assert (", announced" in drawn({"web1": facts})) == bool(shown)
 
@@ -112,8 +112,8 @@ FACT = st.builds(
     not_before=st.none() | TIME,
     resources=st.lists(TEXT, max_size=3).map(tuple),
     resource_count=st.none() | st.integers(0, 10**9),
-    announced=st.none() | st.floats(-1, 1e9),
-    measured=st.none() | st.floats(0, 1e9),
+    announced_seconds=st.none() | st.floats(-1, 1e9),
+    measured_seconds=st.none() | st.floats(0, 1e9),
 )
 
 

@@ -119,7 +119,7 @@ def test_a_host_that_registered_nothing_is_named():
     [
         {"facts": 5},
         {"facts": {"kind": "seen"}},
-        {"facts": [{**SEEN, "announced": 10**400}, {**SEEN, "announced": float("nan")}], "problems": 3},
+        {"facts": [{**SEEN, "announced_seconds": 10**400}, {**SEEN, "announced_seconds": float("nan")}], "problems": 3},
         {"msg": "\ud800" * 5000},
         {"facts": [], "problems": ["\ud800" * 5000] * 5000},
     ],

@@ -23,7 +23,7 @@ def test_a_lane_has_each_time_and_the_margin_before_notbefore():
     lane = lane_of(*a_maintenance())
     times = [lane.seen, lane.prepared, lane.acknowledged, lane.started, lane.over, lane.returned]
     assert [each - AT for each in times] == [0, 121, 160, 170, 420, 450]
-    assert (lane.margin, lane.announced, lane.impact, lane.measured) == (NOTICE - 121, 5.0, "rebooted", 48.2)
+    assert (lane.margin, lane.announced_seconds, lane.impact, lane.measured_seconds) == (NOTICE - 121, 5.0, "rebooted", 48.2)
     assert (lane.by, lane.via, lane.rule) == ("the polling unit of web1", "metadata service", "no rule: prepare")
     assert lane.problem == ""
 
@@ -142,30 +142,30 @@ def test_an_event_that_only_one_of_unit_and_play_ignores_is_not_ignored():
 @pytest.mark.parametrize(
     ("event_type", "announced", "impact", "problem"),
     [
-        ("Freeze", 5.0, {"outcome": "rebooted", "measured": 48.0}, "announced as a Freeze, and the VM rebooted"),
-        ("Freeze", 5.0, {"outcome": "paused", "measured": 15.5}, "it was paused for 15.5 s, announced were 5 s"),
-        ("Freeze", 30.0, {"outcome": "paused", "measured": 60.5}, "it was paused for 60.5 s, announced were 30 s"),
-        ("Freeze", 0.0, {"outcome": "paused", "measured": 10.5}, "it was paused for 10.5 s, announced were 0 s"),
-        ("Freeze", 5.0, {"outcome": "paused", "measured": 15.0}, ""),
-        ("Freeze", 30.0, {"outcome": "paused", "measured": 60.0}, ""),
-        ("Freeze", -1.0, {"outcome": "paused", "measured": 600.0}, ""),
-        ("Freeze", None, {"outcome": "paused", "measured": 600.0}, ""),
-        ("Freeze", 5.0, {"outcome": "none", "measured": 0.0}, ""),
-        ("Reboot", 30.0, {"outcome": "rebooted", "measured": 200.0}, ""),  # not the same seconds
-        ("Reboot", 30.0, {"outcome": "paused", "measured": 9.0}, ""),
-        ("Redeploy", -1.0, {"outcome": "rebooted", "measured": None}, ""),
+        ("Freeze", 5.0, {"outcome": "rebooted", "measured_seconds": 48.0}, "announced as a Freeze, and the VM rebooted"),
+        ("Freeze", 5.0, {"outcome": "paused", "measured_seconds": 15.5}, "it was paused for 15.5 s, announced were 5 s"),
+        ("Freeze", 30.0, {"outcome": "paused", "measured_seconds": 60.5}, "it was paused for 60.5 s, announced were 30 s"),
+        ("Freeze", 0.0, {"outcome": "paused", "measured_seconds": 10.5}, "it was paused for 10.5 s, announced were 0 s"),
+        ("Freeze", 5.0, {"outcome": "paused", "measured_seconds": 15.0}, ""),
+        ("Freeze", 30.0, {"outcome": "paused", "measured_seconds": 60.0}, ""),
+        ("Freeze", -1.0, {"outcome": "paused", "measured_seconds": 600.0}, ""),
+        ("Freeze", None, {"outcome": "paused", "measured_seconds": 600.0}, ""),
+        ("Freeze", 5.0, {"outcome": "none", "measured_seconds": 0.0}, ""),
+        ("Reboot", 30.0, {"outcome": "rebooted", "measured_seconds": 200.0}, ""),  # not the same seconds
+        ("Reboot", 30.0, {"outcome": "paused", "measured_seconds": 9.0}, ""),
+        ("Redeploy", -1.0, {"outcome": "rebooted", "measured_seconds": None}, ""),
     ],
 )
 def test_an_impact_that_is_larger_than_announced_is_a_problem(event_type, announced, impact, problem):
     facts = [*a_phase("prepare", 1, 20), a_fact("started", 30), a_fact("impact", 40, **impact), a_fact("over", 300)]
-    facts = [announcement(announced=announced), *facts, *a_phase("recover", 301, 310), a_fact("returned", 310)]
+    facts = [announcement(announced_seconds=announced), *facts, *a_phase("recover", 301, 310), a_fact("returned", 310)]
     assert lane_of(*(fact._replace(event_type=event_type) for fact in facts)).problem == problem
 
 
 def test_of_several_impacts_the_largest_counts():
-    pauses = [a_fact("impact", 40 + n, outcome="paused", measured=n) for n in (4.0, 9.0, 3.0)]
-    assert lane_of(announcement(), *pauses).measured == 9.0
-    reboot = a_fact("impact", 41, outcome="rebooted", measured=2.0)
+    pauses = [a_fact("impact", 40 + n, outcome="paused", measured_seconds=n) for n in (4.0, 9.0, 3.0)]
+    assert lane_of(announcement(), *pauses).measured_seconds == 9.0
+    reboot = a_fact("impact", 41, outcome="rebooted", measured_seconds=2.0)
     assert lane_of(announcement(), reboot, *pauses).impact == "rebooted"
 
 
