@@ -17,7 +17,13 @@ def a_fact(kind, after, host="web1", **more):
 
 
 def announcement(host="web1", after=0.0, **more):
-    known = {"event_source": "Platform", "resources": ("web1", "web2"), "resource_count": 2, "announced_seconds": 5.0, **more}
+    known = {
+        "event_source": "Platform",
+        "resources": ("web1", "web2"),
+        "resource_count": 2,
+        "announced_seconds": 5.0,
+        **more,
+    }
     return a_fact("seen", after, host, **known)
 
 

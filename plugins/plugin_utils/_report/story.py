@@ -42,7 +42,7 @@ class Lane(t.NamedTuple):
     :param ignored: the rule under which nothing was done for it; empty if something was.
     :param is_watched: false if the host only acknowledged it, such as an operator for another VM.
     :param impact: the largest: ``rebooted``, ``paused``, ``none``, or empty if nothing was measured.
-    :param announced_seconds: of impact, by Azure, -1 if it does not know; ``measured_seconds``: those that were measured.
+    :param announced_seconds: of impact, by Azure, -1 if it does not know; ``measured_seconds``: what was measured.
     """
 
     host: str

@@ -18,7 +18,9 @@ STATUS = {
     "version": "0.2.0",
     "vm_name": "web1",
     "maintenance_pending": False,
-    "events": [{"event_id": "A", "event_type": "Reboot", "condition": "hooks run", "doing": "a } b\n{", "trouble": None}],
+    "events": [
+        {"event_id": "A", "event_type": "Reboot", "condition": "hooks run", "doing": "a } b\n{", "trouble": None}
+    ],
 }
 
 

@@ -27,7 +27,9 @@ def test_the_longest_fact_fits_into_a_line():
     text = "\U0001f600" * 10000
     fields = {name: text for name, kind in Fact.__annotations__.items() if kind is str}
     longest = Fact(**dict(fields, kind="phase_began", time=1e9, source="rolling_maintenance"))
-    longest = longest._replace(resources=(text,) * 1000, resource_count=10**9, announced_seconds=1e9, measured_seconds=1e9)
+    longest = longest._replace(
+        resources=(text,) * 1000, resource_count=10**9, announced_seconds=1e9, measured_seconds=1e9
+    )
     assert len(line_of(longest._replace(not_before=1e9))) <= history.MAX_LINE
 
 

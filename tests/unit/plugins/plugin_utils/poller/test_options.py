@@ -356,7 +356,10 @@ def test_what_the_role_writes_is_what_the_delivery_reads():
         ("[]", "poller_webhooks"),
         ([{**WEBHOOK, "secret": ["x"]}], "poller_webhooks[0].secret: expected printable ASCII on one line"),
         ([{**WEBHOOK, "headers": SECRET}], "poller_webhooks[0].headers: expected a dictionary of texts"),
-        ([{**WEBHOOK, "request_timeout": "900"}], "poller_webhooks[0].request_timeout: expected seconds from 1 to 120, not 900.0"),
+        (
+            [{**WEBHOOK, "request_timeout": "900"}],
+            "poller_webhooks[0].request_timeout: expected seconds from 1 to 120, not 900.0",
+        ),
     ],
 )
 def test_a_wrong_webhook_is_refused_by_its_place_without_its_secret(webhooks, message):

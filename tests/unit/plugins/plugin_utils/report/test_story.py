@@ -23,7 +23,12 @@ def test_a_lane_has_each_time_and_the_margin_before_notbefore():
     lane = lane_of(*a_maintenance())
     times = [lane.seen, lane.prepared, lane.acknowledged, lane.started, lane.over, lane.returned]
     assert [each - AT for each in times] == [0, 121, 160, 170, 420, 450]
-    assert (lane.margin, lane.announced_seconds, lane.impact, lane.measured_seconds) == (NOTICE - 121, 5.0, "rebooted", 48.2)
+    assert (lane.margin, lane.announced_seconds, lane.impact, lane.measured_seconds) == (
+        NOTICE - 121,
+        5.0,
+        "rebooted",
+        48.2,
+    )
     assert (lane.by, lane.via, lane.rule) == ("the polling unit of web1", "metadata service", "no rule: prepare")
     assert lane.problem == ""
 
@@ -142,10 +147,30 @@ def test_an_event_that_only_one_of_unit_and_play_ignores_is_not_ignored():
 @pytest.mark.parametrize(
     ("event_type", "announced", "impact", "problem"),
     [
-        ("Freeze", 5.0, {"outcome": "rebooted", "measured_seconds": 48.0}, "announced as a Freeze, and the VM rebooted"),
-        ("Freeze", 5.0, {"outcome": "paused", "measured_seconds": 15.5}, "it was paused for 15.5 s, announced were 5 s"),
-        ("Freeze", 30.0, {"outcome": "paused", "measured_seconds": 60.5}, "it was paused for 60.5 s, announced were 30 s"),
-        ("Freeze", 0.0, {"outcome": "paused", "measured_seconds": 10.5}, "it was paused for 10.5 s, announced were 0 s"),
+        (
+            "Freeze",
+            5.0,
+            {"outcome": "rebooted", "measured_seconds": 48.0},
+            "announced as a Freeze, and the VM rebooted",
+        ),
+        (
+            "Freeze",
+            5.0,
+            {"outcome": "paused", "measured_seconds": 15.5},
+            "it was paused for 15.5 s, announced were 5 s",
+        ),
+        (
+            "Freeze",
+            30.0,
+            {"outcome": "paused", "measured_seconds": 60.5},
+            "it was paused for 60.5 s, announced were 30 s",
+        ),
+        (
+            "Freeze",
+            0.0,
+            {"outcome": "paused", "measured_seconds": 10.5},
+            "it was paused for 10.5 s, announced were 0 s",
+        ),
         ("Freeze", 5.0, {"outcome": "paused", "measured_seconds": 15.0}, ""),
         ("Freeze", 30.0, {"outcome": "paused", "measured_seconds": 60.0}, ""),
         ("Freeze", -1.0, {"outcome": "paused", "measured_seconds": 600.0}, ""),
