@@ -303,6 +303,11 @@ vm_name:
   returned: with O(step=survey)
   type: str
   sample: web_0
+drill:
+  description: Whether a drill adds an event to those of the service.
+  returned: with O(step=survey)
+  type: bool
+  sample: false
 problem:
   description: Why the events cannot be read; empty if they can.
   returned: with O(step=survey)

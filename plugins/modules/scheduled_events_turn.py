@@ -298,17 +298,17 @@ next:
     - The next step. V(prepare), V(started), V(recover) and V(advised) are phases. Pass the result of a phase to the
       next call as O(reached).
     - V(wait) means that another call is required. V(done) means that no call is required.
-  returned: success
+  returned: success, without O(conclude)
   type: str
   sample: prepare
 events:
   description: The events of the phase.
-  returned: success
+  returned: when RV(next) is a phase
   type: list
   elements: dict
 request_ids:
   description: Ids of the events of the phase.
-  returned: success
+  returned: when RV(next) is a phase
   type: list
   elements: str
 steps:
@@ -316,7 +316,7 @@ steps:
     - The tasks files of the phase, in order.
     - V(load_balancer.yml) and V(handlers.yml) stand for files of the caller. V(load_balancer.yml) brings the host into
       the state RV(load_balancer). V(handlers.yml) runs the handlers that were notified.
-  returned: success
+  returned: when RV(next) is a phase
   type: list
   elements: dict
   contains:
@@ -334,22 +334,22 @@ steps:
       elements: str
 load_balancer:
   description: The state into which the phase brings the host, V(drained) or V(active). Empty if it stays unchanged.
-  returned: success
+  returned: when RV(next) is a phase
   type: str
 drain_timeout:
   description: Seconds that the connections of the host get to end in this phase.
-  returned: success
+  returned: when RV(next) is a phase
   type: float
 drain_deadline:
   description:
     - Time at which the drain must have ended, in seconds since the epoch by the clock of the control node. This is ten
       seconds before NotBefore. V(0) means no such time.
-  returned: success
+  returned: when RV(next) is a phase
   type: float
   sample: 1790000000.0
 drain_on_timeout:
   description: What to do when RV(drain_timeout) has passed.
-  returned: success
+  returned: when RV(next) is a phase
   type: str
 summary:
   description: Summary of the run, in one line. With O(conclude), the lines of the summary that the module shows.
