@@ -45,6 +45,7 @@ def test_an_event_is_new_then_changed_then_gone(emulate, listen):
     told = new.pop("id")
     assert told.startswith(event_id.lower() + "-scheduled-")
     assert new == {
+        "meta": {"hosts": ["web1", "web2"]},
         "event_id": event_id,
         "event_type": "Reboot",
         "event_status": "Scheduled",

@@ -68,10 +68,10 @@ options:
   limit_to_resources:
     description:
       - Whether to set C(meta.hosts) to the VMs that the event names. ansible-rulebook limits C(run_playbook) and
-        C(run_job_template) to these hosts.
+        C(run_job_template) to these hosts. With V(false), they run on all hosts of the rulebook.
       - With V(true), an event without a VM that can be a host of the inventory is not sent, and causes a warning.
     type: bool
-    default: false
+    default: true
   host_names:
     description:
       - Inventory names by the names of VMs in Azure, for O(limit_to_resources). Upper and lower case of the names in
@@ -120,7 +120,6 @@ EXAMPLES = r"""
   execution_strategy: parallel
   sources:
     - maintops.scheduled_events.scheduled_events:
-        limit_to_resources: true
         host_names:
           web_0: web0.example.org
           web_1: web1.example.org
@@ -140,7 +139,7 @@ EXAMPLES = r"""
 DEFAULTS: dict[str, Any] = {
     "endpoints": ["http://169.254.169.254"],
     "scope": "all",
-    "limit_to_resources": False,
+    "limit_to_resources": True,
     "host_names": {},
     "interval": 1,
     "repeat": 300,
