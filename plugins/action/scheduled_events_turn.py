@@ -17,6 +17,7 @@ from ansible.errors import AnsibleActionFail, AnsibleConnectionFailure, AnsibleE
 from ..module_utils._module import COMMON_OPTIONS
 from ..module_utils._respond.request import OPTIONS, PREPARED
 from ..module_utils._respond.turn import Intervals, take_turn
+from ..module_utils._scheduled_events.checks import WrongValue
 from ..module_utils._scheduled_events.rules import parse_rules
 from ..plugin_utils._ansible import lines
 from ..plugin_utils._ansible.core import (
@@ -59,6 +60,7 @@ UNMAINTAINED = (
 )
 # A later call of a run takes the other options from the first one. Credentials are not kept in a file.
 OF_EACH_CALL = ("reached", "fallback_credentials")
+TASKS_FILES = [f"{phase}_tasks" for phase in PHASES]
 BRIEF = 30.0  # seconds to remove files of a host, or to close its connection
 
 load_filters()
@@ -84,8 +86,11 @@ class ActionModule(ArmAction):
         host = self._variables["inventory_hostname"]
         notes = self._play_directory() / "notes" / digest(host)
         self._notes = Notes(notes, fresh=options["reached"] is None, began=time.monotonic())
-        self._options = options = self._of_run(options)
-        self._published = _checked_events(options["published_events"])
+        try:
+            self._options = options = self._of_run(options)
+            self._published = Published(options["published_events"])
+        except (TasksFileError, WrongValue) as error:
+            raise AnsibleActionFail(str(error)) from error
         options["outcome"] = self._outcome(options["reached"])
         responding = self._responding()
         try:
@@ -106,7 +111,10 @@ class ActionModule(ArmAction):
         return {**result, **self._extras, "changed": False, **following}
 
     def _of_run(self, options: dict[str, t.Any]) -> dict[str, t.Any]:
-        """The options of the first call of this run, with those of this call that are not kept."""
+        """The options of the first call of this run, with those of this call that are not kept.
+
+        :raises TasksFileError, WrongValue: they cannot be used.
+        """
         kept = self._notes["options"]
         if not kept:
             options = self._checked(options)
@@ -151,9 +159,11 @@ class ActionModule(ArmAction):
         checked = {
             **options,
             "vm_name": options["vm_name"] or None,
-            **self._tasks_files(options),
-            "rules": self._checked_rules(options["rules"]),
+            # Found and read before anything is prepared for which another one is needed later.
+            **{name: self._files.path(f"respond_{name}", options[name]) for name in TASKS_FILES},
+            "rules": rules_with_offsets(options["rules"], "respond_rules"),
         }
+        parse_rules(checked["rules"], place="respond_rules")
         self._check_fallback(checked)
         if not checked["within_maintenance"]:
             play, hosts = self._task.get_play(), len(self._variables["ansible_play_hosts_all"])
@@ -179,14 +189,6 @@ class ActionModule(ArmAction):
     def _play_directory(self) -> Path:
         """Ansible makes the directory above it for each run, and removes it at the end."""
         return Path(constants.DEFAULT_LOCAL_TMP) / f"scheduled-events-{play_id(self._task)}"
-
-    def _checked_rules(self, rules: t.Any) -> t.Any:
-        try:
-            complete = rules_with_offsets(rules, "respond_rules")
-            parse_rules(complete, place="respond_rules")
-        except ValueError as error:
-            raise AnsibleActionFail(str(error)) from error
-        return complete
 
     def _conclude(self, options: t.Mapping[str, t.Any]) -> dict[str, t.Any]:
         """Leave the part of the host in the report of the job, or conclude the previous plays."""
@@ -250,14 +252,6 @@ class ActionModule(ArmAction):
             {**arguments, "operation_timeout": patience}, self._variables, lambda: give_up_at - time.monotonic()
         ) as arm:
             return acknowledge(arm, scope, check_ids([event_id]))
-
-    def _tasks_files(self, options: t.Mapping[str, t.Any]) -> dict[str, str]:
-        """Find the tasks files and read them, before anything is prepared for which another one is needed later."""
-        names = [f"{phase}_tasks" for phase in PHASES]
-        try:
-            return {name: self._files.path(f"respond_{name}", options[name]) for name in names}
-        except TasksFileError as error:
-            raise AnsibleActionFail(str(error)) from error
 
     def _outcome(self, reached: bool | None) -> dict[str, t.Any] | None:
         """What became of the phase that was handed out, from what the play knows; None if none was.
@@ -354,10 +348,3 @@ def _given(action: ArmAction, variables: t.Mapping[str, t.Any]) -> dict[str, t.A
             raise AnsibleActionFail(refusal)
         task.args = {**options_of_role(variables, template), **task.args}
     return arguments_of(action, {**COMMON_OPTIONS, **OPTIONS})
-
-
-def _checked_events(events: t.Sequence[t.Mapping[str, t.Any]]) -> Published:
-    try:
-        return Published(events)
-    except ValueError as error:
-        raise AnsibleActionFail(str(error)) from error
