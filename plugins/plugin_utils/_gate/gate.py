@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import time
 import typing as t
 import uuid
 
@@ -16,6 +15,7 @@ from ansible.plugins.action import ActionBase
 from ...module_utils._maintenance import HELD
 from ...module_utils._maintenance_calls import SURVEY, WITHDRAW
 from ...module_utils._scheduled_events.checks import check
+from ...module_utils._scheduled_events.clock import CLOCK
 from ...module_utils._scheduled_events.document import format_epoch
 from ...module_utils._scheduled_events.time_windows import WINDOWS, next_opening
 from .._ansible.core import play_id
@@ -94,7 +94,7 @@ class Gate:
 
     def _wait(self) -> Result:
         arrived, responded = self._arrive()
-        began, said = time.monotonic(), ""
+        began, said = CLOCK.monotonic(), ""
         reads_balancer = self._arguments["hosts_without_traffic"] is not None
         while True:
             answers = self._look()
@@ -116,7 +116,7 @@ class Gate:
                     store["gates"][self._key()]["responded"].extend(due)
                 return {**_shut(decision), "respond": list(decision.own)}
             self._pause(decision, arrived, marked)
-            if reads_balancer and time.monotonic() - began >= max(60.0, self._arguments["timeout"] / RETURNS):
+            if reads_balancer and CLOCK.monotonic() - began >= max(60.0, self._arguments["timeout"] / RETURNS):
                 self._withdraw(marked)
                 return _shut(decision)
 
@@ -128,7 +128,7 @@ class Gate:
             show(self._text(decision))
             with self._store.open() as store:
                 waits = store["gates"][self._key()].setdefault("waits", [])
-                waits.append({"at": time.monotonic(), "why": essence})
+                waits.append({"at": CLOCK.monotonic(), "why": essence})
                 del waits[:-MOST_WAITS]
         return essence
 
@@ -137,7 +137,7 @@ class Gate:
 
         :raises GateError: the timeout has passed, or the run was killed, so that the gate must not open.
         """
-        timeout, now = self._arguments["timeout"], time.monotonic()
+        timeout, now = self._arguments["timeout"], CLOCK.monotonic()
         left = arrived + timeout - now
         if left <= 0:
             self._withdraw(marked)
@@ -146,12 +146,9 @@ class Gate:
                 f"{'waits' if len(decision.batch) == 1 else 'wait'} for "
                 f"{'; '.join(decision.waits_for)}"
             )
-        until = now + min(left, pause(now - arrived, decision))
-        while time.monotonic() < until:
-            time.sleep(min(1.0, max(0.0, until - time.monotonic())))
-            if main_process_has_ended():
-                self._withdraw(marked)
-                raise GateError("The run of Ansible was ended while the batch waited at the gate")
+        if CLOCK.until(main_process_has_ended, within=min(left, pause(now - arrived, decision))):
+            self._withdraw(marked)
+            raise GateError("The run of Ansible was ended while the batch waited at the gate")
 
     def _arrive(self) -> tuple[float, list[str]]:
         """When the batch came to the gate, and to which events it responded here.
@@ -170,7 +167,7 @@ class Gate:
         )
         if self._in_part:  # what it leaves out, a run without these tags must not take for done
             self._names = {host: f"{name} {self._in_part}" for host, name in self._names.items()}
-        now = time.monotonic()
+        now = CLOCK.monotonic()
         with self._store.open() as store:
             gate = {"arrived": now, "responded": [], "names": self._names}
             store.setdefault("gates", {})[self._key()] = gate
@@ -278,12 +275,12 @@ class Gate:
             names=self._names,
             owner=self._owner(self._own[0]),
             new_round=uuid.uuid4().hex,
-            closed=_closed(self._arguments["maintenance_windows"], time.time()),
+            closed=_closed(self._arguments["maintenance_windows"], CLOCK.wall()),
         )
         with self._store.open() as store:
             before, current = store.get("memory", {}), store.get("round", {}).get(self._play)
             memory = Memory(before.get("events", ()), before.get("left_at"), Round(**current) if current else None)
-            decision = decide(seen, settings, memory=memory, now=time.monotonic())
+            decision = decide(seen, settings, memory=memory, now=CLOCK.monotonic())
             memory = decision.memory
             store["memory"] = {"events": list(memory.events), "left_at": memory.left_at}
             store.setdefault("round", {})[self._play] = memory.round._asdict() if memory.round else None

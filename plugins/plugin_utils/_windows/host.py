@@ -9,7 +9,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import ntpath
-import time
 import typing as t
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from ansible.plugins.action import ActionBase
 
 from ...module_utils._checked_module import wrong_option
 from ...module_utils._module import ImdsModule, carry_out
-from ...module_utils._scheduled_events.clock import Clock
+from ...module_utils._scheduled_events.clock import CLOCK, Clock
 from ...module_utils._scheduled_events.exchange import BrokenOff
 from .._ansible.core import copy_beside, forget_temporary_directory
 from .._ansible.other_host import HostLost, failure_in, limited
@@ -199,13 +198,11 @@ class WindowsHost:
         return WindowsFolder(path, RemoteFiles(self, path), kept=kept, sleep=self.sleep)
 
     def sleep(self, seconds: float) -> None:
-        until = time.monotonic() + seconds
-        while True:
-            refuse_ended_run()
-            left = until - time.monotonic()
-            if left <= 0:
-                return
-            time.sleep(min(left, 1.0))
+        """Wait as long as the run goes on.
+
+        :raises AnsibleError: it has ended.
+        """
+        CLOCK.until(refuse_ended_run, within=seconds)
 
 
 def place_of(what: str, path: str) -> str:

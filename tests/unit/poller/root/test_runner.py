@@ -18,6 +18,7 @@ import tempfile
 import time
 
 import pytest
+from _scheduled_events.clock import Clock
 from _scheduled_events.files import Occupied
 from polling_unit import until
 from root_side import LONGER_THAN_A_TEST
@@ -53,6 +54,8 @@ class FakeClock:
     def sleep(self, seconds):
         self.now += seconds
         self.wall_now += seconds
+
+    until = Clock.until
 
     def jump_when(self, path, *, monotonic=0.0, wall=0.0):
         """Move as soon as a file is there."""

@@ -266,21 +266,12 @@ def _run_hook(
             return FAILED, said or (f"signal {abs(status)}" if status < 0 else f"exit status {status}")
         why = said or f"exit status {TRY_AGAIN}"
         _log(output, f"{job.phase} hook {name}: not yet ({why}), again in {RETRY_PAUSE:g} s")
-        _pause(RETRY_PAUSE, deadline, clock)
+        clock.until(lambda: deadline.left() <= 0, within=min(RETRY_PAUSE, deadline.left()), every=TICK)
     return TIMEOUT, _with("the deadline passed before it was done", said)
 
 
 def _with(reason: str, said: str) -> str:
     return f"{reason}: {said}" if said else reason
-
-
-def _pause(seconds: float, deadline: Deadline, clock: Clock) -> None:
-    until = clock.monotonic() + seconds
-    while True:
-        left = min(until - clock.monotonic(), deadline.left())
-        if left <= 0:
-            return
-        clock.sleep(min(left, TICK))
 
 
 def _check_directories(path: str) -> None:

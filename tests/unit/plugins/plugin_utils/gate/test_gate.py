@@ -9,6 +9,7 @@ import types
 import pytest
 
 from plugins.module_utils._maintenance_calls import SURVEY, WITHDRAW
+from plugins.module_utils._scheduled_events.clock import Clock
 from plugins.plugin_utils._gate import gate as gates
 from plugins.plugin_utils._gate.decision import GateError
 from plugins.plugin_utils._gate.gate import Gate
@@ -105,9 +106,7 @@ def play(tmp_path, monkeypatch):
     monkeypatch.setattr(gates, "names_of_maintenances", lambda *_, hosts, name, **_more: dict.fromkeys(hosts, name))
     monkeypatch.setattr(gates, "main_process_has_ended", lambda: made.ended)
     monkeypatch.setattr(gates, "show", made.said.append)
-    monkeypatch.setattr(
-        gates, "time", types.SimpleNamespace(monotonic=lambda: made.now, time=lambda: 0.0, sleep=made.sleep)
-    )
+    monkeypatch.setattr(gates, "CLOCK", Clock(wall=lambda: 0.0, monotonic=lambda: made.now, sleep=made.sleep))
     return made
 
 
