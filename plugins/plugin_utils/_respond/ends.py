@@ -10,11 +10,14 @@ the control node.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
 import typing as t
 from pathlib import Path
+
+from ansible.utils.vars import merge_hash
 
 from ...module_utils._scheduled_events.history import ACKNOWLEDGED
 from ...module_utils._scheduled_events.text import counted
@@ -102,18 +105,12 @@ def _part(host: str, events: Part, failures: t.Sequence[str]) -> Part:
     return {"events": events, **({"failures": {host: list(failures)}} if failures else {})}
 
 
-def merge(parts: t.Iterable[t.Mapping[str, t.Any]]) -> Part:
+def merge(parts: t.Iterable[Part]) -> Part:
     """All parts as one, as Ansible merges the artifacts of a job."""
-    whole: Part = {}
-    for part in parts:
-        for name, value in part.items():
-            known = whole.get(name)
-            both = isinstance(value, dict) and isinstance(known, dict)
-            whole[name] = merge([t.cast(Part, known), value]) if both else value
-    return whole
+    return functools.reduce(merge_hash, parts, {})
 
 
-def summary(parts: t.Mapping[str, t.Mapping[str, t.Any]], *, hosts: int) -> list[str]:
+def summary(parts: t.Mapping[str, Part], *, hosts: int) -> list[str]:
     """The lines for people.
 
     :param parts: by host.

@@ -90,7 +90,7 @@ class PlayCoordinator:
         event comes back.
         """
         before = self._read(report.host)
-        sight = {event_id.lower(): _as_seen(seen) for event_id, seen in (report.sight or {}).items()}
+        sight = {event_id.lower(): seen for event_id, seen in (report.sight or {}).items()}
         outcomes = {event_id.lower(): outcome for event_id, outcome in report.outcomes.items()}
         kept = {event_id: value for event_id, value in before.get("outcomes", {}).items() if event_id not in sight}
         known = {*before.get("gone", ()), *(before.get("sight", ()) if report.sight is not None else ())}
@@ -123,7 +123,7 @@ class PlayCoordinator:
         :param prepared: for each event, what the host has prepared for.
         """
         report = self._read(host)
-        told = {event_id.lower(): _as_seen(seen) for event_id, seen in prepared.items()}
+        told = {event_id.lower(): seen for event_id, seen in prepared.items()}
         outcomes = {event_id: Outcome(PREPARED, seen.event_type) for event_id, seen in told.items()}
         outcomes = {**report["outcomes"], **outcomes}
         self._write(host, {**report, "outcomes": outcomes, "told": told, "last": last})
@@ -149,14 +149,14 @@ class PlayCoordinator:
         :param seen: the event as the host that asks has seen it last.
         :param assuming: the host that counts as prepared for it, in spite of its reports.
         """
-        event_id, reports, own = event_id.lower(), self._read_all(), _as_seen(seen).names
+        event_id, reports = event_id.lower(), self._read_all()
         # A host that the event does not name does not follow it, so its sight may be old.
         sights = [report["sight"][event_id][1] for report in reports if report["vm_name"] in _names(report, event_id)]
-        names = dict.fromkeys(name for each in [own, *sights] for name in each)
+        names = dict.fromkeys(name for each in [seen.names, *sights] for name in each)
         outcomes = {report["vm_name"]: _outcome(report, event_id) for report in reports}
         assumed = [report["vm_name"] for report in reports if report["host"] == assuming]
         outcomes.update(dict.fromkeys(assumed, Outcome(PREPARED, seen.event_type)))
-        changed = [report["vm_name"] for report in reports if not _is_told_as(report, event_id, _as_seen(seen))]
+        changed = [report["vm_name"] for report in reports if not _is_told_as(report, event_id, seen)]
         if changed:
             return f"{changed[0]} has prepared for other VMs, or another type, than the event has now"
         ready = Outcome(PREPARED, seen.event_type)
@@ -190,7 +190,7 @@ class PlayCoordinator:
         """The hosts that the event may name, and that have not reported anything."""
         reports = self._read_all()
         known = {report["vm_name"] for report in reports} | (self._speak_for or set())
-        return self._silent(reports) if set(_as_seen(seen).names) - known - (self._speak_for or set()) else []
+        return self._silent(reports) if set(seen.names) - known - (self._speak_for or set()) else []
 
     @staticmethod
     def _unprepared(name: str, outcome: Outcome | None, seen: SeenEvent) -> str:
@@ -221,7 +221,7 @@ class PlayCoordinator:
 
         :param hosts: those that may be named.
         """
-        names = {digest(name) for name in _as_seen(seen).names} - self._marks(f"dealt-{digest(event_id.lower())}")
+        names = {digest(name) for name in seen.names} - self._marks(f"dealt-{digest(event_id.lower())}")
         unknown = names - self._marks("names")
         return unknown != names or (bool(unknown) and bool({digest(host) for host in hosts} - self._marks("hosts")))
 
@@ -274,8 +274,8 @@ class PlayCoordinator:
 
     def _saw_it_go(self, event_id: str, seen: SeenEvent) -> bool:
         """Whether a host that the event names saw the event go or recovers, and has not looked since."""
-        names = _as_seen(seen).names
-        return any(event_id.lower() in report["gone"] for report in self._read_all() if report["vm_name"] in names)
+        reports = [report for report in self._read_all() if report["vm_name"] in seen.names]
+        return any(event_id.lower() in report["gone"] for report in reports)
 
     def release(self, event_id: str) -> None:
         """Give back what was taken over and was not accepted, for the host that asks next."""
@@ -320,10 +320,6 @@ class PlayCoordinator:
 
     def _read_all(self) -> list[dict[str, t.Any]]:
         return [kept(self._directory / "hosts" / name) for name in sorted(self._marks("hosts"))]
-
-
-def _as_seen(seen: SeenEvent) -> SeenEvent:
-    return SeenEvent(seen.event_type, [name.lower() for name in seen.names])
 
 
 def _names(report: t.Mapping[str, t.Any], event_id: str) -> t.Sequence[str]:

