@@ -32,7 +32,6 @@ HOSTS = {
     "created": {"organizations": [], "controller_setup_existing": ["project"]},
     "found": {"organizations": ["Scheduled Events"], **EXISTING},
     "sourceless": {"organizations": ["Scheduled Events"]},
-    "removed": {**EXISTING, "controller_setup_execution_environment_pull": "always"},
 }
 
 
@@ -48,10 +47,7 @@ def test_the_preflight_names_what_is_missing(ansible, tmp_path):
         env={"ANSIBLE_COLLECTIONS_PATH": os.pathsep.join([str(tmp_path), os.environ["ANSIBLE_COLLECTIONS_PATH"]])},
     )
     failed = {each.host: each["msg"] for each in run.all() if each.failed and each.action.endswith(("fail", "assert"))}
-    assert failed.keys() == {"unreachable", "missing", "sourceless", "removed"}, run.output
-    assert failed["removed"].startswith(
-        "The role no longer reads controller_setup_execution_environment_pull. Remove it, and set when to pull"
-    )
+    assert failed.keys() == {"unreachable", "missing", "sourceless"}, run.output
     assert "Connection refused. Install the collection in the execution environment" in failed["unreachable"]
     assert failed["missing"] == (
         "controller_setup_organization is Scheduled Events, and CONTROLLER_OAUTH_TOKEN shows no organization of this "
