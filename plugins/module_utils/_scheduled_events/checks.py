@@ -60,7 +60,7 @@ def check_fields(
     within = place + "." if place else ""
     for key in () if others else value:
         if key not in kinds:
-            raise WrongValue(f"{within}{_text_of(key)}: unknown key; allowed are {', '.join(kinds)}")
+            raise WrongValue(f"{within}{shown(str(key))}: unknown key; allowed are {', '.join(kinds)}")
     checked = {}
     for key, kind in kinds.items():
         if value.get(key) is not None:
@@ -89,10 +89,6 @@ def decoded(text: Union[bytes, str]) -> Any:
         return json.loads(raw, parse_int=parse_number, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as error:
         raise WrongValue(f"it is not JSON: {shown(str(error))}") from error
-
-
-def _text_of(key: Any) -> str:
-    return shown(str(key))
 
 
 def text(expected: str = "a text", *, longest: int = 512, pattern: str = "", secret: bool = False) -> Kind:
@@ -189,7 +185,7 @@ def map_of(kind: Kind, expected: str, *, keys: Optional[Kind] = None) -> Kind:
         if keys is not None:
             for key in value:
                 check(key, keys, f"{place}: the key {show(key)}")
-        return {key: check(each, kind, f"{place}.{_text_of(key)}") for key, each in value.items()}
+        return {key: check(each, kind, f"{place}.{shown(str(key))}") for key, each in value.items()}
 
     return Kind(f"a dictionary of {expected}", read)
 
