@@ -142,12 +142,6 @@ def test_options_may_be_text_as_a_survey_or_the_command_line_sends_them(haproxy_
     assert haproxy_fleet.lb2.all_up()
 
 
-def test_a_backend_that_no_balancer_has_is_refused_before_anything_is_changed(haproxy_fleet):
-    run = haproxy_fleet.host.run("drained", rc=2, load_balancer_haproxy_backends=["www", "apo"])
-    assert "No server is called web1 in apo on any of lb1, lb2" in " ".join(run.output.split())
-    assert haproxy_fleet.lb1.all_up()
-
-
 def test_a_haproxy_without_its_socket_is_named(haproxy_fleet):
     haproxy_fleet.lb2.stop()
     haproxy_fleet.lb2.socket.unlink()

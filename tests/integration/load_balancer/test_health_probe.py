@@ -33,14 +33,6 @@ def test_the_probe_fails_while_the_host_is_drained(probed_host, backend):
     assert changed(probed_host.run("active")) == []
 
 
-def test_a_flag_that_an_operator_raised_stays(probed_host, backend):
-    backend.flag.parent.mkdir()
-    backend.flag.touch()
-    probed_host.run("drained")
-    assert "stays out" in probed_host.run("active").output
-    assert health(backend) == 503
-
-
 def test_a_host_that_is_drained_for_two_comes_back_when_both_are_done(probed_host, backend):
     probed_host.run("drained", load_balancer_holder="first")
     probed_host.run("drained", load_balancer_holder="second")
@@ -92,12 +84,6 @@ def test_a_waiting_host_leaves_its_fork_to_others_and_continues_later(probed_hos
     result = run.result()
     assert result.rc == 0, result.output
     assert len(result.all(task=PROBE)) > 1
-
-
-def test_an_endpoint_that_does_not_honour_the_flag_is_named(probed_host, tmp_path):
-    elsewhere = str(tmp_path / "elsewhere" / "drained")
-    run = probed_host.run("drained", rc=2, load_balancer_probe_flag=elsewhere)
-    assert f"/healthz answers 200 although {elsewhere} exists" in " ".join(run.output.split())
 
 
 def test_a_host_that_does_not_answer_is_not_back(probed_host, closed_port):

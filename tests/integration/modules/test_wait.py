@@ -49,7 +49,7 @@ class Wait:
 @pytest.fixture(scope="module")
 def waits(ansible, emulate):
     """Name → the wait."""
-    names = ["outage", "throttled", "stable", "present", "timeout", "cut_short", "nameless", "limited", "check"]
+    names = ["outage", "throttled", "stable", "present", "timeout", "nameless", "limited", "check"]
     emulators = {name: emulate([{"name": name}], "--manual-clock", "--rate-limit", "0") for name in names}
 
     def start(name, **arguments):
@@ -65,8 +65,6 @@ def waits(ansible, emulate):
     started["stable"] = start("stable", stable_for=STABLE_FOR, sleep=0.5)
     started["present"] = start("present", announce=False, state="present", event_types=["Preempt"])
     started["timeout"] = start("timeout", timeout=TIMEOUT, sleep=0.5)
-    emulators["cut_short"].fault("status", status=500)
-    started["cut_short"] = start("cut_short", timeout=TIMEOUT, sleep=0.5)
     emulators["nameless"].fault("slow", delay=300, paths=["name"])
     started["nameless"] = start("nameless", timeout=TIMEOUT, request_timeout=300)
     emulators["limited"].fault("status", status=500)
@@ -122,16 +120,6 @@ def test_a_timeout_fails_and_names_the_event_that_stood_in_the_way(waits):
     assert [event["event_id"] for event in result["events"]] == [wait.event_id]
     assert result["elapsed"] >= TIMEOUT
     assert result["incarnation"] == 1
-
-
-def test_a_timeout_without_any_document_says_so(waits):
-    result = waits["cut_short"].result()
-    assert result.failed
-    assert result["msg"].startswith(
-        f"Timeout after {TIMEOUT} seconds: no document could be read; the last request failed: GET "
-    )
-    assert "answered 500 Internal Server Error" in result["msg"]
-    assert (result["events"], result["incarnation"]) == ([], None)
 
 
 def test_a_timeout_without_the_name_of_the_vm_says_so(waits):

@@ -298,9 +298,13 @@ def test_a_host_that_is_left_out_for_its_event_is_named(play):
     assert result["msg"] == "web1: nothing to do (web1 is left out, for its event)"
 
 
-def test_names_that_nobody_has_are_refused(play):
-    with pytest.raises(GateError, match="rolling_maintenance_checked_hosts names wbe2, expected hosts of the fleet"):
-        play.gate(checked_hosts=["wbe2"]).wait()
+@pytest.mark.parametrize(
+    ("option", "expected"), [("fleet", "hosts of the inventory"), ("checked_hosts", "hosts of the fleet or of the play")]
+)
+def test_names_that_no_host_has_are_refused(play, option, expected):
+    with pytest.raises(GateError, match=f"rolling_maintenance_{option} names wbe2, expected {expected}. Correct"):
+        play.gate(**{option: ["web1", "wbe2"]}).wait()
+    assert play.asked == []
 
 
 def test_a_later_batch_that_is_too_large_is_refused_before_any_host_is_reached(play):
